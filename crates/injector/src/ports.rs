@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations};
+use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, shown};
 
 use crate::container::{ADMIN_PORT, LINK_PORT, METRICS_PORT, REQUESTS_PORT};
 use crate::inject::containers;
@@ -41,7 +41,8 @@ impl ServedPorts {
             PortAnnotations::read(annotation(PORTS_ANNOTATION), annotation(PLAIN_PORTS_ANNOTATION));
         problems.extend(unreadable.iter().map(|text| {
             format!(
-                "annotation {PORTS_ANNOTATION} names {text:?}; write port numbers with commas between them"
+                "annotation {PORTS_ANNOTATION} names {}; write port numbers with commas between them",
+                shown(text)
             )
         }));
         // In the order in which they are written, for people put first what matters most.

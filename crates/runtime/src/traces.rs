@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use vocabulary::shown;
 
 /// The protocol that is spoken, as Knative names it.
 pub const TRACING_PROTOCOL: &str = "http/protobuf";
@@ -112,12 +113,13 @@ impl TraceEndpoint {
             Some(("http", rest)) => rest,
             Some(_) => {
                 return Err(format!(
-                    "is {text:?}; traces are sent over HTTP without TLS, so write a URL such as {example} (a collector on this machine or in this cluster can \
-                     send them on over TLS)"
+                    "is {}; traces are sent over HTTP without TLS, so write a URL such as {example} (a collector on this machine or in this cluster can \
+                     send them on over TLS)",
+                    shown(text)
                 ));
             }
         };
-        let malformed = || format!("is {text:?}, which is no URL; write one such as {example}");
+        let malformed = || format!("is {}, which is no URL; write one such as {example}", shown(text));
         let uri: http::Uri = format!("http://{rest}").parse().map_err(|_| malformed())?;
         let host = uri.host().map(|host| host.trim_start_matches('[').trim_end_matches(']'));
         let host = host.filter(|host| !host.is_empty() && !rest.contains('@')).ok_or_else(malformed)?;

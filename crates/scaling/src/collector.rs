@@ -5,7 +5,8 @@
 //! again replaces it, so a reconnect neither doubles nor loses one. *Who counts what*: pods what did not come
 //! through an activator, activators everything they hold. Their sum counts each request once. *Rest leaves no
 //! trace*: what an activator does not mention is zero once and then not written at all, so the windows of a
-//! revision at rest run empty and begin anew with its next load. *Silence is not zero*: next to the values
+//! revision at rest run empty and begin anew with its next load. (While the target burst capacity is -1 the
+//! same holds of pods; else an idle pod writes zeros, as in Knative.) *Silence is not zero*: next to the values
 //! stands what they would be if every silent pod were exactly on target and every silent activator still held
 //! what it held last.
 //!
@@ -15,11 +16,14 @@
 
 mod reporter;
 
-use smallvec::SmallVec;
-use vocabulary::{BootId, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
+use std::time::Duration;
 
-use self::reporter::{Correction, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
+use smallvec::SmallVec;
+use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
+
+use self::reporter::{Beyond, Correction, HeldRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
+use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
 
 #[cfg(test)]
@@ -37,6 +41,8 @@ pub struct Collector {
     metric: Metric,
     aggregation: Aggregation,
     target_per_pod: f64,
+    /// What it means that a ready pod held nothing of its own in a second.
+    rest_of_pods: SilenceMeaning,
     history: WindowHistory,
     /// Sorted; most revisions have few, many of them one, which needs no other place in memory.
     reporters: SmallVec<[(Reporter, Track); 1]>,
@@ -79,6 +85,7 @@ impl Collector {
             metric: spec.metric,
             aggregation: spec.aggregation,
             target_per_pod: spec.target_per_pod,
+            rest_of_pods: rest_of_pods(spec),
             history: WindowHistory::new(spec.stable_window, spec.panic_window),
             reporters: SmallVec::new(),
         }
@@ -89,6 +96,7 @@ impl Collector {
         self.metric = spec.metric;
         self.aggregation = spec.aggregation;
         self.target_per_pod = spec.target_per_pod;
+        self.rest_of_pods = rest_of_pods(spec);
         self.history.resize(spec.stable_window, spec.panic_window, second_of(now));
     }
 
@@ -103,7 +111,14 @@ impl Collector {
     /// that.
     pub fn record(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
         let value = value_of(reporter, &sample.load);
-        let correction = self.track(reporter, now).complete(sample, value, now);
+        let rest = self.rest_of_pods;
+        let track = self.track(reporter, now);
+        let correction = match reporter {
+            Reporter::Pod(_) if value == SecondSums::default() && rest == SilenceMeaning::ZeroOnce => {
+                track.rested(sample, now)
+            }
+            Reporter::Pod(_) | Reporter::Activator(_) => track.complete(sample, value, now),
+        };
         self.correct(correction);
     }
 
@@ -114,10 +129,11 @@ impl Collector {
         self.correct(correction);
     }
 
-    /// A ready pod held nothing in that second: zero, as often as it says so.
+    /// A ready pod held nothing in that second: zero, as often as it says so, or silence where the activators
+    /// are always in the path.
     pub fn idle(&mut self, pod: PodId, second: u64, now: Timestamp) {
-        let track = self.track(Reporter::Pod(pod), now);
-        let correction = track.quiet(second, SilenceMeaning::ZeroEachSecond, now);
+        let rest = self.rest_of_pods;
+        let correction = self.track(Reporter::Pod(pod), now).quiet(second, rest, now);
         self.correct(correction);
     }
 
@@ -129,7 +145,7 @@ impl Collector {
         let rate = f64::from(count.waiting.min(1));
         let track = self.track(reporter, now);
         let correction = track.running(SecondSums { concurrency, rate }, now);
-        track.present = Some(count);
+        track.note_present(count, now);
         self.correct(correction);
     }
 
@@ -158,6 +174,62 @@ impl Collector {
                 Metric::Rps => count.waiting,
             })
         }))
+    }
+
+    /// As [`Collector::present_total`], for a decision: without what only seems to be there because reporters
+    /// count at different moments. Requests are counted when a reporter's number grows, so a count that is not
+    /// fresh is a peak that may be over. Two activators that share a load would be two peaks, and their sum
+    /// more than a single activator would ever see of the same requests.
+    ///
+    /// What an activator held on average in its last second, and what waits there, is there; by how much a
+    /// count exceeds that is a fluctuation. Fresh ones are there together. Others were not seen at the same
+    /// moment, and add up as independent ones do: the squares.
+    pub(crate) fn surge_total(&self, now: Timestamp) -> Option<f64> {
+        let plain = self.present_total()?;
+        match self.metric {
+            Metric::Concurrency => {}
+            // Of a rate it only matters that something waits.
+            Metric::Rps => return Some(plain),
+        }
+        let mut sum = 0.0;
+        // By how much counts exceed what lasts: the fresh ones together, and each peak.
+        let (mut fresh, mut peaks) = (0.0, SmallVec::<[f64; 4]>::new());
+        for (reporter, track) in &self.reporters {
+            match reporter {
+                Reporter::Pod(_) => sum += track.present.map_or(0.0, |count| f64::from(count.in_flight)),
+                Reporter::Activator(_) => {
+                    let held = track.held_now(now);
+                    sum += held.present;
+                    match held.beyond {
+                        Beyond::Fresh(requests) => fresh += requests,
+                        Beyond::Peak(requests) => peaks.push(requests),
+                    }
+                }
+            }
+        }
+        peaks.push(fresh);
+        peaks.retain(|beyond| *beyond > 0.0);
+        // One alone stays what it is, to the last bit: where a load is a multiple of the target, that is a pod.
+        if peaks.len() > 1 {
+            let squares: f64 = peaks.iter().map(|beyond| beyond * beyond).sum();
+            sum += squares.sqrt() - peaks.iter().sum::<f64>();
+        }
+        Some(sum)
+    }
+
+    /// What is in flight, by what each reporter said last; `None` for nothing. A silent activator still has
+    /// what it had, and so has a silent pod as long as it is among the `ready`.
+    pub(crate) fn in_flight(&self, ready: &[PodId], now: Timestamp) -> Option<RequestsInFlight> {
+        let counts = |reporter: Reporter, track: &Track| match reporter {
+            Reporter::Activator(_) => true,
+            Reporter::Pod(pod) => track.is_heard(now) || ready.contains(&pod),
+        };
+        let known = self.reporters.iter().filter(|(reporter, track)| counts(*reporter, track));
+        let held: SmallVec<[HeldRequests; 4]> = known.filter_map(|(_, track)| track.held()).collect();
+        let since = held.iter().map(|held| held.since).min()?;
+        let concurrency: f64 = held.iter().map(|held| held.concurrency).sum();
+        let seconds = u64::try_from(second_of(now).saturating_sub(since)).unwrap_or(0);
+        Some(RequestsInFlight { requests: concurrency.ceil(), age: Duration::from_secs(seconds) })
     }
 
     /// Requests that wait, by what each reporter said last.
@@ -244,6 +316,15 @@ impl Collector {
         if let Some(Correction { second, by }) = correction {
             self.history.add(second, by);
         }
+    }
+}
+
+/// Knative finds a zero at every scrape of an idle pod, and scrapes no pod of a revision whose activators are
+/// always in the path: there a pod's zeros would dilute the first load after a rest.
+fn rest_of_pods(spec: &ScalingSpec) -> SilenceMeaning {
+    match spec.target_burst_capacity {
+        BurstCapacity::Unlimited => SilenceMeaning::ZeroOnce,
+        BurstCapacity::Requests(_) => SilenceMeaning::ZeroEachSecond,
     }
 }
 

@@ -6,6 +6,10 @@
 //! answer for it and the grace period and the retention have passed, the last pod is ended. So no request
 //! ever meets a revision whose pod is gone and whose activator does not know it yet.
 //!
+//! Beside these rules, which are Knative's, stands one of ours: while a request is in flight one pod stays,
+//! whatever is measured. Metrics other than concurrency do not see a WebSocket or a download that lasts; at
+//! zero it would be cut at the end of its pod's drain, and the next client would wait for a start.
+//!
 //! Everything is a function of the [`Situation`]: nothing here remembers anything. Knative asks to be called
 //! again after some time; so does [`Plan::recheck`], which the multiscaler turns into a deadline.
 
@@ -28,6 +32,10 @@ use crate::reasons::{ReasonList, Reasons};
 /// changes).
 const RECHECK_WHEN_PROXIED: Duration = Duration::from_secs(3);
 
+/// How long after a look that found requests in flight to look again. Class kpa does so at its tick; class
+/// hpa may have none, and no event says that the last request has ended.
+const RECHECK_IN_FLIGHT: Duration = Duration::from_secs(2);
+
 /// What the rules look at. Spans of time are already measured, so that no rule needs to know what time it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation<'a> {
@@ -43,6 +51,17 @@ pub(crate) struct Situation<'a> {
     pub(crate) initialization: Initialization,
     /// What is known of the way through the activators.
     pub(crate) path: Path,
+    /// What is in flight; `None` for nothing, and where it holds no pod.
+    pub(crate) in_flight: Option<RequestsInFlight>,
+}
+
+/// Measured requests and upgraded streams in flight, at pods and activators together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RequestsInFlight {
+    /// How many, as a whole number; above zero.
+    pub(crate) requests: f64,
+    /// For how long there has been one without a break.
+    pub(crate) age: Duration,
 }
 
 /// What is known of the way through the activators.
@@ -96,6 +115,8 @@ pub(crate) enum KeptBy {
     InitialScale,
     /// `enable-scale-to-zero` is false.
     Disabled,
+    /// A request or a stream is in flight.
+    InFlight,
     /// It is still starting.
     Activating,
     /// It has not been active for a whole stable window.
@@ -164,6 +185,11 @@ fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
     let step = Step { before: desired };
     if !situation.spec.scale_to_zero {
         return step.keep_one(KeptBy::Disabled, |_| Zero::Disabled, None);
+    }
+    if let Some(RequestsInFlight { requests, age }) = situation.in_flight {
+        // The age, as the time to go elsewhere, is told to people who ask and is no part of a reason.
+        let text = |recheck: Option<Duration>| Zero::InFlight { requests, age: recheck.map(|_| age) };
+        return step.keep_one(KeptBy::InFlight, text, Some(RECHECK_IN_FLIGHT));
     }
     match situation.activity {
         RevisionActivity::Activating { .. } => guard_activating(&step, situation),

@@ -49,6 +49,12 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     replaced("A35", "D7", "refused: not a finite number"),
     replaced("A36 initial 3000000000", "D7", "refused: out of the range of a replica count"),
     // B: the ConfigMap.
+    replaced(
+        "B1 with the class of another autoscaler",
+        "D7",
+        "accepted, and revisions that it applies to are refused with the key, for nothing here runs them; a name that \
+         ends in .knative.dev and is none of Knative's classes is refused at once",
+    ),
     replaced("B14", "D7", "refused: the annotation's range 110 … 1000 applies here too"),
     replaced("B22", "D7", "accepted with a warning for each key; keys that Knative never had are refused"),
     replaced("B23", "D7", "refused: not a finite number"),
@@ -56,6 +62,11 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     // D: sampling.
     replaced("D6", "D1", "every pod is heard; nothing is sampled"),
     replaced("D7", "D1", "every pod is heard; nothing is sampled"),
+    replaced(
+        "D8 of a pod that is not ready any more",
+        "links",
+        "what it holds counts as long as it says so, and then one zero; Knative asks such a pod no more, and writes none",
+    ),
     replaced("D9", "D1", "every pod is heard; nothing is sampled"),
     replaced("D10", "D1", "four pods are heard and one is unheard"),
     replaced("D11", "D1", "three pods are heard and one is unheard"),
@@ -64,7 +75,36 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
     replaced("D14", "D1", "every pod is heard, whatever its age"),
     plumbing("D15", "there is no scraping through a Service; a pod is heard on its link or not at all"),
     plumbing("D16", "there is no scraping through a Service; a pod is heard on its link or not at all"),
-    // G, I: decisions.
+    // E: windows.
+    replaced(
+        "E1 after a window of silence",
+        "links",
+        "a valid 0 while an activator is heard, where Knative has no data and freezes the last count: giving an \
+         activation up needs it",
+    ),
+    replaced(
+        "E13 with a report that comes up to a second late",
+        "links",
+        "counts in the second in which it was measured; in Knative in that in which it comes, so the panic window of 1 s \
+         reads twice the load and then nothing",
+    ),
+    replaced(
+        "E24 with a new window that is empty",
+        "links",
+        "a valid 0 while a reporter is heard, as after a window of silence; Knative has no data and freezes the last count",
+    ),
+    replaced(
+        "E26 a panic window that grows under load",
+        "links",
+        "seconds that were measured count: from 6 to 12 s after 30 s of load it is full at once",
+    ),
+    // G, I, J: decisions.
+    replaced(
+        "G27 with more pods than panic has asked for",
+        "links",
+        "stay: in panic no pod ends, whether it was found at the start or another wrote the count; Knative goes down to \
+         what panic asked for itself",
+    ),
     replaced("G36", "links", "pods are pushed, not listed: there is no list that could fail"),
     replaced(
         "I1 list error at creation",
@@ -82,17 +122,6 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "links",
         "the panic of a start only holds: 3 ready, target 14, stable 36, panic 43 stay 3, where Knative's asks for 4",
     ),
-    replaced(
-        "E26 a panic window that grows under load",
-        "links",
-        "seconds that were measured count: from 6 to 12 s after 30 s of load it is full at once",
-    ),
-    replaced(
-        "E1 after a window of silence",
-        "links",
-        "a valid 0 while an activator is heard, where Knative has no data and freezes the last count: giving an \
-         activation up needs it",
-    ),
     // L: zero guard.
     replaced(
         "L16 no probe",
@@ -103,6 +132,16 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "L17 async probe",
         "links",
         "nothing is asked; the acknowledgement is an event and is acted upon when it comes",
+    ),
+    replaced(
+        "L25 with min 2 set by an edit",
+        "links",
+        "2 at once: a lower bound that is raised is a wish for pods; Knative waits for a first decision",
+    ),
+    replaced(
+        "L28 with more replicas than min 4",
+        "links",
+        "stay until the first decision, also if min was lowered since; Knative goes down to min at once",
     ),
     replaced("L38", "D7", "refused as a whole: \"ham\" is no number, and the last good settings stay"),
     // M: status.

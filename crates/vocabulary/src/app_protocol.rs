@@ -5,6 +5,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::findings::shown;
+
 /// Which protocol an app speaks, as the name of its port says (Knative's `http1` and `h2c`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -20,7 +22,7 @@ pub enum AppProtocol {
 
 /// A name that says nothing about a protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("is {0:?}; write http1, h2c or nothing")]
+#[error("is {}; write http1, h2c or nothing", shown(.0))]
 pub struct AppProtocolError(String);
 
 impl AppProtocol {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::findings::{printable, shown};
+
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DurationError {
@@ -12,10 +14,10 @@ pub enum DurationError {
     #[error("is empty; write a number with a unit, such as \"60s\"")]
     Empty,
     /// A number without `ns`, `us`, `ms`, `s`, `m` or `h`.
-    #[error("has no unit; write \"{0}s\"")]
+    #[error("has no unit; write \"{}s\"", printable(.0))]
     NoUnit(String),
     /// A unit that is not one of Go's.
-    #[error("has the unknown unit {0:?}; use h, m, s, ms, us or ns")]
+    #[error("has the unknown unit {}; use h, m, s, ms, us or ns", shown(.0))]
     UnknownUnit(String),
     /// Below zero.
     #[error("is negative")]

@@ -9,6 +9,8 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
+use crate::findings::shown;
+
 /// A metric's value or a resource's amount in thousandths, of any sign. Arithmetic saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MilliValue(i64);
@@ -86,7 +88,8 @@ pub enum QuantityTextError {
     Malformed,
     /// Digits, then something that is no suffix.
     #[error(
-        "has the unknown suffix {0:?}; use n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent such as e3"
+        "has the unknown suffix {}; use n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent such as e3",
+        shown(.0)
     )]
     UnknownSuffix(String),
 }

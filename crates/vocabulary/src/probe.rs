@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::findings::shown;
+
 /// One probe. What it does not say, Kubernetes' defaults do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenProbe", into = "WrittenProbe")]
@@ -87,7 +89,7 @@ pub enum ProbeProblem {
     #[error("it has {0} of httpGet, tcpSocket, grpc and exec; it needs one")]
     Questions(usize),
     /// A host that is not this machine.
-    #[error("it asks the host {0:?}; remove the host, the app is on this machine")]
+    #[error("it asks the host {}; remove the host, the app is on this machine", shown(.0))]
     ForeignHost(String),
     /// The command has no program.
     #[error("it has an empty command; write the program to run")]

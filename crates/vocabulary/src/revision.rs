@@ -7,11 +7,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::findings::shown;
+
 /// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
     /// A revision name has three non-empty parts.
-    #[error("{0:?} is not namespace/kind/name")]
+    #[error("{} is not namespace/kind/name", shown(.0))]
     NotThreeParts(String),
 }
 

@@ -104,6 +104,26 @@ fn every_new_problem_is_told_at_once_and_an_old_one_stands_in_nobodys_way() {
     assert_eq!((&response["allowed"], response.get("warnings")), (&json!(true), None));
 }
 
+/// A document of class hpa is read with the annotations beside it, on the workload and on the template.
+#[test]
+fn every_problem_of_a_document_is_told_with_those_of_the_annotations() {
+    let malformed = json!({"ebb.dev/hpa": "{maxReplicas: 0, minReplica: 1}", "ebb.dev/routing-dwell": "5"});
+    let mut on_template = workload(&json!({}));
+    on_template["spec"]["template"]["metadata"]["annotations"] = malformed.clone();
+    for object in [workload(&malformed), on_template] {
+        let refused = ask(ReviewQuestion::Validate, &object, &Value::Null);
+        assert_eq!(refused["allowed"], false, "{refused}");
+        let message = refused["status"]["message"].as_str().expect("it says why");
+        for place in ["ebb.dev/hpa.maxReplicas is 0", "ebb.dev/hpa.minReplica ", "ebb.dev/routing-dwell"] {
+            assert!(message.contains(place), "{place} is missing in {message}");
+        }
+    }
+    let no_yaml = workload(&json!({"ebb.dev/hpa": "{maxReplicas"}));
+    assert_eq!(ask(ReviewQuestion::Validate, &no_yaml, &Value::Null)["allowed"], false);
+    let sound = workload(&json!({"ebb.dev/hpa": "maxReplicas: 3"}));
+    assert_eq!(ask(ReviewQuestion::Validate, &sound, &Value::Null)["allowed"], true);
+}
+
 #[test]
 fn a_manifest_that_names_the_count_is_warned_of() {
     let applied = r#"{"spec":{"replicas":3}}"#;

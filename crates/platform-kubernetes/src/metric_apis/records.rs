@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp as WallTime;
 use scaling::hpa::ResourceName;
 use serde::Deserialize;
-use vocabulary::{MilliValue, parse_duration, parse_quantity};
+use vocabulary::{MilliValue, parse_duration, parse_quantity, shown};
 
 /// What the pods of a namespace use (`metrics.k8s.io/v1beta1`).
 #[derive(Debug, Deserialize)]
@@ -102,7 +102,7 @@ impl ExternalMetricValueList {
 }
 
 fn quantity(text: &str) -> Result<MilliValue, String> {
-    parse_quantity(text).map_err(|error| format!("the value is {text:?}, which {error}"))
+    parse_quantity(text).map_err(|error| format!("the value is {}, which {error}", shown(text)))
 }
 
 /// The versions of a group of the API.

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 
 use kube::client::Body;
 use parking_lot::Mutex;
-use scaling::ClusterConfig;
-use scaling::hpa::reading::read_annotation;
+use scaling::hpa::reading::DOCUMENT_ANNOTATION;
 use scaling::hpa::{HpaScaling, PodRequests, UsageSource};
+use scaling::{ClusterConfig, RevisionSettings};
 use serde_json::{Value, json};
 use vocabulary::{MilliValue, PodCount};
 
@@ -85,9 +85,10 @@ fn target() -> TargetRecord {
 }
 
 fn question(name: &str, metrics: &str) -> MetricQuestion {
-    let yaml = |text: &str| serde_saphyr::from_str(text).map_err(|error| error.to_string());
-    let document = read_annotation(&format!("{{maxReplicas: 5, metrics: [{metrics}]}}"), yaml);
-    let spec = document.expect("a document").value.with_settings(ClusterConfig::default().hpa_settings());
+    let (cluster, text) = (ClusterConfig::default(), format!("{{maxReplicas: 5, metrics: [{metrics}]}}"));
+    let annotations = BTreeMap::from([(DOCUMENT_ANNOTATION.to_owned(), text)]);
+    let document = RevisionSettings::parse(&annotations, &cluster).expect("a document").value.document;
+    let spec = document.expect("it was written").with_settings(cluster.hpa_settings());
     let metrics = (0..spec.metrics.len()).collect();
     let settings = HpaScaling {
         spec,

@@ -13,7 +13,6 @@ use scaling::config::{
     progress_deadline,
 };
 use scaling::hpa::UsageSource;
-use scaling::hpa::reading::{self, DOCUMENT_ANNOTATION};
 use scaling::{ClusterConfig, Problem, RevisionSettings};
 use vocabulary::{INJECTION_ANNOTATIONS, PodCount, RevisionName};
 
@@ -132,20 +131,6 @@ impl WorkloadRecord {
 
     fn scaling(&self, cluster: &ClusterConfig) -> Result<RevisionSettings, Vec<Problem>> {
         let mut settings = RevisionSettings::parse(&self.annotations, cluster)?.value;
-        if let Some(text) = self.annotations.get(DOCUMENT_ANNOTATION) {
-            // As in manifests, `yes` is a word.
-            let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-            let yaml = |text: &str| {
-                serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
-            };
-            let document = reading::read_annotation(text, yaml)?;
-            let place = format!("annotation {DOCUMENT_ANNOTATION}");
-            let twice = reading::annotations_beside_document(&self.annotations, &place);
-            if !twice.is_empty() {
-                return Err(twice);
-            }
-            settings.document = Some(Box::new(document.value));
-        }
         settings.require_class_of_ours(cluster).map_err(|problem| vec![problem])?;
         settings.usage = UsageSource::Questions;
         Ok(settings)
@@ -154,6 +139,7 @@ impl WorkloadRecord {
 
 #[cfg(test)]
 mod tests {
+    use scaling::hpa::reading::DOCUMENT_ANNOTATION;
     use serde_json::json;
 
     use super::*;
@@ -246,19 +232,28 @@ mod tests {
         assert_eq!(settings.progress_deadline, PROGRESS_DEADLINE_DEFAULT);
         let others = workload(&[("autoscaling.knative.dev/class", "keda.example.com")], &[]);
         assert_eq!(others.makeshift_settings(&ClusterConfig::default()), None);
-        let broken = workload(&[(DOCUMENT_ANNOTATION, "{maxReplicas")], &[]);
-        assert!(broken.makeshift_settings(&ClusterConfig::default()).is_some());
+        for document in ["{maxReplicas", "{maxReplicas: 0}"] {
+            let broken = workload(&[(DOCUMENT_ANNOTATION, document), ("ebb.dev/paused", "true")], &[]);
+            let settings =
+                broken.makeshift_settings(&ClusterConfig::default()).expect("it is paused").scaling;
+            assert_eq!((settings.paused, settings.document), (Some(true), None), "{document}");
+        }
     }
 
     #[test]
     fn every_problem_is_told_at_once() {
         let record = workload(
-            &[("autoscaling.knative.dev/window", "5"), (PROGRESS_DEADLINE_ANNOTATION, "x")],
+            &[
+                ("autoscaling.knative.dev/window", "5"),
+                (PROGRESS_DEADLINE_ANNOTATION, "x"),
+                (DOCUMENT_ANNOTATION, "{maxReplicas: 0, minReplica: 1}"),
+            ],
             &[("ebb.dev/container-concurrency", "many"), ("ebb.dev/timeout", "soon")],
         );
         let problems =
-            record.settings(&ClusterConfig::default()).expect_err("four things are wrong").join("\n");
-        for key in ["window", "progress-deadline", "container-concurrency", "timeout"] {
+            record.settings(&ClusterConfig::default()).expect_err("six things are wrong").join("\n");
+        let keys = ["window", "progress-deadline", "container-concurrency", "timeout"];
+        for key in keys.into_iter().chain(["hpa.maxReplicas", "hpa.minReplica "]) {
             assert!(problems.contains(key), "{key} is missing in:\n{problems}");
         }
     }

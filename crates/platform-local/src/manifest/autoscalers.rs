@@ -1,4 +1,5 @@
-//! Documents of class hpa: those of kind `HorizontalPodAutoscaler`, and the one in a Service's annotation.
+//! Documents of class hpa that stand alone, of kind `HorizontalPodAutoscaler`. (The one in a Service's
+//! annotation is read with all other annotations.)
 //!
 //! On one machine the only thing that such a document can scale is a Service of the same files. What it says
 //! is checked where all of class hpa is (`scaling::hpa::reading`); here its text becomes a tree, and what is
@@ -8,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use scaling::hpa::reading::{self, HpaDocument, ScaleTarget};
-use vocabulary::{Problem, RevisionName};
+use vocabulary::{Problem, RevisionName, printable, shown};
 
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::{TextPlace, YamlNode, YamlValue};
@@ -105,6 +106,7 @@ fn service_of(target: &ScaleTarget, node: &YamlNode, report: &mut Report) -> Opt
     let place = place_of("spec.scaleTargetRef", node);
     let (kind, name) = (&*target.target.kind, &*target.target.name);
     if kind != TARGET_KIND {
+        let (kind, name) = (printable(kind), printable(name));
         let message = format!(
             "spec.scaleTargetRef is {kind} {name}; on one machine an autoscaler scales a {TARGET_KIND} of \
              serving.knative.dev/v1: write kind: {TARGET_KIND} and its name"
@@ -115,35 +117,9 @@ fn service_of(target: &ScaleTarget, node: &YamlNode, report: &mut Report) -> Opt
     let namespace = target.namespace.as_deref().unwrap_or("default");
     let service = RevisionName::new(namespace, "service", name).ok();
     if service.is_none() {
-        report.refuse(place, format!("spec.scaleTargetRef.name is {name:?}, which names no Service"));
+        report.refuse(place, format!("spec.scaleTargetRef.name is {}, which names no Service", shown(name)));
     }
     service
-}
-
-/// Reads the document in a Service's annotation.
-pub(crate) fn read_annotation(
-    text: &str,
-    place: Option<TextPlace>,
-    report: &mut Report,
-) -> Option<HpaDocument> {
-    // As in manifests, `yes` is a word.
-    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let yaml =
-        |text: &str| serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string());
-    match reading::read_annotation(text, yaml) {
-        Ok(checked) => {
-            for warning in checked.warnings {
-                report.warn(place, warning.message);
-            }
-            Some(checked.value)
-        }
-        Err(problems) => {
-            for problem in problems {
-                report.refuse(place, problem.message);
-            }
-            None
-        }
-    }
 }
 
 fn refuse_all(problems: Vec<Problem>, node: &YamlNode, report: &mut Report) {

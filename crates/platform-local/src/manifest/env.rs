@@ -1,7 +1,7 @@
 //! The environment variables of a container: written, or taken from a `ConfigMap`, a `Secret` or the pod
 //! itself.
 
-use vocabulary::did_you_mean;
+use vocabulary::{did_you_mean, shown};
 
 use crate::manifest::data::{DataDocuments, DataKind, DataName, Datum, PlacedData};
 use crate::manifest::fields::{ManifestFields, Report};
@@ -79,7 +79,10 @@ fn variable(
     match name.as_deref() {
         None if fields.take("name").is_none() => report.refuse(place, format!("{path} is missing")),
         Some(name) if !can_be_a_name(name) => {
-            report.refuse(place, format!("{path} is {name:?}, which cannot name an environment variable"));
+            report.refuse(
+                place,
+                format!("{path} is {}, which cannot name an environment variable", shown(name)),
+            );
         }
         Some(name) if RESERVED.contains(&name) => {
             report.refuse(place, format!("{path} is {name}, which ebb sets itself; remove it"));
@@ -162,7 +165,7 @@ fn follow<'a>(
         let there = shelf.documents.keys().filter(|other| other.kind == kind);
         let near = did_you_mean(name, there.map(|other| other.name.as_str()));
         let advice = if near.is_empty() { "; add its document, or write optional: true" } else { &near };
-        report.refuse(place, format!("{path} is {name:?}, but no file holds {full}{advice}"));
+        report.refuse(place, format!("{path} is {}, but no file holds {full}{advice}", shown(name)));
     }
     Some(Reference { place, is_optional, document: found.map(|found| (full, found)) })
 }
@@ -186,12 +189,12 @@ fn one_of_a_document(
         Some(Datum::Text(text)) => return Some(EnvValue::Literal { literal: text.clone() }),
         Some(Datum::Binary) => report.refuse(
             key_place,
-            format!("{path} is {key:?}, whose value in {name} is binary; a variable holds a text"),
+            format!("{path} is {}, whose value in {name} is binary; a variable holds a text", shown(key)),
         ),
         None if is_optional => {}
         None => {
             let near = did_you_mean(key, document.values.keys().map(String::as_str));
-            report.refuse(key_place, format!("{path} is {key:?}, which {name} does not hold{near}"));
+            report.refuse(key_place, format!("{path} is {}, which {name} does not hold{near}", shown(key)));
         }
     }
     None

@@ -172,7 +172,8 @@ impl<'n> ManifestFields<'n> {
         report.refuse(
             place,
             format!(
-                "{path} is {text:?}; use 1 to 63 of a-z, 0-9 and \"-\", not beginning or ending with \"-\""
+                "{path} is {}; use 1 to 63 of a-z, 0-9 and \"-\", not beginning or ending with \"-\"",
+                vocabulary::shown(text)
             ),
         );
         None

@@ -1,6 +1,6 @@
 //! Probes, as a manifest writes them.
 
-use vocabulary::{HttpQuestion, ProbeQuestion, ProbeScheme, ProbeSpec, ProbeTiming, is_own_host};
+use vocabulary::{HttpQuestion, ProbeQuestion, ProbeScheme, ProbeSpec, ProbeTiming, is_own_host, shown};
 
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 use crate::manifest::yaml::{YamlNode, YamlValue};
@@ -160,7 +160,8 @@ fn host(fields: &mut ManifestFields<'_>, report: &mut Report) {
     match fields.text("host", report) {
         Some(other) if !is_own_host(other) => {
             let path = fields.path_of("host");
-            report.refuse(place, format!("{path} is {other:?}; the app is on this machine, remove the host"));
+            let other = shown(other);
+            report.refuse(place, format!("{path} is {other}; the app is on this machine, remove the host"));
         }
         Some(_) | None => {}
     }
@@ -172,7 +173,10 @@ fn port(fields: &mut ManifestFields<'_>, app: AppPort<'_>, report: &mut Report) 
     if let YamlValue::Text(name) = &node.value {
         if app.name != Some(name.as_str()) {
             let path = fields.path_of("port");
-            report.refuse(node.place, format!("{path} is {name:?}, but no container port has that name"));
+            report.refuse(
+                node.place,
+                format!("{path} is {}, but no container port has that name", shown(name)),
+            );
         }
         return None;
     }

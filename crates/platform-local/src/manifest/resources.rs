@@ -4,7 +4,7 @@
 use scaling::hpa::{
     ContainerRequests, HpaScaling, MetricSpec, PodRequests, ResourceName, ResourceRequests, ResourceTarget,
 };
-use vocabulary::{MilliValue, parse_quantity};
+use vocabulary::{MilliValue, parse_quantity, shown};
 
 use crate::control_groups::ContainerLimits;
 use crate::manifest::fields::{ManifestFields, Report};
@@ -120,12 +120,12 @@ fn amount(path: &str, value: &YamlValue, place: TextPlace, report: &mut Report) 
         Ok(_) => {
             report.refuse(
                 place,
-                format!("{path} is {text:?}, which is negative; write a quantity of at least 0"),
+                format!("{path} is {}, which is negative; write a quantity of at least 0", shown(&text)),
             );
             None
         }
         Err(error) => {
-            report.refuse(place, format!("{path} is {text:?}, which {error}"));
+            report.refuse(place, format!("{path} is {}, which {error}", shown(&text)));
             None
         }
     }

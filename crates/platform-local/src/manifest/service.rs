@@ -12,7 +12,7 @@ use scaling::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
 use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{Problem, RevisionName};
 
-use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler, read_annotation};
+use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
 use crate::manifest::env::Shelf;
 use crate::manifest::fields::{ManifestFields, Report};
@@ -265,13 +265,9 @@ fn read_settings(
 ) -> RevisionSettings {
     let mut settings = parse_annotations(annotations, owner.cluster, report);
     settings.shadow = settings.shadow.or(owner.is_in_shadow.then_some(true));
-    let written = annotations.iter().find(|(key, _)| key.text == DOCUMENT_ANNOTATION);
-    let annotated = written.and_then(|(key, text)| read_annotation(text, Some(key.place), report));
     if let Some(autoscaler) = owner.autoscaler {
         refuse_beside(autoscaler, annotations, &settings, report);
         settings.document = Some(Box::new(autoscaler.document.clone()));
-    } else {
-        settings.document = annotated.map(Box::new);
     }
     settings
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use vocabulary::{CheckedValue, Findings, Problem, did_you_mean};
+use vocabulary::{CheckedValue, Findings, Problem, did_you_mean, shown};
 
 use crate::observability::Observability;
 use crate::traces::{TRACING_PROTOCOL, TracingProblem};
@@ -107,7 +107,10 @@ impl ObservabilityReading<'_> {
                 Ok(rate) => self.settings.tracing.sampling_rate = rate,
                 Err(_) => self.findings.refuse_place(
                     key,
-                    &format!("is {value:?}; write a number from 0 to 1, such as \"0.1\" for a tenth of the requests"),
+                    &format!(
+                        "is {}; write a number from 0 to 1, such as \"0.1\" for a tenth of the requests",
+                        shown(value)
+                    ),
                 ),
             },
             "_example" => {}
@@ -161,7 +164,7 @@ impl ObservabilityReading<'_> {
     fn switch(&mut self, key: &str, value: &str) -> bool {
         let is_on = value.eq_ignore_ascii_case("true");
         if !is_on && !value.eq_ignore_ascii_case("false") {
-            self.findings.refuse_place(key, &format!("is {value:?}; write \"true\" or \"false\""));
+            self.findings.refuse_place(key, &format!("is {}; write \"true\" or \"false\"", shown(value)));
         }
         is_on
     }

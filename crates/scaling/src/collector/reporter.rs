@@ -30,6 +30,37 @@ pub(super) enum SilenceMeaning {
     ZeroOnce,
 }
 
+/// Requests that a reporter has in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct HeldRequests {
+    /// The first of the seconds, without a break until the newest, in which there was one.
+    pub(super) since: Second,
+    /// The concurrency of the newest second, or the present count.
+    pub(super) concurrency: f64,
+}
+
+/// So long an activator's present count is of this moment: one whose number goes on growing says so again
+/// after 20 ms, and a little later on a busy machine.
+const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
+
+/// What an activator holds at one instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct HeldNow {
+    /// Its last present count; without one the average of its last second, or what waits there.
+    pub(super) present: f64,
+    /// By how much the count exceeds the average of its last second, or what waits there.
+    pub(super) beyond: Beyond,
+}
+
+/// By how much a count exceeds what lasts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Beyond {
+    /// The count is of this moment.
+    Fresh(f64),
+    /// It is the most that there was since the last frame.
+    Peak(f64),
+}
+
 /// What to add to the windows so that they say what the reporter now says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Correction {
@@ -51,6 +82,10 @@ pub(super) struct Track {
     late_since: Option<Timestamp>,
     /// What it held at the last moment it said so, until its next frame.
     pub(super) present: Option<PresentCount>,
+    /// Its last present count and when it said so, also after its next frame.
+    told: Option<(PresentCount, Timestamp)>,
+    /// What it has held without a break until its newest second or present count.
+    held: Option<HeldRequests>,
     /// What waited there at the end of its newest second.
     pub(super) queued: u32,
 }
@@ -66,6 +101,8 @@ impl Track {
             heard_at: now,
             late_since: None,
             present: None,
+            told: None,
+            held: None,
             queued: 0,
         }
     }
@@ -75,7 +112,7 @@ impl Track {
     /// the former life left unfinished is taken back.
     pub(super) fn start(&mut self, boot: BootId, current: u64, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
-        self.present = None;
+        (self.present, self.told) = (None, None);
         let offset = second_of(now).saturating_sub(number(current));
         if self.boot == boot && self.offset.is_some_and(|known| (known - offset).abs() <= TOLERATED_DRIFT) {
             return None;
@@ -104,6 +141,9 @@ impl Track {
         self.queued = sample.load.queued;
         let second = self.place(sample.second, now);
         self.newest = self.newest.max(Some(second));
+        if self.newest == Some(second) {
+            self.note_held(second, value);
+        }
         self.replace(second, value)
     }
 
@@ -120,12 +160,21 @@ impl Track {
             return None;
         }
         self.queued = 0;
+        self.held = None;
         self.newest = Some(second);
         let is_silence = match unmentioned {
             SilenceMeaning::ZeroEachSecond => false,
             SilenceMeaning::ZeroOnce => self.newest_value() == SecondSums::default(),
         };
         if is_silence { None } else { self.replace(second, SecondSums::default()) }
+    }
+
+    /// A complete second of a pod that held nothing of its own, where that is silence.
+    pub(super) fn rested(&mut self, sample: Sample, now: Timestamp) -> Option<Correction> {
+        let correction = self.quiet(sample.second, SilenceMeaning::ZeroOnce, now);
+        // What came through an activator may wait there.
+        self.queued = sample.load.queued;
+        correction
     }
 
     /// What it holds right now, taken as the value of its running second.
@@ -137,12 +186,13 @@ impl Track {
             Some(newest) if now <= newest + 2 => newest + 1,
             Some(_) | None => now,
         };
+        self.note_held(second, value);
         self.replace(second, value)
     }
 
     /// The link is gone: what it held is not known any more; its values stay.
     pub(super) fn lose(&mut self) {
-        self.present = None;
+        (self.present, self.told) = (None, None);
     }
 
     pub(super) fn is_heard(&self, now: Timestamp) -> bool {
@@ -162,6 +212,32 @@ impl Track {
             .map_or(SecondSums::default(), |&(_, value)| value)
     }
 
+    /// What it holds at this instant.
+    pub(super) fn note_present(&mut self, count: PresentCount, now: Timestamp) {
+        self.present = Some(count);
+        self.told = Some((count, now));
+    }
+
+    /// What it holds, as far as that is known: of its last second, and of its last present count.
+    pub(super) fn held_now(&self, now: Timestamp) -> HeldNow {
+        let newest = self.recent.iter().find(|(second, _)| Some(*second) == self.newest);
+        let average = newest.filter(|_| self.is_heard(now)).map_or(0.0, |(_, value)| value.concurrency);
+        let fresh = self.told.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
+        let Some(count) = fresh.map(|(count, _)| count).or(self.present) else {
+            return HeldNow { present: average.max(f64::from(self.queued)), beyond: Beyond::Fresh(0.0) };
+        };
+        let present = f64::from(count.in_flight);
+        let lasting = average.max(f64::from(count.waiting)).min(present);
+        let beyond = present - lasting;
+        let beyond = if fresh.is_some() { Beyond::Fresh(beyond) } else { Beyond::Peak(beyond) };
+        HeldNow { present, beyond }
+    }
+
+    /// What it has in flight, as far as it has said so; `None` for nothing.
+    pub(super) fn held(&self) -> Option<HeldRequests> {
+        self.held
+    }
+
     /// Its newest complete second, on our axis.
     pub(super) fn newest(&self) -> Option<Second> {
         self.newest
@@ -170,6 +246,11 @@ impl Track {
     fn frame(&mut self, now: Timestamp) {
         self.heard_at = now;
         self.present = None;
+    }
+
+    fn note_held(&mut self, second: Second, SecondSums { concurrency, .. }: SecondSums) {
+        let since = self.held.map_or(second, |held| held.since);
+        self.held = (concurrency > 0.0).then_some(HeldRequests { since, concurrency });
     }
 
     /// Where on our axis a second lies that has just ended, if it is punctual; moves the anchor when it has

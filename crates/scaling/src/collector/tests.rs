@@ -50,6 +50,44 @@ fn g37_without_anybody_heard_there_is_no_data() {
 }
 
 #[test]
+fn requests_in_flight_are_those_of_the_newest_second_and_have_an_age() {
+    let mut collector = started(POD);
+    let in_flight = |collector: &Collector, at: f64| {
+        let found = collector.in_flight(&[], seconds(at))?;
+        Some((found.requests, found.age.as_secs()))
+    };
+    assert_eq!(in_flight(&collector, 1.0), None);
+    for second in 0..40 {
+        report(&mut collector, POD, second, 0.4, precisely(second) + 1.5);
+    }
+    assert_eq!(in_flight(&collector, 40.6), Some((1.0, 40)), "a part of a request is one");
+    collector.start_reporter(ACTIVATOR, BOOT, 40, seconds(40.6));
+    collector.present(ACTIVATOR, PresentCount { in_flight: 2, waiting: 0 }, seconds(40.7));
+    assert_eq!(in_flight(&collector, 40.7), Some((3.0, 40)));
+    // The pod's ended; its zero is the newest second, and a late one before it says nothing any more.
+    collector.idle(PodId(1), 40, seconds(41.5));
+    report(&mut collector, POD, 39, 0.4, 41.6);
+    assert_eq!(in_flight(&collector, 41.6), Some((2.0, 1)));
+    collector.heard(ACTIVATOR, 40, seconds(41.7));
+    assert_eq!(in_flight(&collector, 41.7), None);
+}
+
+#[test]
+fn a_silent_reporter_still_has_in_flight_what_it_had_until_it_is_gone() {
+    for (reporter, ready, expected) in
+        [(POD, vec![PodId(1)], true), (POD, vec![PodId(2)], false), (ACTIVATOR, vec![], true)]
+    {
+        let mut collector = started(reporter);
+        report(&mut collector, reporter, 0, 1.0, 1.5);
+        collector.lost(reporter, seconds(1.6));
+        assert!(collector.in_flight(&[], seconds(4.4)).is_some(), "{reporter:?} is heard");
+        assert_eq!(collector.in_flight(&ready, seconds(90.0)).is_some(), expected, "{reporter:?} {ready:?}");
+        collector.remove(reporter);
+        assert_eq!(collector.in_flight(&ready, seconds(90.0)), None);
+    }
+}
+
+#[test]
 fn a_repeat_of_a_second_replaces_it() {
     let mut collector = started(POD);
     report(&mut collector, POD, 0, 10.0, 1.5);
@@ -315,6 +353,36 @@ fn settings_change_while_measuring() {
     spec.target_per_pod = 7.0;
     collector.update(&spec, now);
     assert_close(collector.observe(&[PodId(9)], now).unwrap().stable_at_most, 47.0);
+}
+
+/// The minimal case of an exception: Knative has no data then, and what was wanted stays wanted.
+#[test]
+fn a_shorter_window_in_which_nothing_is_left_is_a_valid_zero_while_a_reporter_is_heard() {
+    let mut spec = ScalingSpec::default();
+    let mut collector = started(ACTIVATOR);
+    report(&mut collector, ACTIVATOR, 0, 10.0, 1.5);
+    for second in 1..30 {
+        collector.heard(ACTIVATOR, second, seconds(precisely(second) + 1.5));
+    }
+    assert_close(stable(&collector, 30.6), 5.0);
+    spec.stable_window = Duration::from_secs(6);
+    collector.update(&spec, seconds(30.6));
+    assert_eq!(collector.observe(&[], seconds(30.6)), Some(Averages::complete(0.0, 0.0)));
+    assert_eq!(collector.observe(&[], seconds(33.6)), None, "no longer heard");
+}
+
+/// The minimal case of an exception: in Knative the late report and the next one fall into one second.
+#[test]
+fn a_report_that_comes_up_to_a_second_late_counts_in_its_own_second() {
+    let panic_window = Duration::from_secs(1);
+    let mut collector = Collector::new(&ScalingSpec { panic_window, ..ScalingSpec::default() });
+    collector.start_reporter(POD, BOOT, 0, seconds(0.1));
+    for second in 0..10 {
+        let late = if second == 5 { 0.9 } else { 0.0 };
+        report(&mut collector, POD, second, 10.0, precisely(second) + 1.1 + late);
+        let averages = collector.observe(&[], seconds(precisely(second) + 1.1 + late)).unwrap();
+        assert_eq!(averages, Averages::complete(10.0, 10.0), "{second}");
+    }
 }
 
 #[test]

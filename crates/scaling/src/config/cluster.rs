@@ -67,6 +67,8 @@ pub struct ClusterConfig {
     pub surge_evaluation: bool,
     /// `idle-first-scale-down`: whether the least loaded pods end first.
     pub idle_first_scale_down: bool,
+    /// `in-flight-holds-pods`: whether a request in flight keeps the last pod, whatever is measured.
+    pub in_flight_holds_pods: bool,
     /// `routing-dwell`: how long there must be room before the activator leaves the path; 0 … 1 h.
     pub routing_dwell: Duration,
     /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole
@@ -134,6 +136,7 @@ impl Default for ClusterConfig {
             max_scale_limit: PodCount::ZERO,
             surge_evaluation: true,
             idle_first_scale_down: true,
+            in_flight_holds_pods: true,
             routing_dwell: Duration::from_secs(30),
             drain_limit: DRAIN_LIMIT_DEFAULT,
             ignored_user_agents: IgnoredUserAgents::default(),
@@ -202,6 +205,7 @@ impl ClusterConfig {
             max_scale_limit = reader.count(&keys::MAX_SCALE_LIMIT, &limits::COUNT_OR_NO_LIMIT);
             surge_evaluation = reader.boolean(&keys::SURGE_EVALUATION);
             idle_first_scale_down = reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN);
+            in_flight_holds_pods = reader.boolean(&keys::IN_FLIGHT_HOLDS_PODS);
             routing_dwell = reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR);
             drain_limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
             ignored_user_agents = reader.user_agents(&keys::IGNORE_USER_AGENTS);

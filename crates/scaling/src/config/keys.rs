@@ -74,6 +74,7 @@ keys! {
         formerly "autoscaling.knative.dev/scaleToZeroPodRetentionPeriod";
     SURGE_EVALUATION = "ebb.dev/surge-evaluation";
     IDLE_FIRST_SCALE_DOWN = "ebb.dev/idle-first-scale-down";
+    IN_FLIGHT_HOLDS_PODS = "ebb.dev/in-flight-holds-pods";
     ROUTING_DWELL = "ebb.dev/routing-dwell";
     DRAIN_LIMIT = super::DRAIN_LIMIT_ANNOTATION;
     IGNORE_USER_AGENTS = super::IGNORE_USER_AGENTS_ANNOTATION;
@@ -129,6 +130,7 @@ keys! {
     MAX_SCALE_LIMIT = "max-scale-limit";
     SURGE_EVALUATION = "surge-evaluation";
     IDLE_FIRST_SCALE_DOWN = "idle-first-scale-down";
+    IN_FLIGHT_HOLDS_PODS = "in-flight-holds-pods";
     ROUTING_DWELL = "routing-dwell";
     DRAIN_LIMIT = "drain-limit";
     IGNORE_USER_AGENTS = "ignore-user-agents";

@@ -14,6 +14,7 @@ use super::keys::{CONFIG_MAP_NAME, SettingKey};
 use super::limits::Limit;
 use super::numbers::{self, NumberError};
 use super::queue_proxy::ResourceAmount;
+use crate::hpa::reading::{HpaDocument, read_annotation};
 
 /// Where the strings stand; it decides how a message names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +185,22 @@ impl<'a> SettingsReader<'a> {
             self.refuse(entry, &flaw);
         }
         class
+    }
+
+    /// A document of class hpa. Its findings name places inside it, and belong to its key.
+    pub(super) fn document(&mut self, key: &SettingKey) -> Option<HpaDocument> {
+        let entry = self.entry(key)?;
+        let of_key = |found: Problem| Problem { key: entry.key.to_owned(), ..found };
+        match read_annotation(entry.value) {
+            Ok(checked) => {
+                self.findings.warnings.extend(checked.warnings.into_iter().map(of_key));
+                Some(checked.value)
+            }
+            Err(problems) => {
+                self.findings.problems.extend(problems.into_iter().map(of_key));
+                None
+            }
+        }
     }
 
     fn limited<Value>(

@@ -67,6 +67,7 @@ impl RevisionSettings {
             surge_evaluation: self.surge_evaluation.unwrap_or(cluster.surge_evaluation),
             routing_dwell: self.routing_dwell.unwrap_or(cluster.routing_dwell),
             idle_first_scale_down: self.idle_first_scale_down.unwrap_or(cluster.idle_first_scale_down),
+            in_flight_holds_pods: self.in_flight_holds_pods.unwrap_or(cluster.in_flight_holds_pods),
             shadow: self.shadow == Some(true) || self.paused == Some(true),
             hpa: None,
         };

@@ -63,6 +63,8 @@ pub struct RevisionSettings {
     pub surge_evaluation: Option<bool>,
     /// `ebb.dev/idle-first-scale-down`.
     pub idle_first_scale_down: Option<bool>,
+    /// `ebb.dev/in-flight-holds-pods`.
+    pub in_flight_holds_pods: Option<bool>,
     /// `ebb.dev/routing-dwell`: 0 … 1 h.
     pub routing_dwell: Option<Duration>,
     /// `ebb.dev/drain-limit`: 0 … 24 h, whole seconds.
@@ -91,14 +93,16 @@ pub struct RevisionSettings {
 }
 
 impl RevisionSettings {
-    /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template; others are
-    /// ignored. Every problem is reported; with one, none of the annotations applies.
+    /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template, the document in
+    /// `ebb.dev/hpa` included; others are ignored. Every problem is reported, by the key of its annotation;
+    /// with one, none of the annotations applies.
     pub fn parse(
         annotations: &BTreeMap<String, String>,
         cluster: &ClusterConfig,
     ) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
-        let settings = Self::read(&mut reader, cluster);
+        let mut settings = Self::read(&mut reader, cluster);
+        settings.document = reader.document(&keys::HPA).map(Box::new);
         settings.check_bounds(&mut reader, cluster);
         settings.warn_of_mixed_levels(&mut reader, cluster);
         settings.check_hpa(&mut reader, annotations, cluster);
@@ -177,6 +181,7 @@ impl RevisionSettings {
             pod_retention: reader.duration(&keys::POD_RETENTION, &limits::UP_TO_AN_HOUR),
             surge_evaluation: reader.boolean(&keys::SURGE_EVALUATION),
             idle_first_scale_down: reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN),
+            in_flight_holds_pods: reader.boolean(&keys::IN_FLIGHT_HOLDS_PODS),
             routing_dwell: reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR),
             drain_limit: reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT),
             ignored_user_agents: reader.user_agents(&keys::IGNORE_USER_AGENTS),
@@ -363,10 +368,14 @@ pub fn drain_limit(annotations: &BTreeMap<String, String>) -> Result<Option<Dura
     the_only_problem(reader, limit)
 }
 
-/// How long a pod may take to get ready, where the annotations say so ([`PROGRESS_DEADLINE_ANNOTATION`]).
+/// How long a pod may take to get ready, where the annotations say so ([`PROGRESS_DEADLINE_ANNOTATION`]). An
+/// empty text says nothing, as in Knative.
 pub fn progress_deadline(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
     const KEY: SettingKey = SettingKey { name: PROGRESS_DEADLINE_ANNOTATION, old: None };
     let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
+    if reader.entry(&KEY).is_some_and(|entry| entry.value.is_empty()) {
+        return Ok(None);
+    }
     let deadline = reader.duration(&KEY, &limits::WHOLE_SECONDS);
     the_only_problem(reader, deadline)
 }

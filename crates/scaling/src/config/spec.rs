@@ -62,6 +62,8 @@ pub struct ScalingSpec {
     pub routing_dwell: Duration,
     /// Whether the least loaded pods are ended first (`idle-first-scale-down`).
     pub idle_first_scale_down: bool,
+    /// Whether a request in flight keeps the last pod, whatever is measured (`in-flight-holds-pods`).
+    pub in_flight_holds_pods: bool,
     /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`).
     pub shadow: bool,
     /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and

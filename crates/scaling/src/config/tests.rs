@@ -57,6 +57,7 @@ fn the_progress_deadline_is_read_in_whole_seconds() {
     let read = |value| progress_deadline(&map(&[("serving.knative.dev/progress-deadline", value)]));
     assert_eq!(progress_deadline(&map(&[])), Ok(None));
     assert_eq!(read("5s"), Ok(Some(Duration::from_secs(5))));
+    assert_eq!(read(""), Ok(None), "Knative takes an empty text for none");
     for value in ["1500ms", "-1s", "10", "soon"] {
         assert!(read(value).is_err(), "{value}");
     }

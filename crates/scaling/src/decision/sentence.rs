@@ -67,6 +67,7 @@ pub(crate) enum BoundText {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Zero {
     Disabled,
+    InFlight { requests: f64, age: Option<Duration> },
     GivenUp { timeout: Duration },
     Starting { timeout: Duration },
     ActivatorsFirst,
@@ -225,6 +226,13 @@ impl fmt::Display for Zero {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Disabled => to.write_str("scale to zero is turned off (enable-scale-to-zero)"),
+            Self::InFlight { requests, age } => {
+                write!(to, "{requests} {} in flight", if is_one(requests) { "request" } else { "requests" })?;
+                if let Some(age) = age {
+                    write!(to, " for {}", rough(age))?;
+                }
+                to.write_str(": one pod stays (in-flight-holds-pods)")
+            }
             Self::GivenUp { timeout } => {
                 let timeout = format_duration(timeout);
                 write!(

@@ -117,6 +117,13 @@ impl MixedDecider {
         self.rise.as_slice()
     }
 
+    /// The count stays as it is until the next sync, though own metrics ask for another: why, from what they
+    /// last said on.
+    pub fn stay(&mut self, count: PodCount) -> &[Reason] {
+        self.rise.lead_to(count, Stage::Surge, HpaSentence::Mixed(MixedText::NotToZero { present: count }));
+        self.rise.as_slice()
+    }
+
     /// The settings under which each own metric is observed, in the order of the spec.
     pub fn own_settings(&self) -> impl Iterator<Item = &ScalingSpec> {
         self.own.iter().map(|own| &own.scaling)

@@ -3,7 +3,9 @@
 //! Four versions of the API have spelt the same thing differently: `v2` and `v2beta2` nest a target in each
 //! metric, `v2beta1` writes flat fields, and `v1` knows CPU alone and carries the rest in annotations, whose
 //! behavior has the names of Go's fields. All of them are read into one [`HpaDocument`]. Files are somebody
-//! else's: a document comes as a [`DocumentNode`], whatever format it was written in.
+//! else's: a document of its own comes as a [`DocumentNode`], whatever format it was written in. The one in
+//! the annotation `ebb.dev/hpa` is a text, and is read here with all other annotations
+//! ([`crate::RevisionSettings::parse`]): a caller that reads annotations cannot forget it.
 //!
 //! What Kubernetes' API server refuses is refused here, and unknown fields too, since a setting that silently
 //! does nothing is found at night.
@@ -23,8 +25,7 @@ mod short_form;
 pub(in crate::hpa) mod tests;
 
 pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
-pub use self::document::{
-    HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_annotation, read_document, read_spec,
-};
+pub(crate) use self::document::read_annotation;
+pub use self::document::{HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
 pub use self::node::DocumentNode;
 pub use self::short_form::document_of_short_form;

@@ -90,6 +90,8 @@ pub(crate) enum MixedText {
     OwnNeed { count: PodCount },
     /// Nothing falls while one of our deciders panics.
     Panic { present: PodCount },
+    /// Requests end a way to zero.
+    NotToZero { present: PodCount },
     /// One pod of a per-pod metric is as good as none.
     OneIsNone,
     /// From zero.
@@ -249,6 +251,9 @@ impl fmt::Display for MixedText {
         match *self {
             Self::OwnNeed { count } => write!(to, "requests need {count} at once"),
             Self::Panic { present } => write!(to, "requests surge, so it stays at {present} at least"),
+            Self::NotToZero { present } => {
+                write!(to, "requests may need pods, so {present} stay until the next sync")
+            }
             Self::OneIsNone => {
                 to.write_str("there are no requests, and nothing else asks for more than one pod")
             }

@@ -173,7 +173,7 @@ impl HpaScaler {
             // On the way to zero, and somebody came: whatever is there stays until the next sync. Any other
             // count below what there is was decided by a sync, and in shadow stands until the next one.
             self.desired = Some(wanted);
-            self.reasons = self.deciders.rise_reasons().to_vec();
+            self.reasons = self.deciders.stay(wanted).to_vec();
         }
     }
 
@@ -266,6 +266,11 @@ impl HpaScaler {
         let outcome = self.deciders.sync(&self.settings.spec, observation, now);
         self.desired = Some(outcome.desired);
         self.reasons = self.deciders.state().reasons().to_vec();
+        // A pass that ends early has no number, and the count stays: that is what its last step leads to, and
+        // where the rules that follow go on.
+        if let Some(last) = self.reasons.last_mut().filter(|last| last.after.is_none()) {
+            last.after = self.desired;
+        }
     }
 
     /// What the last sync complains about and the one before did not, with the sentences that say why.

@@ -22,7 +22,7 @@ use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
 use crate::hpa::{CountChange, routing_without_own};
-use crate::scale_to_zero::{self, KeptBy, Path, Plan, RevisionActivity, Situation};
+use crate::scale_to_zero::{self, KeptBy, Path, Plan, RequestsInFlight, RevisionActivity, Situation};
 use crate::surge;
 
 mod hpa;
@@ -225,12 +225,13 @@ impl ScaledRevision {
         let before = self.collectors.first().present_total().unwrap_or(0.0);
         self.collectors.present(reporter, count, now);
         let present = self.collectors.first().present_total().unwrap_or(0.0);
+        let surge = self.collectors.first().surge_total(now).unwrap_or(0.0);
         let needs_more = || {
             // Evaluating for a need that is already met could change nothing, and bursts are reported up to
             // fifty times a second.
             let provided =
                 self.algorithm.desired().map_or(PodCount::ZERO, |desired| desired.min(self.wanted));
-            surge::need(&self.spec, present, self.pods.counts().ready) > provided
+            surge::need(&self.spec, surge, self.pods.counts().ready) > provided
         };
         let surges = self.spec.surge_evaluation && present > before && needs_more();
         if surges || self.is_poked_by(reporter, count.in_flight > 0) {
@@ -303,7 +304,7 @@ impl ScaledRevision {
         // `Some`, even if nobody holds anything: that there is a present count is what forbids the decider to
         // lower.
         let present_count = (trigger == Trigger::Surge && self.spec.surge_evaluation)
-            .then(|| self.collectors.first().present_total().unwrap_or(0.0));
+            .then(|| self.collectors.first().surge_total(now).unwrap_or(0.0));
         let observation =
             Observation { ready: PodCount::of(ready.len()), wanted: self.wanted, averages, present_count };
         kpa.decide(&self.spec, &observation, now);
@@ -381,9 +382,10 @@ impl ScaledRevision {
     fn settle(&mut self, now: Timestamp) -> Plan {
         let desired = self.algorithm.desired();
         let ready = self.pods.counts().ready;
+        let in_flight = self.in_flight(desired, now);
         let mut settled: Option<Plan> = None;
         for _ in 0..LOOKS_MAX {
-            let plan = scale_to_zero::apply_scale(desired, &self.situation(now));
+            let plan = scale_to_zero::apply_scale(desired, &self.situation(in_flight, now));
             let needed = scale_to_zero::needed_pods(&self.spec, self.initialization);
             let before = (self.activity, self.initialization);
             if ready >= needed {
@@ -401,7 +403,18 @@ impl ScaledRevision {
         settled.expect("at least one look was taken")
     }
 
-    fn situation(&self, now: Timestamp) -> Situation<'_> {
+    /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
+    /// through all reporters at every look would be much of what a look costs.
+    fn in_flight(&self, desired: Option<PodCount>, now: Timestamp) -> Option<RequestsInFlight> {
+        let needs_none = desired.unwrap_or_default() == PodCount::ZERO;
+        if !needs_none || !self.spec.in_flight_holds_pods {
+            return None;
+        }
+        // All collectors hear the same.
+        self.collectors.first().in_flight(self.pods.ready(), now)
+    }
+
+    fn situation(&self, in_flight: Option<RequestsInFlight>, now: Timestamp) -> Situation<'_> {
         let path = match (self.route.current(), self.acknowledged_since) {
             (Some(Routing::Direct), _) => Path::Direct,
             (Some(Routing::ThroughActivator) | None, None) => Path::Unacknowledged,
@@ -418,6 +431,7 @@ impl ScaledRevision {
             activity_age: self.activity.age(now),
             initialization: self.initialization,
             path,
+            in_flight,
         }
     }
 

@@ -1,7 +1,9 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
 mod hpa;
+mod in_flight;
 mod laws;
+mod peers;
 mod rest;
 mod vectors;
 mod world;
@@ -217,6 +219,39 @@ fn a_restart_raises_to_the_lower_bound_but_lowers_nothing() {
     assert_eq!(world.scale_orders(), [], "no data, no decision");
     let mut world = World::new(ScalingSpec { min_scale: PodCount::new(3), ..spec() });
     assert_eq!(counts(&world.create(1)), [3]);
+}
+
+/// The minimal case of an exception: to Knative a revision at rest is one of which nothing is known.
+#[test]
+fn a_lower_bound_that_is_raised_at_rest_holds_before_the_first_decision() {
+    let mut world = World::new(spec());
+    world.create(0);
+    assert_eq!(counts(&world.edit(|spec| spec.min_scale = PodCount::new(2))), [2]);
+}
+
+/// The minimal case of an exception: what was found may be what is needed.
+#[test]
+fn a_lower_bound_that_is_lowered_ends_no_pod_before_the_first_decision() {
+    let mut world = World::new(ScalingSpec { min_scale: PodCount::new(4), ..spec() });
+    world.create(4);
+    assert_eq!(counts(&world.edit(|spec| spec.min_scale = PodCount::new(2))), [0; 0]);
+    assert_eq!(world.status().wanted, PodCount::new(4));
+}
+
+/// The minimal case of an exception: Knative's panic would end three of the six.
+#[test]
+fn panic_ends_no_pod_that_others_asked_for() {
+    let mut world = serving(spec());
+    world.run_until(20.0);
+    world.in_activator = 200;
+    world.run_until(30.0);
+    assert_eq!((world.status().wanted, world.status().panicking), (PodCount::new(3), true));
+    world.forget();
+    world.create(6);
+    world.run_until(60.0);
+    assert!(world.status().panicking);
+    assert_eq!(world.status().wanted, PodCount::new(6));
+    assert!(world.scale_orders().iter().all(|&(_, count)| count == 6), "{:?}", world.scale_orders());
 }
 
 #[test]

@@ -19,6 +19,7 @@ struct Row {
     seconds: u64,
     initialization: Initialization,
     path: Path,
+    in_flight: Option<RequestsInFlight>,
 }
 
 /// The settings from which the vectors start.
@@ -35,8 +36,17 @@ fn spec() -> ScalingSpec {
 /// A row in which the activators have acknowledged just now, and the initial scale was reached.
 fn row(id: &'static str, present: u32, desired: i64, activity: RevisionActivity, seconds: u64) -> Row {
     let desired = u32::try_from(desired).ok();
-    let path = Path::Acknowledged(Duration::ZERO);
-    Row { id, present, desired, spec: spec(), activity, seconds, initialization: Initialization::Done, path }
+    Row {
+        id,
+        present,
+        desired,
+        spec: spec(),
+        activity,
+        seconds,
+        initialization: Initialization::Done,
+        path: Path::Acknowledged(Duration::ZERO),
+        in_flight: None,
+    }
 }
 
 impl Row {
@@ -54,6 +64,12 @@ impl Row {
         self
     }
 
+    /// That many requests have been in flight without a break for 42 s.
+    fn holding(mut self, requests: f64) -> Self {
+        self.in_flight = Some(RequestsInFlight { requests, age: seconds(42) });
+        self
+    }
+
     /// The initial scale was not reached yet.
     fn fresh(mut self) -> Self {
         self.initialization = Initialization::Pending;
@@ -68,6 +84,7 @@ impl Row {
             activity_age: Duration::from_secs(self.seconds),
             initialization: self.initialization,
             path: self.path,
+            in_flight: self.in_flight,
         };
         apply_scale(self.desired.map(PodCount::new), &situation)
     }
@@ -233,6 +250,29 @@ fn with_scale_to_zero_off_one_pod_stays() {
     row("L34 min 2", 10, 0, INACTIVE(), 600).with(disabled_min_2).gives(2, Some(2), None);
 }
 
+/// Not among the vectors: to Knative a request in flight is nothing but load.
+#[test]
+fn a_request_in_flight_keeps_one_pod_in_every_state_and_raises_no_other_count() {
+    let retained = |spec: &mut ScalingSpec| spec.pod_retention = seconds(120);
+    let max = |spec: &mut ScalingSpec| spec.max_scale = Some(PodCount::new(3));
+    let min = |spec: &mut ScalingSpec| spec.min_scale = PodCount::new(2);
+    for activity in [ACTIVE(), INACTIVE(), ACTIVATING()] {
+        for age in [0, 152, 600] {
+            row("none needed", 1, 0, activity, age).holding(1.0).gives(1, None, Some(2));
+            row("eight there", 8, 0, activity, age).holding(8.0).gives(1, Some(1), Some(2));
+            row("retained", 8, 0, activity, age).with(retained).holding(1.0).gives(1, Some(1), Some(2));
+        }
+        for path in [Path::Direct, Path::Unacknowledged] {
+            row("another path", 1, 0, activity, 600).on(path).holding(1.0).gives(1, None, Some(2));
+        }
+        row("five needed", 8, 5, activity, 600).holding(900.0).gives(5, Some(5), None);
+        row("five needed, max 3", 8, 5, activity, 600).with(max).holding(9.0).gives(3, Some(3), None);
+        row("min 2", 8, 0, activity, 600).with(min).holding(9.0).gives(2, Some(2), None);
+    }
+    row("nothing known", 8, -1, ACTIVATING(), 152).holding(1.0).gives(8, None, Some(2));
+    row("nothing known, at rest", 0, -1, INACTIVE(), 152).holding(1.0).gives(-1, None, None);
+}
+
 /// Not among the vectors: Knative never meets it, because its status survives a restart.
 #[test]
 fn without_a_decision_nothing_is_lowered() {
@@ -256,6 +296,7 @@ fn every_rule_that_keeps_a_pod_says_so() {
         (row("activating", 1, 0, ACTIVATING(), 1), KeptBy::Activating, "2m31s"),
         (row("min", 1, 0, ACTIVE(), 300).with(min), KeptBy::MinScale, "min-scale"),
         (row("off", 1, 0, ACTIVE(), 300).with(disabled), KeptBy::Disabled, "enable-scale-to-zero"),
+        (row("stream", 1, 0, ACTIVE(), 300).holding(1.0), KeptBy::InFlight, "1 request in flight for 42s"),
     ];
     for (row, rule, word) in rows {
         let kept = row.plan().kept.unwrap_or_else(|| panic!("{} keeps a pod", row.id));

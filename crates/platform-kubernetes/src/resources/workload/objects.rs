@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject};
 use scaling::config::RequestLimits;
-use vocabulary::PodCount;
+use vocabulary::{PodCount, shown};
 
 use super::{ObjectVersion, WorkloadRecord, is_ours};
 use crate::notice::{NOT_SCALABLE, Notice};
@@ -114,7 +114,8 @@ pub(crate) fn custom(
     let text = status.and_then(|status| status.selector.as_deref()).unwrap_or_default();
     let selector = Selector::parse(text).filter(|selector| !selector.is_empty()).ok_or_else(|| {
         let text = format!(
-            "its scale names no pods (status.selector is {text:?}); its resource needs a labelSelectorPath that leads to a selector"
+            "its scale names no pods (status.selector is {}); its resource needs a labelSelectorPath that leads to a selector",
+            shown(text)
         );
         Notice::new(NOT_SCALABLE, text)
     })?;

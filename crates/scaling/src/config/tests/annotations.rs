@@ -247,6 +247,8 @@ fn only_classes_of_ours_run_here() {
     let problem =
         settings(&[], &other_by_default).require_class_of_ours(&other_by_default).expect_err("not here");
     assert_eq!(problem.key, "pod-autoscaler-class");
+    let unknown = ClusterConfig::parse(&map(&[("pod-autoscaler-class", "mine.knative.dev")]));
+    assert_eq!(unknown.expect_err("no class of Knative's")[0].key, "pod-autoscaler-class");
 }
 
 #[test]
@@ -321,6 +323,7 @@ fn metric_and_switches_are_read() {
         ("metric", "rps"),
         ("ebb.dev/surge-evaluation", "false"),
         ("ebb.dev/idle-first-scale-down", "F"),
+        ("ebb.dev/in-flight-holds-pods", "0"),
         ("ebb.dev/routing-dwell", "1500ms"),
         ("ebb.dev/drain-limit", "0s"),
     ];
@@ -330,6 +333,7 @@ fn metric_and_switches_are_read() {
         metric_name: Some("rps".into()),
         surge_evaluation: Some(false),
         idle_first_scale_down: Some(false),
+        in_flight_holds_pods: Some(false),
         routing_dwell: Some(std::time::Duration::from_millis(1500)),
         drain_limit: Some(std::time::Duration::ZERO),
         ..RevisionSettings::default()

@@ -2,7 +2,7 @@
 
 use vocabulary::BurstCapacity;
 
-use super::super::ClusterConfig;
+use super::super::{ClusterConfig, annotation_keys, config_map_keys};
 use super::{annotated, cluster, map};
 
 #[test]
@@ -48,6 +48,31 @@ fn messages_stay_on_one_line_whatever_is_written() {
             let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
             assert!(!problem.message.contains(breaks), "{:?}", problem.message);
             assert!(problem.message.len() < 1000, "{}", problem.message);
+        }
+    }
+}
+
+/// Whatever is wrong with a value, and whatever stands beside it.
+#[test]
+fn a_long_value_is_cut_in_every_message() {
+    let cluster = ClusterConfig::default();
+    for long in ["7".repeat(30_000), "x".repeat(30_000), format!("{{maxReplicas: {:?}}}", "x".repeat(30_000))]
+    {
+        let mut problems = Vec::new();
+        for key in annotation_keys() {
+            let document = ("ebb.dev/hpa", "maxReplicas: 3");
+            let class = ("class", "hpa.autoscaling.knative.dev");
+            for beside in [None, Some(document), Some(class)] {
+                let pairs: Vec<_> = beside.into_iter().chain([(key, long.as_str())]).collect();
+                problems.extend(annotated(&pairs, &cluster).err().into_iter().flatten());
+            }
+        }
+        for key in config_map_keys() {
+            problems.extend(ClusterConfig::parse(&map(&[(key, &long)])).err().into_iter().flatten());
+        }
+        assert!(problems.len() > 50, "{}", problems.len());
+        for problem in problems {
+            assert!(problem.message.len() < 1000, "{}: {} bytes", problem.key, problem.message.len());
         }
     }
 }

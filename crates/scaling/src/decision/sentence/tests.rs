@@ -95,6 +95,14 @@ fn the_rules_around_zero_read_as_sentences() {
     check([
         (Zero::Disabled, "scale to zero is turned off (enable-scale-to-zero)"),
         (
+            Zero::InFlight { requests: 1.0, age: Some(Duration::from_millis(42_700)) },
+            "1 request in flight for 42s: one pod stays (in-flight-holds-pods)",
+        ),
+        (
+            Zero::InFlight { requests: 3.0, age: None },
+            "3 requests in flight: one pod stays (in-flight-holds-pods)",
+        ),
+        (
             Zero::GivenUp { timeout },
             "no pods got ready within the activation timeout of 1m, and no request waits: given up",
         ),

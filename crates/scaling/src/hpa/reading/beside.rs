@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vocabulary::Problem;
+use vocabulary::{Problem, shown};
 
 /// The annotation that carries a document: an `autoscaling/v2` spec without a target, as YAML or JSON.
 pub const DOCUMENT_ANNOTATION: &str = "ebb.dev/hpa";
@@ -23,8 +23,9 @@ const SAID_TWICE: [(&str, &str); 7] = [
 pub fn annotations_beside_document(annotations: &BTreeMap<String, String>, document: &str) -> Vec<Problem> {
     let said_twice = SAID_TWICE.iter().filter_map(|(key, field)| {
         let value = annotations.get(*key)?;
+        let value = shown(value);
         let message =
-            format!("annotation {key} is {value:?}, which {document} says too ({field}); remove one of them");
+            format!("annotation {key} is {value}, which {document} says too ({field}); remove one of them");
         Some(Problem { key: (*key).to_owned(), message })
     });
     said_twice.collect()

@@ -18,6 +18,9 @@ use crate::hpa::spec::{Behavior, HpaSpec, MetricSpec, ObjectReference, ResourceN
 /// What applies where a document names no metric, in percent.
 const DEFAULT_CPU_UTILIZATION: u32 = 80;
 
+/// Enough for what is wrong and where.
+const YAML_ERROR_CHARS_MAX: usize = 200;
+
 const METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
@@ -83,16 +86,18 @@ pub fn read_spec(node: &DocumentNode, place: &str) -> Result<CheckedValue<HpaDoc
     finish(document, findings)
 }
 
-/// Reads the annotation of a workload: the text is YAML or JSON, which the caller can read.
-pub fn read_annotation(
-    text: &str,
-    yaml: impl FnOnce(&str) -> Result<DocumentNode, String>,
-) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
+/// Reads the annotation of a workload, whose text is YAML or JSON.
+pub(crate) fn read_annotation(text: &str) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
     let place = format!("annotation {DOCUMENT_ANNOTATION}");
-    match yaml(text) {
+    // As in manifests, `yes` is a word.
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    match serde_saphyr::from_str_with_options::<DocumentNode>(text, options) {
         Ok(node) => read_spec(&node, &place),
         Err(error) => {
-            let error = error.lines().next().unwrap_or_default();
+            let error = error.to_string();
+            // It may repeat what it could not read.
+            let first_line = error.lines().next().unwrap_or_default();
+            let error: String = first_line.chars().take(YAML_ERROR_CHARS_MAX).collect();
             let message = format!("{place} is neither YAML nor JSON: {error}");
             Err(vec![Problem { key: DOCUMENT_ANNOTATION.to_owned(), message }])
         }

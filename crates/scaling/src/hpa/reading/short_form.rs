@@ -6,7 +6,7 @@
 //! means zero. And where Knative rounds a target down to nothing, or forgets a metric because it has no
 //! target, the annotation is refused.
 
-use vocabulary::{MilliValue, PodCount, Problem};
+use vocabulary::{MilliValue, PodCount, Problem, printable, shown};
 
 use super::document::HpaDocument;
 use crate::config::{ClusterConfig, Metric, RevisionSettings};
@@ -81,7 +81,8 @@ fn metric_of(
         (name, None) => Err(Problem {
             key: METRIC.to_owned(),
             message: format!(
-                "annotation {METRIC} is {name:?}, which has no default to aim at; write annotation {TARGET} too"
+                "annotation {METRIC} is {}, which has no default to aim at; write annotation {TARGET} too",
+                shown(name)
             ),
         }),
     }
@@ -96,6 +97,7 @@ fn whole(target: f64, unit: &str) -> Result<f64, Problem> {
     if target >= 1.0 {
         return Ok(target.trunc());
     }
+    let unit = printable(unit);
     let message = format!(
         "annotation {TARGET} is {target}, which is less than 1 {unit}; write a whole number of at least 1"
     );

@@ -192,6 +192,22 @@ fn events_are_kept_for_the_longest_period_of_either_direction() {
     assert_eq!((changes(&events.ups), changes(&events.downs)), (vec![4, 2], vec![6]));
 }
 
+/// The minimal case of a difference. Kubernetes keeps a change for the longest period of its own direction, and
+/// then writes the next one over it, though policies of the other direction look back on both.
+#[test]
+fn changes_are_remembered_for_the_longest_period_of_either_direction() {
+    let behavior = spec_of(per_thousand(), "up=4/15 down=4/1800").behavior.unwrap();
+    let mut ours = ScaleEvents::default();
+    ours.store(pods("4"), pods("8"), &behavior, ago("40"));
+    ours.store(pods("8"), pods("10"), &behavior, ago("20"));
+    for (remembered, expected) in [(ours, "1"), (events("+2@20"), "4")] {
+        let (min, max) = (PodCount::ONE, PodCount::new(100));
+        let limiter = Limiter { min, max, current: pods("10"), events: &remembered, now: NOW };
+        let bounded = limiter.with_behavior(&behavior, PodCount::ZERO, &mut Steps::default());
+        assert_eq!(bounded.count, pods(expected), "{remembered:?}");
+    }
+}
+
 #[test]
 fn what_is_remembered_has_a_limit() {
     use crate::hpa::history::{EVENTS_MAX, RECOMMENDATIONS_MAX};

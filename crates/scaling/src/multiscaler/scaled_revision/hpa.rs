@@ -90,7 +90,7 @@ impl ScaledRevision {
             .iter()
             .map(|collector| {
                 let averages = collector.observe(ready, now)?;
-                let present_count = is_surge.then(|| collector.present_total().unwrap_or(0.0));
+                let present_count = is_surge.then(|| collector.surge_total(now).unwrap_or(0.0));
                 let ready = PodCount::of(ready.len());
                 Some(Observation { ready, wanted: self.wanted, averages, present_count })
             })

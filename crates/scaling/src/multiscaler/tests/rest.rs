@@ -201,6 +201,95 @@ fn a_burst_after_a_rest_is_followed_as_in_j1_and_j2() {
     check_burst(100, J2);
 }
 
+/// When eight pods are wanted after a load of 1,000 requests per second has come to a revision that rested
+/// with one ready pod for as long as its window, in seconds after the first report of it.
+fn eight_pods_wanted_after(burst_capacity: f64, window: u32) -> f64 {
+    let stable_window = Duration::from_secs(window.into());
+    let mut world = World::new(ScalingSpec {
+        metric: Metric::Rps,
+        target_per_pod: 140.0,
+        total_per_pod: 200.0,
+        min_scale: PodCount::ONE,
+        stable_window,
+        panic_window: stable_window / 10,
+        ..with_burst_capacity(burst_capacity)
+    });
+    let rest = f64::from(window + 20);
+    // Ticks come 0.4 s after the reports.
+    world.run_until(0.4);
+    world.create(1);
+    world.activator_starts();
+    world.ready(1);
+    world.run_until(rest - 0.5);
+    world.forget();
+    if burst_capacity == 0.0 {
+        world.in_pods.insert(PodId(0), 1_000);
+    } else {
+        world.in_activator = 1_000;
+    }
+    world.run_until(rest + f64::from(window));
+    let first = world.scale_orders().into_iter().find(|&(_, count)| count >= 8);
+    first.map_or(f64::INFINITY, |(at, _)| ((at - rest) * 10.0).round() / 10.0)
+}
+
+#[test]
+fn a_pods_rest_dilutes_no_load_while_activators_are_always_in_the_path() {
+    for (burst_capacity, window, expected) in [
+        // With the report itself, which pokes, and not later than the first tick.
+        (-1.0, 60, 0.0),
+        (-1.0, 600, 0.0),
+        (-1.0, 3600, 0.0),
+        (0.0, 60, 6.4),
+        (0.0, 600, 58.4),
+        (200.0, 60, 6.4),
+        (200.0, 600, 58.4),
+    ] {
+        let at = eight_pods_wanted_after(burst_capacity, window);
+        assert!((at - expected).abs() < 0.01, "{burst_capacity} over {window} s: after {at} s");
+    }
+}
+
+/// An edit holds from the next second on; seconds before it stay what they were.
+#[test]
+fn a_pods_rest_becomes_silence_with_the_edit_and_zeros_again_with_the_next() {
+    let mut world = serving(ScalingSpec { surge_evaluation: false, ..with_burst_capacity(211.0) });
+    let unlimited = |value: f64| {
+        move |spec: &mut ScalingSpec| {
+            spec.target_burst_capacity = vocabulary::BurstCapacity::new(value).unwrap();
+        }
+    };
+    world.run_until(20.0);
+    world.edit(unlimited(-1.0));
+    world.run_until(39.5);
+    world.in_activator = 60;
+    world.run_until(40.5);
+    // Nineteen zeros until the edit, silence until second 39, and then the load.
+    let stable = world.status().stable_value.unwrap();
+    assert!((stable - 60.0 / 40.0).abs() < 1e-6, "{stable}");
+    world.in_activator = 0;
+    world.run_until(150.0);
+    world.edit(unlimited(211.0));
+    world.run_until(169.5);
+    world.in_activator = 60;
+    world.run_until(170.5);
+    let stable = world.status().stable_value.unwrap();
+    assert!((stable - 60.0 / 20.0).abs() < 1e-6, "{stable}");
+}
+
+#[test]
+fn a_pods_own_load_counts_while_activators_are_always_in_the_path_and_its_end_is_zero_once() {
+    let mut world = serving(ScalingSpec { surge_evaluation: false, ..with_burst_capacity(-1.0) });
+    world.in_pods.insert(PodId(0), 30);
+    world.run_until(10.0);
+    assert_eq!(world.status().stable_value, Some(30.0));
+    world.in_pods.clear();
+    world.run_until(11.0);
+    let after_zero = world.status().stable_value.unwrap();
+    assert!((after_zero - 300.0 / 11.0).abs() < 1e-6, "{after_zero}");
+    world.run_until(50.0);
+    assert_eq!(world.status().stable_value, Some(after_zero), "silence does not lower the average");
+}
+
 #[test]
 fn what_a_frame_does_not_name_is_zero_once_and_then_silence() {
     let mut world = at_zero(ScalingSpec { surge_evaluation: false, ..spec() });
@@ -220,6 +309,22 @@ fn what_a_frame_does_not_name_is_zero_once_and_then_silence() {
         Some(0.0),
         "an activator that is heard and says nothing says zero"
     );
+}
+
+/// The minimal case of an exception: Knative asks a pod that is not ready nothing, so its last load stays in
+/// the average.
+#[test]
+fn a_pod_that_turns_unready_writes_one_zero() {
+    let mut world = serving(ScalingSpec { surge_evaluation: false, ..spec() });
+    world.in_pods.insert(PodId(0), 30);
+    world.run_until(10.0);
+    world.in_pods.clear();
+    world.pod_is(PodId(0), PodState::Unready);
+    world.run_until(11.0);
+    let after_zero = world.status().stable_value.unwrap();
+    assert!((after_zero - 300.0 / 11.0).abs() < 1e-6, "{after_zero}");
+    world.run_until(40.0);
+    assert_eq!(world.status().stable_value, Some(after_zero));
 }
 
 #[test]

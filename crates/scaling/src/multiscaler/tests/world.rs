@@ -22,6 +22,10 @@ pub(super) struct World {
     pub(super) waiting: u32,
     /// What each pod holds that did not come through the activator.
     pub(super) in_pods: BTreeMap<PodId, u32>,
+    /// What each pod holds beside that: streams, of which none arrives any more.
+    pub(super) streams: BTreeMap<PodId, u32>,
+    /// The same of the activator.
+    pub(super) streams_in_activator: u32,
     /// Pods whose link is up.
     pub(super) linked: BTreeSet<PodId>,
     /// Pods that take requests.
@@ -41,6 +45,8 @@ impl World {
             in_activator: 0,
             waiting: 0,
             in_pods: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            streams_in_activator: 0,
             linked: BTreeSet::new(),
             ready: BTreeSet::new(),
             activator_linked: false,
@@ -106,6 +112,7 @@ impl World {
         self.linked.retain(|pod| pod.0 < count);
         self.ready.retain(|pod| pod.0 < count);
         self.in_pods.retain(|pod, _| pod.0 < count);
+        self.streams.retain(|pod, _| pod.0 < count);
         let facts = pods.map(|pod| running(pod, self.ready.contains(&pod))).collect();
         self.handle(Event::PodsChanged { revision: REVISION, pods: facts })
     }
@@ -169,19 +176,35 @@ impl World {
     fn report(&mut self) {
         let second = self.now.whole_secs() - 1;
         if self.activator_linked {
-            self.reported(ACTIVATOR, second, self.in_activator, self.waiting);
+            self.reported(ACTIVATOR, second, (self.in_activator, self.streams_in_activator), self.waiting);
             self.handle(Event::ReporterHeard { reporter: ACTIVATOR, second });
         }
         for pod in self.linked.clone() {
-            let in_flight = self.in_pods.get(&pod).copied().unwrap_or(0);
-            self.reported(Reporter::Pod(pod), second, in_flight, 0);
+            let of = |held: &BTreeMap<PodId, u32>| held.get(&pod).copied().unwrap_or(0);
+            self.reported(Reporter::Pod(pod), second, (of(&self.in_pods), of(&self.streams)), 0);
             self.handle(Event::ReporterHeard { reporter: Reporter::Pod(pod), second });
         }
     }
 
-    fn reported(&mut self, reporter: Reporter, second: u64, in_flight: u32, queued: u32) {
-        if in_flight > 0 {
-            let sample = sample(second, f64::from(in_flight), queued);
+    /// Does what is due now.
+    pub(super) fn run_due(&mut self) {
+        self.multiscaler.advance(self.now);
+        self.drain();
+    }
+
+    /// Every pod says that it held nothing of its own in the second that just ended.
+    pub(super) fn pods_report_rest(&mut self) {
+        let second = self.now.whole_secs() - 1;
+        for pod in self.linked.clone() {
+            self.handle(Event::ReporterHeard { reporter: Reporter::Pod(pod), second });
+        }
+    }
+
+    /// `requests` arrive anew each second, streams do not.
+    fn reported(&mut self, reporter: Reporter, second: u64, (requests, streams): (u32, u32), queued: u32) {
+        if requests + streams > 0 {
+            let mut sample = sample(second, f64::from(requests + streams), queued);
+            sample.load.request_rate = RequestRate::clamped(f64::from(requests));
             self.handle(Event::LoadReported { reporter, revision: REVISION, sample });
         }
     }
