@@ -216,8 +216,8 @@ pub struct PodFailure {
     pub last_lines: Vec<String>,
 }
 
-/// How a pod was killed that had been told to end and did not in the time that it had. That is no failure: its
-/// requests were answered before.
+/// How a pod was killed that had been told to end and did not in the time that it had. That is no failure:
+/// its requests were answered before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodKill {
     /// The pod.

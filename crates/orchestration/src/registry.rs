@@ -284,9 +284,9 @@ impl PodRecord {
     /// What its queue-proxy is told of its end.
     pub(crate) fn departure(&self) -> Departure {
         match (self.facts.ends_in, self.leave) {
-            // A platform that names no time ends a released pod by TERM, and that alone begins its drain. This
-            // word would race with it: a queue-proxy that holds nothing would be gone before TERM comes, as
-            // if it had failed.
+            // A platform that names no time ends a released pod by TERM, and that alone begins its drain.
+            // This word would race with it: a queue-proxy that holds nothing would be gone before TERM comes,
+            // as if it had failed.
             (None, _) => Departure::NotPlanned,
             // `LeaveTaking::Released` is not enough: the platform was told, but a route may name the pod for
             // a while.

@@ -405,7 +405,8 @@ fn a_pod_hears_that_it_is_released_when_nobody_sends_to_it_and_the_platform_has_
     assert_eq!(departure(&world), vocabulary::Departure::Released);
 }
 
-/// On one machine the supervisor sends TERM to a pod that is released, and that is the one beginning of its end.
+/// On one machine the supervisor sends TERM to a pod that is released, and that is the one beginning of its
+/// end.
 #[test]
 fn a_pod_that_its_platform_ends_by_term_hears_nothing_of_its_departure() {
     let mut world = World::with_activators(&["a"]);

@@ -40,7 +40,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use runtime::{Clock, set_descriptor_limit};
-use vocabulary::Timestamp;
+use vocabulary::{AppEndLine, Timestamp};
 
 use crate::control_groups::ContainerGroup;
 use children::PlacedContainer;
@@ -261,7 +261,7 @@ struct RunningPod {
     usage: UsageReporter,
 }
 
-/// Tells the queue-proxy every second what the app uses.
+/// Tells the queue-proxy every second what the app uses, and at last how it ended.
 struct UsageReporter {
     pipe: File,
     meter: UsageMeter,
@@ -282,10 +282,19 @@ impl UsageReporter {
         // Not from when it was due: what was missed is not made up for.
         self.due = now + usage::EVERY;
         if let Some(line) = self.meter.read(now) {
-            let mut line = serde_json::to_vec(&line).expect("numbers are JSON");
-            line.push(b'\n');
-            let _ = self.pipe.write(&line);
+            self.say(&line);
         }
+    }
+
+    /// Says how the app ended: its clients are to read it.
+    fn say_end(&mut self, how: &str) {
+        self.say(&AppEndLine { ended: how.to_owned() });
+    }
+
+    fn say(&mut self, line: &impl serde::Serialize) {
+        let mut line = serde_json::to_vec(line).expect("numbers and texts are JSON");
+        line.push(b'\n');
+        let _ = self.pipe.write(&line);
     }
 }
 
@@ -317,8 +326,8 @@ impl RunningPod {
         self.containers.iter().chain([&self.queue_proxy])
     }
 
-    /// Whether there is anything to wait for: a process of ours, or what containers that were told to end have
-    /// left behind, for as long as these had themselves.
+    /// Whether there is anything to wait for: a process of ours, or what containers that were told to end
+    /// have left behind, for as long as these had themselves.
     fn is_running(&self) -> bool {
         let are_orphans_awaited =
             self.orphans.as_ref().is_some_and(|orphans| orphans.are_awaited(self.clock.now()));
@@ -371,12 +380,13 @@ impl RunningPod {
         if let (Some(orphans), Some(pid)) = (&mut self.orphans, status.pid()) {
             orphans.forget(pid);
         }
+        let is_app = status.pid() == self.containers.first().map(|app| app.pid);
         let mut processes = self.containers.iter_mut().chain([&mut self.queue_proxy]);
         let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
         process.is_alive = false;
         // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it
-        // is a failure. The queue-proxy is expected to end once the pod was, whoever asked it first: the TERM of
-        // all of them may come from one hand, and be read here after its end was.
+        // is a failure. The queue-proxy is expected to end once the pod was, whoever asked it first: the TERM
+        // of all of them may come from one hand, and be read here after its end was.
         let is_expected = process.kill_at.is_some() || (self.told_to_end && process.name == QUEUE_PROXY);
         if !is_expected && !self.failed {
             self.failed = true;
@@ -384,6 +394,9 @@ impl RunningPod {
             let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);
             let how = of_memory.unwrap_or_else(|| how(status));
             let reason = format!("{} {how}{known}", process.name);
+            if is_app {
+                self.usage.say_end(&reason);
+            }
             tell(&PodMessage::Failed { reason, container: process.container.clone() });
         }
     }

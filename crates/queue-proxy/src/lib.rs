@@ -4,6 +4,7 @@
 //! other pod. The autoscaler calls it (`link`), requests come to it (`stack`), and it asks its app whether
 //! that is well (`health`).
 
+mod app_life;
 mod config;
 mod health;
 mod link;

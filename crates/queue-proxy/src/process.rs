@@ -25,6 +25,7 @@ use vocabulary::{
     AppProtocol, BootId, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage, drain_limit_within,
 };
 
+use crate::app_life::AppLife;
 use crate::config::{AppUsageSource, Config, PortAudience, PortPair};
 use crate::health::{AppFailure, Health};
 use crate::link::LinkServer;
@@ -118,6 +119,7 @@ fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
 struct ProxyParts {
     load: Rc<LoadBook>,
     usage: Rc<Cell<Option<ResourceUsage>>>,
+    life: Rc<AppLife>,
     health: Rc<Health>,
     settings: Rc<OwnerSettings>,
     metrics: Rc<QueueProxyMetrics>,
@@ -191,6 +193,7 @@ impl BoundProxy {
         let parts = ProxyParts {
             load: Rc::new(LoadBook::new(self.clock)),
             usage: Rc::default(),
+            life: Rc::new(AppLife::new(self.config.announce, self.config.usage)),
             health: Health::new(),
             settings: Rc::new(OwnerSettings::new()),
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
@@ -227,11 +230,11 @@ impl BoundProxy {
         let _link = LocalTask::new(async move { linked.serve(link).await });
         let load = Rc::clone(&parts.load);
         let _seconds = LocalTask::new(async move { load.keep().await });
-        let usage = Rc::clone(&parts.usage);
+        let (usage, life) = (Rc::clone(&parts.usage), Rc::clone(&parts.life));
         let _traces =
             config.reporting.traces.is_some().then(|| LocalTask::new(parts.tracer.clone().deliver()));
         let _usage =
-            (config.usage == AppUsageSource::Stdin).then(|| LocalTask::new(usage::read_stdin(usage)));
+            (config.usage == AppUsageSource::Stdin).then(|| LocalTask::new(usage::read_stdin(usage, life)));
         // Whoever is cancelled is so for good: the process ends, and its exit code says why.
         let ended = tokio::select! {
             unhealthy = parts.health.watch(&config.probes, clock) => ProcessEnd::Unhealthy(unhealthy),
@@ -271,6 +274,7 @@ impl BoundProxy {
                 metrics: Rc::clone(&parts.metrics),
                 drain: parts.drain.clone(),
                 app: AppEnd::new(upstreams.clone(), port, protocol),
+                life: Rc::clone(&parts.life),
                 logging: logging.clone(),
                 tracer: parts.tracer.clone(),
             })

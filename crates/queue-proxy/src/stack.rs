@@ -13,9 +13,10 @@ use std::rc::Rc;
 
 use dataplane::{
     Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, ForwardedRequest,
-    Gate, GuardedBody, Hop, HopFailure, NextHop, Permit, Protocol, Refusal, RequestKind, SecondAttempt,
-    SendError, SendErrorKind, Service, Span, Timers, Tracer, UnservedRequest, has_internal, names,
-    set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate,
+    Gate, GuardedBody, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol, Refusal, RefusalReason,
+    RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Span, Timers, Tracer, UnservedRequest,
+    has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing,
+    translate,
 };
 use futures_util::future::Either;
 use http::header::{HeaderValue, USER_AGENT};
@@ -24,6 +25,7 @@ use runtime::Clock;
 use throttling::Origin;
 use vocabulary::{IgnoredUserAgents, PodName, RequestTimeouts, Routing, Timestamp};
 
+use crate::app_life::AppLife;
 use crate::config::ShadowingHeaders;
 use crate::health::Health;
 use crate::load::{CountedRequest, LoadBook, RequestLoad};
@@ -53,6 +55,7 @@ pub(crate) struct PodStack {
     pub(crate) metrics: Rc<QueueProxyMetrics>,
     pub(crate) drain: Drain,
     pub(crate) app: AppEnd,
+    pub(crate) life: Rc<AppLife>,
     /// `None` where there is no request log.
     pub(crate) logging: Option<Rc<RequestLogging>>,
     pub(crate) tracer: Tracer,
@@ -301,6 +304,7 @@ impl PodStack {
                         gate.open();
                     }
                     in_flight.answered(response.status());
+                    self.life.note_answer();
                     // An app that said "not started" would have its request sent elsewhere again and again.
                     strip_refusal(response.headers_mut());
                     match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {
@@ -308,12 +312,16 @@ impl PodStack {
                         Err(refusal) => HopFailure::Refused(refusal),
                     }
                 }
-                Err(failure) => {
-                    if let HopFailure::Refused(refusal) = &failure {
-                        in_flight.refused(refusal);
-                    }
-                    failure
+                Err(HopFailure::Refused(refusal)) => {
+                    let refusal = match refusal {
+                        // Rare, so its room is not part of every request.
+                        refusal if is_unanswered(&refusal) => Box::pin(self.with_end_of_app(refusal)).await,
+                        refusal => refusal,
+                    };
+                    in_flight.refused(&refusal);
+                    HopFailure::Refused(refusal)
                 }
+                Err(HopFailure::ClientGone) => HopFailure::ClientGone,
             };
             match failure {
                 HopFailure::ClientGone => Err(Abort),
@@ -447,6 +455,15 @@ impl PodStack {
         }
     }
 
+    /// The same with how the app ended, if it has: a client that reads of a closed connection alone cannot
+    /// tell an app that crashes from one that refuses.
+    async fn with_end_of_app(&self, refusal: Refusal) -> Refusal {
+        match self.life.how_it_ended(self.app.listens(), self.clock).await {
+            Some(how) => Refusal { detail: format!("{}; {how}", refusal.detail).into(), ..refusal },
+            None => refusal,
+        }
+    }
+
     fn without_guard(body: Body) -> GuardedBody<Option<InFlight>> {
         GuardedBody::new(body, None)
     }
@@ -468,6 +485,13 @@ fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connectio
         }
         expect::restore(headers);
     }
+}
+
+/// Whether the app had the request and gave no answer.
+fn is_unanswered(refusal: &Refusal) -> bool {
+    let is_broken_off =
+        matches!(refusal.reason, RefusalReason::UpstreamClosed | RefusalReason::UpstreamReset);
+    is_broken_off && refusal.never_started == NotStartedMark::Unsaid
 }
 
 fn original_host(request: &mut Request<Body>) -> Option<HeaderValue> {

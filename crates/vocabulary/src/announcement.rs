@@ -1,9 +1,13 @@
-//! What does a queue-proxy say once it listens? Whoever started it on free ports has to hear which those are:
-//! one line of JSON on its standard output.
+//! What does a queue-proxy say once it listens? The process that started it on free ports has to hear which
+//! those are: one line of JSON on its standard output, and another one once its app has answered a request.
 
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkToken;
+
+/// The line that follows the ports once, when the app has answered a request: an app that works, whatever its
+/// probes say.
+pub const FIRST_ANSWER: &str = r#"{"answered":true}"#;
 
 /// The ports that a queue-proxy has bound, and what proves who may call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ mod usage;
 mod user_agents;
 mod words;
 
-pub use announcement::QueueProxyAnnouncement;
+pub use announcement::{FIRST_ANSWER, QueueProxyAnnouncement};
 pub use app_protocol::{AppProtocol, AppProtocolError};
 pub use assignment::{
     Assignment, HopKey, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
@@ -57,7 +57,7 @@ pub use time::Timestamp;
 pub use units::{
     BurstCapacity, Concurrency, ExcessBurstCapacity, Percentage, PodCount, QuantityError, RequestRate,
 };
-pub use usage::{ResourceUsage, ResourceUsageLine};
+pub use usage::{AppEndLine, ResourceUsage, ResourceUsageLine};
 pub use user_agents::{IgnoredUserAgents, UserAgentsError};
 pub use words::{
     ActivatorHello, ActivatorWord, Departure, LinkVersion, PodHello, PodSettings, PodWord, RevisionLoad,

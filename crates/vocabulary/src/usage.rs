@@ -29,6 +29,13 @@ pub struct ResourceUsageLine {
     pub window_ms: u64,
 }
 
+/// The last line to a queue-proxy: its app has ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppEndLine {
+    /// How, for people ("the app exited with code 1").
+    pub ended: String,
+}
+
 impl From<ResourceUsageLine> for ResourceUsage {
     fn from(line: ResourceUsageLine) -> Self {
         Self {

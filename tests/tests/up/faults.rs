@@ -163,6 +163,47 @@ async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failur
     ebb.load("crashes").one().await.assert_all_answered();
 }
 
+/// It listens, takes what it is sent, and ends before it has answered anything.
+#[tokio::test]
+async fn an_app_that_listens_for_a_moment_and_ends_is_refused_like_one_that_does_not_start() {
+    let app = tests::ebb::test_app();
+    let script = format!("{app} & sleep 0.4; kill -9 $!; echo no module named app >&2; exit 1");
+    let service = Service::running("listens", &["sh", "-c", &script]).spec("timeoutSeconds: 20");
+    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    let mut refused_at_once = 0;
+    for attempt in 0..8 {
+        let answer =
+            whole_answer(ebb.requests, &service.host(), "/?sleep=100000").await.expect("it is answered");
+        let reason = answer.lines().find(|line| line.starts_with("ebb-error: ")).unwrap_or(&answer);
+        assert!(reason.contains("the app exited with code 1"), "attempt {attempt}: {reason}");
+        refused_at_once += u32::from(reason.contains("no-ready-pod"));
+        if reason.contains("no-ready-pod") {
+            assert!(
+                reason.contains("failures in a row") && reason.contains("no module named app"),
+                "{reason}"
+            );
+        }
+    }
+    assert!(refused_at_once > 0, "{}", ebb.output());
+    // What is mended serves again.
+    ebb.rewrite(&service.command(&[&app]));
+    ebb.until("listens", "a pod that works", |revision| revision.ready() == 1).await;
+    ebb.load("listens").one().await.assert_all_answered();
+}
+
+/// An answered request ends a row of failures, so the next requests wait for the next pod, however often that
+/// is.
+#[tokio::test]
+async fn an_app_that_answers_before_it_fails_is_waited_for_each_time() {
+    let script = format!("{} & sleep 1; kill -9 $!; exit 1", tests::ebb::test_app());
+    let service = Service::running("answers", &["sh", "-c", &script]);
+    let ebb = Ebb::up(std::slice::from_ref(&service), &ConfigMap::short()).await;
+    while ebb.output().matches("a pod failed pod=answers").count() < 5 {
+        let answer = whole_answer(ebb.requests, &service.host(), "/").await.expect("it is answered");
+        assert!(!answer.contains("no-ready-pod"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn more_pods_than_the_machine_may_run_wait_and_say_so() {
     let services =

@@ -34,6 +34,8 @@ pub(crate) enum PodMessage {
         #[serde(default)]
         container: Option<String>,
     },
+    /// The app answered a request, for the first time.
+    Answered,
     /// What is left of the containers when their time to end is over is killed.
     Killed {
         /// Which processes, and how long after TERM, for people.

@@ -2,7 +2,8 @@
 //!
 //! TERM goes to the first process of each container, as in a container: a master tells its own workers, and a
 //! second TERM means "at once" to many. A shell or a launcher (`sh -c "export A=1; app"`, `npm start`) tells
-//! nobody and ends. What it had started is an orphan then, a child of this process, and gets TERM in its place:
+//! nobody and ends. What it had started is an orphan then, a child of this process, and gets TERM in its
+//! place:
 //!
 //! ```text
 //! TERM ──► sh  (ends)          the grace runs from here, for all of them
@@ -10,8 +11,8 @@
 //!               └─ node        has its TERM from npm, or once it is an orphan itself
 //! ```
 //!
-//! So each process has TERM once, from its parent or from here. Once nothing is left the pod has ended; whatever
-//! is left when the grace of the first TERM is over is killed, and people are told.
+//! So each process has TERM once, from its parent or from here. Once nothing is left the pod has ended;
+//! whatever is left when the grace of the first TERM is over is killed, and people are told.
 
 use std::time::Duration;
 
@@ -94,7 +95,7 @@ pub(super) fn how_killed(containers: &[&str], left: &[Pid], grace: Duration) -> 
         return None;
     }
     let (killed, number) = if containers.is_empty() {
-        let mut names: Vec<String> = left.iter().filter_map(|&pid| named(pid)).collect();
+        let mut names: Vec<String> = left.iter().filter_map(|&pid| described(pid)).collect();
         let number = names.len();
         names.truncate(NAMES_MAX);
         if number > NAMES_MAX {
@@ -111,7 +112,7 @@ pub(super) fn how_killed(containers: &[&str], left: &[Pid], grace: Duration) -> 
 }
 
 /// `None` for one that has ended.
-fn named(pid: Pid) -> Option<String> {
+fn described(pid: Pid) -> Option<String> {
     let name = descendants::name_of(pid)?;
     Some(format!("{name} (pid {pid})"))
 }

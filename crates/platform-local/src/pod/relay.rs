@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use vocabulary::FIRST_ANSWER;
 
 use super::{PodMessage, tell};
 use crate::lines::Lines;
@@ -15,7 +16,7 @@ const LONGEST_LOG_LINE: usize = 8 * 1024;
 /// Where the queue-proxy speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnnouncementSource {
-    /// Its standard output: one announcement, then nothing that matters.
+    /// Its standard output: its ports, and then its app's first answer.
     Announcements,
     /// Its standard error.
     Log,
@@ -69,10 +70,10 @@ impl Relay {
 }
 
 fn pass_on(source: AnnouncementSource, line: &str) {
-    let announcement =
-        (source == AnnouncementSource::Announcements).then(|| serde_json::from_str(line).ok()).flatten();
-    tell(&match announcement {
-        Some(announcement) => PodMessage::Announced(announcement),
-        None => PodMessage::QueueProxyLogged { line: line.to_owned() },
-    });
+    let announcement = match source {
+        AnnouncementSource::Announcements if line == FIRST_ANSWER => Some(PodMessage::Answered),
+        AnnouncementSource::Announcements => serde_json::from_str(line).ok().map(PodMessage::Announced),
+        AnnouncementSource::Log => None,
+    };
+    tell(&announcement.unwrap_or_else(|| PodMessage::QueueProxyLogged { line: line.to_owned() }));
 }

@@ -244,6 +244,7 @@ impl Fleet {
                     pod.note_pid(*pid);
                 }
             }
+            PodNews::Said(PodMessage::Answered) => revision.note_answer(pod, now),
             PodNews::Said(message) => {
                 if let Some(pod) = revision.pod_mut(pod) {
                     pod.note(message);

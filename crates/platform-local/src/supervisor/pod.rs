@@ -11,7 +11,7 @@ use vocabulary::{LinkAddress, PodExits, PodName, QueueProxyAnnouncement, Timesta
 use crate::pod::{PodMessage, SidecarProcess, Template};
 use crate::supervisor::causes::StartCause;
 use crate::supervisor::handover::records::{HandOverPod, StageRecord};
-use crate::supervisor::restarts::Life;
+use crate::supervisor::restarts::{HEALTHY, Life};
 
 /// Under which people and programs find the process of a pod.
 const POD_PID: &str = "pod_pid";
@@ -40,6 +40,8 @@ pub(crate) struct SupervisedPod {
     started: Timestamp,
     /// Why it has no process yet.
     waits: Option<String>,
+    /// When it was last seen to work: at its first answer, or after a time of health that is over.
+    proved_at: Option<Timestamp>,
     announced: Option<QueueProxyAnnouncement>,
     details: BTreeMap<String, String>,
 }
@@ -82,6 +84,7 @@ impl SupervisedPod {
             cause: None,
             started: until,
             waits: None,
+            proved_at: None,
             announced: None,
             details: BTreeMap::new(),
         }
@@ -108,6 +111,7 @@ impl SupervisedPod {
             drain_limit: self.drain_limit,
             app_grace: Some(self.app_grace),
             announced: self.announced,
+            proved_before: self.proved_at.map(|at| now.saturating_since(at)),
             details: self.details.clone(),
         })
     }
@@ -131,6 +135,7 @@ impl SupervisedPod {
             cause: None,
             started: now - record.started_before,
             waits: None,
+            proved_at: record.proved_before.map(|span| now - span),
             announced: record.announced,
             details: record.details,
         }
@@ -207,8 +212,12 @@ impl SupervisedPod {
                 detail("metrics_port", ports.metrics.to_string());
                 self.announced = Some(*ports);
             }
-            // They become news of their own ([`PodNews`](super::fleet::PodNews)), a failure with the last words.
-            PodMessage::QueueProxyLogged { .. } | PodMessage::Failed { .. } | PodMessage::Killed { .. } => {}
+            // They become news of their own ([`PodNews`](super::fleet::PodNews)), a failure with the last
+            // words; the first answer matters to the whole template.
+            PodMessage::QueueProxyLogged { .. }
+            | PodMessage::Failed { .. }
+            | PodMessage::Killed { .. }
+            | PodMessage::Answered => {}
         }
     }
 
@@ -216,6 +225,23 @@ impl SupervisedPod {
     pub(crate) fn note_pid(&mut self, pid: u32) {
         self.waits = None;
         self.details.insert(POD_PID.to_owned(), pid.to_string());
+    }
+
+    /// Its app answered its first request.
+    pub(crate) fn note_answer(&mut self, now: Timestamp) {
+        self.proved_at = Some(now);
+    }
+
+    /// It does not say any more that it is ready.
+    pub(crate) fn note_unready(&mut self, now: Timestamp) {
+        self.proved_at = self.proved_at(now);
+        self.ready_since = None;
+    }
+
+    /// When it was last seen to work, if it ever was: it answered a request, or was healthy for long enough.
+    pub(crate) fn proved_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let healthy = self.ready_since.map(|since| since + HEALTHY).filter(|at| *at <= now);
+        self.proved_at.max(healthy)
     }
 
     /// What its failure means for its successors.

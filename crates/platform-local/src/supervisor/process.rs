@@ -321,7 +321,9 @@ impl ProcessWatch {
                 PodNews::Failed(ProcessFailure { reason, last_lines })
             }
             PodMessage::Killed { reason } => PodNews::Killed(reason),
-            PodMessage::Started { .. } | PodMessage::Announced(_) => PodNews::Said(message),
+            PodMessage::Started { .. } | PodMessage::Announced(_) | PodMessage::Answered => {
+                PodNews::Said(message)
+            }
         };
         self.tell(news).await;
     }

@@ -13,10 +13,11 @@ const LEAST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(10);
 /// A pod that was healthy for so long, or as long a time without any failure, makes the next failure the
 /// first one again.
-const HEALTHY: Duration = Duration::from_secs(10);
+pub(crate) const HEALTHY: Duration = Duration::from_secs(10);
 
 /// After so many failures in a row nobody waits for the next attempt any more: the first may be bad luck, and
-/// the second comes of it.
+/// the second comes of it. A pod that is ready breaks no row: an app may listen for a moment before it fails.
+/// One that answered a request does, and one that was healthy for [`HEALTHY`].
 const HOPELESS: u32 = 3;
 
 /// The failures of one template.
@@ -29,7 +30,7 @@ pub(crate) struct Restarts {
     last_new: Option<Timestamp>,
     /// Why its new pods are watched with suspicion; until one gets ready.
     reason: Option<String>,
-    /// Failures since a pod was ready, as many as lengthened the wait.
+    /// Failures since a pod was seen to work, as many as lengthened the wait.
     in_a_row: u32,
     /// Why no request should wait for the next attempt.
     hold: Option<String>,
@@ -106,11 +107,18 @@ impl Restarts {
         }
     }
 
-    /// A pod of the template is ready: it can work.
+    /// A pod of the template is ready: it may work, and requests are to try it.
     pub(crate) fn note_ready(&mut self) {
         self.reason = None;
-        self.in_a_row = 0;
         self.hold = None;
+    }
+
+    /// A pod of the template was seen to work at that time: failures before it are forgotten.
+    pub(crate) fn note_proof(&mut self, at: Timestamp) {
+        if self.last_new.is_none_or(|last| last <= at) {
+            self.in_a_row = 0;
+            self.hold = None;
+        }
     }
 
     /// Why no request should wait for a pod of the template, if it fails time and again.
@@ -178,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_failure_in_a_row_is_one_too_many_until_a_pod_is_ready() {
+    fn the_third_failure_in_a_row_is_one_too_many_until_a_pod_is_seen_to_work() {
         let mut restarts = Restarts::default();
         let mut hold_after = |start, end| {
             restarts.note_failure("exited", started(start), at(end));
@@ -190,8 +198,14 @@ mod tests {
         assert_eq!(hold_after(320, 330).as_deref(), Some("3 failures in a row: exited"));
         assert_eq!(hold_after(730, 740).as_deref(), Some("4 failures in a row: exited"));
         restarts.note_ready();
-        assert_eq!(restarts.hold(), None);
+        assert_eq!(restarts.hold(), None, "requests are to try it");
         restarts.note_failure("exited", started(2000), at(2010));
+        assert_eq!(restarts.hold(), Some("5 failures in a row: exited"), "it listened for a moment");
+        restarts.note_proof(at(2000));
+        assert!(restarts.hold().is_some(), "what worked before proves nothing");
+        restarts.note_proof(at(2010));
+        assert_eq!(restarts.hold(), None);
+        restarts.note_failure("exited", started(3000), at(3010));
         assert_eq!(restarts.hold(), None);
     }
 

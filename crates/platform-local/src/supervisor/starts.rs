@@ -11,8 +11,8 @@
 //! grows all the same, for that takes little; one that starts slowly gets a pod for each core at once, and
 //! further ones only now and then.
 //!
-//! The first pod of an edited template takes the turn of the first start of its revision that waits, and counts
-//! as urgent: the edit may be what ends the burst, and pods of the older template are replaced soon.
+//! The first pod of an edited template takes the turn of the first start of its revision that waits, and
+//! counts as urgent: the edit may be what ends the burst, and pods of the older template are replaced soon.
 //!
 //! Memory is measured as well: how much less of it was free when a pod was ready than when it was started.
 //! While there is less than what starts and what is to be started take so, a further pod of a revision waits:

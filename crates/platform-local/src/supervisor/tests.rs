@@ -344,6 +344,60 @@ fn nobody_should_wait_after_three_failures_in_a_row_and_a_wake_is_a_fresh_attemp
 }
 
 #[test]
+fn a_pod_that_listens_for_a_moment_and_fails_counts_among_the_failures_in_a_row() {
+    let mut world = World::with_pods(0);
+    world.scale(1, &[]);
+    for number in 2..5 {
+        assert_eq!(hold(&world), None, "before failure {number}");
+        world.ready(&pod(1, number));
+        world.pass(Duration::from_millis(400));
+        world.fails(&pod(1, number));
+        if number < 4 {
+            world.pass(SECOND);
+        }
+    }
+    let text = "3 failures in a row: app-00001-0004 failed: the app exited with code 3: no database";
+    assert_eq!(hold(&world).as_deref(), Some(text));
+    world.pass(SECOND);
+    world.ready(&pod(1, 5));
+    assert_eq!(hold(&world), None, "while it listens, requests are to try it");
+}
+
+/// A revision whose pod has failed twice in a row, and its third pod, which is ready.
+fn failed_twice() -> (World, PodName) {
+    let mut world = World::with_pods(0);
+    world.scale(1, &[]);
+    for number in 2..4 {
+        world.fails(&pod(1, number));
+        world.pass(SECOND);
+    }
+    world.ready(&pod(1, 4));
+    (world, pod(1, 4))
+}
+
+#[test]
+fn an_answered_request_or_ten_healthy_seconds_end_a_row_of_failures() {
+    type GiveProof = fn(&mut World, &PodName);
+    let proofs: [(&str, GiveProof); 4] = [
+        ("nothing", |world, _| world.pass(9 * SECOND)),
+        ("an answer", |world, pod| world.note(pod, &PodNews::Said(PodMessage::Answered))),
+        ("health", |world, _| world.pass(10 * SECOND)),
+        ("health, and then unready before its end is known", |world, pod| {
+            world.pass(10 * SECOND);
+            world.state(pod, PodState::Unready);
+        }),
+    ];
+    for (proof, give) in proofs {
+        let (mut world, pod) = failed_twice();
+        give(&mut world, &pod);
+        let mut world = handed_over(world);
+        world.edit(&[service("app", "one")]);
+        world.fails(&pod);
+        assert_eq!(hold(&world).is_some(), proof == "nothing", "{proof}");
+    }
+}
+
+#[test]
 fn a_pod_process_that_vanishes_is_a_failure_too() {
     let mut world = World::with_pods(1);
     world.note(&pod(1, 1), &PodNews::Ended("its pod process was killed by SIGKILL".to_owned()));

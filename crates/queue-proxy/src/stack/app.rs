@@ -101,6 +101,11 @@ impl AppEnd {
         }
     }
 
+    /// Whether a connection to it can be made. It is closed at once.
+    pub(super) async fn listens(&self) -> bool {
+        tokio::net::TcpStream::connect(self.address.get()).await.is_ok()
+    }
+
     /// A request of an HTTP/2 client as an app gets it that speaks none.
     fn over_http1(&self, mut request: Box<Request<Body>>) -> Box<Request<Body>> {
         if !self.is_without_http2.replace(true) {

@@ -121,6 +121,9 @@ pub(crate) struct HandOverPod {
     #[serde(default)]
     pub(crate) app_grace: Option<Duration>,
     pub(crate) announced: Option<QueueProxyAnnouncement>,
+    /// How long ago it was last seen to work.
+    #[serde(default)]
+    pub(crate) proved_before: Option<Duration>,
     pub(crate) details: BTreeMap<String, String>,
 }
 

@@ -13,7 +13,7 @@ impl SupervisedRevision {
     pub(crate) fn note_ready(&mut self, name: &PodName, is_ready: bool, now: Timestamp) {
         let Some(pod) = self.pods.get_mut(name) else { return };
         if !is_ready {
-            pod.ready_since = None;
+            pod.note_unready(now);
             return;
         }
         // It may be said again, by an owner that has just come; the pod has been ready since the first time.
@@ -27,11 +27,27 @@ impl SupervisedRevision {
         }
     }
 
+    /// A pod's app answered its first request.
+    pub(crate) fn note_answer(&mut self, name: &PodName, now: Timestamp) {
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        pod.note_answer(now);
+        if let Some(restarts) = self.restarts.get_mut(&pod.template) {
+            restarts.note_proof(now);
+        }
+    }
+
     /// A pod's app or queue-proxy is gone; the rest of it ends by itself.
     pub(crate) fn note_failure(&mut self, name: &PodName, failure: &ProcessFailure, now: Timestamp) {
+        let Some(template) = self.pods.get(name).map(|pod| pod.template) else { return };
+        let of_template = self.pods.values().filter(|pod| pod.template == template);
+        let proof = of_template.filter_map(|pod| pod.proved_at(now)).max();
         let Some(pod) = self.pods.get_mut(name) else { return };
         if pod.is_wanted() {
-            let restarts = self.restarts.entry(pod.template).or_default();
+            let restarts = self.restarts.entry(template).or_default();
+            // Looked at only here: what a healthy pod proves matters at the next failure.
+            if let Some(at) = proof {
+                restarts.note_proof(at);
+            }
             // Only of a pod that was wanted. One that is on its way out may fail as it likes, and nobody is
             // made to wait for that.
             restarts.note_failure(&format!("{name} failed: {}", failure.in_short()), pod.life(), now);
