@@ -4,8 +4,8 @@
 //! `cargo bench -p tests --bench activator-hop`. The activator's CPU time is that of its own threads in `ebb
 //! up`. HAProxy chooses by Host too, and takes part twice; each has one core and finds no other, so each has
 //! one thread. Behind it each app has a second queue-proxy: those of the pods tell strangers to reconnect
-//! while the activator is in the path. An executable of another version in `$EBB_FORMER_EXECUTABLE` takes part
-//! too, and this one may cost no more than that.
+//! while the activator is in the path. An executable of another version in `$EBB_FORMER_EXECUTABLE` takes
+//! part too, and this one may cost no more than that.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

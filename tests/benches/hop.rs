@@ -2,8 +2,8 @@
 //! request, latency, memory.
 //!
 //! `cargo bench -p tests --bench hop`. In each round each contestant forwards the same load to the same app;
-//! HAProxy takes part twice. `--only h2c`, `--only 64x12B` or `--only memory` measure a part. An executable of
-//! another version in `$EBB_FORMER_EXECUTABLE` takes part too, and this one may cost no more than that.
+//! HAProxy takes part twice. `--only h2c`, `--only 64x12B` or `--only memory` measure a part. An executable
+//! of another version in `$EBB_FORMER_EXECUTABLE` takes part too, and this one may cost no more than that.
 
 mod hop {
     pub(super) mod cells;

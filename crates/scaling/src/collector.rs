@@ -6,9 +6,9 @@
 //! through an activator, activators everything they hold. Their sum counts each request once. *Rest leaves no
 //! trace*: what an activator does not mention is zero once and then not written at all, so the windows of a
 //! revision at rest run empty and begin anew with its next load. (While the target burst capacity is -1 the
-//! same holds of pods; else an idle pod writes zeros, as in Knative.) *Silence is not zero*: next to the values
-//! stands what they would be if every silent pod were exactly on target and every silent activator still held
-//! what it held last.
+//! same holds of pods; else an idle pod writes zeros, as in Knative.) *Silence is not zero*: next to the
+//! values stands what they would be if every silent pod were exactly on target and every silent activator
+//! still held what it held last.
 //!
 //! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts
 //! only if that makes the value larger; otherwise the average ends at the newest second that everyone heard
@@ -21,7 +21,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
-use self::reporter::{Beyond, Correction, HeldRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
+use self::reporter::{Beyond, Correction, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
 use crate::config::{Aggregation, Metric, ScalingSpec};
 use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
@@ -177,9 +177,9 @@ impl Collector {
     }
 
     /// As [`Collector::present_total`], for a decision: without what only seems to be there because reporters
-    /// count at different moments. Requests are counted when a reporter's number grows, so a count that is not
-    /// fresh is a peak that may be over. Two activators that share a load would be two peaks, and their sum
-    /// more than a single activator would ever see of the same requests.
+    /// count at different moments. Requests are counted when a reporter's number grows, so a count that is
+    /// not fresh is a peak that may be over. Two activators that share a load would be two peaks, and their
+    /// sum more than a single activator would ever see of the same requests.
     ///
     /// What an activator held on average in its last second, and what waits there, is there; by how much a
     /// count exceeds that is a fluctuation. Fresh ones are there together. Others were not seen at the same
@@ -209,7 +209,8 @@ impl Collector {
         }
         peaks.push(fresh);
         peaks.retain(|beyond| *beyond > 0.0);
-        // One alone stays what it is, to the last bit: where a load is a multiple of the target, that is a pod.
+        // One alone stays what it is, to the last bit: where a load is a multiple of the target, that is a
+        // pod.
         if peaks.len() > 1 {
             let squares: f64 = peaks.iter().map(|beyond| beyond * beyond).sum();
             sum += squares.sqrt() - peaks.iter().sum::<f64>();
@@ -225,7 +226,7 @@ impl Collector {
             Reporter::Pod(pod) => track.is_heard(now) || ready.contains(&pod),
         };
         let known = self.reporters.iter().filter(|(reporter, track)| counts(*reporter, track));
-        let held: SmallVec<[HeldRequests; 4]> = known.filter_map(|(_, track)| track.held()).collect();
+        let held: SmallVec<[ReporterRequests; 4]> = known.filter_map(|(_, track)| track.held()).collect();
         let since = held.iter().map(|held| held.since).min()?;
         let concurrency: f64 = held.iter().map(|held| held.concurrency).sum();
         let seconds = u64::try_from(second_of(now).saturating_sub(since)).unwrap_or(0);

@@ -45,8 +45,8 @@ pub struct Observation {
     pub wanted: PodCount,
     /// What the windows say.
     pub averages: Averages,
-    /// What the present counts amount to in an evaluation between ticks, which may only raise the count; `None`
-    /// at a tick.
+    /// What the present counts amount to in an evaluation between ticks, which may only raise the count;
+    /// `None` at a tick.
     pub present_count: Option<f64>,
 }
 

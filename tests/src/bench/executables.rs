@@ -28,7 +28,8 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
     Ok(if is_optimised { target.join("dist/ebb") } else { folder.join("ebb") })
 }
 
-/// `ebb` of the version before, `$EBB_FORMER_EXECUTABLE`: where it is named, it takes part in the same rounds.
+/// `ebb` of the version before, `$EBB_FORMER_EXECUTABLE`: where it is named, it takes part in the same
+/// rounds.
 pub fn former_ebb() -> Option<PathBuf> {
     std::env::var_os("EBB_FORMER_EXECUTABLE").map(PathBuf::from)
 }

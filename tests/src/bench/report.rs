@@ -104,8 +104,8 @@ impl Goal {
     }
 }
 
-/// That a request costs no more CPU time (in µs) than in the version before, measured in the same rounds. `noise`
-/// are the differences of HAProxy to itself there.
+/// That a request costs no more CPU time (in µs) than in the version before, measured in the same rounds.
+/// `noise` are the differences of HAProxy to itself there.
 pub fn no_dearer_than_before(cell: &str, ours: &Samples, former: &Samples, noise: &Samples) -> Goal {
     let ratio = ours.over(former).summary(3);
     let goal = format!("{cell}: CPU µs per request beyond the version before (× it: {ratio})");

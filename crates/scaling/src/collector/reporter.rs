@@ -32,7 +32,7 @@ pub(super) enum SilenceMeaning {
 
 /// Requests that a reporter has in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct HeldRequests {
+pub(super) struct ReporterRequests {
     /// The first of the seconds, without a break until the newest, in which there was one.
     pub(super) since: Second,
     /// The concurrency of the newest second, or the present count.
@@ -85,7 +85,7 @@ pub(super) struct Track {
     /// Its last present count and when it said so, also after its next frame.
     told: Option<(PresentCount, Timestamp)>,
     /// What it has held without a break until its newest second or present count.
-    held: Option<HeldRequests>,
+    held: Option<ReporterRequests>,
     /// What waited there at the end of its newest second.
     pub(super) queued: u32,
 }
@@ -234,7 +234,7 @@ impl Track {
     }
 
     /// What it has in flight, as far as it has said so; `None` for nothing.
-    pub(super) fn held(&self) -> Option<HeldRequests> {
+    pub(super) fn held(&self) -> Option<ReporterRequests> {
         self.held
     }
 
@@ -250,7 +250,7 @@ impl Track {
 
     fn note_held(&mut self, second: Second, SecondSums { concurrency, .. }: SecondSums) {
         let since = self.held.map_or(second, |held| held.since);
-        self.held = (concurrency > 0.0).then_some(HeldRequests { since, concurrency });
+        self.held = (concurrency > 0.0).then_some(ReporterRequests { since, concurrency });
     }
 
     /// Where on our axis a second lies that has just ended, if it is punctual; moves the anchor when it has

@@ -192,8 +192,8 @@ fn events_are_kept_for_the_longest_period_of_either_direction() {
     assert_eq!((changes(&events.ups), changes(&events.downs)), (vec![4, 2], vec![6]));
 }
 
-/// The minimal case of a difference. Kubernetes keeps a change for the longest period of its own direction, and
-/// then writes the next one over it, though policies of the other direction look back on both.
+/// The minimal case of a difference. Kubernetes keeps a change for the longest period of its own direction,
+/// and then writes the next one over it, though policies of the other direction look back on both.
 #[test]
 fn changes_are_remembered_for_the_longest_period_of_either_direction() {
     let behavior = spec_of(per_thousand(), "up=4/15 down=4/1800").behavior.unwrap();
