@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use vocabulary::{Load, PodState, PodWord, PresentCount, Routing};
 
-use crate::world::{App, HOP_KEY, Proxy, answer, ask, eventually, run, text};
+use crate::world::{App, HOP_KEY, Proxy, answer, eventually, metric, run, text};
 
 const CHECK: (&str, &str) = ("User-Agent", "kube-probe/1.31");
 
@@ -25,13 +25,6 @@ async fn begun(proxy: &Proxy, headers: &[(&str, &str)]) -> TcpStream {
     head.push_str("\r\n");
     client.write_all(head.as_bytes()).await.expect("open");
     client
-}
-
-/// What the queue-proxy's page of metrics says in that line.
-async fn metric(proxy: &Proxy, name: &str) -> String {
-    let page = ask(proxy.ports.metrics, "GET", "/metrics", &[], b"").await.body;
-    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
-    line.unwrap_or_else(|| panic!("{name} is not in {page}"))
 }
 
 /// The load of the first whole second from now on.

@@ -478,3 +478,10 @@ pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
     panic!("never: {what}");
 }
+
+/// What the queue-proxy's page of metrics says in that line.
+pub(crate) async fn metric(proxy: &Proxy, name: &str) -> String {
+    let page = ask(proxy.ports.metrics, "GET", "/metrics", &[], b"").await.body;
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+    line.unwrap_or_else(|| panic!("{name} is not in {page}"))
+}

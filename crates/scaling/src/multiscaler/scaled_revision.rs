@@ -404,8 +404,8 @@ impl ScaledRevision {
     }
 
     /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
-    /// through all reporters at every look would be much of what a look costs. Where no pod is wanted there is
-    /// none to hold: a wake from zero is the metric's.
+    /// through all reporters at every look would be much of what a look costs. Where no pod is wanted there
+    /// is none to hold: a wake from zero is the metric's.
     fn in_flight(&self, desired: Option<PodCount>, now: Timestamp) -> Option<RequestsInFlight> {
         let needs_none = desired.unwrap_or_default() == PodCount::ZERO;
         if !needs_none || self.wanted == PodCount::ZERO || !self.spec.in_flight_holds_pods {
