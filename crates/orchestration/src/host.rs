@@ -76,6 +76,11 @@ impl HostSigns {
         self.alive_at
     }
 
+    /// Whether nothing speaks against it.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.standing == HostStanding::Reachable
+    }
+
     pub(crate) fn is_suspected(&self) -> bool {
         matches!(self.standing, HostStanding::Suspected { .. })
     }
