@@ -33,7 +33,7 @@ use serde_json::json;
 use tokio::task::JoinError;
 
 pub use autoscalers::{DecidingAutoscaler, FrozenContainer};
-pub use breakage::{PodProcess, audit_log, audit_log_path, component, kubectl, process_of};
+pub use breakage::{FrozenProcess, PodProcess, audit_log, audit_log_path, component, kubectl, process_of};
 pub use counts::CountWatch;
 pub use fleet::{bring, bring_fleets, look_after_fleet};
 pub use plain::{KubeletProbe, PlainWorkload};

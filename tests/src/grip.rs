@@ -249,6 +249,10 @@ impl Dial for GrippedDialler {
         self.hold.panic_in(PanickingPart::Link);
         self.inner.connect(address)
     }
+
+    fn reach(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<()>> {
+        self.inner.reach(address)
+    }
 }
 
 struct GrippedSeat {

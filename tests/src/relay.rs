@@ -85,6 +85,12 @@ impl Dial for RelayDialler {
             Ok(stream.into())
         })
     }
+
+    /// The relay takes whatever it carries.
+    fn reach(&self, _: LinkAddress) -> BoxFuture<'static, io::Result<()>> {
+        let relay = self.relay;
+        Box::pin(async move { TcpStream::connect(relay).await.map(drop) })
+    }
 }
 
 async fn relay(mut near: TcpStream, mut mood: watch::Receiver<Mood>) {

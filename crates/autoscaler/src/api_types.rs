@@ -140,6 +140,9 @@ pub struct RevisionSummary {
     pub why_not_zero: Option<String>,
     /// What the revision waits for, or which of its pods are in trouble; absent when there is nothing to say.
     pub why_not_ready: Option<String>,
+    /// Links to those of its pods that are ready. Not of a silent link: what is up carries frames.
+    #[serde(default)]
+    pub links: Option<LinkTallyView>,
     /// Which autoscaler decides about it.
     #[serde(default)]
     pub owner: Option<OwnerView>,

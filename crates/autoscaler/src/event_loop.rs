@@ -275,6 +275,9 @@ impl EventLoop {
             Order::NotePodState { pod, state, detail } => {
                 tracing::debug!(%pod, ?state, detail, "pod state");
             }
+            Order::NotePodReach { pod, reach } => {
+                tracing::info!(%pod, ?reach, "whether clients reach a pod");
+            }
             Order::NoteDrained { pod, .. } => tracing::debug!(%pod, "drained"),
             Order::ReleaseEntrance { .. } | Order::Tell { .. } => {}
         }

@@ -6,6 +6,7 @@
 //! a task that was ended is recognised and ignored.
 
 mod activator;
+mod lookout;
 mod outbox;
 mod pacer;
 mod pod;
@@ -15,15 +16,16 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use link::{Dial, LinkError, Message, Reader, Writer};
+use link::{Dial, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Message, Reader, Received, Writer};
 use orchestration::{ControlEvent, LinkId, LinkNews, Priority};
 use runtime::{Backoff, Clock, vital};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use vocabulary::{LinkAddress, PodSettings, ReplicaName, Timestamp};
 
 use crate::metrics::{AutoscalerMetrics, LinkEnding, PeerKind};
+use lookout::{LOOKS_AT_ONCE_MAX, LookSpell, Lookout};
 pub(crate) use outbox::OrderOutbox;
 use pacer::Pacer;
 
@@ -43,6 +45,9 @@ const GOOD_LINK: Duration = Duration::from_secs(5);
 const REFUSALS_WITHIN: Duration = Duration::from_millis(200);
 /// The wait between these two, at most.
 const SECOND_LOOK_AFTER: Duration = Duration::from_millis(50);
+/// An attempt that nobody answers for this long gives its turn to others: a dead node's pods would hold all
+/// turns for the ten seconds that an attempt may take.
+const TURN_MAX: Duration = Duration::from_millis(500);
 /// Without a link for this long, people are told.
 const BLOCKED_AFTER: Duration = Duration::from_secs(60);
 
@@ -53,6 +58,7 @@ pub(crate) struct Links {
     metrics: AutoscalerMetrics,
     events: mpsc::Sender<ControlEvent>,
     pacer: Pacer,
+    looks: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// Our own name, by which activators know whose link it is.
@@ -104,7 +110,8 @@ impl Links {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
         let tasks = TaskTracker::new();
         let pacer = Pacer::start(clock, &tasks, stop.clone());
-        (Self { clock, dialler, metrics, events, pacer, tasks, stop, owner }, receiver)
+        let looks = Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX));
+        (Self { clock, dialler, metrics, events, pacer, looks, tasks, stop, owner }, receiver)
     }
 
     /// Keeps a link.
@@ -151,6 +158,8 @@ impl Links {
             metrics: self.metrics.clone(),
             events: self.events.clone(),
             pacer: self.pacer.clone(),
+            looks: Arc::clone(&self.looks),
+            trouble: watch::Sender::new(None),
             backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
             failing: None,
             refusing: RefusalSpell::NeverLinked,
@@ -204,6 +213,9 @@ struct LinkPeer {
     metrics: AutoscalerMetrics,
     events: mpsc::Sender<ControlEvent>,
     pacer: Pacer,
+    looks: Arc<Semaphore>,
+    /// Since when the peer should have been heard; `None` while all is well.
+    trouble: watch::Sender<Option<Timestamp>>,
     backoff: Backoff,
     failing: Option<FailureSpell>,
     refusing: RefusalSpell,
@@ -219,18 +231,72 @@ impl LinkPeer {
     /// Dials until somebody takes the connection.
     async fn connect<In: Message, Out: Message>(&mut self) -> (Reader<In>, Writer<Out>) {
         loop {
-            let turn = self.pacer.turn(self.target.priority).await;
-            let dialled = link::dial_with(&*self.dialler, self.target.address).await;
-            // A turn is for dialling. What follows may wait for a second, and would keep others from it.
-            drop(turn);
-            match dialled {
+            match self.dial().await {
                 Ok(ends) => return ends,
                 Err(error) => {
+                    self.suspect(self.clock.now());
                     self.note_refusal(&error).await;
                     self.failed(in_one_line(&error)).await;
                 }
             }
         }
+    }
+
+    /// One attempt, at its turn.
+    async fn dial<In: Message, Out: Message>(&self) -> Result<(Reader<In>, Writer<Out>), LinkError> {
+        let turn = self.pacer.turn(self.target.priority).await;
+        let mut dialling = std::pin::pin!(link::dial_with(&*self.dialler, self.target.address));
+        let answer = tokio::time::timeout(TURN_MAX, &mut dialling).await;
+        // A turn is for dialling. What follows may wait for a second, and would keep others from it.
+        drop(turn);
+        if let Ok(dialled) = answer {
+            return dialled;
+        }
+        self.suspect(self.clock.now());
+        dialling.await
+    }
+
+    /// What looks at this peer while its link is not well.
+    fn lookout(&self) -> Lookout {
+        Lookout {
+            link: self.target.id,
+            address: self.target.address,
+            clock: self.clock,
+            dialler: Arc::clone(&self.dialler),
+            events: self.events.clone(),
+            turns: Arc::clone(&self.looks),
+            trouble: self.trouble.subscribe(),
+            spell: LookSpell::default(),
+        }
+    }
+
+    /// The peer should have been heard since then.
+    fn suspect(&self, since: Timestamp) {
+        self.trouble.send_if_modified(|trouble| {
+            let is_news = trouble.is_none();
+            trouble.get_or_insert(since);
+            is_news
+        });
+    }
+
+    /// The next message, and looks at the peer while it is late.
+    async fn next<In: Message>(
+        &self,
+        reader: &mut Reader<In>,
+        lookout: &mut Lookout,
+    ) -> Result<Option<In>, LinkError> {
+        match reader.received().await? {
+            Received::Message(message) => return Ok(Some(message)),
+            Received::End => return Ok(None),
+            Received::Late => {}
+        }
+        // What was due is the heartbeat.
+        self.suspect(self.clock.now() - (LATE_AFTER - HEARTBEAT_EVERY));
+        let message = lookout.beside(reader.next()).await?;
+        if message.is_some() {
+            self.trouble.send_replace(None);
+        }
+        Ok(message)
     }
 
     /// Says something to the event loop; waits if that has much to do.
@@ -265,6 +331,7 @@ impl LinkPeer {
     fn up(&mut self) -> UpCount {
         self.failing = None;
         self.refusing = RefusalSpell::No;
+        self.trouble.send_replace(None);
         tracing::debug!(peer = %self.target.name, address = %self.target.address.socket, "linked");
         self.metrics.link_up(self.target.kind);
         UpCount {
@@ -282,6 +349,7 @@ impl LinkPeer {
             Ok(()) => "the peer closed the link".to_owned(),
             Err(error) => in_one_line(error),
         };
+        self.suspect(self.clock.now());
         let Some(mut up) = up else { return self.failed(reason).await };
         // Whoever takes a link and drops it at once, again and again, would be dialled without a pause.
         if self.clock.now().saturating_since(up.since) >= GOOD_LINK {

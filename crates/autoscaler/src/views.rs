@@ -101,6 +101,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName) -> RevisionSummary {
         last_reason: sentence(status.last_reason).unwrap_or_default(),
         why_not_zero: why_not_zero(view),
         why_not_ready: view.why_not_ready(),
+        links: Some(link_tally_view(view.links())),
         owner: view.fence().map(|fence| OwnerView {
             name: owner.as_str().to_owned(),
             bucket: fence.bucket.0,

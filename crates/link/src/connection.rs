@@ -49,6 +49,16 @@ impl fmt::Debug for ByteStream {
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
     /// One attempt. Whoever asks gives it up after [`crate::WRITE_MAX`].
     fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>>;
+
+    /// One attempt as far as an accepted TCP connection, which is closed without a word. It fails where the
+    /// host or its network is dead or nobody listens; the kernel of a process that stalls still accepts. The
+    /// caller has a time limit of its own.
+    fn reach(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<()>>;
+}
+
+/// What [`Dial::reach`] is over TCP, with or without TLS above it.
+pub(crate) fn reach_by_tcp(address: LinkAddress) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(async move { TcpStream::connect(address.socket).await.map(drop) })
 }
 
 /// Plain TCP.
@@ -58,5 +68,9 @@ pub struct TcpDialler;
 impl Dial for TcpDialler {
     fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>> {
         Box::pin(async move { Ok(TcpStream::connect(address.socket).await?.into()) })
+    }
+
+    fn reach(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<()>> {
+        reach_by_tcp(address)
     }
 }

@@ -31,6 +31,8 @@ use crate::wire::{self, Message, WireError};
 
 /// Every side sends at least one frame in this time. Each costs both ends a turn, asleep or not.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
+/// A link without a complete frame for this long is late: a heartbeat and half a second on its way.
+pub const LATE_AFTER: Duration = Duration::from_millis(2500);
 /// A link without a complete frame for this long is dead: five heartbeats.
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// The longest one message may take to leave: as long as a peer may be silent.
@@ -87,11 +89,25 @@ pub enum LinkError {
     Broken(#[source] io::Error),
 }
 
+/// What a receiver meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received<In> {
+    /// One whole message.
+    Message(In),
+    /// No complete frame arrived in [`LATE_AFTER`]; said once until the next frame.
+    Late,
+    /// The peer closed the link between two frames.
+    End,
+}
+
 /// The receiving half of a link.
 pub struct Reader<In> {
     frames: FramedRead<IncomingBytes, LengthDelimitedCodec>,
-    /// Runs out [`SILENCE_MAX`] after the last frame, whoever polls and however often a read is cancelled.
+    /// Runs out [`LATE_AFTER`] after the last frame and once more [`SILENCE_MAX`] after it, whoever polls and
+    /// however often a read is cancelled. One timer for both: there are as many as pods.
     silence: Pin<Box<Sleep>>,
+    /// Whether it has run out for the first time.
+    is_late: bool,
     /// The parts of a message that came in fragments so far.
     parts: BytesMut,
     message: PhantomData<fn() -> In>,
@@ -103,7 +119,8 @@ impl<In: Message> Reader<In> {
         Self {
             // A link mostly carries some hundred bytes a second, and there are as many as pods.
             frames: FramedRead::with_capacity(stream, codec, BUFFER_BYTES_AT_START),
-            silence: Box::pin(tokio::time::sleep(SILENCE_MAX)),
+            silence: Box::pin(tokio::time::sleep(LATE_AFTER)),
+            is_late: false,
             parts: BytesMut::new(),
             message: PhantomData,
         }
@@ -136,7 +153,7 @@ impl<In: Message> Reader<In> {
         }
         // From here on the peer is known, and its frames may be as long as the protocol allows.
         self.frames.decoder_mut().set_max_frame_length(In::FRAME_BYTES_MAX);
-        self.silence.set(tokio::time::sleep(SILENCE_MAX));
+        self.heard();
         Ok(In::decode(&frame)?)
     }
 
@@ -144,25 +161,48 @@ impl<In: Message> Reader<In> {
     /// loses nothing and does not extend the time that the peer may be silent.
     pub async fn next(&mut self) -> Result<Option<In>, LinkError> {
         loop {
+            match self.received().await? {
+                Received::Message(message) => return Ok(Some(message)),
+                Received::Late => {}
+                Received::End => return Ok(None),
+            }
+        }
+    }
+
+    /// The next message, or that it is late. Cancel-safe like [`Reader::next`].
+    pub async fn received(&mut self) -> Result<Received<In>, LinkError> {
+        loop {
             // Cancel-safe: half a frame stays in the reader's buffer, and the timer is the reader's own.
             let frame = tokio::select! {
                 biased;
                 frame = self.frames.next() => frame,
-                () = self.silence.as_mut() => return Err(LinkError::Silent),
+                () = self.silence.as_mut() => {
+                    if std::mem::replace(&mut self.is_late, true) {
+                        return Err(LinkError::Silent);
+                    }
+                    self.silence.set(tokio::time::sleep(SILENCE_MAX - LATE_AFTER));
+                    return Ok(Received::Late);
+                }
             };
             let frame = match frame {
-                None => return Ok(None),
+                None => return Ok(Received::End),
                 // A process that ends says no goodbye of TLS. Whether a message is whole is said by its
                 // length alone.
-                Some(Err(error)) if self.is_end_between_frames(&error) => return Ok(None),
+                Some(Err(error)) if self.is_end_between_frames(&error) => return Ok(Received::End),
                 Some(frame) => frame.map_err(|error| Self::refusal(error, In::FRAME_BYTES_MAX))?,
             };
-            // The old timer leaves the wheel here and the new one enters it: no allocation.
-            self.silence.set(tokio::time::sleep(SILENCE_MAX));
+            self.heard();
             if let Some(message) = self.message_of(&frame)? {
-                return Ok(Some(message));
+                return Ok(Received::Message(message));
             }
         }
+    }
+
+    /// A frame arrived, so the time of silence begins anew.
+    fn heard(&mut self) {
+        self.is_late = false;
+        // The old timer leaves the wheel here and the new one enters it: no allocation.
+        self.silence.set(tokio::time::sleep(LATE_AFTER));
     }
 
     fn is_end_between_frames(&self, error: &io::Error) -> bool {

@@ -23,7 +23,10 @@ use vocabulary::{ActivatorWord, LinkAddress, LinkToken, PodWord};
 
 pub use accept::{AcceptedLink, Acceptor, LinkAccess};
 pub use connection::{ByteStream, Dial, TcpDialler};
-pub use framing::{FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LinkError, Reader, SILENCE_MAX, WRITE_MAX, Writer};
+pub use framing::{
+    FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Reader, Received, SILENCE_MAX, WRITE_MAX,
+    Writer,
+};
 pub use history::History;
 pub use messages::{ActivatorOrder, PodOrder};
 pub use refusal::RefusedLinks;

@@ -33,7 +33,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, rustls};
 use vocabulary::{LinkAddress, LinkChannel, LinkRole};
 
-use crate::connection::{ByteStream, Dial};
+use crate::connection::{ByteStream, Dial, reach_by_tcp};
 
 /// Why certificates are of no use.
 #[derive(Debug, Error)]
@@ -173,6 +173,10 @@ impl Dial for TlsDialler {
             let connector = TlsConnector::from(Arc::clone(config));
             Ok(ByteStream::of(connector.connect(server_name(LinkRole::Activator), stream).await?))
         })
+    }
+
+    fn reach(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<()>> {
+        reach_by_tcp(address)
     }
 }
 

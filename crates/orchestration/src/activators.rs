@@ -10,6 +10,7 @@ use vocabulary::{BootId, Bucket, Epoch, Interner, ReplicaId, ReplicaName, Revisi
 
 use crate::events::LinkId;
 use crate::facts::{ActivatorFacts, ActivatorLife};
+use crate::host::HostSigns;
 
 /// All activators.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub(crate) struct ActivatorRecord {
     /// Its present life; `None` until it was heard in ours.
     pub(crate) boot: Option<BootId>,
     pub(crate) reach: ActivatorReach,
+    /// Whether its host lives.
+    pub(crate) host: HostSigns,
     /// It said that it is on its way out.
     pub(crate) is_draining: bool,
     /// The buckets of which no route names it any more, as far as it was told.
@@ -74,7 +77,10 @@ pub(crate) enum HoldingState {
 impl ActivatorRecord {
     /// Whether it may be chosen to serve.
     fn can_serve(&self) -> bool {
-        self.facts.life == ActivatorLife::Ready && !self.is_draining && self.reach != ActivatorReach::Refused
+        self.facts.life == ActivatorLife::Ready
+            && !self.is_draining
+            && self.reach != ActivatorReach::Refused
+            && !self.host.is_lost()
     }
 
     /// Whether it said hello on the link that stands.
@@ -145,6 +151,7 @@ impl Activators {
                 record.link = link;
                 // Nothing was said on this link yet. What it acknowledged holds on: that belongs to its boot.
                 record.reach = ActivatorReach::Down;
+                record.host = HostSigns::default();
             }
             None => {
                 self.records.insert(id, ActivatorRecord::new(facts, link));
@@ -265,6 +272,7 @@ impl ActivatorRecord {
             link,
             boot: None,
             reach: ActivatorReach::Down,
+            host: HostSigns::default(),
             is_draining: false,
             released: BTreeSet::new(),
             holdings: BTreeMap::new(),

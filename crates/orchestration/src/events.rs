@@ -7,7 +7,7 @@ use scaling::Decision;
 use scaling::hpa::{HpaScaling, MetricAnswers};
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
-    RevisionName, Version,
+    RevisionName, Timestamp, Version,
 };
 
 use crate::assignments::Urgency;
@@ -65,6 +65,14 @@ pub enum LinkNews {
     Refused,
     /// No connection could be had for a minute, and why.
     Blocked(String),
+    /// The link is silent or broken, or never stood, and two looks in a row beside it got as far as no
+    /// accepted connection. Said again while that lasts.
+    Unreachable {
+        /// Since when the peer should have been heard.
+        since: Timestamp,
+    },
+    /// A look beside the silent or broken link was accepted: the host lives.
+    Accepting,
 }
 
 /// What must be done. Drain every command before the next event.

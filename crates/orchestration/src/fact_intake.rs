@@ -13,6 +13,7 @@ use vocabulary::{
 
 use crate::events::{ControlCommand, LinkId, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
+use crate::host::HostSigns;
 use crate::links::{LinkEnd, LinkOpening};
 use crate::readiness::LinkCondition;
 use crate::registry::{PodLink, PodRecord, RevisionRecord};
@@ -204,6 +205,7 @@ impl FactIntake<'_> {
         self.state.orders.forget(id);
         self.state.deadlines.retain(|(_, deadline)| match *deadline {
             Deadline::Release(of, _) | Deadline::Refusal(of, _) | Deadline::Forget(of, _) => of != id,
+            Deadline::HostReview => true,
         });
     }
 
@@ -215,7 +217,7 @@ impl FactIntake<'_> {
             // Its number may soon be another pod's, which this one's deadlines must not end.
             self.state.deadlines.retain(|(_, deadline)| match *deadline {
                 Deadline::Release(_, of) | Deadline::Refusal(_, of) => of != pod,
-                Deadline::Forget(..) => true,
+                Deadline::Forget(..) | Deadline::HostReview => true,
             });
         }
         let Some(record) = self.state.registry.revisions.get(&id) else { return };
@@ -264,6 +266,7 @@ impl FactIntake<'_> {
         let former = record.link.take();
         let was_up = record.is_linked();
         record.heard.connection = LinkCondition::Down;
+        record.heard.host = HostSigns::default();
         // Closed before another is opened: a late word of the pod's former life is then nobody's.
         if let Some(former) = former {
             self.state.end_link(former.id);

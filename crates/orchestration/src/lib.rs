@@ -22,6 +22,8 @@ mod departures;
 mod events;
 mod fact_intake;
 mod facts;
+mod host;
+mod host_review;
 mod links;
 mod orchestrator;
 mod order_book;
@@ -46,7 +48,8 @@ pub use facts::{
 };
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
 pub use orders::{
-    Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, ReasonCode, ReleaseProof, decided_upon,
+    Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, PodReach, ReasonCode, ReleaseProof,
+    decided_upon,
 };
 pub use view::{LinkTally, PodSnapshot, RevisionView};
 

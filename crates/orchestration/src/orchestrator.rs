@@ -226,6 +226,16 @@ impl Orchestrator {
         self.state.registry.named(revision)?.1.assignment.as_deref()
     }
 
+    /// The pods of a revision of ours that can take requests.
+    pub(crate) fn ready_pods(&self, revision: &RevisionName) -> Vec<vocabulary::PodName> {
+        let record = self.state.registry.named(revision).map(|(_, record)| record);
+        let pods = record
+            .filter(|record| record.epoch.is_some())
+            .into_iter()
+            .flat_map(|record| record.pods.values());
+        pods.filter(|pod| pod.takes_requests()).map(|pod| pod.facts.name.clone()).collect()
+    }
+
     pub(crate) fn has_ready_pod(&self, revision: &RevisionName) -> bool {
         self.state.registry.named(revision).is_some_and(|(_, record)| record.has_ready_pod())
     }

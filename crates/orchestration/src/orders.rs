@@ -91,6 +91,14 @@ pub enum Order {
         /// Why it is not ready, for people; empty when there is nothing to say.
         detail: String,
     },
+    /// Whether clients' connections can reach a pod, as far as its link tells. The platform leads none to one
+    /// that they cannot reach.
+    NotePodReach {
+        /// The one whose host was lost, or is back.
+        pod: PodName,
+        /// Whether it can be reached.
+        reach: PodReach,
+    },
     /// Tell people.
     Tell {
         /// About what.
@@ -108,6 +116,8 @@ pub enum Order {
 pub enum Errand {
     /// The state of a pod.
     State(PodName),
+    /// Whether a pod can be reached.
+    Reach(PodName),
     /// Who serves a revision.
     Route(RevisionName),
     /// A revision's count.
@@ -134,6 +144,7 @@ impl Order {
                 Errand::Entrance(revision.clone(), entrance.clone())
             }
             Self::NotePodState { pod, .. } => Errand::State(pod.clone()),
+            Self::NotePodReach { pod, .. } => Errand::Reach(pod.clone()),
             Self::Tell { about, .. } => Errand::Tell(about.clone()),
         }
     }
@@ -154,6 +165,16 @@ pub fn decided_upon(from: PodCount, first: PodCount, between: PodCount) -> PodCo
     if from == between { first } else { from }
 }
 
+/// Whether clients' connections can reach a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PodReach {
+    /// As far as anybody can tell.
+    #[default]
+    Reachable,
+    /// Its host takes no connection, while others do.
+    Unreachable,
+}
+
 /// Why a pod may be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseProof {
@@ -170,6 +191,8 @@ pub enum ReasonCode {
     LinkBlocked,
     /// A pod was released although not every activator had acknowledged.
     ReleasedUnacknowledged,
+    /// More than half of all linked endpoints look dead at once.
+    CutOff,
     /// A sync of class hpa complains, in the words of Kubernetes' own autoscaler.
     Autoscaler(HpaWarning),
 }
@@ -180,6 +203,7 @@ impl ReasonCode {
         match self {
             Self::LinkBlocked => "LinkBlocked",
             Self::ReleasedUnacknowledged => "ReleasedUnacknowledged",
+            Self::CutOff => "AutoscalerCutOff",
             Self::Autoscaler(warning) => warning.word(),
         }
     }

@@ -10,9 +10,13 @@ use scaling::PodPhase;
 use vocabulary::{Load, PodCount, PodState, Version};
 
 use crate::facts::PodFacts;
+use crate::host::HostSigns;
 
 /// How long after its refusal a pod must speak for itself, before the platform's word counts again.
 pub(crate) const REFUSAL_COUNTS: Duration = Duration::from_secs(5);
+
+/// What is said of a pod whose host is lost.
+const LOST: &str = "its link is silent and its port takes no connection, as if its node were dead; until it is heard again no connection is led to it while another pod serves";
 
 /// What a link has told about a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +34,8 @@ pub(crate) struct HeardOfPod {
     pub(crate) blocked: Option<String>,
     /// The settings that it has in force.
     pub(crate) settings: Option<Version>,
+    /// Whether its host lives.
+    pub(crate) host: HostSigns,
 }
 
 /// How a pod's link is doing.
@@ -108,7 +114,8 @@ pub(crate) fn pod_trouble(pod: &PodFacts, heard: &HeardOfPod) -> Option<String> 
         (!heard.detail.is_empty() && heard.state != Some(PodState::Ready)).then(|| heard.detail.clone());
     let blocked =
         || heard.blocked.as_ref().map(|reason| format!("the autoscaler has no link to it: {reason}"));
-    pod.trouble.clone().or(own).or_else(blocked)
+    let lost = || heard.host.is_lost().then(|| LOST.to_owned());
+    pod.trouble.clone().or(own).or_else(lost).or_else(blocked)
 }
 
 #[cfg(test)]

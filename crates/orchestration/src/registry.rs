@@ -13,6 +13,7 @@ use vocabulary::{
 use crate::departures::{LeaveTaking, end_first};
 use crate::events::LinkId;
 use crate::facts::{Entrance, PodFacts, PodFailure, PodKill, RevisionFacts};
+use crate::host::HostSigns;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 use crate::route::RouteRecord;
 
@@ -79,6 +80,8 @@ pub(crate) struct PodRecord {
     pub(crate) heard_at: Option<Timestamp>,
     pub(crate) link: Option<PodLink>,
     pub(crate) leave: LeaveTaking,
+    /// Whether the platform was told that no client reaches it.
+    pub(crate) is_out: bool,
 }
 
 /// A link that is kept to a pod.
@@ -198,8 +201,11 @@ impl RevisionRecord {
     pub(crate) fn give_up(&mut self) {
         let (facts, spec) = (Arc::clone(&self.facts), Arc::clone(&self.spec));
         let pods = std::mem::take(&mut self.pods);
-        let pods =
-            pods.into_iter().map(|(id, pod)| (id, PodRecord { link: None, leave: LeaveTaking::None, ..pod }));
+        let pods = pods.into_iter().map(|(id, pod)| {
+            // What was known of its host is known by a link.
+            let heard = HeardOfPod { host: HostSigns::default(), ..pod.heard };
+            (id, PodRecord { heard, link: None, leave: LeaveTaking::None, is_out: false, ..pod })
+        });
         let (last_failure, last_kill) = (self.last_failure.take(), self.last_kill.take());
         *self = Self { pods: pods.collect(), last_failure, last_kill, ..Self::new(facts, self.wanted, spec) };
     }
@@ -234,7 +240,7 @@ impl RevisionRecord {
 
     /// Whether a pod can take requests.
     pub(crate) fn has_ready_pod(&self) -> bool {
-        self.pods.values().any(|pod| pod.state() == PodState::Ready && pod.facts.requests.is_some())
+        self.pods.values().any(PodRecord::takes_requests)
     }
 
     /// Which pods to end first if only `count` may stay; nobody in particular if the revision does not care.
@@ -264,11 +270,23 @@ impl RevisionRecord {
 
 impl PodRecord {
     fn new(facts: PodFacts) -> Self {
-        Self { facts, heard: HeardOfPod::default(), heard_at: None, link: None, leave: LeaveTaking::None }
+        Self {
+            facts,
+            heard: HeardOfPod::default(),
+            heard_at: None,
+            link: None,
+            leave: LeaveTaking::None,
+            is_out: false,
+        }
     }
 
     pub(crate) fn state(&self) -> PodState {
         pod_state(&self.facts, &self.heard)
+    }
+
+    /// Whether it is ready and its address is known.
+    pub(crate) fn takes_requests(&self) -> bool {
+        self.state() == PodState::Ready && self.facts.requests.is_some()
     }
 
     pub(crate) fn is_linked(&self) -> bool {
@@ -278,7 +296,7 @@ impl PodRecord {
     /// What the multiscaler hears of it. One that is to leave counts as leaving, whatever it still does.
     pub(crate) fn fact(&self, pod: PodId) -> PodFact {
         let phase = if self.facts.leaving { PodPhase::Terminating } else { self.facts.phase };
-        PodFact { pod, phase, is_ready: self.state() == PodState::Ready }
+        PodFact { pod, phase, is_ready: self.state() == PodState::Ready, is_reachable: !self.is_out }
     }
 
     /// What its queue-proxy is told of its end.

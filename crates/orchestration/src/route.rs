@@ -36,6 +36,11 @@ impl RouteRecord {
         known.chain(&self.passed_over).any(|route| route.activators.contains(activator))
     }
 
+    /// Whether a route is in force that another owner has written, and none was ordered since.
+    fn is_inherited(&self) -> bool {
+        self.ordered.is_none() && self.written.is_some()
+    }
+
     /// A route is in force that is not of our making.
     pub(crate) fn note_found(&mut self, route: RouteInForce) {
         // Once we have ordered one, the outcome of that says what is written; what is found may be from
@@ -94,7 +99,7 @@ pub(crate) fn route(
     record: &RevisionRecord,
     activators: &Activators,
 ) -> Option<RouteInForce> {
-    let wanted = record.routing?;
+    let Some(wanted) = record.routing else { return undecided(id, record, activators) };
     let latest = named_last(record, activators, wanted);
     if let Some(proven) = proven(id, record, activators, &latest) {
         return Some(RouteInForce { routing: wanted, activators: activators.names(proven) });
@@ -109,6 +114,18 @@ pub(crate) fn route(
         Routing::ThroughActivator | Routing::Direct => wanted,
     };
     Some(RouteInForce { routing, activators: activators.names(living(record, activators)) })
+}
+
+/// The route of a revision that nobody has decided about yet. One that is new has no route: its clients would
+/// be refused until its first pod is ready. So activators stand in as soon as one of them listens. What an
+/// owner before us wrote stays.
+fn undecided(id: RevisionId, record: &RevisionRecord, activators: &Activators) -> Option<RouteInForce> {
+    if record.route.is_inherited() {
+        return None;
+    }
+    let latest = named_last(record, activators, Routing::Direct);
+    let proven = proven(id, record, activators, &latest)?;
+    Some(RouteInForce { routing: Routing::Direct, activators: activators.names(proven) })
 }
 
 /// Those that live and have acknowledged the side that is wanted: the members, else those that served last,

@@ -18,6 +18,7 @@ use crate::assignments::{self, Urgency};
 use crate::departures::{FORGET_AFTER, LeaveTaking};
 use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
+use crate::host_review::HostReview;
 use crate::orchestrator::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode, ReleaseProof};
@@ -42,6 +43,8 @@ impl Settlement<'_> {
         loop {
             if let Some(id) = self.state.touched.pop_first() {
                 self.state.changed.insert(id);
+                // Before what goes by it: the room for a burst, and with it the path.
+                HostReview { state: self.state, now: self.now }.order_reach(id);
                 // In this order: a pod that leaves waits for the version that says so, which is made here.
                 self.reassign(id);
                 self.follow_up(id);
@@ -71,6 +74,7 @@ impl Settlement<'_> {
                 Deadline::Release(revision, pod) => self.release(revision, pod, ReleaseProof::OutOfTime),
                 Deadline::Refusal(revision, pod) => self.end_refusal(revision, pod),
                 Deadline::Forget(revision, activator) => self.forget(revision, activator),
+                Deadline::HostReview => HostReview { state: self.state, now: self.now }.review(),
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::activators::Activators;
 use crate::assignments::Versions;
 use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
+use crate::host_review::HostWatch;
 use crate::links::{LinkOpening, LinkTable};
 use crate::orchestrator::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
@@ -46,6 +47,7 @@ pub(crate) struct ControlState {
     /// Revisions that are gone, while somebody may still know them.
     pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
+    pub(crate) host_watch: HostWatch,
     pub(crate) commands: VecDeque<ControlCommand>,
 }
 
@@ -71,6 +73,8 @@ pub(crate) enum Deadline {
     Refusal(RevisionId, PodId),
     /// A retired revision that holds nothing may be forgotten.
     Forget(RevisionId, ReplicaId),
+    /// Suspected peers are to be judged.
+    HostReview,
 }
 
 impl ControlState {
@@ -94,6 +98,7 @@ impl ControlState {
             changed: BTreeSet::new(),
             removed: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            host_watch: HostWatch::default(),
             commands: VecDeque::new(),
         }
     }
@@ -179,6 +184,14 @@ impl ControlState {
         record.routing = Some(routing);
         self.touched.insert(id);
         self.tell_pods_their_settings(id);
+    }
+
+    /// Has people told something that is of no revision, if any bucket is ours.
+    pub(crate) fn tell_people_of_ours(&mut self, about: Subject, reason: ReasonCode, text: String) {
+        let Some((&bucket, &epoch)) = self.ownership.epochs.first_key_value() else { return };
+        let id = self.orders.give(Purpose::Notice);
+        let (fence, what) = (Fence { bucket, epoch }, Order::Tell { about, reason, text });
+        self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
     }
 
     /// Gives an order about something of a revision's, if that is ours.

@@ -2,6 +2,7 @@
 //! chance makes.
 
 mod activator;
+mod hosts;
 mod laws;
 mod world;
 
@@ -210,6 +211,21 @@ fn a_host_stays_until_whoever_knew_its_revision_before_the_first_word_to_us_has_
     assert_eq!(world.entrances(), [], "it has said that it knows it");
     world.acknowledge_removal("a");
     assert_eq!(world.entrances(), [Entrance::Host("one".to_owned())]);
+}
+
+#[test]
+fn a_new_revision_is_led_to_the_activators_that_acknowledged_it_before_any_decision() {
+    let mut world = World::with_activators(&["a", "b"]);
+    assert_eq!(world.written, None, "none listens for it yet");
+    for (name, expected) in [("a", vec!["a"]), ("b", vec!["a", "b"])] {
+        world.acknowledge(name);
+        let routing = world.written.as_ref().map(|route| route.routing);
+        assert_eq!(
+            (routing, world.routed_to()),
+            (Some(Routing::Direct), expected),
+            "pods, once one is ready"
+        );
+    }
 }
 
 #[test]

@@ -65,19 +65,24 @@ impl LinkTally {
 pub(crate) fn links(state: &ControlState) -> (LinkTally, LinkTally) {
     let (mut activators, mut pods) = (LinkTally::default(), LinkTally::default());
     for (_, record) in state.activators.iter().filter(|(_, record)| !record.is_leaving()) {
-        activators.note(record.facts.name.as_str(), record.is_told());
+        activators.note(record.facts.name.as_str(), record.is_told() && record.host.is_trusted());
     }
     let records = state.registry.revisions.values().flat_map(|revision| revision.pods.values());
     let running = |pod: &&PodRecord| {
         pod.facts.phase == PodPhase::Running && !pod.facts.leaving && pod.facts.link.is_some()
     };
     for pod in records.filter(running) {
-        pods.note(pod.facts.name.as_str(), pod.is_linked());
+        pods.note(pod.facts.name.as_str(), is_heard(pod));
     }
     for tally in [&mut activators, &mut pods] {
         tally.down.sort();
     }
     (activators, pods)
+}
+
+/// Whether a link carries frames, as far as the looks beside it tell.
+fn is_heard(pod: &PodRecord) -> bool {
+    pod.is_linked() && pod.heard.host.is_trusted()
 }
 
 impl<'a> RevisionView<'a> {
@@ -122,6 +127,16 @@ impl<'a> RevisionView<'a> {
         let mut pods: Vec<_> = self.record.pods.values().map(pod_view).collect();
         pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
         pods
+    }
+
+    /// Links to those of its pods that are ready.
+    pub fn links(&self) -> LinkTally {
+        let mut tally = LinkTally::default();
+        for pod in self.record.pods.values().filter(|pod| pod.takes_requests()) {
+            tally.note(pod.facts.name.as_str(), is_heard(pod));
+        }
+        tally.down.sort();
+        tally
     }
 
     /// How a pod of it failed last, if one has.
@@ -173,7 +188,7 @@ fn pod_view(pod: &PodRecord) -> PodSnapshot<'_> {
     PodSnapshot {
         facts: &pod.facts,
         state: pod.state(),
-        is_linked: pod.is_linked(),
+        is_linked: is_heard(pod),
         in_flight: pod.heard.load.concurrency.value(),
         queued: pod.heard.load.queued,
         heard_at: pod.heard_at,

@@ -14,6 +14,7 @@ use crate::activators::{ActivatorReach, HoldingState};
 use crate::events::{ControlCommand, LinkId, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
+use crate::host_review::HostReview;
 use crate::links::LinkEnd;
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
@@ -44,6 +45,10 @@ impl WordIntake<'_> {
 
     pub(crate) fn activator_spoke(&mut self, link: LinkId, word: ActivatorWord) {
         let Some(LinkEnd::Activator(activator)) = self.state.links.end_of(link) else { return };
+        let record = self.state.activators.get_mut(activator);
+        if record.is_some_and(|record| record.host.heard(self.now)) {
+            self.touch_all();
+        }
         match word {
             ActivatorWord::Hello(hello) => self.activator_up(activator, hello),
             ActivatorWord::Loads { second, loads } => {
@@ -80,10 +85,13 @@ impl WordIntake<'_> {
     }
 
     pub(crate) fn link_changed(&mut self, link: LinkId, news: LinkNews) {
-        match (self.state.links.end_of(link), news) {
-            (Some(LinkEnd::Pod(revision, pod)), news) => self.pod_link_changed(revision, pod, news),
-            (Some(LinkEnd::Activator(activator)), news) => self.activator_link_changed(activator, &news),
-            (None, _) => {}
+        let Some(end) = self.state.links.end_of(link) else { return };
+        match (end, news) {
+            (end, LinkNews::Unreachable { since }) => {
+                HostReview { state: self.state, now: self.now }.suspect(end, since);
+            }
+            (LinkEnd::Pod(revision, pod), news) => self.pod_link_changed(revision, pod, news),
+            (LinkEnd::Activator(activator), news) => self.activator_link_changed(activator, &news),
         }
     }
 
@@ -111,6 +119,8 @@ impl WordIntake<'_> {
                 record.heard.blocked = Some(reason.clone());
                 self.tell_of_block(revision, name, &reason);
             }
+            LinkNews::Accepting => record.heard.host.accepted(self.now),
+            LinkNews::Unreachable { .. } => {}
         }
         self.state.tell_pod(revision, pod, self.now);
     }
@@ -133,10 +143,10 @@ impl WordIntake<'_> {
 
     fn activator_link_changed(&mut self, activator: ReplicaId, news: &LinkNews) {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
-        // There is no link to tell it on; its next hello asks for everything again.
-        self.state.unsynced.remove(&activator);
         match news {
             LinkNews::Lost => {
+                // There is no link to tell it on; its next hello asks for everything again.
+                self.state.unsynced.remove(&activator);
                 // Where nobody listened, only a hello says that somebody does.
                 if record.reach != ActivatorReach::Refused {
                     record.reach = ActivatorReach::Down;
@@ -144,11 +154,14 @@ impl WordIntake<'_> {
                 self.state.tell(Event::LinkLost { reporter: Reporter::Activator(activator) }, self.now);
             }
             LinkNews::Refused => {
+                self.state.unsynced.remove(&activator);
                 record.reach = ActivatorReach::Refused;
                 self.touch_all();
             }
             // Its link's task has warned of it; an activator that nobody can reach is an operator's affair.
-            LinkNews::Blocked(_) => {}
+            LinkNews::Blocked(_) | LinkNews::Unreachable { .. } => {}
+            // Its link may stand.
+            LinkNews::Accepting => record.host.accepted(self.now),
         }
     }
 
@@ -156,6 +169,7 @@ impl WordIntake<'_> {
         let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
         record.heard.connection = LinkCondition::Up;
         record.heard.blocked = None;
+        record.heard.host.heard(self.now);
         record.heard.container_concurrency = Some(hello.container_concurrency);
         record.heard_at = Some(self.now);
         let limit = hello.container_concurrency;
@@ -173,6 +187,9 @@ impl WordIntake<'_> {
         let reporter = Reporter::Pod(pod);
         let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
         record.heard_at = Some(self.now);
+        if record.heard.host.heard(self.now) {
+            self.state.touched.insert(revision);
+        }
         let limit = record.heard.container_concurrency.unwrap_or_default();
         match word {
             // The first word of a link, and taken in as that.

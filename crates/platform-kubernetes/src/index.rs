@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{RouteInForce, Subject};
+use orchestration::{PodReach, RouteInForce, Subject};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use scaling::config::CONFIG_MAP_NAME;
 use scaling::{ClusterConfig, RevisionOrigin};
@@ -149,6 +149,8 @@ struct Pod {
     record: PodObject,
     /// What its queue-proxy said last.
     said: Option<PodState>,
+    /// Whether clients reach it, as its owner said last.
+    reach: PodReach,
     seen_ending: Option<Timestamp>,
 }
 
@@ -275,15 +277,15 @@ impl Index {
         // One that a StatefulSet makes anew has the name of the pod before it, and has said nothing yet.
         let former = former.filter(|former| former.record.uid == record.uid);
         if let Some(former) = former.as_ref().filter(|former| former.record == record) {
-            let (said, seen_ending) = (former.said, former.seen_ending);
-            self.pods.insert(name, Pod { record, said, seen_ending });
+            let Pod { said, reach, seen_ending, .. } = *former;
+            self.pods.insert(name, Pod { record, said, reach, seen_ending });
             return;
         }
         let is_ending = matches!(record.life, PodLife::Terminating(_) | PodLife::Over);
         let seen_ending = former.as_ref().and_then(|former| former.seen_ending).or(is_ending.then_some(now));
-        let said = former.and_then(|former| former.said);
+        let (said, reach) = former.map(|former| (former.said, former.reach)).unwrap_or_default();
         let owners = self.owners_of(&record);
-        self.pods.insert(name, Pod { record, said, seen_ending });
+        self.pods.insert(name, Pod { record, said, reach, seen_ending });
         for revision in owners {
             self.pods_changed(&revision);
         }
@@ -311,6 +313,16 @@ impl Index {
         pod.said = Some(state);
         let record = pod.record.clone();
         // Slices alone follow from it: whoever decides is the one who told us.
+        for revision in self.owners_of(&record) {
+            self.unrouted.insert(revision);
+        }
+    }
+
+    /// Whether clients reach a pod, as its owner knows by its link and by those of others.
+    pub(crate) fn note_reach(&mut self, name: &PodName, reach: PodReach) {
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        pod.reach = reach;
+        let record = pod.record.clone();
         for revision in self.owners_of(&record) {
             self.unrouted.insert(revision);
         }
@@ -370,6 +382,19 @@ impl Index {
         let ordered: Vec<_> = self.ordered_routes.extract_if(.., |revision| theirs(revision)).collect();
         for revision in ordered {
             self.find_route(&revision);
+        }
+        self.forget_reach(changed);
+    }
+
+    /// Another owner finds out by links of its own which pods clients do not reach.
+    fn forget_reach(&mut self, changed: &BTreeSet<Bucket>) {
+        let unreachable = self.pods.iter().filter(|(_, pod)| pod.reach == PodReach::Unreachable);
+        let names: Vec<PodName> = unreachable.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let revision = self.revision_of_pod(&name);
+            if revision.is_some_and(|revision| changed.contains(&self.ports.bucket_of(&revision))) {
+                self.note_reach(&name, PodReach::Reachable);
+            }
         }
     }
 

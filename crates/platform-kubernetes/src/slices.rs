@@ -71,6 +71,8 @@ pub(crate) struct PodReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Servers {
     pub(crate) ready_pods: Vec<ServingAddress>,
+    /// Pods that are ready as far as anybody heard, and whose hosts take no connection now.
+    pub(crate) unreachable_pods: Vec<ServingAddress>,
     /// Pods on their way out, which still serve.
     pub(crate) ending_pods: Vec<ServingAddress>,
     /// The activators that the route names.
@@ -78,7 +80,8 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Who is to be named for one port, all of one kind. Whoever drains is named only if nobody else can be.
+    /// The servers to name for one port, all of one kind. Those that no client reaches are named only if no
+    /// other can be, and those that drain after these.
     fn named(&self, port: usize, route: &ServiceRoute<'_>) -> (Vec<&ServingAddress>, ServerKind) {
         let is_held = route.entrances.get(port).copied().flatten().is_some();
         let activators: &[ServingAddress] = if is_held { &self.activators } else { &[] };
@@ -94,8 +97,12 @@ impl Servers {
                 return (named, kind);
             }
         }
-        let ending = self.ending_pods.iter().filter(|server| server.port(port).is_some());
-        (ending.collect(), ServerKind::EndingPod)
+        let serves = |server: &&ServingAddress| server.port(port).is_some();
+        let unreachable: Vec<_> = self.unreachable_pods.iter().filter(serves).collect();
+        if !unreachable.is_empty() {
+            return (unreachable, ServerKind::ReadyPod);
+        }
+        (self.ending_pods.iter().filter(serves).collect(), ServerKind::EndingPod)
     }
 }
 

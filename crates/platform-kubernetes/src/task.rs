@@ -325,6 +325,10 @@ impl ClusterTask {
                 self.index.note_state(&pod, state);
                 self.ended((seat, id), OrderOutcome::Done);
             }
+            Order::NotePodReach { pod, reach } => {
+                self.index.note_reach(&pod, reach);
+                self.ended((seat, id), OrderOutcome::Done);
+            }
             Order::NoteDrained { revision, pod } => {
                 self.note_drained((pod, revision), fence, now);
                 self.ended((seat, id), OrderOutcome::Done);

@@ -63,6 +63,7 @@ fn decide(bencher: divan::Bencher) {
     let mut now = Timestamp::ZERO;
     let observation = Observation {
         ready: PodCount::new(8),
+        reachable: PodCount::new(8),
         wanted: PodCount::new(8),
         averages: Averages::complete(510.0, 490.0),
         present_count: None,

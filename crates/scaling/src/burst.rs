@@ -8,18 +8,18 @@ use crate::config::ScalingSpec;
 /// Knative's least number of activators per revision: one may fail.
 const LEAST_ACTIVATORS: PodCount = PodCount::new(2);
 
-/// The room beyond the target burst capacity that the ready pods leave at the panic window's load. Rounded
-/// down, so half a request too little is too little.
+/// The room beyond the target burst capacity that the pods which are ready and which clients reach leave at
+/// the panic window's load. Rounded down, so half a request too little is too little.
 pub(crate) fn excess_burst_capacity(
     spec: &ScalingSpec,
-    ready: PodCount,
+    reachable: PodCount,
     panic_value: f64,
 ) -> ExcessBurstCapacity {
     match spec.target_burst_capacity {
         BurstCapacity::Unlimited => ExcessBurstCapacity::new(-1),
         BurstCapacity::Requests(wanted) if wanted.value() <= 0.0 => ExcessBurstCapacity::ZERO,
         BurstCapacity::Requests(wanted) => ExcessBurstCapacity::truncated_from(
-            (ready.as_f64() * spec.total_per_pod - wanted.value() - panic_value).floor(),
+            (reachable.as_f64() * spec.total_per_pod - wanted.value() - panic_value).floor(),
         ),
     }
 }

@@ -40,6 +40,8 @@ pub struct Decider {
 pub struct Observation {
     /// Pods that pass their probes.
     pub ready: PodCount,
+    /// Of them, those that clients' connections can reach: the room for a burst.
+    pub reachable: PodCount,
     /// The count that the platform was last asked for: where it stays when silence leaves both directions
     /// open.
     pub wanted: PodCount,
@@ -128,7 +130,7 @@ impl Decider {
             desired: self.desired,
             excess_burst_capacity: excess_burst_capacity(
                 spec,
-                observation.ready,
+                observation.reachable,
                 // The most that may be there: silence must not take activators out of the path.
                 observation.averages.panic_at_most,
             ),

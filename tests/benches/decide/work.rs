@@ -149,7 +149,8 @@ impl Decisions {
     fn once(&mut self) {
         let averages = self.collector.observe(&self.ready, self.now).expect("the pods have just reported");
         let count = PodCount::new(PODS);
-        let observation = Observation { ready: count, wanted: count, averages, present_count: None };
+        let observation =
+            Observation { ready: count, reachable: count, wanted: count, averages, present_count: None };
         black_box(self.decider.decide(&self.spec, &observation, self.now));
     }
 }

@@ -1,6 +1,7 @@
 //! Who decides, and what may happen to his process: it is killed, or frozen. Nodes of the cluster of tests
 //! are on this machine, so that a container's processes are found by its number in their control groups.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -85,8 +86,20 @@ impl TestNamespace {
         self.system_pods().delete(name, &DeleteParams::default()).await.expect("it can be deleted");
     }
 
-    /// Stops the process of an autoscaler, without a word, until it is let go.
-    pub async fn freeze_autoscaler(&self, name: &str) -> FrozenContainer {
+    /// Where the pods of a program of ebb's run that do not end: their names by their nodes'.
+    pub async fn nodes_of_program(&self, component: &str) -> BTreeMap<String, Vec<String>> {
+        let selected = ListParams::default().labels(&format!("app.kubernetes.io/component={component}"));
+        let pods = self.system_pods().list(&selected).await.expect("pods can be listed").items;
+        let mut nodes = BTreeMap::<String, Vec<String>>::new();
+        for pod in pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
+            let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
+            nodes.entry(node).or_default().extend(pod.metadata.name);
+        }
+        nodes
+    }
+
+    /// Stops the process of a program of ebb's, without a word, until it is let go.
+    pub async fn freeze_program(&self, name: &str) -> FrozenContainer {
         let pod = self.system_pods().get(name).await.expect("it is there");
         let processes = processes(&pod);
         signal_all(&processes, Signal::SIGSTOP);

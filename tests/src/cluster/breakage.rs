@@ -30,8 +30,19 @@ pub fn process_of(pod: &str, program: &str) -> PodProcess {
 impl PodProcess {
     /// Kills it (`kill -9`).
     pub fn kill(&self) {
+        kill(self.number(), Signal::SIGKILL).expect("root may kill it");
+    }
+
+    /// Stops it (`kill -STOP`) until what is returned is dropped.
+    #[must_use]
+    pub fn freeze(&self) -> FrozenProcess {
+        kill(self.number(), Signal::SIGSTOP).expect("root may stop it");
+        FrozenProcess(self.number())
+    }
+
+    fn number(&self) -> Pid {
         let number = self.0.file_name().and_then(|name| name.to_str()?.parse().ok());
-        kill(Pid::from_raw(number.expect("it is a number")), Signal::SIGKILL).expect("root may kill it");
+        Pid::from_raw(number.expect("it is a number"))
     }
 
     /// The network of its pod, as a file that stands for it.
@@ -49,6 +60,16 @@ impl PodProcess {
             }
         })
         .await
+    }
+}
+
+/// A process that stands still until this is dropped.
+pub struct FrozenProcess(Pid);
+
+impl Drop for FrozenProcess {
+    fn drop(&mut self) {
+        // It may have been killed meanwhile.
+        let _ = kill(self.0, Signal::SIGCONT);
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn summary() -> RevisionSummary {
         last_reason: "more".to_owned(),
         why_not_zero: None,
         why_not_ready: Some("waits".to_owned()),
+        links: Some(LinkTallyView { expected: 2, up: 1, down: vec!["hello-2".to_owned()] }),
         owner: Some(OwnerView { name: "autoscaler-1".to_owned(), bucket: 0, buckets: 1, epoch: 1 }),
     }
 }

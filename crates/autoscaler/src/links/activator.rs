@@ -7,6 +7,7 @@ use orchestration::ControlEvent;
 use runtime::Clock;
 use vocabulary::{ActivatorWord, Assignment, ReplicaName};
 
+use super::lookout::Lookout;
 use super::outbox::{BucketSync, NextStep, OrderOutbox};
 use super::{LinkPeer, UpCount, breach};
 
@@ -17,16 +18,16 @@ pub(super) async fn keep(
     owner: ReplicaName,
     outbox: Arc<OrderOutbox>,
 ) {
-    let clock = peer.clock;
+    let (clock, mut lookout) = (peer.clock, peer.lookout());
     loop {
-        let (mut reader, mut writer) = peer.connect().await;
+        let (mut reader, mut writer) = lookout.beside(peer.connect()).await;
         // Set once the hello has come. How a connection ends that never got so far is told as a failed
         // attempt, and the next one waits longer.
         let mut up = None;
         // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
         // connection.
         let ended = tokio::select! {
-            ended = listen(&mut peer, &name, &mut reader, &mut up) => ended,
+            ended = listen(&mut peer, &mut lookout, &name, &mut reader, &mut up) => ended,
             reason = speak(&mut writer, &owner, &outbox, clock) => Err(reason),
         };
         drop((reader, writer));
@@ -40,11 +41,12 @@ pub(super) async fn keep(
 /// Passes on what the activator says, until it closes the link or that breaks.
 async fn listen(
     peer: &mut LinkPeer,
+    lookout: &mut Lookout,
     name: &ReplicaName,
     reader: &mut Reader<ActivatorWord>,
     up: &mut Option<UpCount>,
 ) -> Result<(), LinkError> {
-    let hello = match reader.next().await? {
+    let hello = match peer.next(reader, lookout).await? {
         Some(ActivatorWord::Hello(hello)) if hello.activator == *name => hello,
         Some(ActivatorWord::Hello(hello)) => {
             return Err(breach(format!("is from {}, not {name}", hello.activator)));
@@ -61,7 +63,7 @@ async fn listen(
     *up = Some(peer.up());
     let link = peer.target.id;
     peer.say(ControlEvent::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) }).await;
-    while let Some(report) = reader.next().await? {
+    while let Some(report) = peer.next(reader, lookout).await? {
         if matches!(report, ActivatorWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }

@@ -9,6 +9,7 @@ use runtime::Clock;
 use tokio::sync::watch;
 use vocabulary::{PodName, PodSettings, PodWord, Timestamp};
 
+use super::lookout::Lookout;
 use super::{LinkPeer, UpCount, breach};
 
 /// What a queue-proxy may say in a second: one load, ten present counts, and a few changes of state. One that
@@ -17,13 +18,14 @@ const REPORTS_PER_SECOND_MAX: u32 = 50;
 
 /// Dials and talks until the task is ended.
 pub(super) async fn keep(mut peer: LinkPeer, pod: PodName, mut settings: watch::Receiver<Arc<PodSettings>>) {
+    let mut lookout = peer.lookout();
     loop {
-        let (mut reader, mut writer) = peer.connect().await;
+        let (mut reader, mut writer) = lookout.beside(peer.connect()).await;
         let mut up = None;
         // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
         // connection.
         let ended = tokio::select! {
-            ended = listen(&mut peer, &pod, &mut reader, &mut up) => ended,
+            ended = listen(&mut peer, &mut lookout, &pod, &mut reader, &mut up) => ended,
             reason = speak(&mut writer, &mut settings) => Err(reason),
         };
         drop((reader, writer));
@@ -34,12 +36,13 @@ pub(super) async fn keep(mut peer: LinkPeer, pod: PodName, mut settings: watch::
 /// Passes on what the queue-proxy says, until it closes the link or that breaks.
 async fn listen(
     peer: &mut LinkPeer,
+    lookout: &mut Lookout,
     pod: &PodName,
     reader: &mut Reader<PodWord>,
     up: &mut Option<UpCount>,
 ) -> Result<(), LinkError> {
     // An address may have been given to another pod since.
-    let hello = match reader.next().await? {
+    let hello = match peer.next(reader, lookout).await? {
         Some(PodWord::Hello(hello)) if hello.pod == *pod => hello,
         Some(PodWord::Hello(hello)) => return Err(breach(format!("is from pod {}, not {pod}", hello.pod))),
         Some(
@@ -56,7 +59,7 @@ async fn listen(
     let link = peer.target.id;
     peer.say(ControlEvent::PodSpoke { link, word: PodWord::Hello(hello) }).await;
     let mut pace = Pace { clock: peer.clock, second_ends: Timestamp::ZERO, reports: 0 };
-    while let Some(report) = reader.next().await? {
+    while let Some(report) = peer.next(reader, lookout).await? {
         if matches!(report, PodWord::Hello(_)) {
             return Err(breach("is a second hello"));
         }

@@ -26,14 +26,53 @@ enum DialAnswer {
     Hello,
 }
 
-/// Answers in an order, and then with silence.
+/// What a look beside a link meets.
+#[derive(Clone, Copy, Debug)]
+enum ReachAnswer {
+    /// The look did not come about, which says nothing of the peer.
+    Unknown,
+    /// The kernel of the peer's host takes the connection.
+    Accepted,
+    /// The host says that nobody listens.
+    Refusal,
+    /// A router says that the host is not there.
+    Unreachable,
+    /// No answer to the SYN.
+    Silence,
+}
+
+/// Answers in an order, and then with silence; to looks in an order of their own, and then always alike.
 #[derive(Debug)]
 struct ScriptedDialler {
     answers: Mutex<VecDeque<DialAnswer>>,
+    looks: Mutex<VecDeque<ReachAnswer>>,
     linked: mpsc::Sender<FromActivator>,
 }
 
+impl ScriptedDialler {
+    fn new(answers: VecDeque<DialAnswer>, linked: mpsc::Sender<FromActivator>) -> Self {
+        Self { answers: Mutex::new(answers), looks: Mutex::default(), linked }
+    }
+}
+
 impl Dial for ScriptedDialler {
+    fn reach(&self, _: LinkAddress) -> BoxFuture<'static, io::Result<()>> {
+        let mut looks = self.looks.lock().unwrap();
+        let last = looks.front().copied().unwrap_or(ReachAnswer::Unknown);
+        if looks.len() > 1 {
+            looks.pop_front();
+        }
+        Box::pin(async move {
+            match last {
+                ReachAnswer::Unknown => Err(ErrorKind::Other.into()),
+                ReachAnswer::Accepted => Ok(()),
+                ReachAnswer::Refusal => Err(ErrorKind::ConnectionRefused.into()),
+                ReachAnswer::Unreachable => Err(ErrorKind::HostUnreachable.into()),
+                ReachAnswer::Silence => std::future::pending().await,
+            }
+        })
+    }
+
     fn connect(&self, _: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>> {
         let answer = self.answers.lock().unwrap().pop_front().unwrap_or(DialAnswer::Silence);
         let linked = self.linked.clone();
@@ -75,7 +114,7 @@ fn hello() -> ActivatorHello {
 async fn told(before: &[DialAnswer], lived: Duration, after: &[DialAnswer]) -> Vec<LinkNews> {
     let answers = before.iter().chain(&[DialAnswer::Hello]).chain(after).copied().collect();
     let (sender, mut linked) = mpsc::channel(8);
-    let dialler = Arc::new(ScriptedDialler { answers: Mutex::new(answers), linked: sender });
+    let dialler = Arc::new(ScriptedDialler::new(answers, sender));
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let stop = CancellationToken::new();
     let name = ReplicaName::new("autoscaler");
@@ -138,8 +177,7 @@ async fn refusals_before_the_first_link_say_nothing_and_delay_no_later_word() {
 async fn dialled_within<const N: usize>(priority: Priority, spans: [Duration; N]) -> [usize; N] {
     const ENOUGH: usize = 10_000;
     let (linked, _nobody) = mpsc::channel(1);
-    let answers = Mutex::new(VecDeque::from(vec![DialAnswer::Refusal; ENOUGH]));
-    let dialler = Arc::new(ScriptedDialler { answers, linked });
+    let dialler = Arc::new(ScriptedDialler::new(VecDeque::from(vec![DialAnswer::Refusal; ENOUGH]), linked));
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let name = ReplicaName::new("autoscaler");
     let clock = Clock::start();
@@ -169,6 +207,99 @@ async fn a_pod_that_requests_wait_for_is_dialled_until_it_listens_and_then_as_ra
     assert!((9..=11).contains(&later), "{later}");
     let [at_first, _, later] = dialled_within(Priority::Rest, spans).await;
     assert!((9..=12).contains(&at_first) && (9..=11).contains(&later), "{at_first} {later}");
+}
+
+/// How a link stops.
+#[derive(Clone, Copy, Debug)]
+enum LinkStop {
+    /// Nothing more arrives on it.
+    Silence,
+    /// Its connection is cut.
+    Break,
+}
+
+/// What the looks beside a link tell, and when after its last frame: of one that stood, stopped, and heard
+/// nothing more for nine seconds.
+async fn looked(stop: LinkStop, looks: &[ReachAnswer]) -> Vec<(u128, LinkNews)> {
+    let (sender, mut linked) = mpsc::channel(8);
+    let dialler = Arc::new(ScriptedDialler::new(VecDeque::from([DialAnswer::Hello]), sender));
+    *dialler.looks.lock().unwrap() = looks.iter().copied().collect();
+    let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
+    let clock = Clock::start();
+    let stopping = CancellationToken::new();
+    let (links, mut events) = Links::new(ReplicaName::new("autoscaler"), clock, dialler, metrics, stopping);
+    let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
+    let peer = Peer::Activator { name: ReplicaName::new("a") };
+    let handle = links.open(LinkId(1), peer, address, Priority::Activator);
+    let activator = linked.recv().await.unwrap();
+    let last_frame = clock.now();
+    let _kept = match stop {
+        LinkStop::Silence => Some(activator),
+        LinkStop::Break => {
+            drop(activator);
+            None
+        }
+    };
+    let mut told = Vec::new();
+    let until = last_frame + Duration::from_secs(9);
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event.unwrap(),
+            () = clock.sleep_until(until) => break,
+        };
+        if let ControlEvent::LinkChanged {
+            news: news @ (LinkNews::Accepting | LinkNews::Unreachable { .. }),
+            ..
+        } = event
+        {
+            told.push((clock.now().saturating_since(last_frame).as_millis(), news));
+        }
+    }
+    drop(handle);
+    links.close().await;
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_looks_that_fail_in_a_row_beside_a_silent_or_broken_link_are_told_within_a_second() {
+    use ReachAnswer::{Accepted, Refusal, Silence, Unknown, Unreachable};
+    // The link is late 2.5 s after its last frame.
+    let table: &[(&str, LinkStop, &[ReachAnswer], Option<u128>)] = &[
+        ("no answer to a SYN", LinkStop::Silence, &[Silence], Some(3_500)),
+        ("unreachable", LinkStop::Silence, &[Unreachable], Some(3_000)),
+        ("refused", LinkStop::Silence, &[Refusal], Some(3_000)),
+        ("one of each", LinkStop::Silence, &[Refusal, Silence], Some(3_500)),
+        ("broken", LinkStop::Break, &[Silence], Some(1_000)),
+        ("broken, and refused", LinkStop::Break, &[Refusal], Some(500)),
+        ("a process that stalls", LinkStop::Silence, &[Accepted], None),
+        ("a process that was restarted", LinkStop::Break, &[Accepted], None),
+        ("one failure", LinkStop::Silence, &[Silence, Accepted], None),
+        ("failures apart", LinkStop::Silence, &[Silence, Accepted, Silence, Accepted], None),
+        ("no descriptor left here", LinkStop::Silence, &[Unknown], None),
+        ("a node that dies while its process stalls", LinkStop::Silence, &[Accepted, Silence], Some(4_500)),
+    ];
+    for (what, stop, looks, expected) in table {
+        let told = looked(*stop, looks).await;
+        let first = told.iter().find(|(_, news)| matches!(news, LinkNews::Unreachable { .. }));
+        let first = first.map(|(at, _)| *at);
+        // Timers are of a millisecond.
+        let is_near = first.zip(*expected).is_some_and(|(first, expected)| first.abs_diff(expected) <= 15);
+        assert!(is_near || first.is_none() && expected.is_none(), "{what}: {told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreachable_peer_is_told_again_with_what_was_found_since() {
+    let told = looked(LinkStop::Silence, &[ReachAnswer::Silence]).await;
+    let since: Vec<Timestamp> = told
+        .iter()
+        .filter_map(|(_, news)| match news {
+            LinkNews::Unreachable { since } => Some(*since),
+            LinkNews::Accepting | LinkNews::Lost | LinkNews::Refused | LinkNews::Blocked(_) => None,
+        })
+        .collect();
+    assert!(since.len() >= 2, "told again: {told:?}");
+    assert!(since.is_sorted_by(|one, next| *next >= *one + Duration::from_secs(1)), "{told:?}");
 }
 
 #[tokio::test]

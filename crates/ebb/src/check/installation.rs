@@ -213,7 +213,7 @@ fn linked(links: &LinksView) -> [CheckFinding; 2] {
     };
     let advice = |tally: &LinkTallyView| {
         format!(
-            "not to {}; port 8024 of each must be open to it, and `kubectl logs` of it and of the autoscaler says why",
+            "not to {}; port 8024 of each must be open to it, its node must live, and `kubectl logs` of it and of the autoscaler says why",
             tally.down.join(", ")
         )
     };

@@ -154,6 +154,7 @@ pub(crate) mod tests {
             last_reason: String::new(),
             why_not_zero: None,
             why_not_ready: None,
+            links: None,
             owner: Some(OwnerView { name: "autoscaler-2".to_owned(), bucket: 1, buckets: 1, epoch: 3 }),
         }
     }

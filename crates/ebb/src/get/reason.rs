@@ -3,8 +3,18 @@
 use autoscaler::api_types::{RevisionSummary, ShadowView};
 use vocabulary::PodCount;
 
-/// About the present, never about how it came to be.
+/// About the present, never about how it came to be; and how many pods are heard, if not all are.
 pub(super) fn reason(now: &RevisionSummary) -> String {
+    let text = standing(now);
+    match &now.links {
+        Some(links) if links.up < links.expected => {
+            format!("{} of {} pods are linked; {text}", links.up, links.expected)
+        }
+        Some(_) | None => text,
+    }
+}
+
+fn standing(now: &RevisionSummary) -> String {
     // Of a workload in shadow that nobody adopted no pod is seen, which is no reason to wait for one.
     let why_not_ready = now.why_not_ready.as_ref().filter(|_| now.shadow.is_none() || has_pods(now));
     if let Some(why) = why_not_ready {
@@ -72,7 +82,7 @@ fn one_or_more(count: u32, one: &'static str, more: &'static str) -> &'static st
 
 #[cfg(test)]
 mod tests {
-    use autoscaler::api_types::OtherAutoscalerView;
+    use autoscaler::api_types::{LinkTallyView, OtherAutoscalerView};
 
     use super::*;
     use crate::get::columns::tests::summary;
@@ -93,6 +103,11 @@ mod tests {
             "8 ready, 9 needed: max-scale allows no more"
         );
         assert_eq!(said(&|now| now.desired = None), "8 ready, no load measured yet");
+        let links = |up, expected| {
+            said(&move |now| now.links = Some(LinkTallyView { expected, up, down: Vec::new() }))
+        };
+        assert_eq!(links(8, 8), "8 ready, as needed");
+        assert_eq!(links(3, 8), "3 of 8 pods are linked; 8 ready, as needed");
         let shadowed = |now: &mut RevisionSummary| {
             now.shadow = Some(ShadowView {
                 compared_ms: 1000,

@@ -168,6 +168,13 @@ async fn a_link_is_dialled_by_whatever_dials() {
                 }
             })
         }
+
+        fn reach(
+            &self,
+            _: vocabulary::LinkAddress,
+        ) -> futures_util::future::BoxFuture<'static, io::Result<()>> {
+            unreachable!("a link that is dialled looks at nothing")
+        }
     }
     let (near, mut far) = tokio::io::duplex(4096);
     let dialler = Pipe(Some(near).into());
@@ -227,6 +234,27 @@ async fn silence_ends_a_link_after_ten_seconds() {
     // The dropped call above did not extend the time.
     let after = tokio::time::timeout(Duration::from_millis(2), reader.next()).await;
     assert!(matches!(after, Ok(Err(LinkError::Silent))), "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_frame_is_said_once_and_silence_still_ends_the_link_after_ten_seconds() {
+    let (near, far) = tokio::io::duplex(1024);
+    let (mut reader, _writer): (Reader<PodWord>, Writer<PodOrder>) =
+        crate::accept(crate::ByteStream::of(near));
+    let (_, mut writer): (Reader<PodOrder>, Writer<PodWord>) = crate::accept(crate::ByteStream::of(far));
+    for second in 0..2 {
+        writer.send(&heartbeat(second)).await.unwrap();
+        assert_eq!(reader.received().await.unwrap(), Received::Message(heartbeat(second)));
+        let heard = tokio::time::Instant::now();
+        assert_eq!(reader.received().await.unwrap(), Received::Late);
+        // Timers are of a millisecond.
+        let is_due = |after| (after..=after + Duration::from_millis(2)).contains(&heard.elapsed());
+        assert!(is_due(LATE_AFTER), "{:?}", heard.elapsed());
+        if second == 1 {
+            assert!(matches!(reader.received().await, Err(LinkError::Silent)));
+            assert!(is_due(SILENCE_MAX), "{:?}", heard.elapsed());
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,11 +41,12 @@ enum Happening {
 enum Loss {
     Lost,
     Refused,
+    Unreachable,
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
     let state = prop_oneof![Just(PodState::Starting), Just(PodState::Ready), Just(PodState::Unready)];
-    let loss = || prop_oneof![Just(Loss::Lost), Just(Loss::Refused)];
+    let loss = || prop_oneof![Just(Loss::Lost), Just(Loss::Refused), Just(Loss::Unreachable)];
     let life = prop_oneof![
         Just(ActivatorLife::Ready),
         Just(ActivatorLife::NotReady),
@@ -106,7 +107,10 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             world.pods.remove(PODS[index]);
             world.state_pods();
         }
-        Happening::PodLink(index, loss) => world.link_of_pod(PODS[index], news(loss)),
+        Happening::PodLink(index, loss) => {
+            let news = news(loss, world);
+            world.link_of_pod(PODS[index], news);
+        }
         Happening::ActivatorAppears(index) => {
             let known = world.activators.entry(ACTIVATORS[index].to_owned()).or_default();
             known.boot = known.boot.max(1);
@@ -118,7 +122,10 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
         }
         Happening::ActivatorLinks(index) => world.link(ACTIVATORS[index]),
         Happening::ActivatorRestarts(index) => world.restart(ACTIVATORS[index]),
-        Happening::ActivatorLink(index, loss) => world.link_of_activator(ACTIVATORS[index], news(loss)),
+        Happening::ActivatorLink(index, loss) => {
+            let news = news(loss, world);
+            world.link_of_activator(ACTIVATORS[index], news);
+        }
         Happening::ActivatorStalls(index) => {
             if world.activators.contains_key(ACTIVATORS[index]) {
                 world.stall(ACTIVATORS[index]);
@@ -163,10 +170,11 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
     }
 }
 
-fn news(loss: Loss) -> LinkNews {
+fn news(loss: Loss, world: &World) -> LinkNews {
     match loss {
         Loss::Lost => LinkNews::Lost,
         Loss::Refused => LinkNews::Refused,
+        Loss::Unreachable => LinkNews::Unreachable { since: world.now - Duration::from_secs(1) },
     }
 }
 
@@ -234,6 +242,16 @@ proptest! {
             };
             let is_proven = named.iter().all(|name| proven.contains(&name) || serves_as_before(name));
             assert!(proven.is_empty() || is_proven, "{written:?}, and {proven:?} acknowledged since {since:?}");
+        });
+    }
+
+    /// Of the ready pods one is led to, however many hosts seem to be dead.
+    #[test]
+    fn the_last_ready_pod_stays_an_endpoint(choice in choice(), happenings in happenings()) {
+        live(choice, &happenings, |world| {
+            let ready = world.orchestrator.ready_pods(&name());
+            let is_led_to = ready.iter().any(|pod| !world.unreachable.contains(pod.as_str()));
+            assert!(ready.is_empty() || is_led_to, "{ready:?}, but not {:?}", world.unreachable);
         });
     }
 

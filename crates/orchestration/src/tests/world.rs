@@ -77,6 +77,8 @@ pub(super) struct World {
     counts: Vec<u32>,
     releases: Vec<(String, ReleaseProof)>,
     drained: Vec<String>,
+    /// Pods to which the platform leads no connection.
+    pub(super) unreachable: BTreeSet<String>,
     people: Vec<ReasonCode>,
     entrances: Vec<Entrance>,
     released_activators: Vec<String>,
@@ -108,6 +110,7 @@ impl World {
             counts: Vec::new(),
             releases: Vec::new(),
             drained: Vec::new(),
+            unreachable: BTreeSet::new(),
             people: Vec::new(),
             entrances: Vec::new(),
             released_activators: Vec::new(),
@@ -217,6 +220,8 @@ impl World {
     }
 
     pub(super) fn state_pods(&mut self) {
+        // What the platform knows of a pod goes with it.
+        self.unreachable.retain(|name| self.pods.contains_key(name));
         let pods = self.pods.values().cloned().collect();
         self.fact(PlatformFact::PodsChanged { revision: name(), pods });
     }
@@ -353,6 +358,13 @@ impl World {
                 OrderOutcome::Done
             }
             Order::NotePodState { .. } => OrderOutcome::Done,
+            Order::NotePodReach { pod, reach } => {
+                match reach {
+                    PodReach::Reachable => self.unreachable.remove(pod.as_str()),
+                    PodReach::Unreachable => self.unreachable.insert(pod.as_str().to_owned()),
+                };
+                OrderOutcome::Done
+            }
             Order::NoteDrained { pod, .. } => {
                 self.drained.push(pod.as_str().to_owned());
                 OrderOutcome::Done
@@ -550,6 +562,7 @@ impl World {
     /// Nobody has acknowledged anything to the present owner.
     pub(super) fn owner_changed(&mut self) {
         self.inherited = self.written.clone();
+        self.unreachable.clear();
         self.through_since = None;
         for known in self.activators.values_mut() {
             known.acknowledged = None;

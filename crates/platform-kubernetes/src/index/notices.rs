@@ -85,7 +85,11 @@ impl Index {
                 let record = ours.or_else(|| self.plain_pods.get(pod))?;
                 Some(object("v1", "Pod", &record.namespace, &record.name, &record.uid))
             }
-            Subject::Configuration | Subject::Activator(_) => None,
+            Subject::Activator(name) => {
+                let record = self.activators.get(name)?;
+                Some(object("v1", "Pod", &record.namespace, name.as_str(), &record.uid))
+            }
+            Subject::Configuration => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who could serve a revision's Services now, and which slices follow from that?
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::RouteInForce;
+use orchestration::{PodReach, RouteInForce};
 use vocabulary::{PodCount, PodState, RevisionName, Routing};
 
 use super::Index;
@@ -61,21 +61,23 @@ impl Index {
     fn servers(&self, route: &ServiceRoute<'_>) -> Servers {
         let ServiceRoute { service, entrances, route, side: _ } = route;
         let mut servers = Servers::default();
-        let ours = self.pods_of(&service.revision).map(|pod| (&pod.record, pod.said));
+        let ours = self.pods_of(&service.revision).map(|pod| (&pod.record, pod.said, pod.reach));
         // Kubernetes' word is all there is of those.
-        let plain = self.plain_pods_of(&service.revision).map(|pod| (pod, None));
-        for (pod, said) in ours.chain(plain) {
+        let plain = self.plain_pods_of(&service.revision).map(|pod| (pod, None, PodReach::Reachable));
+        for (pod, said, reach) in ours.chain(plain) {
+            let ready = match reach {
+                PodReach::Reachable => &mut servers.ready_pods,
+                PodReach::Unreachable => &mut servers.unreachable_pods,
+            };
             let Some(address) = self.pod_address(pod, service) else { continue };
             match (pod.life, said) {
                 (PodLife::Terminating(_), _) | (PodLife::Running, Some(PodState::Draining)) => {
                     servers.ending_pods.push(address);
                 }
-                (PodLife::Running, Some(PodState::Ready)) => servers.ready_pods.push(address),
-                (PodLife::Running, None | Some(PodState::Unheard)) if pod.is_ready => {
-                    servers.ready_pods.push(address);
-                }
+                (PodLife::Running, Some(PodState::Ready)) => ready.push(address),
+                (PodLife::Running, None | Some(PodState::Unheard)) if pod.is_ready => ready.push(address),
                 (PodLife::Running | PodLife::Pending, _) if service.names_unready => {
-                    servers.ready_pods.push(ServingAddress { is_serving: false, ..address });
+                    ready.push(ServingAddress { is_serving: false, ..address });
                 }
                 (
                     PodLife::Running,

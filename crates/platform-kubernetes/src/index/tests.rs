@@ -536,6 +536,43 @@ fn who_serves_follows_the_pods_without_another_order() {
     assert_eq!(addresses(&index), ["10.1.0.1"]);
 }
 
+#[test]
+fn a_pod_that_clients_do_not_reach_leaves_until_it_is_back_or_another_owner_decides() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 2, &json!({}));
+    for (name, address) in [("a", "10.0.0.1"), ("b", "10.0.0.2")] {
+        put_pod(&mut index, name, json!({}), address, "True");
+    }
+    index.set_route(&name(), route(Routing::Direct));
+    assert_eq!(addresses(&index), ["10.0.0.1", "10.0.0.2"]);
+    let pod = PodName::new("default/a");
+    index.note_reach(&pod, PodReach::Unreachable);
+    assert!(index.take_unrouted().contains(&name()));
+    assert_eq!(addresses(&index), ["10.0.0.2"]);
+    // What else becomes of it brings it no nearer.
+    index.note_state(&pod, PodState::Ready);
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "False");
+    assert_eq!(addresses(&index), ["10.0.0.2"]);
+    index.note_reach(&pod, PodReach::Reachable);
+    assert_eq!(addresses(&index), ["10.0.0.1", "10.0.0.2"]);
+    index.note_reach(&pod, PodReach::Unreachable);
+    index.decider_changed(&[Bucket(0)].into());
+    index.set_route(&name(), route(Routing::Direct));
+    assert_eq!(addresses(&index), ["10.0.0.1", "10.0.0.2"]);
+}
+
+#[test]
+fn the_only_pod_stays_although_no_client_reaches_it_while_no_activator_can_serve() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    index.set_route(&name(), route(Routing::Direct));
+    index.note_reach(&PodName::new("default/a"), PodReach::Unreachable);
+    assert_eq!(addresses(&index), ["10.0.0.1"]);
+}
+
 /// As the API server has it.
 fn write(index: &mut Index, version: &str) {
     for change in index.slice_changes(&name()) {

@@ -56,12 +56,15 @@ fn everybody() -> Servers {
         ready_pods: vec![server("p2", "10.0.0.2"), server("p1", "10.0.0.1")],
         ending_pods: vec![server("p3", "10.0.0.3")],
         activators: vec![server("a1", "10.0.1.1")],
+        ..Servers::default()
     }
 }
 
 #[test]
 fn whoever_can_serve_is_named_and_a_draining_pod_last() {
     let none = Servers::default();
+    let unreachable = Servers { unreachable_pods: vec![server("p4", "10.0.0.4")], ..everybody() };
+    let only_unreachable = Servers { ready_pods: Vec::new(), activators: Vec::new(), ..unreachable.clone() };
     let only_pods = Servers { activators: Vec::new(), ..everybody() };
     let only_activators = Servers { ready_pods: Vec::new(), ..everybody() };
     let only_ending = Servers { ending_pods: everybody().ending_pods, ..Servers::default() };
@@ -76,6 +79,13 @@ fn whoever_can_serve_is_named_and_a_draining_pod_last() {
             vec!["10.0.0.1", "10.0.0.2"],
         ),
         ("only a draining pod is left", Routing::Direct, only_ending, vec!["10.0.0.3"]),
+        ("a pod that no client reaches", Routing::Direct, unreachable, vec!["10.0.0.1", "10.0.0.2"]),
+        (
+            "only a pod that no client reaches, and a draining one",
+            Routing::Direct,
+            only_unreachable,
+            vec!["10.0.0.4"],
+        ),
         ("nobody", Routing::ThroughActivator, none, vec![]),
     ];
     for (what, routing, servers, expected) in rows {
@@ -145,7 +155,7 @@ fn nodes_prefer_who_is_near_where_the_service_says_so() {
     let servers = Servers {
         ready_pods: vec![server("near", "10.0.0.7"), nowhere],
         activators: vec![server("activator", "10.1.0.1")],
-        ending_pods: Vec::new(),
+        ..Servers::default()
     };
     let hints = |preference, routing, servers: &Servers| -> Vec<(Vec<String>, Vec<String>)> {
         let slices = slices_of(&AdoptedService { preference, ..service() }, routing, servers);

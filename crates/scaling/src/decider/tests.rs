@@ -234,6 +234,7 @@ fn the_count_moves_only_as_far_as_both_answers_agree() {
         };
         let observation = Observation {
             ready: PodCount::new(ready),
+            reachable: PodCount::new(ready),
             wanted: PodCount::new(wanted),
             averages,
             present_count: None,
@@ -421,10 +422,30 @@ fn setting<'a>(settings: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
+#[test]
+fn a_pod_that_clients_do_not_reach_is_no_room_for_a_burst_and_changes_no_count() {
+    // Two pods for ten requests each, 12 of which are to be spare.
+    let spec = ScalingSpec {
+        total_per_pod: 10.0,
+        target_per_pod: 7.0,
+        target_burst_capacity: vocabulary::BurstCapacity::new(12.0).unwrap(),
+        ..ScalingSpec::default()
+    };
+    let now = Timestamp::from_secs(100);
+    let decide = |reachable: &str| {
+        let observation = Observation { reachable: pods(reachable), ..observed("2", "4", "4") };
+        let verdict = Decider::new(&spec, PodCount::ONE, now).decide(&spec, &observation, now);
+        (verdict.excess_burst_capacity.value(), verdict.desired)
+    };
+    assert_eq!(decide("2"), (4, PodCount::ONE));
+    assert_eq!(decide("1"), (-6, PodCount::ONE));
+}
+
 /// A tick at which every pod was heard.
 fn observed(ready: &str, stable: &str, panic: &str) -> Observation {
     Observation {
         ready: pods(ready),
+        reachable: pods(ready),
         wanted: pods(ready),
         averages: Averages::complete(stable.parse().unwrap(), panic.parse().unwrap()),
         present_count: None,

@@ -166,6 +166,8 @@ pub struct PodFact {
     pub phase: PodPhase,
     /// Whether it takes requests.
     pub is_ready: bool,
+    /// Whether clients' connections can reach it. A ready pod that they cannot reach is no room for a burst.
+    pub is_reachable: bool,
 }
 
 /// The phases of spec kpa §7.7.

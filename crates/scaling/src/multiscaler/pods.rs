@@ -63,6 +63,12 @@ impl RevisionPods {
         &self.ready
     }
 
+    /// How many of the ready pods clients reach.
+    pub(super) fn reachable(&self) -> PodCount {
+        let reached = |pod: &&PodId| self.pods.get(pod).is_some_and(|pod| pod.is_reachable);
+        PodCount::of(self.ready.iter().filter(reached).count())
+    }
+
     pub(super) fn is_ready(&self, pod: PodId) -> bool {
         self.ready.binary_search(&pod).is_ok()
     }
@@ -93,7 +99,7 @@ mod tests {
     use super::*;
 
     fn fact(id: u32, phase: PodPhase, is_ready: bool) -> PodFact {
-        PodFact { pod: PodId(id), phase, is_ready }
+        PodFact { pod: PodId(id), phase, is_ready, is_reachable: true }
     }
 
     #[test]

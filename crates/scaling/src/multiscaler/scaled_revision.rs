@@ -305,8 +305,13 @@ impl ScaledRevision {
         // lower.
         let present_count = (trigger == Trigger::Surge && self.spec.surge_evaluation)
             .then(|| self.collectors.first().surge_total(now).unwrap_or(0.0));
-        let observation =
-            Observation { ready: PodCount::of(ready.len()), wanted: self.wanted, averages, present_count };
+        let observation = Observation {
+            ready: PodCount::of(ready.len()),
+            reachable: self.pods.reachable(),
+            wanted: self.wanted,
+            averages,
+            present_count,
+        };
         kpa.decide(&self.spec, &observation, now);
         self.has_data = true;
         self.reconcile(trigger, now, commands);

@@ -174,16 +174,16 @@ fn each_component_can_be_added_alone_and_with_all_others() {
         entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let documented = document("docs/kubernetes.md");
-    let bare = with_components(&[]).len();
+    let bare = with_components(&[]);
     let mut added = 0;
     for name in &names {
         assert!(documented.contains(&format!("* `deploy/components/{name}`:")), "{name} is told of nowhere");
-        let more = with_components(&[name]).len() - bare;
-        assert!(more > 0, "{name} adds nothing");
-        added += more;
+        let with = with_components(&[name]);
+        assert!(with != bare, "{name} changes nothing");
+        added += with.len() - bare.len();
     }
     let all = with_components(&names);
-    assert_eq!(all.len(), bare + added, "no component takes another one's objects away");
+    assert_eq!(all.len(), bare.len() + added, "no component takes another one's objects away");
     // Of a count that an autoscaler writes the manifest says nothing, or each apply would write it.
     assert_eq!(object(&all, "HorizontalPodAutoscaler", "activator")["spec"]["minReplicas"], 2);
     assert_eq!(object(&all, "Deployment", "activator")["spec"].get("replicas"), None);
@@ -193,11 +193,63 @@ fn each_component_can_be_added_alone_and_with_all_others() {
     assert_eq!(board["data"], json!({"ebb.json": file}));
     for object in &all {
         let (kind, namespace) = (&object["kind"], &object["metadata"]["namespace"]);
-        let is_of_cluster =
-            ["Namespace", "ClusterRole", "ClusterRoleBinding"].iter().any(|known| kind == known)
-                || kind.as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
+        let is_of_cluster = ["Namespace", "PriorityClass", "ClusterRole", "ClusterRoleBinding"]
+            .iter()
+            .any(|known| kind == known)
+            || kind.as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
         let expected = if is_of_cluster { Value::Null } else { json!("ebb-system") };
         assert_eq!(namespace, &expected, "{kind} {}", object["metadata"]["name"]);
+    }
+}
+
+/// The three programs as `deploy/` has them, with some components.
+fn programs(components: &[&str]) -> [Value; 3] {
+    let objects = with_components(components);
+    ["autoscaler", "activator", "injector"].map(|name| object(&objects, "Deployment", name).clone())
+}
+
+/// Memory that a text of Kubernetes' form says, in MiB.
+fn mebibytes(text: &Value) -> u32 {
+    let text = text.as_str().expect("a quantity");
+    let number = text.strip_suffix("Mi").unwrap_or_else(|| panic!("{text} is not in Mi"));
+    number.parse().expect("a number")
+}
+
+#[test]
+fn pods_of_each_program_are_spread_over_nodes_within_their_own_template() {
+    for program in programs(&[]) {
+        let pod = &program["spec"]["template"];
+        let [spread] =
+            pod["spec"]["topologySpreadConstraints"].as_array().expect("they are spread").as_slice()
+        else {
+            panic!("{pod}")
+        };
+        assert_eq!(spread["topologyKey"], "kubernetes.io/hostname");
+        assert_eq!(spread["labelSelector"]["matchLabels"], pod["metadata"]["labels"]);
+        assert_eq!(spread["matchLabelKeys"], json!(["pod-template-hash"]));
+    }
+}
+
+#[test]
+fn each_program_has_its_priority_and_memory_and_no_cpu_limit() {
+    let class = with_components(&[]);
+    let class = object(&class, "PriorityClass", "ebb-control-plane");
+    assert_eq!((&class["value"], &class["globalDefault"]), (&json!(1_000_000_000), &json!(false)));
+    for program in programs(&[]) {
+        let pod = &program["spec"]["template"]["spec"];
+        assert_eq!(pod["priorityClassName"], "ebb-control-plane");
+        let resources = &pod["containers"][0]["resources"];
+        assert!(mebibytes(&resources["requests"]["memory"]) >= 128, "{resources}");
+        assert_eq!(resources["limits"].get("cpu"), None, "{resources}");
+    }
+}
+
+#[test]
+fn the_component_guaranteed_gives_each_container_limits_that_are_its_requests() {
+    for program in programs(&["guaranteed"]) {
+        let resources = &program["spec"]["template"]["spec"]["containers"][0]["resources"];
+        assert_eq!(resources["requests"], resources["limits"]);
+        assert_eq!(resources["limits"].as_object().expect("there are some").len(), 2, "{resources}");
     }
 }
 

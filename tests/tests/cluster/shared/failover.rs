@@ -215,7 +215,7 @@ fn an_owner_that_freezes_past_its_lease_writes_nothing_when_it_wakes_and_follows
         hello.has_pods(2).await;
         hello.is_served_directly().await;
         let former = namespace.settled_owner().await;
-        let frozen = namespace.freeze_autoscaler(&former.name).await;
+        let frozen = namespace.freeze_program(&former.name).await;
         // Ten at once, where each pod is meant to take two: it would call for more pods. It is told so on its
         // links, and hears it all when it wakes.
         let load = hello.load().path("/?sleep=500").with_own_connections();

@@ -17,6 +17,7 @@ mod kinds;
 mod metrics_adapter;
 mod metrics_apis;
 mod metrics_server;
+mod newcomers;
 mod owners;
 mod plain_ports;
 mod ports;

@@ -27,7 +27,7 @@ fn pods(numbers: std::ops::Range<u8>) -> Servers {
     let ready_pods = numbers.map(|number| pod(number, [Some(8012), Some(9090)])).collect();
     let mut activator = server("a1", "10.0.1.1");
     activator.ports = vec![Some(10_007), None];
-    Servers { ready_pods, ending_pods: Vec::new(), activators: vec![activator] }
+    Servers { ready_pods, activators: vec![activator], ..Servers::default() }
 }
 
 fn wanted(routing: Routing, servers: &Servers, present: &[EndpointSlice]) -> Vec<EndpointSlice> {

@@ -67,6 +67,7 @@ fn observation(step: &Step, spec: &ScalingSpec) -> Observation {
     let missing = f64::from(step.unheard.min(step.ready)) * spec.target_per_pod;
     Observation {
         ready: PodCount::new(step.ready),
+        reachable: PodCount::new(step.ready),
         wanted: PodCount::new(step.wanted),
         averages: Averages {
             stable: step.stable,

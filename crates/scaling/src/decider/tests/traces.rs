@@ -113,7 +113,8 @@ impl<'a> Trace<'a> {
     }
 
     fn decide(&mut self, ready: PodCount, averages: Averages, now: Timestamp) -> Verdict {
-        let observation = Observation { ready, wanted: ready, averages, present_count: None };
+        let observation =
+            Observation { ready, reachable: ready, wanted: ready, averages, present_count: None };
         let verdict = self.decider.decide(&self.spec, &observation, now);
         assert_linked(&verdict);
         if let Some((_, ready)) = &mut self.following {

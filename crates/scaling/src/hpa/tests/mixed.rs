@@ -19,7 +19,13 @@ fn concurrency() -> MetricSpec {
 
 /// Of requests in flight, in both windows.
 fn present(load: f64, ready: PodCount) -> Observation {
-    Observation { ready, wanted: ready, averages: Averages::complete(load, load), present_count: None }
+    Observation {
+        ready,
+        reachable: ready,
+        wanted: ready,
+        averages: Averages::complete(load, load),
+        present_count: None,
+    }
 }
 
 /// A workload whose orders are carried out at once.

@@ -83,7 +83,7 @@ impl ScaledRevision {
         if !hpa.has_own() {
             return true;
         }
-        let ready = self.pods.ready();
+        let (ready, reachable) = (self.pods.ready(), self.pods.reachable());
         let is_surge = trigger == Trigger::Surge && self.spec.surge_evaluation;
         let observations: Vec<Option<Observation>> = self
             .collectors
@@ -92,7 +92,7 @@ impl ScaledRevision {
                 let averages = collector.observe(ready, now)?;
                 let present_count = is_surge.then(|| collector.surge_total(now).unwrap_or(0.0));
                 let ready = PodCount::of(ready.len());
-                Some(Observation { ready, wanted: self.wanted, averages, present_count })
+                Some(Observation { ready, reachable, wanted: self.wanted, averages, present_count })
             })
             .collect();
         hpa.look(&observations, self.wanted, now);

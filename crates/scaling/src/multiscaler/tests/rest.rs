@@ -70,8 +70,13 @@ fn ramps(spec: &ScalingSpec, load: u32, need: u32) -> (i64, i64) {
         // The poke of the first request, then the ticks.
         second % 2 == 0 && {
             let averages = Averages::complete(stable.average(second), panic.average(second));
-            let observation =
-                Observation { ready: PodCount::ZERO, wanted: PodCount::ZERO, averages, present_count: None };
+            let observation = Observation {
+                ready: PodCount::ZERO,
+                reachable: PodCount::ZERO,
+                wanted: PodCount::ZERO,
+                averages,
+                present_count: None,
+            };
             let now = Timestamp::from_secs(u64::try_from(second).unwrap());
             decider.decide(&spec, &observation, now).desired >= PodCount::new(need)
         }

@@ -244,7 +244,7 @@ impl World {
 
 /// A pod that runs.
 pub(super) fn running(pod: PodId, is_ready: bool) -> PodFact {
-    PodFact { pod, phase: PodPhase::Running, is_ready }
+    PodFact { pod, phase: PodPhase::Running, is_ready, is_reachable: true }
 }
 
 fn since_start(at: Timestamp) -> f64 {

@@ -1,0 +1,191 @@
+//! A node loses its network, and with it an activator and half of the pods: to all others it is dead. It is
+//! back before Kubernetes takes note, which is after 40 s.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tests::cluster::{
+    PATIENCE, SYSTEM, TestNamespace, Workload, WorkloadPlan, component, in_namespace, kubectl,
+};
+use tests::eventually;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+/// The one that dies. Services' addresses are reached through the other one.
+const DEAD: &str = "n2";
+const ALIVE: &str = "n1";
+/// A connection is asked for in so long.
+const EACH: Duration = Duration::from_millis(20);
+/// A client that waits no longer, so that the connections of a moment say how it is in that moment.
+const CLIENT_WAITS: Duration = Duration::from_secs(1);
+/// After the death of a node, while the owner of the revision lives.
+const FAIL_WITH_OWNER: Duration = Duration::from_secs(4);
+/// After the death of the owner's node: a lease of 15 s, and the same again.
+const FAIL_WITHOUT_OWNER: Duration = Duration::from_secs(20);
+
+/// How connections went, by when they were asked for.
+type Dialled = Vec<(Instant, Result<(), String>)>;
+
+async fn dial(address: SocketAddr, until: Instant) -> Dialled {
+    let mut dials = Vec::<JoinHandle<(Instant, Result<(), String>)>>::new();
+    while Instant::now() < until {
+        dials.push(tokio::spawn(async move {
+            let asked = Instant::now();
+            let how = match tokio::time::timeout(CLIENT_WAITS, TcpStream::connect(address)).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("no answer".to_owned()),
+            };
+            (asked, how)
+        }));
+        tokio::time::sleep(EACH).await;
+    }
+    let mut dialled = Vec::new();
+    for dial in dials {
+        dialled.push(dial.await.expect("it does not panic"));
+    }
+    dialled
+}
+
+/// How long after `dead` the last connection was asked for that failed; `None` if none did.
+fn last_failure(dialled: &Dialled, dead: Instant) -> Option<Duration> {
+    let failed = dialled.iter().filter(|(_, how)| how.is_err());
+    failed.map(|(asked, _)| asked.saturating_duration_since(dead)).max()
+}
+
+/// Two workloads with pods on both nodes: one that pods serve, and one that activators serve.
+async fn workloads(namespace: &TestNamespace) -> [Workload; 2] {
+    let plan = |name: &str, pods: &str, capacity: &str| {
+        let plan = WorkloadPlan::new(name).annotated("autoscaling.knative.dev/min-scale", pods);
+        plan.annotated("autoscaling.knative.dev/target-burst-capacity", capacity)
+    };
+    let direct = plan("direct", "4", "0").create(namespace).await;
+    let through = plan("through", "2", "-1").create(namespace).await;
+    direct.has_pods(4).await;
+    through.has_pods(2).await;
+    direct.is_served_directly().await;
+    through.is_served_through_activators().await;
+    for workload in [&direct, &through] {
+        assert_eq!(named_nodes(workload).await, BTreeSet::from([ALIVE, DEAD].map(str::to_owned)));
+    }
+    [direct, through]
+}
+
+/// The nodes of the addresses in a workload's slices.
+async fn named_nodes(workload: &Workload) -> BTreeSet<String> {
+    let endpoints = workload.slices().await.into_iter().flat_map(|slice| slice.endpoints);
+    endpoints.filter_map(|endpoint| endpoint.node_name).collect()
+}
+
+/// The owner runs there from now on.
+async fn owner_is_on(namespace: &TestNamespace, node: &str) {
+    eventually("each node has an autoscaler", PATIENCE, || async {
+        let nodes = namespace.nodes_of_program("autoscaler").await;
+        if nodes.len() == 2 { Ok(()) } else { Err(format!("{nodes:?}")) }
+    })
+    .await;
+    let owner = namespace.settled_owner().await;
+    let nodes = namespace.nodes_of_program("autoscaler").await;
+    if nodes.get(node).is_some_and(|pods| pods.contains(&owner.name)) {
+        return;
+    }
+    namespace.stop_autoscaler(&owner.name).await;
+    eventually("the other autoscaler decides", PATIENCE, || namespace.successor_of(&owner)).await;
+    namespace.settled_owner().await;
+    let (owner, nodes) = (namespace.owner().await, namespace.nodes_of_program("autoscaler").await);
+    let name = owner.expect("one decides").name;
+    assert!(nodes.get(node).is_some_and(|pods| pods.contains(&name)), "{name} decides, {nodes:?}");
+}
+
+/// Cuts the node's cable for so long, and returns when the last connection to each workload failed.
+async fn lose_node(workloads: &[Workload; 2], time: Duration) -> [Option<Duration>; 2] {
+    let until = Instant::now() + Duration::from_secs(1) + time;
+    let [direct, through] = workloads;
+    let dials = [direct, through].map(|workload| tokio::spawn(dial(workload.at(80), until)));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    component("stop", &format!("{DEAD}/network")).await;
+    let dead = Instant::now();
+    let [to_pods, to_activators] = dials;
+    let dialled = [to_pods.await.expect("it ends"), to_activators.await.expect("it ends")];
+    let named = [named_nodes(direct).await, named_nodes(through).await];
+    component("start", &format!("{DEAD}/network")).await;
+    assert_eq!(named, [(); 2].map(|()| BTreeSet::from([ALIVE.to_owned()])), "the dead node's have left");
+    dialled.map(|dialled| last_failure(&dialled, dead))
+}
+
+/// All is as it was before.
+async fn node_is_back(workloads: &[Workload; 2]) {
+    for workload in workloads {
+        eventually("the endpoints of both nodes are named again", PATIENCE, || async {
+            let nodes = named_nodes(workload).await;
+            if nodes.len() == 2 { Ok(()) } else { Err(format!("{nodes:?}")) }
+        })
+        .await;
+        workload.load().with_own_connections().burst(20).await.assert_all_answered();
+    }
+    for deployment in ["autoscaler", "activator", "injector"] {
+        let deployment = format!("deployment/{deployment}");
+        kubectl(&["-n", SYSTEM, "rollout", "status", &deployment, "--timeout=2m"]).await;
+    }
+}
+
+fn assert_within(failures: [Option<Duration>; 2], most: Duration) {
+    println!("last failure after the node's death, to pods and to activators: {failures:?}");
+    for failure in failures {
+        let failure = failure.expect("half of the connections go to the dead node at first");
+        assert!(failure <= most, "{failures:?}");
+    }
+}
+
+#[test]
+fn new_connections_fail_for_4_s_after_a_node_of_an_activator_and_of_pods_dies() {
+    in_namespace("node-loss", async |namespace| {
+        owner_is_on(&namespace, ALIVE).await;
+        let workloads = workloads(&namespace).await;
+        let failures = lose_node(&workloads, Duration::from_secs(12)).await;
+        assert_within(failures, FAIL_WITH_OWNER);
+        node_is_back(&workloads).await;
+    });
+}
+
+#[test]
+fn new_connections_fail_for_20_s_after_the_node_of_the_owner_dies() {
+    in_namespace("owner-loss", async |namespace| {
+        owner_is_on(&namespace, DEAD).await;
+        let workloads = workloads(&namespace).await;
+        let failures = lose_node(&workloads, Duration::from_secs(28)).await;
+        assert_within(failures, FAIL_WITHOUT_OWNER);
+        node_is_back(&workloads).await;
+    });
+}
+
+#[test]
+fn a_program_that_stalls_for_4_s_leaves_no_slice() {
+    in_namespace("stall", async |namespace| {
+        let workloads = workloads(&namespace).await;
+        let [direct, through] = &workloads;
+        let addresses = async || {
+            let all = [direct.served_by().await, through.served_by().await];
+            all.map(|addresses| addresses.into_iter().collect::<BTreeSet<_>>())
+        };
+        let before = addresses().await;
+        let activators = namespace.nodes_of_program("activator").await;
+        let activator = activators.values().flatten().next().expect("there is one").clone();
+        let pod = direct.pod_names().await.swap_remove(0);
+        let activator = namespace.freeze_program(&activator).await;
+        let queue_proxy = tests::cluster::process_of(&pod, "ebb-queue-proxy").freeze();
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            assert_eq!(addresses().await, before);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        drop((activator, queue_proxy));
+        // A link that broke meanwhile stands again, and what was suspected is forgotten.
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            assert_eq!(addresses().await, before);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+}
