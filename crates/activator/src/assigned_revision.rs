@@ -9,6 +9,7 @@ mod grant;
 mod handover;
 mod retiring;
 mod settings;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use handover::{Waiter, hand_out};
 use retiring::Retirement;
 pub(crate) use retiring::RevisionRemainder;
 pub(crate) use settings::{AssignedSettings, HopHeaders};
+use waits::{HeldRefusals, Waits};
 
 /// The least time between two early reports of one revision.
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(10);
@@ -92,26 +94,14 @@ struct RevisionState {
     /// How many tasks still do what an assignment asks for before it is acted upon.
     upkeep: u32,
     waits: Waits,
+    refusals: HeldRefusals,
     retirement: Retirement,
     is_gone: bool,
-}
-
-/// What becomes of requests that no ready pod takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
-    Queued,
-    Refused,
 }
 
 impl Waiter for oneshot::Sender<Dispatch> {
     fn hand(self, dispatch: Dispatch) -> Result<(), Dispatch> {
         self.send(dispatch)
-    }
-}
-
-impl Waits {
-    fn under(hold: Option<&str>) -> Self {
-        if hold.is_some() { Self::Refused } else { Self::Queued }
     }
 }
 
@@ -151,6 +141,7 @@ impl AssignedRevision {
                 shown: 0.0,
                 upkeep: 0,
                 waits: Waits::under(assignment.hold.as_deref()),
+                refusals: HeldRefusals::None,
                 retirement: Retirement::default(),
                 is_gone: false,
             }),
@@ -251,6 +242,10 @@ impl AssignedRevision {
         // Before the throttler hears of it: a place that was taken and given back would still count as an
         // arrival.
         if let Some(refused) = state.refuses_all() {
+            if refused == QueueRefusal::Held {
+                self.activate(&mut state);
+                state.refusals = HeldRefusals::Some;
+            }
             return Err(refused);
         }
         let ticket = queue(&mut state.throttler, now)?;
@@ -308,7 +303,8 @@ impl AssignedRevision {
     /// revision is idle from now on.
     pub(crate) fn close_seconds(&self, count: u32, now: Timestamp) -> Option<RevisionSecond> {
         let mut state = self.state.lock();
-        let mut load = state.meter.close_seconds(count, now);
+        let measured = state.meter.close_seconds(count, now);
+        let mut load = state.refusals.added_to(measured);
         let counts = state.throttler.counts();
         load.queued = counts.waiting;
         state.told = state.meter.present().in_flight;

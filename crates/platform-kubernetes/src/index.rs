@@ -7,6 +7,7 @@
 mod autoscalers;
 mod count;
 mod facts;
+mod failures;
 mod handover;
 mod labels;
 mod notices;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{PodReach, RouteInForce, Subject};
+use orchestration::{PodFailure, PodReach, RouteInForce, Subject};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use scaling::config::CONFIG_MAP_NAME;
 use scaling::{ClusterConfig, RevisionOrigin};
@@ -43,6 +44,7 @@ use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::{HopKeys, KeyTurn};
 
 use count::UnseenCount;
+use failures::{Hopelessness, PodFailures};
 pub(crate) use handover::Takeover;
 use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::{Announcement, Tone};
@@ -55,6 +57,7 @@ pub(crate) enum Topic {
     Problems(Subject),
     Revision(RevisionName),
     Pods(RevisionName),
+    Failure(RevisionName),
     Activators,
     Route(RevisionName),
 }
@@ -93,6 +96,8 @@ pub(crate) struct Index {
     pods: BTreeMap<PodName, Pod>,
     /// Pods without a queue-proxy: class hpa counts them.
     plain_pods: BTreeMap<PodName, PodObject>,
+    /// When a container of these will have been impossible to start for long enough.
+    start_troubles: BTreeMap<PodName, Timestamp>,
     /// Of both.
     pod_labels: PodLabels,
     activators: BTreeMap<ReplicaName, ActivatorObject>,
@@ -140,6 +145,10 @@ struct Workload {
     problems: Vec<Notice>,
     /// Containers of its pods that end by a hook of their own.
     own_hooks: BTreeSet<String>,
+    /// Why no request waits for its pods, if so.
+    hopelessness: Option<Hopelessness>,
+    /// How a pod of it failed last.
+    last_failure: Option<PodFailure>,
     origin: RevisionOrigin,
     unseen_count: Option<UnseenCount>,
 }
@@ -152,6 +161,7 @@ struct Pod {
     /// Whether clients reach it, as its owner said last.
     reach: PodReach,
     seen_ending: Option<Timestamp>,
+    failures: PodFailures,
 }
 
 impl Index {
@@ -176,6 +186,7 @@ impl Index {
             refused_kinds: BTreeMap::new(),
             pods: BTreeMap::new(),
             plain_pods: BTreeMap::new(),
+            start_troubles: BTreeMap::new(),
             pod_labels: PodLabels::default(),
             activators: BTreeMap::new(),
             zones: BTreeMap::new(),
@@ -200,7 +211,7 @@ impl Index {
 
     /// When something is due without any event.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        [self.lingering_ends(), self.keys_due].into_iter().flatten().min()
+        [self.lingering_ends(), self.keys_due, self.start_trouble_due()].into_iter().flatten().min()
     }
 
     /// Workloads get other hop keys, each where its day ends.
@@ -277,15 +288,21 @@ impl Index {
         // One that a StatefulSet makes anew has the name of the pod before it, and has said nothing yet.
         let former = former.filter(|former| former.record.uid == record.uid);
         if let Some(former) = former.as_ref().filter(|former| former.record == record) {
-            let Pod { said, reach, seen_ending, .. } = *former;
-            self.pods.insert(name, Pod { record, said, reach, seen_ending });
+            let (said, reach, seen_ending) = (former.said, former.reach, former.seen_ending);
+            let failures = former.failures.clone();
+            self.pods.insert(name, Pod { record, said, reach, seen_ending, failures });
             return;
         }
         let is_ending = matches!(record.life, PodLife::Terminating(_) | PodLife::Over);
         let seen_ending = former.as_ref().and_then(|former| former.seen_ending).or(is_ending.then_some(now));
-        let (said, reach) = former.map(|former| (former.said, former.reach)).unwrap_or_default();
+        let (said, reach) = former.as_ref().map(|former| (former.said, former.reach)).unwrap_or_default();
+        let known = former.as_ref().map(|former| former.failures.clone());
+        let mut failures = known.unwrap_or_else(|| PodFailures::first_seen(&record));
+        failures.observe(&record, said, now);
         let owners = self.owners_of(&record);
-        self.pods.insert(name, Pod { record, said, reach, seen_ending });
+        self.pods.insert(name.clone(), Pod { record, said, reach, seen_ending, failures });
+        self.watch_start_trouble(&name);
+        self.note_pod_failure(&name, former.as_ref().map(|former| &former.record), now);
         for revision in owners {
             self.pods_changed(&revision);
         }
@@ -301,6 +318,7 @@ impl Index {
             self.pod_labels.remove(&pod);
             self.touch_owners(&pod);
         }
+        self.start_troubles.remove(name);
         if let Some(pod) = self.pods.remove(name) {
             self.pod_labels.remove(&pod.record);
             self.touch_owners(&pod.record);
@@ -311,9 +329,12 @@ impl Index {
     pub(crate) fn note_state(&mut self, name: &PodName, state: PodState) {
         let Some(pod) = self.pods.get_mut(name) else { return };
         pod.said = Some(state);
+        pod.failures.note_readiness(&pod.record, pod.said);
         let record = pod.record.clone();
-        // Slices alone follow from it: whoever decides is the one who told us.
+        // Slices follow from it, and whether a wait for its pods is of use: whoever decides is the one who
+        // told us.
         for revision in self.owners_of(&record) {
+            self.review_failures(&revision);
             self.unrouted.insert(revision);
         }
     }
@@ -415,6 +436,7 @@ impl Index {
     }
 
     fn pods_changed(&mut self, revision: &RevisionName) {
+        self.review_failures(revision);
         self.notice_services_of(revision);
         self.review_hooks(revision);
         self.topics.insert(Topic::Pods(revision.clone()));
@@ -424,6 +446,9 @@ impl Index {
     fn revision_changed(&mut self, revision: &RevisionName) {
         self.topics.insert(Topic::Revision(revision.clone()));
         self.topics.insert(Topic::Pods(revision.clone()));
+        if self.workloads.get(revision).is_some_and(|workload| workload.last_failure.is_some()) {
+            self.topics.insert(Topic::Failure(revision.clone()));
+        }
         // A route that was found before its revision was known is told now.
         self.find_route(revision);
         if self.routes.contains_key(revision) {

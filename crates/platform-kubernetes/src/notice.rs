@@ -55,3 +55,7 @@ pub(crate) const OTHER_AUTOSCALER: &str = "OtherAutoscaler";
 pub(crate) const SESSION_AFFINITY: &str = "SessionAffinity";
 /// A program of ours ended because a part of it failed: a bug.
 pub(crate) const PART_FAILED: &str = "PartFailed";
+/// Its pods fail time and again, so requests are refused.
+pub(crate) const CRASH_LOOP: &str = "CrashLoop";
+/// A container of a pod cannot be started, so requests are refused.
+pub(crate) const NOT_STARTABLE: &str = "ContainerNotStartable";

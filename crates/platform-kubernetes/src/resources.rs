@@ -4,6 +4,7 @@
 //! Reading is pure and total: whatever an object holds, there is a record or a sentence for people.
 
 pub(crate) mod activator;
+pub(crate) mod app_container;
 pub(crate) mod autoscaler;
 pub(crate) mod kind;
 pub(crate) mod other_slice;

@@ -75,6 +75,36 @@ async fn a_hold_refuses_who_waits_and_who_comes_until_a_pod_is_ready() {
     assert_eq!(Caller::http1(&world).get("/").await.status, 200);
 }
 
+/// Enough for one pod, which is to be there when whatever ails it is mended, and for no second one.
+#[tokio::test]
+async fn requests_refused_under_a_hold_count_as_demand_for_one_pod_however_many_they_are() {
+    let world = World::start();
+    let hold = Some("its pods fail".to_owned());
+    let autoscaler = world.synced(&[vocabulary::Assignment { hold, ..assignment(1, &[]) }]).await;
+    let caller = Caller::http1(&world);
+    for _ in 0..200 {
+        assert_eq!(caller.get("/").await.status.as_u16(), 504);
+    }
+    let load = |report: &vocabulary::ActivatorWord| match report {
+        vocabulary::ActivatorWord::Loads { loads, .. } => loads.first().map(|of| of.load),
+        _ => None,
+    };
+    let load = autoscaler.report("the second's load", load).await;
+    for value in [load.concurrency.value(), load.request_rate.value()] {
+        assert!(value > 0.0 && value < 0.001, "{load:?}");
+    }
+    // Nobody asks any more: the next second holds nothing.
+    let is_idle = |report: &vocabulary::ActivatorWord| match report {
+        vocabulary::ActivatorWord::Loads { loads, .. } => loads.is_empty().then_some(()),
+        _ => None,
+    };
+    let reports = autoscaler.reports().len();
+    until("an idle second", || {
+        autoscaler.reports()[reports..].iter().any(|report| is_idle(report).is_some())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn with_one_slot_two_never_run_at_once_and_order_is_kept() {
     let (world, pod) = (World::start(), Pod::held());

@@ -31,6 +31,8 @@ impl Index {
         self.tell_what_others_change();
         let pods = self.workloads.keys().cloned().map(Topic::Pods);
         self.topics.extend(pods);
+        let failed = self.workloads.iter().filter(|(_, workload)| workload.last_failure.is_some());
+        self.topics.extend(failed.map(|(revision, _)| Topic::Failure(revision.clone())));
     }
 
     /// Who gets the bucket hears counts and routes once more: its former owner may have changed them.
@@ -50,6 +52,11 @@ impl Index {
             }
             Topic::Revision(revision) => self.render_revision(revision),
             Topic::Pods(revision) => self.told.contains(&revision).then(|| self.render_pods(revision, now)),
+            Topic::Failure(revision) => {
+                let workload = self.workloads.get(&revision).filter(|_| self.told.contains(&revision))?;
+                let failure = workload.last_failure.clone()?;
+                Some(PlatformFact::PodFailed { revision, failure })
+            }
             Topic::Activators => {
                 let facts = self.activators.values().map(ActivatorObject::facts);
                 Some(PlatformFact::ActivatorsChanged(facts.collect()))
@@ -115,7 +122,13 @@ impl Index {
     }
 
     fn pod_facts(&self, revision: &RevisionName, pod: &Pod, now: Timestamp) -> PodFacts {
-        PodFacts { exits: self.exits(revision, pod), ..pod.record.facts(pod.seen_ending, now) }
+        let facts = pod.record.facts(pod.seen_ending, now);
+        PodFacts {
+            exits: self.exits(revision, pod),
+            trouble: pod.failure_in_words().or(facts.trouble),
+            hold: self.hold_of(revision, pod),
+            ..facts
+        }
     }
 }
 

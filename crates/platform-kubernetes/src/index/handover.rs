@@ -157,6 +157,7 @@ impl Index {
 
     /// What lingers begins to do so, or has done so long enough.
     pub(crate) fn pass(&mut self, now: Timestamp) {
+        self.review_start_troubles(now);
         let mut over = Vec::new();
         for (key, (_, since)) in &mut self.lingering {
             if now >= *since.get_or_insert(now) + LINGERS_FOR {

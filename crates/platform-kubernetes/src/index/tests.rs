@@ -168,8 +168,8 @@ pub(super) fn told(index: &mut Index) -> Vec<String> {
         PlatformFact::PodsChanged { pods, .. } => format!("{} pods", pods.len()),
         PlatformFact::ActivatorsChanged(activators) => format!("{} activators", activators.len()),
         PlatformFact::RouteFound { route, .. } => format!("route {:?}", route.routing),
+        PlatformFact::PodFailed { failure, .. } => format!("{} failed", failure.pod),
         PlatformFact::OwnershipChanged(_)
-        | PlatformFact::PodFailed { .. }
         | PlatformFact::PodKilled { .. }
         | PlatformFact::OrderEnded { .. }
         | PlatformFact::Synced => unreachable!("they are not the index's to tell"),
@@ -766,6 +766,7 @@ fn a_workload_in_shadow_is_known_without_a_service_and_with_its_own_autoscaler()
     index.set_route(&name(), route(Routing::Direct));
     assert_eq!(index.slice_changes(&name()).len(), 0);
 }
+mod failures;
 mod handover;
 mod kinds;
 mod many;

@@ -11,7 +11,7 @@ use super::{Index, Workload};
 use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, NOT_SCALABLE, Notice};
 use crate::requests::DeletionHint;
 use crate::resources::kind::WorkloadKind;
-use crate::resources::pod::{DeletionCost, PodLife};
+use crate::resources::pod::DeletionCost;
 use crate::resources::workload::WorkloadRecord;
 use crate::resources::workload::objects::WorkloadReading;
 
@@ -68,6 +68,8 @@ impl Index {
                 is_makeshift: false,
                 problems: Vec::new(),
                 own_hooks: BTreeSet::new(),
+                hopelessness: None,
+                last_failure: None,
                 unseen_count: None,
             },
         };
@@ -75,6 +77,7 @@ impl Index {
         self.workloads.insert(revision.clone(), workload);
         if is_there_anew {
             self.review_hooks(&revision);
+            self.find_pod_failure(&revision);
             self.notice_services_of(&revision);
         }
         // Its status changes with each pod that comes or goes, and that is no news of its own.
@@ -179,8 +182,7 @@ impl Index {
                 // Somebody else wrote a number there, and theirs goes before ours.
                 DeletionCost::Others => false,
             };
-            let is_there = matches!(pod.life, PodLife::Pending | PodLife::Running);
-            (is_news && is_there).then(|| DeletionHint { pod: pod.name.clone(), is_chosen })
+            (is_news && pod.stays()).then(|| DeletionHint { pod: pod.name.clone(), is_chosen })
         });
         hints.collect()
     }

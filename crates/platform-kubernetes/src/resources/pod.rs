@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use orchestration::PodFacts;
@@ -14,8 +15,10 @@ use vocabulary::{
     parse_duration,
 };
 
+use crate::resources::app_container::{self, FailedContainer};
 use crate::resources::ports::{ContainerPorts, PortKind, ServicePort, TargetPort};
 use crate::resources::scaled_pod::{self, ScaledPodRecord};
+use crate::wall::Moment;
 
 /// By it Kubernetes chooses which pods a smaller count ends: the least first; none counts as 0.
 pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -25,6 +28,10 @@ pub(crate) const COST_OF_FIRST: &str = "-1000";
 /// The queue-proxy's own numbers, where its environment says no others.
 const REQUESTS_PORT: u16 = 8012;
 const LINK_PORT: u16 = 8024;
+/// Kubelet writes the first conditions of a pod with its start, as soon as it has asked the API server.
+const FIRST_CONDITION_WITHIN: Duration = Duration::from_secs(5);
+/// The label by which pods of one owner are told apart by their template, where the owner outlives templates.
+const REVISION_HASH: &str = "controller-revision-hash";
 /// What Kubernetes gives a pod that does not say.
 const APP_GRACE: Duration = Duration::from_secs(30);
 
@@ -52,6 +59,12 @@ pub(crate) struct PodObject {
     /// all its containers have (kubernetes/kubernetes#128820).
     pub(crate) has_running: bool,
     pub(crate) trouble: Option<String>,
+    /// Containers of the app that have failed or cannot be started.
+    pub(crate) failed: Vec<FailedContainer>,
+    /// When it was made, by the API server's clock.
+    pub(crate) created: Option<WallTime>,
+    /// When it stopped being ready, if it ever was and is not now.
+    pub(crate) ready_until: Option<WallTime>,
     /// Why a container of it was started again, if a part failed in it on which all others rely.
     pub(crate) failed_part: Option<String>,
     pub(crate) deletion_cost: DeletionCost,
@@ -134,6 +147,9 @@ pub(crate) fn read(pod: &Pod) -> PodObject {
         life: read_life(pod, status),
         has_running: status.container_statuses.iter().flatten().any(is_running),
         trouble: read_trouble(status),
+        failed: app_container::read(status),
+        created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+        ready_until: read_ready_until(status),
         failed_part: read_failed_part(pod, status),
         deletion_cost: DeletionCost::read(metadata),
         scaled: scaled_pod::read(pod),
@@ -205,6 +221,15 @@ fn has_condition(status: &PodStatus, name: &str) -> bool {
     conditions.any(|condition| condition.type_ == name && condition.status == "True")
 }
 
+/// A pod that was never ready has its condition since kubelet first saw it.
+fn read_ready_until(status: &PodStatus) -> Option<WallTime> {
+    let started = status.start_time.as_ref()?.0;
+    let condition = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready")?;
+    let since = condition.last_transition_time.as_ref()?.0;
+    let has_changed = Moment::between(started, since) > FIRST_CONDITION_WITHIN;
+    (condition.status == "False" && has_changed).then_some(since)
+}
+
 /// Why a pod does not come up: no node takes it, or a container waits for more than its turn.
 fn read_trouble(status: &PodStatus) -> Option<String> {
     let unscheduled = status.conditions.iter().flatten().find(|condition| {
@@ -260,6 +285,17 @@ impl PodObject {
     /// Whether it has, or was to have, a queue-proxy. Others only count.
     pub(crate) fn is_ours(&self) -> bool {
         self.queue_proxy.is_some() || self.labels.get(INJECT_LABEL).is_some_and(|value| value == "true")
+    }
+
+    /// Whether both were made from the same template: a Deployment has an owner of pods for each.
+    pub(crate) fn has_template_of(&self, other: &Self) -> bool {
+        let owner = |pod: &Self| pod.controller.as_ref().map(|owner| owner.uid.clone());
+        owner(self) == owner(other) && self.labels.get(REVISION_HASH) == other.labels.get(REVISION_HASH)
+    }
+
+    /// Whether it is neither ending nor over.
+    pub(crate) fn stays(&self) -> bool {
+        matches!(self.life, PodLife::Pending | PodLife::Running)
     }
 
     /// The address at which our own programs call it.
