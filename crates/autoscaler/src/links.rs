@@ -291,7 +291,7 @@ impl LinkPeer {
             Received::Late => {}
         }
         // What was due is the heartbeat.
-        self.suspect(self.clock.now() - (LATE_AFTER - HEARTBEAT_EVERY));
+        self.suspect(self.clock.now() - LATE_AFTER.saturating_sub(HEARTBEAT_EVERY));
         let message = lookout.beside(reader.next()).await?;
         if message.is_some() {
             self.trouble.send_replace(None);

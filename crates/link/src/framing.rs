@@ -180,7 +180,7 @@ impl<In: Message> Reader<In> {
                     if std::mem::replace(&mut self.is_late, true) {
                         return Err(LinkError::Silent);
                     }
-                    self.silence.set(tokio::time::sleep(SILENCE_MAX - LATE_AFTER));
+                    self.silence.set(tokio::time::sleep(SILENCE_MAX.saturating_sub(LATE_AFTER)));
                     return Ok(Received::Late);
                 }
             };

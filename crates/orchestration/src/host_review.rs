@@ -227,9 +227,9 @@ fn unreachable(record: &RevisionRecord) -> BTreeSet<PodId> {
     let ready = record.pods.iter().filter(|(_, pod)| pod.takes_requests());
     if ready.clone().all(|(pod, _)| out.contains(pod)) {
         // The one that was heard last: if all of them come back, that one is the first.
-        let last = ready.max_by_key(|(_, pod)| (pod.heard.host.alive_at(), &pod.facts.name));
-        if let Some((last, _)) = last {
-            out.remove(last);
+        let newest = ready.max_by_key(|(_, pod)| (pod.heard.host.alive_at(), &pod.facts.name));
+        if let Some((pod, _)) = newest {
+            out.remove(pod);
         }
     }
     out

@@ -225,11 +225,11 @@ impl Supervisor {
                 }
                 self.fleet.note_state(pod, *state, now)
             }
-            // There is one machine, whose processes its kernel knows.
-            Order::NotePodReach { .. } => TargetPresence::Yes,
-            // Hosts are not allocated: each is its Service's for as long as that exists. And `ebb pod` sees
-            // the end of its queue-proxy itself.
-            Order::ReleaseEntrance { .. } | Order::NoteDrained { .. } => TargetPresence::Yes,
+            // Hosts are not allocated: each is its Service's for as long as that exists. `ebb pod` sees the end
+            // of its queue-proxy itself. There is one machine, whose processes its kernel knows.
+            Order::ReleaseEntrance { .. } | Order::NoteDrained { .. } | Order::NotePodReach { .. } => {
+                TargetPresence::Yes
+            }
             Order::Tell { about, reason, text } => {
                 tracing::warn!(?about, %reason, "{text}");
                 TargetPresence::Yes

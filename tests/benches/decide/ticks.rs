@@ -50,7 +50,7 @@ impl Ticks {
             multiscaler.handle(Event::RevisionChanged { revision, spec, wanted, origin }, now);
             if state == State::Serving {
                 let pod = PodId(number);
-                let fact = PodFact { pod, phase: PodPhase::Running, is_ready: true };
+                let fact = PodFact { pod, phase: PodPhase::Running, is_ready: true, is_reachable: true };
                 multiscaler.handle(Event::PodsChanged { revision, pods: vec![fact] }, now);
                 multiscaler.handle(started(Reporter::Pod(pod)), now);
             }

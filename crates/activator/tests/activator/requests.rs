@@ -85,18 +85,18 @@ async fn requests_refused_under_a_hold_count_as_demand_for_one_pod_however_many_
     for _ in 0..200 {
         assert_eq!(caller.get("/").await.status.as_u16(), 504);
     }
-    let load = |report: &vocabulary::ActivatorWord| match report {
-        vocabulary::ActivatorWord::Loads { loads, .. } => loads.first().map(|of| of.load),
-        _ => None,
+    let load = |report: &vocabulary::ActivatorWord| {
+        let vocabulary::ActivatorWord::Loads { loads, .. } = report else { return None };
+        loads.first().map(|of| of.load)
     };
     let load = autoscaler.report("the second's load", load).await;
     for value in [load.concurrency.value(), load.request_rate.value()] {
         assert!(value > 0.0 && value < 0.001, "{load:?}");
     }
     // Nobody asks any more: the next second holds nothing.
-    let is_idle = |report: &vocabulary::ActivatorWord| match report {
-        vocabulary::ActivatorWord::Loads { loads, .. } => loads.is_empty().then_some(()),
-        _ => None,
+    let is_idle = |report: &vocabulary::ActivatorWord| {
+        let vocabulary::ActivatorWord::Loads { loads, .. } = report else { return None };
+        loads.is_empty().then_some(())
     };
     let reports = autoscaler.reports().len();
     until("an idle second", || {

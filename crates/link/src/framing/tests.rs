@@ -237,6 +237,10 @@ async fn silence_ends_a_link_after_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock of the test's runtime stands still but for its timers"
+)]
 async fn a_late_frame_is_said_once_and_silence_still_ends_the_link_after_ten_seconds() {
     let (near, far) = tokio::io::duplex(1024);
     let (mut reader, _writer): (Reader<PodWord>, Writer<PodOrder>) =

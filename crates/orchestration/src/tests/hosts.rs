@@ -29,8 +29,8 @@ fn frame(world: &mut World, activator: &str) {
 
 /// A frame of a pod.
 fn pod_frame(world: &mut World, pod: &str, second: u64) {
-    let word = PodWord::Load { sample: Sample { second, load: Load::default() }, usage: None };
-    world.pod(pod, word);
+    let idle = PodWord::Load { sample: Sample { second, load: Load::default() }, usage: None };
+    world.pod(pod, idle);
 }
 
 /// Two looks beside its silent link failed, which is told a second after its frame was due.

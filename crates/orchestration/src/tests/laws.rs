@@ -157,17 +157,19 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
                 world.hold(ACTIVATORS[index], PresentCount { in_flight: count, waiting: count });
             }
         }
-        Happening::OwnerChanges => {
-            *epoch += 1;
-            world.owner_changed();
-            world.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(*epoch))));
-        }
+        Happening::OwnerChanges => change_owner(world, epoch),
         Happening::OwnerIsReplaced => {
             *epoch += 1;
             world.replace_owner(Epoch(*epoch));
         }
         Happening::TimePasses(milliseconds) => world.pass(Duration::from_millis(milliseconds)),
     }
+}
+
+fn change_owner(world: &mut World, epoch: &mut u64) {
+    *epoch += 1;
+    world.owner_changed();
+    world.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(*epoch))));
 }
 
 fn news(loss: Loss, world: &World) -> LinkNews {

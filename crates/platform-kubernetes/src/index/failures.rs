@@ -15,7 +15,7 @@ use vocabulary::{PodName, PodState, RevisionName, Timestamp};
 use super::{Index, Pod, Topic};
 use crate::custody::Custody;
 use crate::notice::{CRASH_LOOP, NOT_STARTABLE, Notice};
-use crate::resources::app_container::FailedContainer;
+use crate::resources::app_container::{ContainerEnd, FailedContainer};
 use crate::resources::pod::PodObject;
 use crate::wall::Moment;
 
@@ -271,6 +271,6 @@ impl Index {
 
 /// The last end of a container, with its last words.
 fn in_words(container: &FailedContainer) -> String {
-    let words = container.last_end.as_ref().map(|end| end.last_words()).unwrap_or_default();
+    let words = container.last_end.as_ref().map(ContainerEnd::last_words).unwrap_or_default();
     format!("{}{words}", container.end_in_words())
 }

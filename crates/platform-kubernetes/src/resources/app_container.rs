@@ -191,7 +191,7 @@ pub(crate) mod tests {
 
     #[test]
     fn last_words_are_the_last_lines_of_the_message() {
-        let message = (0..30).map(|line| format!("line {line}\n\n")).collect::<String>();
+        let message = (0..30).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n\n") + "\n\n";
         let status = container("app", 0, &ended(3, &message), &json!({}));
         let status = serde_json::from_value(json!({"containerStatuses": [status]})).expect("a PodStatus");
         let failed = read(&status).pop().expect("it failed");
