@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use link::{Dial, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Message, Reader, Received, Writer};
+use link::{Dial, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Message, Reader, Reception, Writer};
 use orchestration::{ControlEvent, LinkId, LinkNews, Priority};
 use runtime::{Backoff, Clock, vital};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -286,9 +286,9 @@ impl LinkPeer {
         lookout: &mut Lookout,
     ) -> Result<Option<In>, LinkError> {
         match reader.received().await? {
-            Received::Message(message) => return Ok(Some(message)),
-            Received::End => return Ok(None),
-            Received::Late => {}
+            Reception::Message(message) => return Ok(Some(message)),
+            Reception::End => return Ok(None),
+            Reception::Late => {}
         }
         // What was due is the heartbeat.
         self.suspect(self.clock.now() - LATE_AFTER.saturating_sub(HEARTBEAT_EVERY));

@@ -91,7 +91,7 @@ pub enum LinkError {
 
 /// What a receiver meets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Received<In> {
+pub enum Reception<In> {
     /// One whole message.
     Message(In),
     /// No complete frame arrived in [`LATE_AFTER`]; said once until the next frame.
@@ -162,15 +162,15 @@ impl<In: Message> Reader<In> {
     pub async fn next(&mut self) -> Result<Option<In>, LinkError> {
         loop {
             match self.received().await? {
-                Received::Message(message) => return Ok(Some(message)),
-                Received::Late => {}
-                Received::End => return Ok(None),
+                Reception::Message(message) => return Ok(Some(message)),
+                Reception::Late => {}
+                Reception::End => return Ok(None),
             }
         }
     }
 
     /// The next message, or that it is late. Cancel-safe like [`Reader::next`].
-    pub async fn received(&mut self) -> Result<Received<In>, LinkError> {
+    pub async fn received(&mut self) -> Result<Reception<In>, LinkError> {
         loop {
             // Cancel-safe: half a frame stays in the reader's buffer, and the timer is the reader's own.
             let frame = tokio::select! {
@@ -181,19 +181,19 @@ impl<In: Message> Reader<In> {
                         return Err(LinkError::Silent);
                     }
                     self.silence.set(tokio::time::sleep(SILENCE_MAX.saturating_sub(LATE_AFTER)));
-                    return Ok(Received::Late);
+                    return Ok(Reception::Late);
                 }
             };
             let frame = match frame {
-                None => return Ok(Received::End),
+                None => return Ok(Reception::End),
                 // A process that ends says no goodbye of TLS. Whether a message is whole is said by its
                 // length alone.
-                Some(Err(error)) if self.is_end_between_frames(&error) => return Ok(Received::End),
+                Some(Err(error)) if self.is_end_between_frames(&error) => return Ok(Reception::End),
                 Some(frame) => frame.map_err(|error| Self::refusal(error, In::FRAME_BYTES_MAX))?,
             };
             self.heard();
             if let Some(message) = self.message_of(&frame)? {
-                return Ok(Received::Message(message));
+                return Ok(Reception::Message(message));
             }
         }
     }

@@ -24,7 +24,7 @@ use vocabulary::{ActivatorWord, LinkAddress, LinkToken, PodWord};
 pub use accept::{AcceptedLink, Acceptor, LinkAccess};
 pub use connection::{ByteStream, Dial, TcpDialler};
 pub use framing::{
-    FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Reader, Received, SILENCE_MAX, WRITE_MAX,
+    FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Reader, Reception, SILENCE_MAX, WRITE_MAX,
     Writer,
 };
 pub use history::History;

@@ -1,10 +1,10 @@
 //! Does the host behind a link still take clients' connections, as far as the autoscaler can tell?
 //!
 //! Silence says nothing: a process that stalls is silent, and clients' connections reach it. A link that is
-//! late or broke *and* two looks beside it that failed make a peer *suspected*. Whether the peer is dead or we
-//! are cut off shows by the others: a peer is *lost* only if at least half of all peers that were linked gave
-//! a sign since the moment from which its own is missing. Within the longest time between two frames each of
-//! those that live does. If they do not, we are the one that is cut off, and no peer is lost.
+//! late or broke *and* two looks beside it that failed make a peer *suspected*. Whether the peer is dead or
+//! we are cut off shows by the others: a peer is *lost* only if at least half of all peers that were linked
+//! gave a sign since the moment from which its own is missing. Within the longest time between two frames
+//! each of those that live does. If they do not, we are the one that is cut off, and no peer is lost.
 
 use std::time::Duration;
 

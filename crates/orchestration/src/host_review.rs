@@ -21,7 +21,8 @@ use crate::state::{ControlState, Deadline};
 
 /// How often suspected peers are looked at while it is undecided what is dead: each look costs a sort of all.
 const REVIEW_EVERY: Duration = Duration::from_millis(100);
-/// How long after a cut no endpoint is taken out: by then all links stand again, as slowly as they are dialled.
+/// How long after a cut no endpoint is taken out: by then all links stand again, as slowly as they are
+/// dialled.
 const CUT_COUNTS: Duration = Duration::from_secs(5);
 /// Cuts that lie closer together are one to people.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
@@ -207,8 +208,8 @@ impl HostReview<'_> {
 }
 
 /// Whether a pod may be named by slices, and something is known of its host. Where links to the pods of a
-/// revision never stood, a network policy may forbid them all; so one that was never linked counts only beside
-/// one that is.
+/// revision never stood, a network policy may forbid them all; so one that was never linked counts only
+/// beside one that is.
 fn is_endpoint(record: &RevisionRecord, pod: &PodRecord) -> bool {
     let stays = pod.facts.phase == PodPhase::Running && !pod.facts.leaving;
     let is_known = || {

@@ -248,9 +248,9 @@ async fn a_late_frame_is_said_once_and_silence_still_ends_the_link_after_ten_sec
     let (_, mut writer): (Reader<PodOrder>, Writer<PodWord>) = crate::accept(crate::ByteStream::of(far));
     for second in 0..2 {
         writer.send(&heartbeat(second)).await.unwrap();
-        assert_eq!(reader.received().await.unwrap(), Received::Message(heartbeat(second)));
+        assert_eq!(reader.received().await.unwrap(), Reception::Message(heartbeat(second)));
         let heard = tokio::time::Instant::now();
-        assert_eq!(reader.received().await.unwrap(), Received::Late);
+        assert_eq!(reader.received().await.unwrap(), Reception::Late);
         // Timers are of a millisecond.
         let is_due = |after| (after..=after + Duration::from_millis(2)).contains(&heard.elapsed());
         assert!(is_due(LATE_AFTER), "{:?}", heard.elapsed());

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tests::bench::clock;
 use tests::cluster::{
     PATIENCE, SYSTEM, TestNamespace, Workload, WorkloadPlan, component, in_namespace, kubectl,
 };
@@ -24,14 +25,14 @@ const FAIL_WITH_OWNER: Duration = Duration::from_secs(4);
 /// After the death of the owner's node: a lease of 15 s, and the same again.
 const FAIL_WITHOUT_OWNER: Duration = Duration::from_secs(20);
 
-/// How connections went, by when they were asked for.
-type Dialled = Vec<(Instant, Result<(), String>)>;
+/// How connections went, by when they were asked for, as [`clock::now`] counts.
+type Dialled = Vec<(Duration, Result<(), String>)>;
 
-async fn dial(address: SocketAddr, until: Instant) -> Dialled {
-    let mut dials = Vec::<JoinHandle<(Instant, Result<(), String>)>>::new();
-    while Instant::now() < until {
+async fn dial(address: SocketAddr, until: Duration) -> Dialled {
+    let mut dials = Vec::<JoinHandle<(Duration, Result<(), String>)>>::new();
+    while clock::now() < until {
         dials.push(tokio::spawn(async move {
-            let asked = Instant::now();
+            let asked = clock::now();
             let how = match tokio::time::timeout(CLIENT_WAITS, TcpStream::connect(address)).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(error.to_string()),
@@ -49,9 +50,9 @@ async fn dial(address: SocketAddr, until: Instant) -> Dialled {
 }
 
 /// How long after `dead` the last connection was asked for that failed; `None` if none did.
-fn last_failure(dialled: &Dialled, dead: Instant) -> Option<Duration> {
+fn last_failure(dialled: &Dialled, dead: Duration) -> Option<Duration> {
     let failed = dialled.iter().filter(|(_, how)| how.is_err());
-    failed.map(|(asked, _)| asked.saturating_duration_since(dead)).max()
+    failed.map(|(asked, _)| asked.saturating_sub(dead)).max()
 }
 
 /// Two workloads with pods on both nodes: one that pods serve, and one that activators serve.
@@ -100,12 +101,12 @@ async fn owner_is_on(namespace: &TestNamespace, node: &str) {
 
 /// Cuts the node's cable for so long, and returns when the last connection to each workload failed.
 async fn lose_node(workloads: &[Workload; 2], time: Duration) -> [Option<Duration>; 2] {
-    let until = Instant::now() + Duration::from_secs(1) + time;
+    let until = clock::now() + Duration::from_secs(1) + time;
     let [direct, through] = workloads;
     let dials = [direct, through].map(|workload| tokio::spawn(dial(workload.at(80), until)));
     tokio::time::sleep(Duration::from_secs(1)).await;
     component("stop", &format!("{DEAD}/network")).await;
-    let dead = Instant::now();
+    let dead = clock::now();
     let [to_pods, to_activators] = dials;
     let dialled = [to_pods.await.expect("it ends"), to_activators.await.expect("it ends")];
     let named = [named_nodes(direct).await, named_nodes(through).await];
@@ -175,15 +176,15 @@ fn a_program_that_stalls_for_4_s_leaves_no_slice() {
         let pod = direct.pod_names().await.swap_remove(0);
         let activator = namespace.freeze_program(&activator).await;
         let queue_proxy = tests::cluster::process_of(&pod, "ebb-queue-proxy").freeze();
-        let until = Instant::now() + Duration::from_secs(4);
-        while Instant::now() < until {
+        let until = clock::now() + Duration::from_secs(4);
+        while clock::now() < until {
             assert_eq!(addresses().await, before);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         drop((activator, queue_proxy));
         // A link that broke meanwhile stands again, and what was suspected is forgotten.
-        let until = Instant::now() + Duration::from_secs(4);
-        while Instant::now() < until {
+        let until = clock::now() + Duration::from_secs(4);
+        while clock::now() < until {
             assert_eq!(addresses().await, before);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
