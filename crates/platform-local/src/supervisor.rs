@@ -225,8 +225,8 @@ impl Supervisor {
                 }
                 self.fleet.note_state(pod, *state, now)
             }
-            // Hosts are not allocated: each is its Service's for as long as that exists. `ebb pod` sees the end
-            // of its queue-proxy itself. There is one machine, whose processes its kernel knows.
+            // Hosts are not allocated: each is its Service's for as long as that exists. `ebb pod` sees the
+            // end of its queue-proxy itself. There is one machine, whose processes its kernel knows.
             Order::ReleaseEntrance { .. } | Order::NoteDrained { .. } | Order::NotePodReach { .. } => {
                 TargetPresence::Yes
             }
