@@ -5,6 +5,7 @@
 
 mod commands;
 mod comparison;
+mod crash_loop;
 mod documents;
 mod failover;
 mod faults;
