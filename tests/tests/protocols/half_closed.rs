@@ -91,11 +91,11 @@ async fn until_places_are(ebb: &Ebb, routing: Routing, (in_app, waiting): (f64, 
     ebb.until_within(routing.service(), &what, PLACE_OUTLIVES_MAX, |revision| {
         let pods = revision.pods();
         let of_pods = |name: &str| pods.iter().filter_map(|pod| pod[name].as_f64()).sum::<f64>();
-        let before_pods = revision.0["waiting"].as_f64().unwrap_or_default();
-        // What waits in a pod is in flight there.
+        // All that wait: in pods, where they are in flight too, and in activators, where no pod knows of them.
+        let all_waiting = revision.0["waiting"].as_f64().unwrap_or_default();
+        let in_activators = all_waiting - of_pods("queued");
         let is_near = |one: f64, other: f64| (one - other).abs() < 0.01;
-        is_near(of_pods("queued") + before_pods, waiting)
-            && is_near(of_pods("in_flight") + before_pods, in_app + waiting)
+        is_near(all_waiting, waiting) && is_near(of_pods("in_flight") + in_activators, in_app + waiting)
     })
     .await;
 }
