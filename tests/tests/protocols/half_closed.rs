@@ -91,7 +91,7 @@ async fn until_places_are(ebb: &Ebb, routing: Routing, (in_app, waiting): (f64, 
     ebb.until_within(routing.service(), &what, PLACE_OUTLIVES_MAX, |revision| {
         let pods = revision.pods();
         let of_pods = |name: &str| pods.iter().filter_map(|pod| pod[name].as_f64()).sum::<f64>();
-        // All that wait: in pods, where they are in flight too, and in activators, where no pod knows of them.
+        // Those in pods, where they are in flight too, and those in activators, of which no pod knows.
         let all_waiting = revision.0["waiting"].as_f64().unwrap_or_default();
         let in_activators = all_waiting - of_pods("queued");
         let is_near = |one: f64, other: f64| (one - other).abs() < 0.01;
