@@ -98,7 +98,7 @@ def stages() -> list[Stage]:
 
 
 def main() -> bool:
-    target, _ = machine.kept_target()
+    target, _ = machine.kept_target(ROOT)
     os.environ["CARGO_TARGET_DIR"] = str(target)
     names = [stage.name for stage in stages()]
     parser = argparse.ArgumentParser(prog=".ci/all", description=__doc__)
@@ -112,10 +112,10 @@ def main() -> bool:
     if stamps.has(gate.STAGE):
         if not gate.prepare(table, NEEDED, is_cluster=True):
             return table.end(".ci/all")
-    elif not gate.whole(Table(), NEEDED)[0]:
+    elif not gate.whole(Table(), NEEDED):
         return False
     table.rows += [stamps.row(name) for name in [gate.STAGE, *names[:first]] if stamps.has(name)]
-    # Another checkout may have built into the kept target since: what the suites start is of this commit.
+    # The stamp of the gate may be older than what lies in the kept target: what the suites start is of this commit.
     if not table.stage("programs of this commit", 360, command("build", ["cargo", "test", "--workspace", "--no-run"])):
         return table.end(".ci/all")
     for stage in stages()[first:]:

@@ -106,7 +106,7 @@ def is_kubernetes_kept() -> bool:
 
 def stages(table: Table, is_cluster: bool):
     """The stages of the gate, in order. Each runs though the one before it failed, so that one run shows all."""
-    target, is_kept = machine.kept_target()
+    target, is_kept = machine.kept_target(ROOT)
     os.environ["CARGO_TARGET_DIR"] = str(target)
     tests = ["cargo", "test", "--workspace", "--no-fail-fast"]
     table.stage("format", 5, command("format", ["cargo", "fmt", "--all", "--check"]))
@@ -124,8 +124,8 @@ def stages(table: Table, is_cluster: bool):
             table.stage("smoke of the cluster: images, up, install, smoke, down", 240, cluster(1, smoke))
 
 
-def whole(table: Table, needed=NEEDED) -> tuple[bool, str]:
-    """Everything of the gate; returns whether it is green, and what its last line says beside that."""
+def whole(table: Table, needed=NEEDED) -> bool:
+    """Everything of the gate; returns whether it is green."""
     is_cluster = not os.environ.get("WITHOUT_CLUSTER")
     note = "" if is_cluster else " WITHOUT the cluster"
     if prepare(table, needed, is_cluster):
@@ -134,9 +134,9 @@ def whole(table: Table, needed=NEEDED) -> tuple[bool, str]:
     if is_green and is_cluster:
         total = Outcome(passed=sum(row.outcome.passed for row in table.rows), flaky=[test for row in table.rows for test in row.outcome.flaky])
         Stamps(ROOT).write([Row(STAGE, sum(row.seconds for row in table.rows), 25 * 60, total)])
-    return is_green, note
+    return is_green
 
 
 if __name__ == "__main__":
     end_on_signals()
-    sys.exit(0 if whole(Table())[0] else 1)
+    sys.exit(0 if whole(Table()) else 1)

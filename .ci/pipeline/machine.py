@@ -102,7 +102,7 @@ def rustc() -> str:
     return subprocess.run(["rustc", "-V"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def kept_target() -> tuple[Path, bool]:
+def kept_target(checkout: Path) -> tuple[Path, bool]:
     """The target folder that outlives checkouts, and whether it holds a build. `$EBB_CI_TARGET` names another.
 
     One run at a time has it: the suites start executables that lie there, and each checkout puts its own in their place.
@@ -124,7 +124,21 @@ def kept_target() -> tuple[Path, bool]:
     is_kept = (target / "debug/deps").exists()
     target.mkdir(parents=True, exist_ok=True)
     key.write_text(rustc() + "\n")
+    forget_other_checkout(target, checkout)
     return target, is_kept
+
+
+def forget_other_checkout(target: Path, checkout: Path):
+    """Keeps the dependencies alone where another checkout was the last to build.
+
+    Cargo names what it builds of a workspace without the workspace's folder, and compiles a crate anew if a source is newer than the build: where the sources of
+    this checkout are older, it would take the other's programs for its own, and these read the other's files.
+    """
+    last = target / "checkout"
+    if last.exists() and last.read_text() != str(checkout):
+        print(f"{target} was last used by {last.read_text()}: what was built of that checkout is dropped", flush=True)
+        subprocess.run(["cargo", "clean", "--workspace", "--quiet", "--target-dir", str(target)], cwd=checkout, check=True)
+    last.write_text(str(checkout))
 
 
 def _size(folder: Path) -> int:

@@ -46,10 +46,10 @@ class Outcome:
 class Suites:
     """How the suites of one checkout are run."""
 
-    def __init__(self, root: Path, logs: Path, say=print):
-        self.root, self.logs, self.say = root, logs, say
+    def __init__(self, root: Path, logs: Path):
+        self.root, self.logs = root, logs
 
-    def workspace(self, command: list[str], limit: float, second_runs=SECOND_RUNS_SECONDS) -> Outcome:
+    def workspace(self, command: list[str], limit: float) -> Outcome:
         """`cargo test` of several programs."""
         reader = libtest.Reader()
         log = self.logs / f"{command[-1].strip('-') if '--test' in command else 'tests'}.log"
@@ -68,26 +68,26 @@ class Suites:
             outcome.words.append(f"`{' '.join(command)}` ended with {code} and named no failed test")
         if not reader.programs:
             outcome.words.append(f"`{' '.join(command)}` ran no test")
-        self._second_runs(suspects, outcome, second_runs)
+        self._second_runs(suspects, outcome)
         return outcome
 
-    def suite(self, name: str, limit: float, second_runs=SECOND_RUNS_SECONDS, threads=None) -> Outcome:
+    def suite(self, name: str, limit: float, threads=None) -> Outcome:
         """One suite by its name."""
         with Threads(threads):
-            return self.workspace(["cargo", "test", "--workspace", "--no-fail-fast", "--test", name], limit, second_runs)
+            return self.workspace(["cargo", "test", "--workspace", "--no-fail-fast", "--test", name], limit)
 
-    def _second_runs(self, suspects, outcome, seconds):
+    def _second_runs(self, suspects, outcome):
         if len(suspects) > flaky.MOST_IN_A_RUN:
             outcome.failed += [f"{program.name}::{test}" for program, test in suspects]
             outcome.words.append(f"{len(suspects)} tests failed, too many to be a matter of time: none was run again")
             return
-        ends = time.monotonic() + seconds
+        ends = time.monotonic() + SECOND_RUNS_SECONDS
         table = self.root / "tests/flaky.md"
         for program, test in suspects:
             name = f"{program.name}::{test}"
             output = self.logs / f"{name.replace('::', '-')}.first-failure.log"
             output.write_text("\n".join(program.outputs.get(test, [])) + "\n")
-            self.say(f"\n--- {name} failed; second runs: alone, then among its neighbours")
+            print(f"\n--- {name} failed; second runs: alone, then among its neighbours")
             if not self._passes_twice(program.name, test, ends):
                 outcome.failed.append(name)
                 continue
@@ -106,14 +106,14 @@ class Suites:
         for turn, tests in (("alone", [test]), ("among neighbours", libtest.neighbours(listed, test, NEIGHBOURS))):
             left = ends - time.monotonic()
             if left <= 1:
-                self.say(f"--- no time is left to run {suite}::{test} {turn}")
+                print(f"--- no time is left to run {suite}::{test} {turn}")
                 return False
             reader = libtest.Reader()
             log = self.logs / f"{suite}-{test.replace('::', '-')}.{turn.replace(' ', '-')}.log"
             run([part for part in command if part != "--quiet"] + ["--exact", *tests], self.root, log, left, reader.line)
             ended = [program for program in reader.programs if program.name == suite]
             is_passed = len(ended) == 1 and ended[0].has_ended and test not in ended[0].failed and ended[0].passed > 0
-            self.say(f"--- {turn}: {'passed' if is_passed else 'FAILED'}")
+            print(f"--- {turn}: {'passed' if is_passed else 'FAILED'}")
             if not is_passed:
                 return False
         return True

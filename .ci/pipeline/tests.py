@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from . import flaky, libtest
+from . import flaky, libtest, machine
 from .process import run
 from .stages import Table
 from .suites import Outcome, Suites
@@ -106,7 +106,7 @@ class SecondRuns(unittest.TestCase):
 
     def outcome(self, second) -> Outcome:
         (self.root / "second").write_text(second)
-        suites = Suites(self.root, self.root / "target/ci", say=lambda *_: None)
+        suites = Suites(self.root, self.root / "target/ci")
         with open(os.devnull, "w") as silence:
             with contextlib.redirect_stdout(silence):
                 return suites.suite("up", 30)
@@ -137,6 +137,27 @@ def is_gone(file: Path) -> bool:
         return Path(f"/proc/{file.read_text().strip()}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+class KeptTarget(unittest.TestCase):
+    def test_what_another_checkout_built_is_dropped_and_what_this_one_built_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target, bin_folder = Path(folder) / "target", Path(folder) / "bin"
+            target.mkdir()
+            bin_folder.mkdir()
+            cargo = bin_folder / "cargo"
+            cargo.write_text(f"#!/bin/sh\necho \"$*\" >>{folder}/calls\n")
+            cargo.chmod(0o755)
+            path = os.environ["PATH"]
+            os.environ["PATH"] = f"{bin_folder}:{path}"
+            self.addCleanup(os.environ.__setitem__, "PATH", path)
+            checkouts = [Path(folder) / name for name in "aab"]
+            for checkout in checkouts:
+                checkout.mkdir(exist_ok=True)
+                with open(os.devnull, "w") as silence, contextlib.redirect_stdout(silence):
+                    machine.forget_other_checkout(target, checkout)
+            calls = (Path(folder) / "calls").read_text().splitlines()
+            self.assertEqual(calls, [f"clean --workspace --quiet --target-dir {target}"])
 
 
 class Stages(unittest.TestCase):
