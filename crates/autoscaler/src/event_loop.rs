@@ -276,7 +276,7 @@ impl EventLoop {
                 tracing::debug!(%pod, ?state, detail, "pod state");
             }
             Order::NotePodReach { pod, reach } => {
-                tracing::info!(%pod, ?reach, "whether clients reach a pod");
+                tracing::info!(%pod, ?reach, "reach of a pod changed");
             }
             Order::NoteDrained { pod, .. } => tracing::debug!(%pod, "drained"),
             Order::ReleaseEntrance { .. } | Order::Tell { .. } => {}

@@ -21,7 +21,7 @@ use crate::config::{AppUsageSource, PortAudience};
 /// within milliseconds.
 const END_SAID_WITHIN: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// What this queue-proxy knows of the life of its app: whether it has answered, and how it ended.
 pub(crate) struct AppLife {
     audience: PortAudience,
     source: AppUsageSource,
@@ -31,7 +31,7 @@ pub(crate) struct AppLife {
 }
 
 impl AppLife {
-    /// Of an app whose first answer is told there, and whose end is said from there.
+    /// `audience` hears of the first answer, and `source` tells how the app ended.
     pub(crate) fn new(audience: PortAudience, source: AppUsageSource) -> Self {
         Self {
             audience,

@@ -46,7 +46,7 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// The containers are told to end now, and are killed then.
+    /// The containers have TERM now; whatever is left of them at `kill_at` is killed.
     pub(super) fn at_term(older: Vec<Pid>, kill_at: Timestamp) -> Self {
         Self { older, told: Vec::new(), kill_at, is_kill_reported: false }
     }
