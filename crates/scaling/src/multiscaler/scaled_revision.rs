@@ -22,18 +22,15 @@ use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
 use crate::hpa::{CountChange, routing_without_own};
-use crate::scale_to_zero::{self, KeptBy, Path, Plan, RequestsInFlight, RevisionActivity, Situation};
+use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
 use crate::surge;
 
 mod hpa;
 mod report;
+mod settling;
 
 /// Orders that wait to be carried out.
 type Commands = VecDeque<Command>;
-
-/// A change of activity is followed by another look, as Knative's own status write is. Three looks reach a
-/// rest from anywhere: activating, active, inactive.
-const LOOKS_MAX: u32 = 4;
 
 /// Everything known of one revision.
 #[derive(Clone, Debug)]
@@ -380,65 +377,6 @@ impl ScaledRevision {
         let reasons = self.algorithm.reasons().iter().chain(&plan.reasons);
         let why = reasons.last().map(|reason| reason.text);
         shadow.compare(ShadowDifference { at: now, ours: plan.applied().unwrap_or(theirs), theirs, why });
-    }
-
-    /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the
-    /// same or leaves it alone: it is the one that says why.
-    fn settle(&mut self, now: Timestamp) -> Plan {
-        let desired = self.algorithm.desired();
-        let ready = self.pods.counts().ready;
-        let in_flight = self.in_flight(desired, now);
-        let mut settled: Option<Plan> = None;
-        for _ in 0..LOOKS_MAX {
-            let plan = scale_to_zero::apply_scale(desired, &self.situation(in_flight, now));
-            let needed = scale_to_zero::needed_pods(&self.spec, self.initialization);
-            let before = (self.activity, self.initialization);
-            if ready >= needed {
-                self.initialization = Initialization::Done;
-            }
-            self.activity = self.activity.next(plan.want, ready, needed, now);
-            settled = Some(match settled {
-                Some(former) if former.apply && (!plan.apply || plan.want == former.want) => former,
-                Some(_) | None => plan,
-            });
-            if (self.activity, self.initialization) == before {
-                break;
-            }
-        }
-        settled.expect("at least one look was taken")
-    }
-
-    /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
-    /// through all reporters at every look would be much of what a look costs. Where no pod is wanted there
-    /// is none to hold: a wake from zero is the metric's.
-    fn in_flight(&self, desired: Option<PodCount>, now: Timestamp) -> Option<RequestsInFlight> {
-        let needs_none = desired.unwrap_or_default() == PodCount::ZERO;
-        if !needs_none || self.wanted == PodCount::ZERO || !self.spec.in_flight_holds_pods {
-            return None;
-        }
-        // All collectors hear the same.
-        self.collectors.first().in_flight(self.pods.ready(), now)
-    }
-
-    fn situation(&self, in_flight: Option<RequestsInFlight>, now: Timestamp) -> Situation<'_> {
-        let path = match (self.route.current(), self.acknowledged_since) {
-            (Some(Routing::Direct), _) => Path::Direct,
-            (Some(Routing::ThroughActivator) | None, None) => Path::Unacknowledged,
-            // The later of the two: before the route no request reaches the activators, and before the
-            // acknowledgement one of them may not answer for the revision.
-            (Some(Routing::ThroughActivator) | None, Some(since)) => {
-                Path::Acknowledged(now.saturating_since(since.max(self.route.since())))
-            }
-        };
-        Situation {
-            spec: &self.spec,
-            present: self.wanted,
-            activity: self.activity,
-            activity_age: self.activity.age(now),
-            initialization: self.initialization,
-            path,
-            in_flight,
-        }
     }
 
     /// Who serves, and how many activators. Before the first valid decision both stay as they are.
