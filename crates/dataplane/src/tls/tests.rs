@@ -1,5 +1,5 @@
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -12,6 +12,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use socket2::SockRef;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::LocalSet;
@@ -115,6 +116,31 @@ async fn a_long_answer_arrives_whole_and_its_end_is_told_from_a_cut() {
             assert_eq!(end.expect("it ended in order"), 0, "{version}");
             let head = all.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
             assert_eq!(all.len() - head, LONG, "{version}");
+        };
+        LocalSet::new().run_until(asking).await;
+    }
+}
+
+/// The client announces its end within TLS (`close_notify`), or ends the sending side of the TCP connection alone.
+#[tokio::test(flavor = "current_thread")]
+async fn a_client_that_ends_its_sending_side_gets_the_whole_answer() {
+    for is_announced in [true, false] {
+        let asking = async {
+            let mut stream = connect(b"http/1.1").await;
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("open");
+            if is_announced {
+                stream.shutdown().await.expect("open");
+            } else {
+                stream.flush().await.expect("open");
+                SockRef::from(stream.get_ref().0).shutdown(Shutdown::Write).expect("open");
+            }
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).await.expect("the connection ends in order");
+            assert!(
+                all.starts_with(b"HTTP/1.1 200 OK\r\n") && all.len() > LONG,
+                "{is_announced}: {}",
+                all.len()
+            );
         };
         LocalSet::new().run_until(asking).await;
     }
