@@ -23,7 +23,7 @@ def run(command, folder: Path, log: Path, limit: float, line=lambda text: None, 
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **(env or {})}
     is_late = threading.Event()
-    with log.open("w") as kept, subprocess.Popen(
+    with log.open("w", buffering=1) as kept, subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", start_new_session=True, env=environment,
     ) as process:
