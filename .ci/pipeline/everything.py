@@ -115,8 +115,9 @@ def main() -> bool:
     elif not gate.whole(Table(), NEEDED):
         return False
     table.rows += [stamps.row(name) for name in [gate.STAGE, *names[:first]] if stamps.has(name)]
-    # The stamp of the gate may be older than what lies in the kept target: what the suites start is of this commit.
-    if not table.stage("programs of this commit", 360, command("build", ["cargo", "test", "--workspace", "--no-run"])):
+    # The stamp of the gate may be another checkout's, and older than the kept target: the programs are this commit's, and this checkout has its Kubernetes.
+    programs = command("build", ["cargo", "test", "--workspace", "--no-run"])
+    if not gate.kubernetes(table) or not table.stage("programs of this commit", 360, programs):
         return table.end(".ci/all")
     for stage in stages()[first:]:
         table.stage(stage.name, stage.budget, stage.action)

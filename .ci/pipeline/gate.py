@@ -104,6 +104,12 @@ def is_kubernetes_kept() -> bool:
     return (ROOT / "target/cluster/bin/key").exists() or any(Path(os.environ["CLUSTER_CACHE"]).glob("cluster-*.tar.zst"))
 
 
+def kubernetes(table: Table) -> bool:
+    """The stage after which this checkout has a Kubernetes to start; returns whether it has."""
+    name, budget = ("Kubernetes, unpacked", 20) if is_kubernetes_kept() else ("Kubernetes, built", 720)
+    return table.stage(name, budget, command("cluster-build", [CLUSTER / "build"]))
+
+
 def stages(table: Table, is_cluster: bool):
     """The stages of the gate, in order. Each runs though the one before it failed, so that one run shows all."""
     target, is_kept = machine.kept_target(ROOT)
@@ -117,11 +123,8 @@ def stages(table: Table, is_cluster: bool):
                                              {"RUSTDOCFLAGS": "-D warnings"}))
     table.stage("the README's first command, with hey", 40,
                 command("first-run", [ROOT / ".ci/first-run", target / "debug/ebb"]))
-    if is_cluster:
-        budget = 20 if is_kubernetes_kept() else 720
-        if table.stage("Kubernetes, unpacked" if budget == 20 else "Kubernetes, built", budget,
-                       command("cluster-build", [CLUSTER / "build"])):
-            table.stage("smoke of the cluster: images, up, install, smoke, down", 240, cluster(1, smoke))
+    if is_cluster and kubernetes(table):
+        table.stage("smoke of the cluster: images, up, install, smoke, down", 240, cluster(1, smoke))
 
 
 def whole(table: Table, needed=NEEDED) -> bool:
