@@ -33,6 +33,16 @@ impl Routing {
         format!("{}.default.example.com", self.service())
     }
 
+    /// The service that is routed this way, of several that are alike.
+    fn copy(self, number: usize) -> String {
+        format!("{}-{number}", self.service())
+    }
+
+    /// The Host of that service.
+    pub fn copy_host(self, number: usize) -> String {
+        format!("{}.default.example.com", self.copy(number))
+    }
+
     /// The annotation that brings it about: always, or never while a pod is ready.
     const fn target_burst_capacity(self) -> &'static str {
         match self {
@@ -58,26 +68,44 @@ pub async fn warm(shape: impl Fn(Service) -> Service) -> Ebb {
 
 /// The same with further arguments of `ebb up`.
 pub async fn warm_with(arguments: &[&str], shape: impl Fn(Service) -> Service) -> Ebb {
-    let services = ROUTINGS.map(|routing| shape(service(routing)).scaling("min-scale", "1"));
+    let services = ROUTINGS.map(|routing| (routing, routing.service().to_owned()));
+    warm_services(arguments, &services, shape).await
+}
+
+/// The same with so many services for each routing.
+pub async fn warm_copies(arguments: &[&str], copies: usize) -> Ebb {
+    let numbers = 0..copies;
+    let services = numbers.flat_map(|number| ROUTINGS.map(|routing| (routing, routing.copy(number))));
+    warm_services(arguments, &services.collect::<Vec<_>>(), |service| service).await
+}
+
+async fn warm_services(
+    arguments: &[&str],
+    named: &[(Routing, String)],
+    shape: impl Fn(Service) -> Service,
+) -> Ebb {
+    let services =
+        named.iter().map(|(routing, name)| shape(service(*routing, name)).scaling("min-scale", "1"));
     let config = ConfigMap::short().set("routing-dwell", "0s");
-    let ebb = Ebb::up_with(&services, &config, arguments).await;
-    for routing in ROUTINGS {
+    let ebb = Ebb::up_with(&services.collect::<Vec<_>>(), &config, arguments).await;
+    for (routing, name) in named {
         let is_settled =
             |revision: &crate::Revision| revision.ready() == 1 && revision.0["routing"] == routing.name();
-        ebb.until(routing.service(), "one ready pod in its routing", is_settled).await;
+        ebb.until(name, "one ready pod in its routing", is_settled).await;
     }
     ebb
 }
 
 /// Starts one service for each routing that has no pod yet.
 pub async fn cold(shape: impl Fn(Service) -> Service) -> Ebb {
-    let services = ROUTINGS.map(|routing| shape(service(routing)).scaling("initial-scale", "0"));
+    let services =
+        ROUTINGS.map(|routing| shape(service(routing, routing.service())).scaling("initial-scale", "0"));
     let config = ConfigMap::short().set("routing-dwell", "0s").set("allow-zero-initial-scale", "true");
     Ebb::up(&services, &config).await
 }
 
-fn service(routing: Routing) -> Service {
-    Service::new(routing.service())
+fn service(routing: Routing, name: &str) -> Service {
+    Service::new(name)
         .scaling("target-burst-capacity", routing.target_burst_capacity())
         .scaling("max-scale", "1")
 }

@@ -23,7 +23,7 @@ use tests::bench::api;
 use tests::bench::machine::Cores;
 use tests::bench::process::Process;
 use tests::bench::proxies::{Place, Protocol, Server, Target, queue_proxy};
-use tests::world::{ROUTINGS, warm_with};
+use tests::world::{ROUTINGS, warm_copies};
 
 use crate::programs::{built, interop, java, python, tonic};
 use crate::stopwatch::Stopwatch;
@@ -127,7 +127,6 @@ fn python_grpc_client() -> Command {
 
 fn java_client() -> Command {
     let mut command = Command::new(java());
-    command.arg(format!("-Djdk.net.hosts.file={}", interop("java/hosts").display()));
     command.arg(interop("java/Client.java"));
     command
 }
@@ -148,29 +147,32 @@ pub(crate) fn megabytes() -> usize {
         .map_or(100, |number| number.parse().expect("$PEERS_MEGABYTES is a number"))
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_of_others_work_through_both_proxies() {
     let _timed = Stopwatch::of("clients through both proxies");
+    let players = players();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let [certificate, key] = identity(folder.path());
+    let [certificate, key] = identity(folder.path(), players.len());
     let [certificate_text, key_text] = [&certificate, &key].map(|path| path.to_str().expect("UTF-8"));
     let tls = ["--tls-cert", certificate_text, "--tls-key", key_text, "--tls-listen", "127.0.0.1:0"];
-    let mut ebb = warm_with(&tls, |service| service).await;
+    let mut ebb = warm_copies(&tls, players.len()).await;
     let tls = TlsDoor { port: ebb.requests_over_tls().await.port(), certificate };
     let port = ebb.requests.port();
     for routing in ROUTINGS {
-        let name = format!("{routing:?}");
-        let door = Door { port, host: routing.host(), name, tls: Some(tls.clone()) };
-        let played = tokio::task::spawn_blocking(move || play(&door));
-        played.await.expect("every client has said all its words");
+        let door = |copy| {
+            let name = format!("{routing:?}");
+            Door { port, host: routing.copy_host(copy), name, tls: Some(tls.clone()) }
+        };
+        tokio::task::block_in_place(|| play(&players, |copy, player| player(&door(copy))));
     }
 }
 
-/// A certificate of both services, which signs itself, and its key.
-fn identity(folder: &Path) -> [PathBuf; 2] {
+/// A certificate of all copies of both services, which signs itself, and its key.
+fn identity(folder: &Path, copies: usize) -> [PathBuf; 2] {
     let files = ["certificate.pem", "key.pem"].map(|name| folder.join(name));
     let key = KeyPair::generate().expect("a key");
-    let hosts: Vec<String> = ROUTINGS.iter().map(|routing| routing.host()).collect();
+    let hosts = (0..copies).flat_map(|copy| ROUTINGS.map(|routing| routing.copy_host(copy)));
+    let hosts: Vec<String> = hosts.collect();
     let certificate = CertificateParams::new(hosts).expect("names").self_signed(&key).expect("a certificate");
     for (file, text) in files.iter().zip([certificate.pem(), key.serialize_pem()]) {
         std::fs::write(file, text).expect("the folder can be written");
@@ -181,17 +183,17 @@ fn identity(folder: &Path) -> [PathBuf; 2] {
 #[test]
 fn clients_of_others_work_before_a_queue_proxy_whose_app_speaks_http1() {
     let _timed = Stopwatch::of("clients before a queue-proxy whose app speaks HTTP/1.1");
-    play_before_queue_proxy(Protocol::Http1);
+    play(&players(), |_, player| play_before_queue_proxy(Protocol::Http1, player));
 }
 
 #[test]
 fn clients_of_others_work_before_a_queue_proxy_whose_app_speaks_http2() {
     let _timed = Stopwatch::of("clients before a queue-proxy whose app speaks HTTP/2");
-    play_before_queue_proxy(Protocol::H2c);
+    play(&players(), |_, player| play_before_queue_proxy(Protocol::H2c, player));
 }
 
 /// The app speaks that alone, so that clients of the other protocol are translated.
-fn play_before_queue_proxy(protocol: Protocol) {
+fn play_before_queue_proxy(protocol: Protocol, player: &Player) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let cores = Cores::divide().expect("this process runs on some core").all();
     let place = Place { folder: folder.path(), cores: &cores };
@@ -205,7 +207,7 @@ fn play_before_queue_proxy(protocol: Protocol) {
     let server: Server =
         queue_proxy(&tests::ebb::executable(), target, 0, place).expect("the queue-proxy serves");
     let name = format!("a queue-proxy, {} behind it", protocol.name());
-    play(&Door { port: server.port, host: "localhost".to_owned(), name, tls: None });
+    player(&Door { port: server.port, host: "localhost".to_owned(), name, tls: None });
 }
 
 #[test]
@@ -224,25 +226,52 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
-fn play(door: &Door) {
-    curl::check(door);
-    nghttp2::check(door);
+/// Everything that one client does at a door.
+type Player = Box<dyn Fn(&Door) + Sync>;
+
+/// All clients, after what they run has been built.
+fn players() -> Vec<Player> {
+    let mut players: Vec<Player> = vec![Box::new(curl::check), Box::new(nghttp2::check)];
     for client in CLIENTS {
-        let Some(arguments) = client.arguments(door) else { continue };
-        let command = (client.command)();
+        let _built = (client.command)();
+        players.push(Box::new(|door| client.check(door)));
+    }
+    players
+}
+
+/// All clients at the same time, each before an app of its own: an app hears a minute later that a client has
+/// closed its connection of HTTP/1.1 (docs/dataplane.md), and each client waits for that.
+fn play(players: &[Player], before_its_app: impl Fn(usize, &Player) + Sync) {
+    std::thread::scope(|threads| {
+        for (number, player) in players.iter().enumerate() {
+            let before_its_app = &before_its_app;
+            threads.spawn(move || before_its_app(number, player));
+        }
+    });
+}
+
+impl Client {
+    fn check(&self, door: &Door) {
+        let Some(arguments) = self.arguments(door) else { return };
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let hosts = folder.path().join("hosts");
+        std::fs::write(&hosts, format!("127.0.0.1 {}\n", door.host)).expect("the folder can be written");
+        let command = (self.command)();
         let output = Command::new("timeout")
             .arg(PATIENCE)
             .arg(command.get_program())
             .args(command.get_args())
             .args(arguments)
+            // java.net.http sends no other Host than that of the address, so it finds the name here.
+            .env("JAVA_TOOL_OPTIONS", format!("-Djdk.net.hosts.file={}", hosts.display()))
             .output()
             .expect("coreutils are there");
         let said = String::from_utf8_lossy(&output.stdout);
         let words: Vec<&str> = said.lines().collect();
         let why = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}, {}: after {words:?}: {why}", door.name, client.name);
-        assert_eq!(words, client.words, "{}, {}: {why}", door.name, client.name);
-        println!("{}: {} over {}: {}", door.name, client.name, client.protocol, words.join(", "));
+        assert!(output.status.success(), "{}, {}: after {words:?}: {why}", door.name, self.name);
+        assert_eq!(words, self.words, "{}, {}: {why}", door.name, self.name);
+        println!("{}: {} over {}: {}", door.name, self.name, self.protocol, words.join(", "));
     }
 }
 
