@@ -79,13 +79,26 @@ async fn named_nodes(workload: &Workload) -> BTreeSet<String> {
     endpoints.filter_map(|endpoint| endpoint.node_name).collect()
 }
 
+/// Each node has an autoscaler and an activator. Pods of a node that was drained stay where they went, until a
+/// rollout spreads them again.
+async fn programs_are_spread(namespace: &TestNamespace) {
+    for program in ["autoscaler", "activator"] {
+        if namespace.nodes_of_program(program).await.len() < 2 {
+            let deployment = format!("deployment/{program}");
+            kubectl(&["-n", SYSTEM, "rollout", "restart", &deployment]).await;
+            kubectl(&["-n", SYSTEM, "rollout", "status", &deployment, "--timeout=2m"]).await;
+        }
+        eventually("a rollout spreads a program over both nodes", PATIENCE, || async {
+            let nodes = namespace.nodes_of_program(program).await;
+            let is_spread = nodes.len() == 2 && nodes.values().all(|pods| pods.len() == 1);
+            if is_spread { Ok(()) } else { Err(format!("{program}: {nodes:?}")) }
+        })
+        .await;
+    }
+}
+
 /// The owner runs there from now on.
 async fn owner_is_on(namespace: &TestNamespace, node: &str) {
-    eventually("each node has an autoscaler", PATIENCE, || async {
-        let nodes = namespace.nodes_of_program("autoscaler").await;
-        if nodes.len() == 2 { Ok(()) } else { Err(format!("{nodes:?}")) }
-    })
-    .await;
     let owner = namespace.settled_owner().await;
     let nodes = namespace.nodes_of_program("autoscaler").await;
     if nodes.get(node).is_some_and(|pods| pods.contains(&owner.name)) {
@@ -142,6 +155,7 @@ fn assert_within(failures: [Option<Duration>; 2], most: Duration) {
 #[test]
 fn new_connections_fail_for_4_s_after_a_node_of_an_activator_and_of_pods_dies() {
     in_namespace("node-loss", async |namespace| {
+        programs_are_spread(&namespace).await;
         owner_is_on(&namespace, ALIVE).await;
         let workloads = workloads(&namespace).await;
         let failures = lose_node(&workloads, Duration::from_secs(12)).await;
@@ -153,6 +167,7 @@ fn new_connections_fail_for_4_s_after_a_node_of_an_activator_and_of_pods_dies() 
 #[test]
 fn new_connections_fail_for_20_s_after_the_node_of_the_owner_dies() {
     in_namespace("owner-loss", async |namespace| {
+        programs_are_spread(&namespace).await;
         owner_is_on(&namespace, DEAD).await;
         let workloads = workloads(&namespace).await;
         let failures = lose_node(&workloads, Duration::from_secs(28)).await;
@@ -164,6 +179,7 @@ fn new_connections_fail_for_20_s_after_the_node_of_the_owner_dies() {
 #[test]
 fn a_program_that_stalls_for_4_s_leaves_no_slice() {
     in_namespace("stall", async |namespace| {
+        programs_are_spread(&namespace).await;
         let workloads = workloads(&namespace).await;
         let [direct, through] = &workloads;
         let addresses = async || {
