@@ -1,6 +1,5 @@
 //! A Service that is applied together with its workload.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -9,12 +8,11 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::PostParams;
 use serde_json::json;
 use tests::bench::clock;
-use tests::cluster::{TestNamespace, WorkloadPlan, in_namespace_alone};
-use tokio::net::TcpStream;
+use tests::cluster::{Dials, TestNamespace, WorkloadPlan, in_namespace_alone};
 
 /// kube-proxy gathers changes for so long.
 const KUBE_PROXY_GATHERS: Duration = Duration::from_millis(100);
-/// From the existence of a Service until no connection to it is refused, beyond what kube-proxy takes: a
+/// From the existence of a Service until no connection to it fails, beyond what kube-proxy takes: a
 /// Lease and a slice.
 const SERVED_WITHIN: Duration = Duration::from_millis(50);
 const TRIES: u32 = 10;
@@ -43,24 +41,15 @@ async fn create_plain(namespace: &TestNamespace, name: &str, pod: SocketAddr) ->
     SocketAddr::new(address.and_then(|address| address.parse().ok()).expect("an address"), 80)
 }
 
-/// When the last connection was refused; zero if none was.
-async fn last_refusal(began: Duration, address: SocketAddr) -> Duration {
-    let mut last = Duration::ZERO;
-    while clock::since(began) < WATCHED_FOR {
-        let at = clock::since(began);
-        match tokio::time::timeout(Duration::from_secs(1), TcpStream::connect(address)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => last = at,
-            other => panic!("neither taken nor refused: {other:?}"),
-        }
-        tokio::time::sleep((began + at + EACH).saturating_sub(clock::now())).await;
-    }
-    last
+/// How long after `began` the last connection failed; zero if none did.
+async fn last_failure(began: Duration, address: SocketAddr) -> Duration {
+    let dials = Dials::made(address, EACH, began + WATCHED_FOR).await;
+    dials.last_failure().unwrap_or_default().saturating_sub(began)
 }
 
 /// A busy machine makes kube-proxy late as well, so each try has a Service of Kubernetes alone beside it.
 #[test]
-fn connections_to_a_new_service_are_taken_50_ms_after_kube_proxy_could_and_never_refused_afterwards() {
+fn connections_to_a_new_service_are_taken_50_ms_after_kube_proxy_could_and_never_fail_afterwards() {
     in_namespace_alone("newcomers", async |namespace| {
         let served = WorkloadPlan::new("served").served_by_kubernetes().not_injected();
         let served = served.create(&namespace).await;
@@ -72,14 +61,14 @@ fn connections_to_a_new_service_are_taken_50_ms_after_kube_proxy_could_and_never
             let began = clock::now();
             let ours = async {
                 let workload = WorkloadPlan::new(&format!("new{number}")).create(&namespace).await;
-                last_refusal(began, workload.at(80)).await
+                last_failure(began, workload.at(80)).await
             };
             let kubernetes = async {
                 let address = create_plain(&namespace, &format!("plain{number}"), pod).await;
-                last_refusal(began, address).await
+                last_failure(began, address).await
             };
             let (ours, kubernetes) = tokio::join!(ours, kubernetes);
-            println!("last refusals: {ours:?}, of Kubernetes alone {kubernetes:?}");
+            println!("last failures: {ours:?}, of Kubernetes alone {kubernetes:?}");
             late.push(ours.saturating_sub(kubernetes.max(KUBE_PROXY_GATHERS)));
         }
         late.sort();

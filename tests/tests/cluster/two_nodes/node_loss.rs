@@ -2,58 +2,23 @@
 //! back before Kubernetes takes note, which is after 40 s.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tests::bench::clock;
 use tests::cluster::{
-    PATIENCE, SYSTEM, TestNamespace, Workload, WorkloadPlan, component, in_namespace, kubectl,
+    Dials, PATIENCE, SYSTEM, TestNamespace, Workload, WorkloadPlan, component, in_namespace, kubectl,
 };
 use tests::eventually;
-use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 
 /// The one that dies. Services' addresses are reached through the other one.
 const DEAD: &str = "n2";
 const ALIVE: &str = "n1";
 /// A connection is asked for in so long.
 const EACH: Duration = Duration::from_millis(20);
-/// A client that waits no longer, so that the connections of a moment say how it is in that moment.
-const CLIENT_WAITS: Duration = Duration::from_secs(1);
 /// After the death of a node, while the owner of the revision lives.
 const FAIL_WITH_OWNER: Duration = Duration::from_secs(4);
 /// After the death of the owner's node: a lease of 15 s, and the same again.
 const FAIL_WITHOUT_OWNER: Duration = Duration::from_secs(20);
-
-/// How connections went, by when they were asked for, as [`clock::now`] counts.
-type Dialled = Vec<(Duration, Result<(), String>)>;
-
-async fn dial(address: SocketAddr, until: Duration) -> Dialled {
-    let mut dials = Vec::<JoinHandle<(Duration, Result<(), String>)>>::new();
-    while clock::now() < until {
-        dials.push(tokio::spawn(async move {
-            let asked = clock::now();
-            let how = match tokio::time::timeout(CLIENT_WAITS, TcpStream::connect(address)).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err("no answer".to_owned()),
-            };
-            (asked, how)
-        }));
-        tokio::time::sleep(EACH).await;
-    }
-    let mut dialled = Vec::new();
-    for dial in dials {
-        dialled.push(dial.await.expect("it does not panic"));
-    }
-    dialled
-}
-
-/// How long after `dead` the last connection was asked for that failed; `None` if none did.
-fn last_failure(dialled: &Dialled, dead: Duration) -> Option<Duration> {
-    let failed = dialled.iter().filter(|(_, how)| how.is_err());
-    failed.map(|(asked, _)| asked.saturating_sub(dead)).max()
-}
 
 /// Two workloads with pods on both nodes: one that pods serve, and one that activators serve.
 async fn workloads(namespace: &TestNamespace) -> [Workload; 2] {
@@ -116,7 +81,7 @@ async fn owner_is_on(namespace: &TestNamespace, node: &str) {
 async fn lose_node(workloads: &[Workload; 2], time: Duration) -> [Option<Duration>; 2] {
     let until = clock::now() + Duration::from_secs(1) + time;
     let [direct, through] = workloads;
-    let dials = [direct, through].map(|workload| tokio::spawn(dial(workload.at(80), until)));
+    let dials = [direct, through].map(|workload| tokio::spawn(Dials::made(workload.at(80), EACH, until)));
     tokio::time::sleep(Duration::from_secs(1)).await;
     component("stop", &format!("{DEAD}/network")).await;
     let dead = clock::now();
@@ -125,7 +90,7 @@ async fn lose_node(workloads: &[Workload; 2], time: Duration) -> [Option<Duratio
     let named = [named_nodes(direct).await, named_nodes(through).await];
     component("start", &format!("{DEAD}/network")).await;
     assert_eq!(named, [(); 2].map(|()| BTreeSet::from([ALIVE.to_owned()])), "the dead node's have left");
-    dialled.map(|dialled| last_failure(&dialled, dead))
+    dialled.map(|dials| dials.last_failure().map(|failed| failed.saturating_sub(dead)))
 }
 
 /// All is as it was before.

@@ -1,0 +1,48 @@
+//! Connections that are asked for one after another, and how each of them went.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::bench::clock;
+
+/// A client that waits no longer, so that the connections of a moment say how it is in that moment.
+const CLIENT_WAITS: Duration = Duration::from_secs(1);
+
+/// How connections to one address went.
+#[derive(Debug)]
+pub struct Dials {
+    /// When each was asked for, as [`clock::now`] counts, and what was wrong with it.
+    dials: Vec<(Duration, Result<(), String>)>,
+}
+
+impl Dials {
+    /// Asks for a connection once in `each`, however long those before it take, until the clock says `until`.
+    pub async fn made(address: SocketAddr, each: Duration, until: Duration) -> Self {
+        let mut under_way = Vec::<JoinHandle<(Duration, Result<(), String>)>>::new();
+        while clock::now() < until {
+            under_way.push(tokio::spawn(async move {
+                let asked = clock::now();
+                let how = match tokio::time::timeout(CLIENT_WAITS, TcpStream::connect(address)).await {
+                    Ok(Ok(_)) => Ok(()),
+                    Ok(Err(error)) => Err(error.to_string()),
+                    Err(_) => Err("no answer".to_owned()),
+                };
+                (asked, how)
+            }));
+            tokio::time::sleep(each).await;
+        }
+        let mut dials = Vec::new();
+        for dial in under_way {
+            dials.push(dial.await.expect("it does not panic"));
+        }
+        Self { dials }
+    }
+
+    /// When the last one was asked for that failed; `None` if none did.
+    pub fn last_failure(&self) -> Option<Duration> {
+        self.dials.iter().filter(|(_, how)| how.is_err()).map(|(asked, _)| *asked).max()
+    }
+}
