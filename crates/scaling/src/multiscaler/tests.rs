@@ -3,6 +3,7 @@
 mod hpa;
 mod in_flight;
 mod laws;
+mod one_count;
 mod peers;
 mod rest;
 mod vectors;
