@@ -25,8 +25,10 @@ use vocabulary::{
     AppProtocol, BootId, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage, drain_limit_within,
 };
 
+use crate::adopted::{AdoptedClients, CountedPeers};
 use crate::app_life::AppLife;
 use crate::config::{AppUsageSource, Config, PortAudience, PortPair};
+use crate::gateways::gateways;
 use crate::health::{AppFailure, Health};
 use crate::link::LinkServer;
 use crate::load::LoadBook;
@@ -122,6 +124,7 @@ struct ProxyParts {
     life: Rc<AppLife>,
     health: Rc<Health>,
     settings: Rc<OwnerSettings>,
+    adopted: Rc<AdoptedClients>,
     metrics: Rc<QueueProxyMetrics>,
     drain: Drain,
     /// Where the connections to the small pages are counted.
@@ -190,12 +193,14 @@ impl BoundProxy {
     pub async fn run_until(self, leaving: CancellationToken) -> ProcessEnd {
         let metrics = QueueProxyMetrics::new(self.config.container_concurrency);
         let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
+        let settings = Rc::new(OwnerSettings::new());
         let parts = ProxyParts {
+            adopted: Rc::new(self.adopted(&settings)),
             load: Rc::new(LoadBook::new(self.clock)),
             usage: Rc::default(),
             life: Rc::new(AppLife::new(self.config.announce, self.config.usage)),
             health: Health::new(),
-            settings: Rc::new(OwnerSettings::new()),
+            settings,
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
             tracer: self.tracer(&metrics),
             metrics,
@@ -228,6 +233,8 @@ impl BoundProxy {
             .map(|(listener, stack)| LocalTask::of_server(listener, stack, &parts.drain, parts.memory))
             .collect();
         let _link = LocalTask::new(async move { linked.serve(link).await });
+        let adopted = Rc::clone(&parts.adopted);
+        let _adopted = LocalTask::new(async move { adopted.keep().await });
         let load = Rc::clone(&parts.load);
         let _seconds = LocalTask::new(async move { load.keep().await });
         let (usage, life) = (Rc::clone(&parts.usage), Rc::clone(&parts.life));
@@ -323,7 +330,15 @@ impl BoundProxy {
             health: Rc::clone(&parts.health),
             judge: self.config.probes.judge,
             settings: Rc::clone(&parts.settings),
+            adopted: Rc::clone(&parts.adopted),
         }
+    }
+
+    fn adopted(&self, settings: &Rc<OwnerSettings>) -> AdoptedClients {
+        let more = self.more.iter().map(|(pair, _)| pair.app);
+        let ports = iter::once(self.config.app_port).chain(more).collect();
+        let node = self.config.node_addresses.iter().copied().chain(gateways());
+        AdoptedClients::new(self.clock, ports, CountedPeers::BeyondNode(node.collect()), Rc::clone(settings))
     }
 }
 
@@ -353,6 +368,8 @@ impl ProxyParts {
             self.drain.stop_accepting();
             self.drain.close_idle();
             self.drain.finished().await;
+            // The app is told to stop after that, and they lead to it past this process.
+            self.adopted.rest().await;
         };
         // Cancelling the drain is what its limit is for; otherwise the limit is of no use any more.
         tokio::select! {
