@@ -73,6 +73,8 @@ pub struct BoundProxy {
     link_access: LinkAccess,
     stat: Option<TcpListener>,
     metrics: Option<TcpListener>,
+    /// Whose connections to the app are those of clients.
+    peers: CountedPeers,
 }
 
 /// Binds all ports.
@@ -103,6 +105,7 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
         link_access,
         stat: config.ports.stat.map(|port| listen(port, "stat")).transpose()?,
         metrics,
+        peers: CountedPeers::BeyondNode(config.node_addresses.iter().copied().chain(gateways()).collect()),
         config,
         clock,
     })
@@ -210,8 +213,7 @@ impl BoundProxy {
             left: CancellationToken::new(),
         };
         let (stacks, linked) = (self.stacks(&parts), self.linked(&parts));
-        let Self { config, clock, requests, more, admin, link, link_token: _, link_access: _, stat, metrics } =
-            self;
+        let Self { config, clock, requests, more, admin, link, stat, metrics, .. } = self;
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the
@@ -337,8 +339,7 @@ impl BoundProxy {
     fn adopted(&self, settings: &Rc<OwnerSettings>) -> AdoptedClients {
         let more = self.more.iter().map(|(pair, _)| pair.app);
         let ports = iter::once(self.config.app_port).chain(more).collect();
-        let node = self.config.node_addresses.iter().copied().chain(gateways());
-        AdoptedClients::new(self.clock, ports, CountedPeers::BeyondNode(node.collect()), Rc::clone(settings))
+        AdoptedClients::new(self.clock, ports, self.peers.clone(), Rc::clone(settings))
     }
 }
 
@@ -479,3 +480,6 @@ fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
 }
+
+#[cfg(test)]
+mod tests;
