@@ -113,7 +113,7 @@ enum Conversation {
     Http1(http1::SendRequest<Empty<Bytes>>),
     Http2(http2::SendRequest<Empty<Bytes>>),
     Grpc(EchoCall),
-    WebSocket(EchoSocket),
+    WebSocket(Box<EchoSocket>),
 }
 
 impl Conversation {
@@ -135,7 +135,7 @@ impl Conversation {
                 Self::Http2(sender)
             }
             ClientKind::Grpc => Self::Grpc(EchoCall::begin(at).await),
-            ClientKind::WebSocket => Self::WebSocket(EchoSocket::open(at).await),
+            ClientKind::WebSocket => Self::WebSocket(Box::new(EchoSocket::open(at).await)),
         })
     }
 
