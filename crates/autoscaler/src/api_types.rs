@@ -403,8 +403,8 @@ pub struct InputsView {
 pub struct ReasonView {
     /// Which step: `stable_window`, `scale_up_rate`, `scale_down_rate`, `activation_scale`, `panic`,
     /// `scale_down_delay`, `surge`, `missing_data`, `no_data`, `initial_scale`, `min_scale`, `max_scale`,
-    /// `scale_to_zero`, `activation_timeout`; of class hpa also `metric`, `metric_failure`,
-    /// `stabilization_window`, `scaling_policy`, `paused`.
+    /// `scale_to_zero`, `activation_timeout`, `adopted_connections`; of class hpa also `metric`,
+    /// `metric_failure`, `stabilization_window`, `scaling_policy`, `paused`.
     pub stage: String,
     /// The number before.
     pub before: Option<PodCount>,

@@ -218,6 +218,7 @@ impl FakePod {
             requests: Some(self.address),
             exits: PodExits::default(),
             link: Some(self.address.into()),
+            adoption: None,
             outdated: false,
             trouble: None,
             hold: None,

@@ -7,16 +7,12 @@
 //! of a socket how often it has tried since it last heard of the peer: hardly ever more than once for one
 //! that lives and only does not read, which is what tells a paused download from a dead client.
 
-mod diagnosis;
-
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 
 use tokio::net::TcpStream;
 use vocabulary::Timestamp;
-
-pub(crate) use diagnosis::SocketDiagnosis;
 
 /// How many looks one silence takes.
 pub(crate) const LOOKS_PER_SILENCE: u32 = 4;
@@ -27,8 +23,8 @@ const ATTEMPTS_MIN: u32 = 2;
 /// What the kernel knows a connection by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionEnds {
-    own: SocketAddr,
-    peer: SocketAddr,
+    pub(crate) own: SocketAddr,
+    pub(crate) peer: SocketAddr,
 }
 
 impl ConnectionEnds {

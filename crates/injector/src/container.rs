@@ -83,6 +83,8 @@ impl Sidecar<'_> {
             text(ADMIN_VARIABLE, ports.admin.to_string()),
             text("EBB_LINK_PORT", ports.link.to_string()),
             text("EBB_METRICS_PORT", ports.metrics.to_string()),
+            // Connections from there are kubelet's, and no client's.
+            field("EBB_NODE_ADDRESSES", "status.hostIPs"),
             // Nobody on a cluster asks for Knative's measurements.
             text("EBB_STAT_PORT", "off".to_owned()),
             text("EBB_LINK_CA", self.settings.link_ca.clone()),

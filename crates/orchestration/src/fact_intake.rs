@@ -16,7 +16,7 @@ use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFac
 use crate::host::HostSigns;
 use crate::links::{LinkEnd, LinkOpening};
 use crate::readiness::LinkCondition;
-use crate::registry::{PodLink, PodRecord, RevisionRecord};
+use crate::registry::{OwnPodSettings, PodLink, PodRecord, RevisionRecord};
 use crate::state::{ControlState, Deadline, RemovedRevision};
 
 /// Takes in facts at one point in time.
@@ -211,7 +211,7 @@ impl FactIntake<'_> {
 
     fn pods_changed(&mut self, name: &RevisionName, pods: Vec<PodFacts>) {
         let Some(id) = self.state.registry.revision_id(name) else { return };
-        let departing: Vec<(PodId, vocabulary::Departure)> = self.departures(id);
+        let before = self.own_settings_of_pods(id);
         for (pod, gone) in self.state.registry.put_pods(id, pods) {
             self.end_pod_link(&gone);
             // Its number may soon be another pod's, which this one's deadlines must not end.
@@ -229,18 +229,18 @@ impl FactIntake<'_> {
         if self.state.opening == LinkOpening::Everybody {
             self.link_pods(id);
         }
-        let after = self.departures(id);
-        for (pod, _) in after.into_iter().filter(|departure| !departing.contains(departure)) {
-            self.state.tell_pod_its_departure(id, pod);
+        let after = self.own_settings_of_pods(id);
+        for (pod, _) in after.into_iter().filter(|settings| !before.contains(settings)) {
+            self.state.tell_pod_its_own_settings(id, pod);
         }
         self.state.touched.insert(id);
     }
 
-    /// How far its pods' departures have come, of those that have begun.
-    fn departures(&self, id: RevisionId) -> Vec<(PodId, vocabulary::Departure)> {
+    /// What its pods are told that concerns them alone, of those that are told something.
+    fn own_settings_of_pods(&self, id: RevisionId) -> Vec<(PodId, OwnPodSettings)> {
         let Some(record) = self.state.registry.revisions.get(&id) else { return Vec::new() };
-        let begun = record.pods.iter().map(|(&pod, record)| (pod, record.departure()));
-        begun.filter(|(_, departure)| *departure != vocabulary::Departure::NotPlanned).collect()
+        let own = record.pods.iter().map(|(&pod, record)| (pod, record.own_settings()));
+        own.filter(|(_, settings)| *settings != OwnPodSettings::default()).collect()
     }
 
     /// Opens links to pods whose link port has become known or has moved, and ends those whose port is gone.
@@ -262,7 +262,7 @@ impl FactIntake<'_> {
 
     fn relink_pod(&mut self, id: RevisionId, pod: PodId, priority: Priority) {
         let Some(record) = self.state.registry.pod_mut(id, pod) else { return };
-        let (name, address, departure) = (record.facts.name.clone(), record.facts.link, record.departure());
+        let (name, address, own) = (record.facts.name.clone(), record.facts.link, record.own_settings());
         let former = record.link.take();
         let was_up = record.is_linked();
         record.heard.connection = LinkCondition::Down;
@@ -272,7 +272,7 @@ impl FactIntake<'_> {
             self.state.end_link(former.id);
         }
         if let Some(address) = address {
-            let settings = self.state.first_settings(id, departure);
+            let settings = self.state.first_settings(id, own);
             let link = self.state.links.open(LinkEnd::Pod(id, pod));
             let peer = Peer::Pod { name, settings };
             self.state.commands.push_back(ControlCommand::OpenLink { link, peer, address, priority });

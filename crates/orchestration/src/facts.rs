@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use vocabulary::{
-    HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts, RevisionName,
-    Routing, Timestamp,
+    AdoptionId, HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts,
+    RevisionName, Routing, Timestamp,
 };
 
 use crate::orders::{OrderId, OrderOutcome};
@@ -191,6 +191,9 @@ pub struct PodFacts {
     pub exits: PodExits,
     /// Where its queue-proxy takes a link, once known.
     pub link: Option<LinkAddress>,
+    /// The latest adoption of a Service of its revision, if the pod was there before it: its app's own ports
+    /// may have clients from then.
+    pub adoption: Option<AdoptionId>,
     /// Whether it runs an older template than the revision's present one.
     pub outdated: bool,
     /// Why it is in trouble, for people ("the app exited with code 3").

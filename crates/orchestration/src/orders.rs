@@ -193,6 +193,10 @@ pub enum ReasonCode {
     ReleasedUnacknowledged,
     /// More than half of all linked endpoints look dead at once.
     CutOff,
+    /// Connections from before an adoption keep a count from falling.
+    AdoptedConnections,
+    /// The kernel does not show a pod's connections.
+    ConnectionsUnreadable,
     /// A sync of class hpa complains, in the words of Kubernetes' own autoscaler.
     Autoscaler(HpaWarning),
 }
@@ -204,6 +208,8 @@ impl ReasonCode {
             Self::LinkBlocked => "LinkBlocked",
             Self::ReleasedUnacknowledged => "ReleasedUnacknowledged",
             Self::CutOff => "AutoscalerCutOff",
+            Self::AdoptedConnections => "AdoptedConnections",
+            Self::ConnectionsUnreadable => "ConnectionsUnreadable",
             Self::Autoscaler(warning) => warning.word(),
         }
     }

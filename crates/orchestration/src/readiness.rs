@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use scaling::PodPhase;
-use vocabulary::{Load, PodCount, PodState, Version};
+use vocabulary::{AdoptedConnections, Load, PodCount, PodState, Version};
 
 use crate::facts::PodFacts;
 use crate::host::HostSigns;
@@ -34,6 +34,8 @@ pub(crate) struct HeardOfPod {
     pub(crate) blocked: Option<String>,
     /// The settings that it has in force.
     pub(crate) settings: Option<Version>,
+    /// What is left of the connections from before an adoption; `None` while nothing was said of them.
+    pub(crate) adopted: Option<AdoptedConnections>,
     /// Whether its host lives.
     pub(crate) host: HostSigns,
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use scaling::{PodFact, PodPhase, ScalingSpec};
 use vocabulary::{
-    Assignment, Departure, Epoch, Interner, LinkAddress, PodCount, PodId, PodName, PodSettings, PodState,
-    ReplicaId, RevisionId, RevisionName, Routing, Timestamp, Version,
+    AdoptionId, Assignment, Departure, Epoch, Interner, LinkAddress, PodCount, PodId, PodName, PodSettings,
+    PodState, ReplicaId, RevisionId, RevisionName, Routing, Timestamp, Version,
 };
 
 use crate::departures::{LeaveTaking, end_first};
@@ -82,6 +82,24 @@ pub(crate) struct PodRecord {
     pub(crate) leave: LeaveTaking,
     /// Whether the platform was told that no client reaches it.
     pub(crate) is_out: bool,
+}
+
+/// What one pod is told beside what all pods of its revision are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnPodSettings {
+    pub(crate) departure: Departure,
+    pub(crate) adoption: Option<AdoptionId>,
+}
+
+impl OwnPodSettings {
+    /// The settings of all pods, and these.
+    pub(crate) fn within(self, settings: &Arc<PodSettings>) -> Arc<PodSettings> {
+        if self == Self::default() {
+            return Arc::clone(settings);
+        }
+        let Self { departure, adoption } = self;
+        Arc::new(PodSettings { departure, adoption, ..PodSettings::clone(settings) })
+    }
 }
 
 /// A link that is kept to a pod.
@@ -223,6 +241,7 @@ impl RevisionRecord {
             routing: self.routing(),
             hop_keys: self.facts.hop_keys.clone(),
             departure: Departure::NotPlanned,
+            adoption: None,
         }
     }
 
@@ -299,8 +318,13 @@ impl PodRecord {
         PodFact { pod, phase, is_ready: self.state() == PodState::Ready, is_reachable: !self.is_out }
     }
 
+    /// What its queue-proxy is told that concerns it alone.
+    pub(crate) fn own_settings(&self) -> OwnPodSettings {
+        OwnPodSettings { departure: self.departure(), adoption: self.facts.adoption }
+    }
+
     /// What its queue-proxy is told of its end.
-    pub(crate) fn departure(&self) -> Departure {
+    fn departure(&self) -> Departure {
         match (self.facts.ends_in, self.leave) {
             // A platform that names no time ends a released pod by TERM, and that alone begins its drain.
             // This word would race with it: a queue-proxy that holds nothing would be gone before TERM comes,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use scaling::{ClusterConfig, Event, Multiscaler};
 use vocabulary::{
-    Departure, Epoch, Ownership, PodCount, PodId, PodSettings, ReplicaId, RevisionId, RevisionName, Routing,
-    Timestamp, Version,
+    Epoch, Ownership, PodCount, PodId, PodSettings, ReplicaId, RevisionId, RevisionName, Routing, Timestamp,
+    Version,
 };
 
 use crate::activators::Activators;
@@ -18,7 +18,7 @@ use crate::links::{LinkOpening, LinkTable};
 use crate::orchestrator::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::orders::{Fence, Order, OrderId, PlatformOrder, ReasonCode};
-use crate::registry::Registry;
+use crate::registry::{OwnPodSettings, Registry};
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
@@ -152,6 +152,13 @@ impl ControlState {
                         self.tell_people(&name, about, ReasonCode::Autoscaler(warning), text);
                     }
                 }
+                scaling::Command::TellOfHold { revision, text } => {
+                    if let Some(record) = self.registry.revisions.get(&revision) {
+                        let name = record.facts.name.clone();
+                        let about = Subject::Revision(name.clone());
+                        self.tell_people(&name, about, ReasonCode::AdoptedConnections, text);
+                    }
+                }
                 scaling::Command::Publish { revision, decision } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision_name = record.facts.name.clone();
@@ -238,36 +245,35 @@ impl ControlState {
         record.settings = Some(Arc::clone(&settings));
         for pod in record.pods.values() {
             if let Some(link) = pod.link {
-                let settings = with_departure(&settings, pod.departure());
+                let settings = pod.own_settings().within(&settings);
                 self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
             }
         }
     }
 
-    /// A pod's departure went a step further.
-    pub(crate) fn tell_pod_its_departure(&mut self, revision: RevisionId, pod: PodId) {
+    /// A pod's departure went a step further, or a Service that led to it was adopted.
+    pub(crate) fn tell_pod_its_own_settings(&mut self, revision: RevisionId, pod: PodId) {
         let Some(record) = self.registry.revisions.get(&revision) else { return };
         let (Some(epoch), Some(settings)) = (record.epoch, &record.settings) else { return };
-        let Some((link, departure)) =
-            record.pods.get(&pod).and_then(|pod| Some((pod.link?, pod.departure())))
+        let Some((link, own)) = record.pods.get(&pod).and_then(|pod| Some((pod.link?, pod.own_settings())))
         else {
             return;
         };
-        if departure == Departure::NotPlanned {
+        if own == OwnPodSettings::default() {
             return;
         }
         // A version of this pod's own, which the record does not keep: to the other pods nothing is new.
         let version = self.versions.next(epoch);
-        let settings = Arc::new(PodSettings { version, departure, ..PodSettings::clone(settings) });
+        let settings = own.within(&Arc::new(PodSettings { version, ..PodSettings::clone(settings) }));
         self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
     }
 
     /// The settings that a pod is told first on a new link.
-    pub(crate) fn first_settings(&mut self, revision: RevisionId, departure: Departure) -> Arc<PodSettings> {
+    pub(crate) fn first_settings(&mut self, revision: RevisionId, own: OwnPodSettings) -> Arc<PodSettings> {
         self.tell_pods_their_settings(revision);
         let record = self.registry.revisions.get(&revision);
         let settings = record.and_then(|record| record.settings.clone()).unwrap_or_default();
-        with_departure(&settings, departure)
+        own.within(&settings)
     }
 
     pub(crate) fn end_link(&mut self, link: crate::events::LinkId) {
@@ -278,15 +284,5 @@ impl ControlState {
     /// The next version for a revision of ours.
     pub(crate) fn next_version(&mut self, epoch: Epoch) -> Version {
         self.versions.next(epoch)
-    }
-}
-
-/// Settings for one pod: those of all, but for its departure.
-fn with_departure(settings: &Arc<PodSettings>, departure: Departure) -> Arc<PodSettings> {
-    match departure {
-        Departure::NotPlanned => Arc::clone(settings),
-        Departure::Leaving { .. } | Departure::Released => {
-            Arc::new(PodSettings { departure, ..PodSettings::clone(settings) })
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! chance makes.
 
 mod activator;
+mod adopted;
 mod hosts;
 mod laws;
 mod world;

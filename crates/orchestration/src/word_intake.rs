@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use scaling::Event;
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Concurrency, Load, PodHello, PodId, PodState, PodWord, PresentCount,
-    ReplicaId, Reporter, RevisionId, RevisionName, Sample, Timestamp, Version,
+    ActivatorHello, ActivatorWord, AdoptedConnections, Concurrency, Load, PodHello, PodId, PodState, PodWord,
+    PresentCount, ReplicaId, Reporter, RevisionId, RevisionName, Sample, Timestamp, Version,
 };
 
 use crate::activators::{ActivatorReach, HoldingState};
@@ -39,7 +39,8 @@ impl WordIntake<'_> {
             PodWord::Load { .. }
             | PodWord::State { .. }
             | PodWord::Present(_)
-            | PodWord::SettingsAcknowledged(_) => self.pod_reported(revision, pod, word),
+            | PodWord::SettingsAcknowledged(_)
+            | PodWord::Adopted(_) => self.pod_reported(revision, pod, word),
         }
     }
 
@@ -212,7 +213,27 @@ impl WordIntake<'_> {
                 self.state.tell(Event::PresentReported { reporter, revision, count }, self.now);
             }
             PodWord::SettingsAcknowledged(version) => record.heard.settings = Some(version),
+            PodWord::Adopted(connections) => self.adopted_connections(revision, pod, connections),
         }
+    }
+
+    /// Connections past the queue-proxy hold the count. That they cannot be seen is told once.
+    fn adopted_connections(&mut self, revision: RevisionId, pod: PodId, connections: AdoptedConnections) {
+        let Some(PodRecord { facts, heard, .. }) = self.state.registry.pod_mut(revision, pod) else { return };
+        let is_news = matches!(connections, AdoptedConnections::Unreadable { .. })
+            && !matches!(heard.adopted, Some(AdoptedConnections::Unreadable { .. }));
+        heard.adopted = Some(connections);
+        let pod_name = facts.name.clone();
+        if is_news && let Some(record) = self.state.registry.revisions.get(&revision) {
+            let name = record.facts.name.clone();
+            let text = format!(
+                "the kernel shows the connections of pod {pod_name} neither by sock_diag nor in /proc/self/net/tcp: clients that connected before the adoption count as there for the stable window, and are not seen after that"
+            );
+            let reason = ReasonCode::ConnectionsUnreadable;
+            self.state.tell_people(&name, Subject::Revision(name.clone()), reason, text);
+        }
+        self.state.changed.insert(revision);
+        self.state.tell(Event::AdoptedConnectionsReported { pod, connections }, self.now);
     }
 
     /// A pod's word on itself: the platform, the multiscaler and the activators go by it.

@@ -4,6 +4,7 @@
 //! [`Topic`]s, each of which is rendered when there is room for it. So a subject that changes a hundred times
 //! while nobody reads is told once, as it is then.
 
+mod adoption;
 mod autoscalers;
 mod count;
 mod facts;
@@ -43,6 +44,7 @@ use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::{HopKeys, KeyTurn};
 
+use adoption::ServiceAdoption;
 use count::UnseenCount;
 use failures::{Hopelessness, PodFailures};
 pub(crate) use handover::Takeover;
@@ -79,6 +81,8 @@ pub(crate) struct Index {
     adopted: BTreeMap<ObjectKey, AdoptedService>,
     /// The Services for each workload.
     served: BTreeMap<RevisionName, BTreeSet<ObjectKey>>,
+    /// Since when they have been, and whether Kubernetes served them before.
+    adoptions: BTreeMap<ObjectKey, ServiceAdoption>,
     /// Services whose slices of ours have just gone, and since when that was noticed.
     lingering: BTreeMap<ObjectKey, (RevisionName, Option<Timestamp>)>,
     workloads: BTreeMap<RevisionName, Workload>,
@@ -176,6 +180,7 @@ impl Index {
             custody: BTreeMap::new(),
             adopted: BTreeMap::new(),
             served: BTreeMap::new(),
+            adoptions: BTreeMap::new(),
             lingering: BTreeMap::new(),
             workloads: BTreeMap::new(),
             workload_labels: WorkloadLabels::default(),

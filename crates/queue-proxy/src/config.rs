@@ -71,6 +71,8 @@ pub struct Config {
     /// `EBB_APP_GRACE`: how long the app may take to end once its requests have; 30 s, as Kubernetes gives a
     /// pod that says nothing.
     pub app_grace: Duration,
+    /// `EBB_NODE_ADDRESSES`: those of the pod's node, from which kubelet's connections come.
+    pub node_addresses: Vec<IpAddr>,
     /// `EBB_TRUSTED_HOSTS`: names under which the admin port may be asked, besides addresses, `localhost` and
     /// `*.svc`.
     pub trusted: TrustedHosts,
@@ -218,6 +220,7 @@ const OURS: &[&str] = &[
     "EBB_STAT_PORT",
     "EBB_METRICS_PORT",
     "EBB_MORE_PORTS",
+    "EBB_NODE_ADDRESSES",
     "EBB_ANNOUNCE",
     "EBB_APP_GRACE",
     "EBB_USAGE",
@@ -292,6 +295,7 @@ impl Config {
             drain_limit: timeouts.drain_limit(without_timeout),
             drain_linger: reader.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
             app_grace: reader.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),
+            node_addresses: reader.list("EBB_NODE_ADDRESSES"),
             trusted: reader.trusted_hosts(),
             shadowing_headers: reader.choice(
                 "EBB_SHADOWING_HEADERS",

@@ -4,8 +4,10 @@
 //! other pod. The autoscaler calls it (`link`), requests come to it (`stack`), and it asks its app whether
 //! that is well (`health`).
 
+mod adopted;
 mod app_life;
 mod config;
+mod gateways;
 mod health;
 mod link;
 mod load;

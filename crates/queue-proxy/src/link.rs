@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tracing::{debug, info};
 use vocabulary::{BootId, LinkVersion, PodHello, PodName, PodState, PodWord, RequestTimeouts, ResourceUsage};
 
+use crate::adopted::AdoptedClients;
 use crate::config::ReadinessJudge;
 use crate::health::Health;
 use crate::load::LoadBook;
@@ -37,6 +38,7 @@ pub(crate) struct LinkServer {
     pub(crate) health: Rc<Health>,
     pub(crate) judge: ReadinessJudge,
     pub(crate) settings: Rc<OwnerSettings>,
+    pub(crate) adopted: Rc<AdoptedClients>,
 }
 
 impl LinkServer {
@@ -97,6 +99,8 @@ impl LinkServer {
         let mut next_present = self.clock.now();
         // Nothing was, on this link: an owner that took over is told which settings are in force.
         let mut acknowledged = None;
+        // Nor was anything of connections, which are told as they are now.
+        let mut told_adopted = 0;
         writer.send(&PodWord::Hello(self.hello())).await?;
         loop {
             let surge_count = async {
@@ -115,6 +119,10 @@ impl LinkServer {
                 version = self.settings.other_than(acknowledged) => {
                     acknowledged = Some(version);
                     writer.send(&PodWord::SettingsAcknowledged(version)).await?;
+                }
+                news = self.adopted.news(told_adopted) => {
+                    told_adopted = news.version;
+                    writer.send(&PodWord::Adopted(news.connections)).await?;
                 }
                 () = self.health.newer_than(told_version) => {
                     told_version = self.health.version();

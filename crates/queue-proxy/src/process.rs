@@ -25,8 +25,10 @@ use vocabulary::{
     AppProtocol, BootId, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage, drain_limit_within,
 };
 
+use crate::adopted::{AdoptedClients, CountedPeers};
 use crate::app_life::AppLife;
 use crate::config::{AppUsageSource, Config, PortAudience, PortPair};
+use crate::gateways::gateways;
 use crate::health::{AppFailure, Health};
 use crate::link::LinkServer;
 use crate::load::LoadBook;
@@ -71,6 +73,8 @@ pub struct BoundProxy {
     link_access: LinkAccess,
     stat: Option<TcpListener>,
     metrics: Option<TcpListener>,
+    /// Whose connections to the app are those of clients.
+    peers: CountedPeers,
 }
 
 /// Binds all ports.
@@ -101,6 +105,7 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
         link_access,
         stat: config.ports.stat.map(|port| listen(port, "stat")).transpose()?,
         metrics,
+        peers: CountedPeers::BeyondNode(config.node_addresses.iter().copied().chain(gateways()).collect()),
         config,
         clock,
     })
@@ -122,6 +127,7 @@ struct ProxyParts {
     life: Rc<AppLife>,
     health: Rc<Health>,
     settings: Rc<OwnerSettings>,
+    adopted: Rc<AdoptedClients>,
     metrics: Rc<QueueProxyMetrics>,
     drain: Drain,
     /// Where the connections to the small pages are counted.
@@ -190,12 +196,14 @@ impl BoundProxy {
     pub async fn run_until(self, leaving: CancellationToken) -> ProcessEnd {
         let metrics = QueueProxyMetrics::new(self.config.container_concurrency);
         let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
+        let settings = Rc::new(OwnerSettings::new());
         let parts = ProxyParts {
+            adopted: Rc::new(self.adopted(&settings)),
             load: Rc::new(LoadBook::new(self.clock)),
             usage: Rc::default(),
             life: Rc::new(AppLife::new(self.config.announce, self.config.usage)),
             health: Health::new(),
-            settings: Rc::new(OwnerSettings::new()),
+            settings,
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
             tracer: self.tracer(&metrics),
             metrics,
@@ -205,8 +213,7 @@ impl BoundProxy {
             left: CancellationToken::new(),
         };
         let (stacks, linked) = (self.stacks(&parts), self.linked(&parts));
-        let Self { config, clock, requests, more, admin, link, link_token: _, link_access: _, stat, metrics } =
-            self;
+        let Self { config, clock, requests, more, admin, link, stat, metrics, .. } = self;
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the
@@ -228,6 +235,8 @@ impl BoundProxy {
             .map(|(listener, stack)| LocalTask::of_server(listener, stack, &parts.drain, parts.memory))
             .collect();
         let _link = LocalTask::new(async move { linked.serve(link).await });
+        let adopted = Rc::clone(&parts.adopted);
+        let _adopted = LocalTask::new(async move { adopted.keep().await });
         let load = Rc::clone(&parts.load);
         let _seconds = LocalTask::new(async move { load.keep().await });
         let (usage, life) = (Rc::clone(&parts.usage), Rc::clone(&parts.life));
@@ -323,7 +332,14 @@ impl BoundProxy {
             health: Rc::clone(&parts.health),
             judge: self.config.probes.judge,
             settings: Rc::clone(&parts.settings),
+            adopted: Rc::clone(&parts.adopted),
         }
+    }
+
+    fn adopted(&self, settings: &Rc<OwnerSettings>) -> AdoptedClients {
+        let more = self.more.iter().map(|(pair, _)| pair.app);
+        let ports = iter::once(self.config.app_port).chain(more).collect();
+        AdoptedClients::new(self.clock, ports, self.peers.clone(), Rc::clone(settings))
     }
 }
 
@@ -353,6 +369,8 @@ impl ProxyParts {
             self.drain.stop_accepting();
             self.drain.close_idle();
             self.drain.finished().await;
+            // The app is told to stop after that, and they lead to it past this process.
+            self.adopted.rest().await;
         };
         // Cancelling the drain is what its limit is for; otherwise the limit is of no use any more.
         tokio::select! {
@@ -462,3 +480,6 @@ fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
 }
+
+#[cfg(test)]
+mod tests;

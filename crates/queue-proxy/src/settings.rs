@@ -6,7 +6,10 @@ use std::time::Duration;
 use http::HeaderMap;
 use runtime::Clock;
 use tokio::sync::Notify;
-use vocabulary::{DRAIN_ACCEPTS_MAX, Departure, Epoch, HopKey, PodSettings, Routing, Timestamp, Version};
+use tokio::sync::futures::Notified;
+use vocabulary::{
+    AdoptionId, DRAIN_ACCEPTS_MAX, Departure, Epoch, HopKey, PodSettings, Routing, Timestamp, Version,
+};
 
 use dataplane::names;
 
@@ -28,6 +31,7 @@ pub(crate) struct OwnerSettings {
     routing: Cell<Routing>,
     hop_keys: RefCell<Vec<HopKey>>,
     departure: Cell<Departure>,
+    adoption: Cell<Option<AdoptionId>>,
     changed: Notify,
     /// Since when a request has waited for the first settings.
     awaited_since: Cell<Option<Timestamp>>,
@@ -40,6 +44,7 @@ impl OwnerSettings {
             routing: Cell::new(Routing::Direct),
             hop_keys: RefCell::default(),
             departure: Cell::default(),
+            adoption: Cell::default(),
             changed: Notify::new(),
             awaited_since: Cell::new(None),
         }
@@ -55,6 +60,7 @@ impl OwnerSettings {
         self.routing.set(settings.routing);
         self.hop_keys.replace(settings.hop_keys.clone());
         self.departure.set(settings.departure);
+        self.adoption.set(settings.adoption);
         self.changed.notify_waiters();
         true
     }
@@ -137,6 +143,27 @@ impl OwnerSettings {
                 _ => changed.await,
             }
         }
+    }
+
+    /// The latest adoption that the owner names.
+    pub(crate) fn adoption(&self) -> Option<AdoptionId> {
+        self.adoption.get()
+    }
+
+    /// Waits until the owner names a later adoption than that.
+    pub(crate) async fn adoption_after(&self, known: Option<AdoptionId>) -> AdoptionId {
+        loop {
+            let changed = self.changed.notified();
+            match self.adoption.get() {
+                Some(adoption) if known.is_none_or(|known| adoption > known) => return adoption,
+                Some(_) | None => changed.await,
+            }
+        }
+    }
+
+    /// Waits for the owner's next word, from the call on.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     pub(crate) fn routing(&self) -> Routing {

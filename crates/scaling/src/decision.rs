@@ -6,7 +6,7 @@ use serde::Serialize;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 pub use sentence::Sentence;
-pub(crate) use sentence::{BoundText, NeedText, SilentPods, StandingText, Zero};
+pub(crate) use sentence::{BoundText, ConnectionHoldText, NeedText, SilentPods, StandingText, Zero};
 
 /// One evaluation of one revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -158,4 +158,6 @@ pub enum Stage {
     ScalingPolicy,
     /// Class hpa: the target rests at zero because somebody else put it there.
     Paused,
+    /// Connections from before an adoption, past ebb, keep the count from falling.
+    AdoptedConnections,
 }

@@ -9,6 +9,7 @@
 //! Left out on purpose: who owns which revision, names, links and everything else that needs more than
 //! numbers and time.
 
+mod adopted;
 mod algorithm;
 mod beginning;
 mod collectors;
@@ -151,6 +152,11 @@ impl Multiscaler {
             Event::PresentReported { reporter, revision, count } => {
                 self.with(revision, |revision, commands| {
                     revision.present_reported(reporter, count, now, commands);
+                });
+            }
+            Event::AdoptedConnectionsReported { pod, connections } => {
+                self.with_owner(pod, |revision, commands| {
+                    revision.adopted_connections_reported(pod, connections, now, commands);
                 });
             }
             Event::LinkLost { reporter } => self.link_lost(reporter, now),

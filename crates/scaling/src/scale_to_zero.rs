@@ -129,6 +129,8 @@ pub(crate) enum KeptBy {
     Retention,
     /// The grace period.
     Grace,
+    /// Connections from before an adoption.
+    AdoptedConnections,
 }
 
 /// How many ready pods make the revision serve: its initial scale until it was ready once, at least one pod

@@ -4,6 +4,7 @@
 //! [`units::Concurrency`] is never NaN) and nothing else: no I/O, no clocks, no behaviour of a particular
 //! program.
 
+mod adopted_connections;
 mod announcement;
 mod app_protocol;
 mod assignment;
@@ -26,6 +27,7 @@ mod usage;
 mod user_agents;
 mod words;
 
+pub use adopted_connections::{AdoptedConnections, AdoptionId, ConnectionTally, PeerList};
 pub use announcement::{FIRST_ANSWER, QueueProxyAnnouncement};
 pub use app_protocol::{AppProtocol, AppProtocolError};
 pub use assignment::{

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::adopted_connections::{AdoptedConnections, AdoptionId};
 use crate::assignment::{HopKey, PodState, RequestTimeouts, Routing, Version};
 use crate::load::{BootId, Load, PresentCount, Sample};
 use crate::revision::{PodName, ReplicaName, RevisionName};
@@ -44,6 +45,9 @@ pub enum PodWord {
     Present(PresentCount),
     /// The settings with this version are in force.
     SettingsAcknowledged(Version),
+    /// What is left of the connections from before an adoption, once the owner has named one, and at every
+    /// change. An owner that names none does not know this word.
+    Adopted(AdoptedConnections),
 }
 
 /// What a queue-proxy says first.
@@ -82,6 +86,9 @@ pub struct PodSettings {
     pub hop_keys: Vec<HopKey>,
     /// Whether the pod is to go.
     pub departure: Departure,
+    /// The latest adoption of a Service that led to the pod before; `None` while there was none. Its number
+    /// stands for a set of connections, which is taken once.
+    pub adoption: Option<AdoptionId>,
 }
 
 /// How far a pod's departure has come, as its owner knows it.

@@ -203,6 +203,7 @@ fn facts_of_pod(pod: u32, settings: &Settings) -> PodFacts {
         requests: Some(address),
         exits: PodExits::default(),
         link: Some(settings.address(address, LinkChannel::TlsOfPod)),
+        adoption: None,
         outdated: false,
         trouble: None,
         hold: None,

@@ -49,7 +49,8 @@ async fn listen(
             PodWord::Load { .. }
             | PodWord::State { .. }
             | PodWord::Present(_)
-            | PodWord::SettingsAcknowledged(_),
+            | PodWord::SettingsAcknowledged(_)
+            | PodWord::Adopted(_),
         ) => {
             return Err(breach("came before its hello"));
         }

@@ -1,12 +1,14 @@
 //! Single fields: our value to the wire's and back, checked.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use vocabulary::{
-    BootId, Bucket, Concurrency, Epoch, HopKey, IgnoredUserAgents, LinkVersion, Load, MilliValue, Ownership,
-    PodName, PodState, PresentCount, QuantityError, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage,
-    RevisionName, Routing, Slice, Standing, Version,
+    AdoptedConnections, BootId, Bucket, Concurrency, ConnectionTally, Epoch, HopKey, IgnoredUserAgents,
+    LinkVersion, Load, MilliValue, Ownership, PeerList, PodName, PodState, PresentCount, QuantityError,
+    ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionName, Routing, Slice, Standing,
+    Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -299,6 +301,41 @@ pub(super) fn usage(usage: proto::ResourceUsage) -> ResourceUsage {
         memory: MilliValue::saturated_from(i128::from(usage.memory) * 1000),
         window: Duration::from_nanos(usage.window),
     }
+}
+
+pub(super) fn adopted_connections_out(connections: &AdoptedConnections) -> proto::AdoptedConnections {
+    match connections {
+        AdoptedConnections::Open(ConnectionTally { count, age, peers }) => proto::AdoptedConnections {
+            count: *count,
+            age: nanoseconds(*age),
+            peers: peers.iter().map(|peer| peer.to_string()).collect(),
+            unreadable: false,
+        },
+        AdoptedConnections::Unreadable { age } => proto::AdoptedConnections {
+            age: nanoseconds(*age),
+            unreadable: true,
+            ..proto::AdoptedConnections::default()
+        },
+    }
+}
+
+/// More addresses than a list has are as many as it has.
+pub(super) fn adopted_connections(
+    field: &'static str,
+    connections: &proto::AdoptedConnections,
+) -> Result<AdoptedConnections, WireError> {
+    let age = Duration::from_nanos(connections.age);
+    if connections.unreadable {
+        return Ok(AdoptedConnections::Unreadable { age });
+    }
+    let address =
+        |text: &String| text.parse::<IpAddr>().map_err(|_| bad(field, "holds what is no IP address"));
+    let peers = connections.peers.iter().map(address).collect::<Result<Vec<_>, WireError>>()?;
+    Ok(AdoptedConnections::Open(ConnectionTally {
+        count: connections.count,
+        age,
+        peers: PeerList::of(peers),
+    }))
 }
 
 pub(super) fn count_out(count: PresentCount) -> proto::Present {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocabulary::{Concurrency, Departure, Load, PodHello, PodSettings, PodWord, RequestRate, Sample};
+use vocabulary::{
+    AdoptionId, Concurrency, Departure, Load, PodHello, PodSettings, PodWord, RequestRate, Sample,
+};
 
 use super::{WireError, fields, proto};
 use crate::PodOrder;
@@ -25,6 +27,9 @@ impl From<&PodWord> for proto::PodReport {
             PodWord::Present(count) => proto::PodReportBody::Present(fields::count_out(*count)),
             PodWord::SettingsAcknowledged(version) => {
                 proto::PodReportBody::SettingsAcknowledged(fields::version_out(*version))
+            }
+            PodWord::Adopted(connections) => {
+                proto::PodReportBody::Adopted(fields::adopted_connections_out(connections))
             }
         };
         Self { body: Some(body) }
@@ -50,6 +55,9 @@ impl TryFrom<proto::PodReport> for PodWord {
             proto::PodReportBody::Present(count) => Self::Present(fields::count(count)),
             proto::PodReportBody::SettingsAcknowledged(version) => {
                 Self::SettingsAcknowledged(fields::version("settings_acknowledged", Some(version))?)
+            }
+            proto::PodReportBody::Adopted(connections) => {
+                Self::Adopted(fields::adopted_connections("adopted.peers", &connections)?)
             }
         })
     }
@@ -182,6 +190,7 @@ impl From<&PodSettings> for proto::PodSettings {
             version: Some(fields::version_out(settings.version)),
             leaving_within,
             released,
+            adoption: settings.adoption.map(|adoption| adoption.0),
         }
     }
 }
@@ -201,6 +210,7 @@ impl TryFrom<proto::PodSettings> for PodSettings {
             routing: fields::routing("settings.routing", settings.routing)?,
             hop_keys: fields::hop_keys("settings.hop_keys", settings.hop_keys)?,
             departure,
+            adoption: settings.adoption.map(AdoptionId),
         })
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct EmptyMessage {}
 /// Frames from a queue-proxy.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PodReport {
-    #[prost(oneof = "PodReportBody", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "PodReportBody", tags = "1, 2, 3, 4, 5, 6")]
     pub body: Option<PodReportBody>,
 }
 
@@ -44,6 +44,24 @@ pub(crate) enum PodReportBody {
     Present(Present),
     #[prost(message, tag = "5")]
     SettingsAcknowledged(Version),
+    #[prost(message, tag = "6")]
+    Adopted(AdoptedConnections),
+}
+
+/// Connections from before an adoption.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AdoptedConnections {
+    #[prost(uint32, tag = "1")]
+    pub count: u32,
+    /// Nanoseconds since the oldest was first seen.
+    #[prost(uint64, tag = "2")]
+    pub age: u64,
+    /// IP addresses of some clients.
+    #[prost(string, repeated, tag = "3")]
+    pub peers: Vec<String>,
+    /// The kernel does not show them; the age is that of the first try.
+    #[prost(bool, tag = "4")]
+    pub unreadable: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -182,6 +200,9 @@ pub(crate) struct PodSettings {
     pub leaving_within: Option<u64>,
     #[prost(bool, tag = "6")]
     pub released: bool,
+    /// Absent while no Service that led to the pod was adopted, and from an owner that knows none.
+    #[prost(uint64, optional, tag = "7")]
+    pub adoption: Option<u64>,
 }
 
 /// Frames from an activator.

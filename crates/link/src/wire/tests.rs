@@ -4,10 +4,11 @@ use std::time::Duration;
 use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, BootId, Bucket, Concurrency, Departure, Epoch, HopKey,
-    IgnoredUserAgents, LinkVersion, Load, MilliValue, Ownership, PodAssignment, PodExits, PodHello, PodName,
-    PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage,
-    RevisionLoad, RevisionName, Routing, Sample, Slice, Standing, Version,
+    ActivatorHello, ActivatorWord, AdoptedConnections, AdoptionId, Assignment, BootId, Bucket, Concurrency,
+    ConnectionTally, Departure, Epoch, HopKey, IgnoredUserAgents, LinkVersion, Load, MilliValue, Ownership,
+    PeerList, PodAssignment, PodExits, PodHello, PodName, PodSettings, PodState, PodWord, PresentCount,
+    ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad, RevisionName, Routing, Sample,
+    Slice, Standing, Version,
 };
 
 use super::*;
@@ -35,6 +36,7 @@ fn settings_one() -> PodSettings {
         routing: Routing::ThroughActivator,
         hop_keys: vec![HopKey::new("k".to_owned())],
         departure: Departure::NotPlanned,
+        adoption: None,
     }
 }
 
@@ -275,6 +277,30 @@ fn the_words_of_the_second_version_are_pinned() {
     }
 }
 
+/// Since Services are adopted with their clients. A queue-proxy that does not know the field reads settings
+/// without it, and an owner that does not know the word is not told it: it names no adoption.
+#[test]
+fn the_bytes_of_adopted_connections_are_pinned() {
+    let settings = PodSettings { adoption: Some(AdoptionId(300)), ..settings_one() };
+    let expected =
+        [&[0x0a, 16, 0x08, 0, 0x10, 2, 0x1a, 1, b'k', 0x22, 4, 0x08, 2, 0x10, 5][..], &[0x38, 0xac, 0x02]];
+    assert_eq!(bytes_of(&PodOrder::Settings(settings.into())), expected.concat());
+    let peers = PeerList::of(["10.0.0.7".parse().unwrap()]);
+    let tally = ConnectionTally { count: 4, age: Duration::from_nanos(5), peers };
+    let expected = [&[0x32, 14, 0x08, 4, 0x10, 5, 0x1a, 8][..], b"10.0.0.7"].concat();
+    assert_eq!(bytes_of(&PodWord::Adopted(AdoptedConnections::Open(tally))), expected);
+    let none = AdoptedConnections::Open(ConnectionTally::default());
+    assert_eq!(bytes_of(&PodWord::Adopted(none)), [0x32, 0]);
+    assert_eq!(PodWord::decode(&[0x32, 0]), Ok(PodWord::Adopted(none)));
+    let unreadable = AdoptedConnections::Unreadable { age: Duration::from_nanos(5) };
+    assert_eq!(bytes_of(&PodWord::Adopted(unreadable)), [0x32, 4, 0x10, 5, 0x20, 1]);
+    let error = PodWord::decode(&[0x32, 3, 0x1a, 1, b'x']).unwrap_err().to_string();
+    assert!(error.starts_with("adopted.peers "), "{error}");
+    // Four addresses in one list: the first three are read.
+    let many = [&[0x32, 44][..], &[&[0x1a, 9][..], b"10.0.0.70"].concat().repeat(4)].concat();
+    assert!(matches!(PodWord::decode(&many), Ok(PodWord::Adopted(AdoptedConnections::Open(_)))));
+}
+
 #[test]
 fn a_bad_hop_key_is_refused_and_not_repeated() {
     let hop_keys = vec![HopKey::new("secret with spaces".to_owned())];
@@ -380,7 +406,22 @@ fn any_pod_report() -> impl Strategy<Value = PodWord> {
         (any_state(), "\\PC{0,80}").prop_map(|(state, detail)| PodWord::State { state, detail }),
         any_count().prop_map(PodWord::Present),
         any_version().prop_map(PodWord::SettingsAcknowledged),
+        any_adopted_connections().prop_map(PodWord::Adopted),
     ]
+}
+
+fn any_adopted_connections() -> impl Strategy<Value = AdoptedConnections> {
+    let peers = proptest::collection::vec(any::<std::net::IpAddr>(), 0..5);
+    prop_oneof![
+        any_duration().prop_map(|age| AdoptedConnections::Unreadable { age }),
+        (any::<u32>(), any_duration(), peers).prop_map(|(count, age, peers)| {
+            AdoptedConnections::Open(ConnectionTally { count, age, peers: PeerList::of(peers) })
+        }),
+    ]
+}
+
+fn any_adoption() -> impl Strategy<Value = Option<AdoptionId>> {
+    proptest::option::of(any::<u64>().prop_map(AdoptionId))
 }
 
 fn any_departure() -> impl Strategy<Value = Departure> {
@@ -393,9 +434,17 @@ fn any_departure() -> impl Strategy<Value = Departure> {
 
 fn any_pod_order() -> impl Strategy<Value = PodOrder> {
     prop_oneof![
-        (any_version(), proptest::option::of(any::<u32>()), any_routing(), any_keys(), any_departure())
-            .prop_map(|(version, surge_threshold, routing, hop_keys, departure)| {
-                let settings = PodSettings { version, surge_threshold, routing, hop_keys, departure };
+        (
+            any_version(),
+            proptest::option::of(any::<u32>()),
+            any_routing(),
+            any_keys(),
+            any_departure(),
+            any_adoption(),
+        )
+            .prop_map(|(version, surge_threshold, routing, hop_keys, departure, adoption)| {
+                let settings =
+                    PodSettings { version, surge_threshold, routing, hop_keys, departure, adoption };
                 PodOrder::Settings(settings.into())
             }),
         Just(PodOrder::Heartbeat),

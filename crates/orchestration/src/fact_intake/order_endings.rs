@@ -90,7 +90,7 @@ impl FactIntake<'_> {
         // A pod that is to stay after all has been taken back meanwhile, and must not hear that it may go.
         if *outcome == OrderOutcome::Done && record.leave == LeaveTaking::Released {
             record.leave = LeaveTaking::Gone;
-            self.state.tell_pod_its_departure(id, pod);
+            self.state.tell_pod_its_own_settings(id, pod);
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) fn pod(name: &str) -> PodFacts {
         requests: Some(([127, 0, 0, 1], 8012).into()),
         exits: PodExits::default(),
         link: None,
+        adoption: None,
         outdated: false,
         trouble: None,
         hold: None,

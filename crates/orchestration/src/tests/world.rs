@@ -30,6 +30,7 @@ pub(super) fn pod(name: &str) -> PodFacts {
         requests: Some(address),
         exits: PodExits::default(),
         link: Some(address.into()),
+        adoption: None,
         outdated: false,
         trouble: None,
         hold: None,

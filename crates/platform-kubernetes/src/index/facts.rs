@@ -125,6 +125,7 @@ impl Index {
         let facts = pod.record.facts(pod.seen_ending, now);
         PodFacts {
             exits: self.exits(revision, pod),
+            adoption: self.adoption_of(revision, &pod.record),
             trouble: pod.failure_in_words().or(facts.trouble),
             hold: self.hold_of(revision, pod),
             ..facts

@@ -179,6 +179,11 @@ impl Index {
 
     /// Judges anew who writes a Service's endpoints.
     fn review(&mut self, key: &ObjectKey) {
+        self.review_custody(key);
+        self.review_adoption(key);
+    }
+
+    fn review_custody(&mut self, key: &ObjectKey) {
         let present = self.judge(key);
         let former = self.custody.get(key).cloned().unwrap_or(Custody::Foreign);
         if present == former {

@@ -766,6 +766,7 @@ fn a_workload_in_shadow_is_known_without_a_service_and_with_its_own_autoscaler()
     index.set_route(&name(), route(Routing::Direct));
     assert_eq!(index.slice_changes(&name()).len(), 0);
 }
+mod adoption;
 mod failures;
 mod handover;
 mod kinds;

@@ -350,6 +350,7 @@ impl PodObject {
             requests: self.requests(),
             exits: PodExits::default(),
             link,
+            adoption: None,
             outdated: false,
             trouble: self.trouble.clone().or_else(|| self.not_injected()),
             hold: None,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use vocabulary::{REVISION_ANNOTATION, RevisionName};
 
@@ -19,6 +20,8 @@ const BYPASS_ANNOTATION: &str = "ebb.dev/bypass";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceRecord {
     pub(crate) uid: String,
+    /// When it was made, by the API server's clock.
+    pub(crate) created: Option<WallTime>,
     pub(crate) claim: ServiceClaim,
     pub(crate) selection: ServiceSelection,
     pub(crate) addressing: ServiceAddressing,
@@ -130,6 +133,7 @@ pub(crate) fn read(service: &Service) -> ServiceRecord {
     let selector = spec.selector.clone().unwrap_or_default();
     ServiceRecord {
         uid: service.metadata.uid.clone().unwrap_or_default(),
+        created: service.metadata.creation_timestamp.as_ref().map(|time| time.0),
         claim,
         selection: if selector.is_empty() {
             ServiceSelection::None

@@ -270,6 +270,7 @@ impl SupervisedPod {
             link: self
                 .announced
                 .map(|ports| LinkAddress { token: ports.link_token, ..local(ports.link).into() }),
+            adoption: None,
             outdated: self.template != present_template,
             trouble: self.trouble.clone().or_else(|| self.waits.clone()),
             hold: hold.filter(|_| self.is_wanted() && self.ready_since.is_none()).map(str::to_owned),

@@ -1,6 +1,7 @@
 //! The queue-proxy over real sockets: a small app behind it, clients and an autoscaler's link before it, all
 //! on loopback. Tests name the vectors of the data-plane specification that they prove.
 
+mod adopted;
 mod breaker;
 mod drain;
 mod frames;

@@ -69,6 +69,9 @@ pub struct ClusterConfig {
     pub idle_first_scale_down: bool,
     /// `in-flight-holds-pods`: whether a request in flight keeps the last pod, whatever is measured.
     pub in_flight_holds_pods: bool,
+    /// `adopted-connections-hold`: how long connections from before an adoption keep the count from falling;
+    /// 0 … 168 h.
+    pub adopted_connections_hold: Duration,
     /// `routing-dwell`: how long there must be room before the activator leaves the path; 0 … 1 h.
     pub routing_dwell: Duration,
     /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole
@@ -137,6 +140,7 @@ impl Default for ClusterConfig {
             surge_evaluation: true,
             idle_first_scale_down: true,
             in_flight_holds_pods: true,
+            adopted_connections_hold: Duration::from_hours(24),
             routing_dwell: Duration::from_secs(30),
             drain_limit: DRAIN_LIMIT_DEFAULT,
             ignored_user_agents: IgnoredUserAgents::default(),
@@ -206,6 +210,8 @@ impl ClusterConfig {
             surge_evaluation = reader.boolean(&keys::SURGE_EVALUATION);
             idle_first_scale_down = reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN);
             in_flight_holds_pods = reader.boolean(&keys::IN_FLIGHT_HOLDS_PODS);
+            adopted_connections_hold =
+                reader.duration(&keys::ADOPTED_CONNECTIONS_HOLD, &limits::ADOPTED_CONNECTIONS_HOLD);
             routing_dwell = reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR);
             drain_limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
             ignored_user_agents = reader.user_agents(&keys::IGNORE_USER_AGENTS);

@@ -75,6 +75,7 @@ keys! {
     SURGE_EVALUATION = "ebb.dev/surge-evaluation";
     IDLE_FIRST_SCALE_DOWN = "ebb.dev/idle-first-scale-down";
     IN_FLIGHT_HOLDS_PODS = "ebb.dev/in-flight-holds-pods";
+    FORGET_CONNECTIONS = "ebb.dev/forget-connections";
     ROUTING_DWELL = "ebb.dev/routing-dwell";
     DRAIN_LIMIT = super::DRAIN_LIMIT_ANNOTATION;
     IGNORE_USER_AGENTS = super::IGNORE_USER_AGENTS_ANNOTATION;
@@ -131,6 +132,7 @@ keys! {
     SURGE_EVALUATION = "surge-evaluation";
     IDLE_FIRST_SCALE_DOWN = "idle-first-scale-down";
     IN_FLIGHT_HOLDS_PODS = "in-flight-holds-pods";
+    ADOPTED_CONNECTIONS_HOLD = "adopted-connections-hold";
     ROUTING_DWELL = "routing-dwell";
     DRAIN_LIMIT = "drain-limit";
     IGNORE_USER_AGENTS = "ignore-user-agents";

@@ -86,6 +86,9 @@ pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
     words: "a duration from 0s to 24h, in whole seconds",
     allows: |limit| *limit <= DRAIN_LIMIT_MAX && is_whole(*limit),
 };
+/// A week: a client that keeps its connection for longer does not reconnect by itself.
+pub(super) const ADOPTED_CONNECTIONS_HOLD: Limit<Duration> =
+    Limit { words: "a duration from 0s to 168h", allows: |hold| *hold <= Duration::from_hours(7 * 24) };
 /// Kubernetes knows nothing finer.
 pub(super) const CPU: Limit<MilliValue> = Limit {
     words: "an amount of CPU of at least 1m, such as \"50m\" or \"1\"",

@@ -68,6 +68,7 @@ impl RevisionSettings {
             routing_dwell: self.routing_dwell.unwrap_or(cluster.routing_dwell),
             idle_first_scale_down: self.idle_first_scale_down.unwrap_or(cluster.idle_first_scale_down),
             in_flight_holds_pods: self.in_flight_holds_pods.unwrap_or(cluster.in_flight_holds_pods),
+            adopted_connections_hold: self.adopted_connections_hold(cluster),
             shadow: self.shadow == Some(true) || self.paused == Some(true),
             hpa: None,
         };
@@ -118,6 +119,10 @@ impl RevisionSettings {
         };
         let utilization = self.target_utilization.map_or(default_utilization, Percentage::fraction);
         LoadPerPod { target: (total * utilization).max(TARGET_MIN), total }
+    }
+
+    fn adopted_connections_hold(&self, cluster: &ClusterConfig) -> Duration {
+        if self.forget_connections == Some(true) { Duration::ZERO } else { cluster.adopted_connections_hold }
     }
 
     /// Zero counts only while the ConfigMap allows it, which may have changed since the annotation was read.

@@ -65,6 +65,8 @@ pub struct RevisionSettings {
     pub idle_first_scale_down: Option<bool>,
     /// `ebb.dev/in-flight-holds-pods`.
     pub in_flight_holds_pods: Option<bool>,
+    /// `ebb.dev/forget-connections`: connections from before an adoption hold nothing any more.
+    pub forget_connections: Option<bool>,
     /// `ebb.dev/routing-dwell`: 0 … 1 h.
     pub routing_dwell: Option<Duration>,
     /// `ebb.dev/drain-limit`: 0 … 24 h, whole seconds.
@@ -182,6 +184,7 @@ impl RevisionSettings {
             surge_evaluation: reader.boolean(&keys::SURGE_EVALUATION),
             idle_first_scale_down: reader.boolean(&keys::IDLE_FIRST_SCALE_DOWN),
             in_flight_holds_pods: reader.boolean(&keys::IN_FLIGHT_HOLDS_PODS),
+            forget_connections: reader.boolean(&keys::FORGET_CONNECTIONS),
             routing_dwell: reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR),
             drain_limit: reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT),
             ignored_user_agents: reader.user_agents(&keys::IGNORE_USER_AGENTS),

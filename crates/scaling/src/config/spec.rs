@@ -64,6 +64,9 @@ pub struct ScalingSpec {
     pub idle_first_scale_down: bool,
     /// Whether a request in flight keeps the last pod, whatever is measured (`in-flight-holds-pods`).
     pub in_flight_holds_pods: bool,
+    /// How long connections from before an adoption keep the count from falling (`adopted-connections-hold`);
+    /// no time at all under `ebb.dev/forget-connections`.
+    pub adopted_connections_hold: Duration,
     /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`).
     pub shadow: bool,
     /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and

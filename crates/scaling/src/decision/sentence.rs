@@ -5,10 +5,11 @@
 //! numbers, and only `Display` looks for words.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use vocabulary::{PodCount, format_duration};
+use vocabulary::{PeerList, PodCount, format_duration};
 
 use crate::config::Metric;
 use crate::hpa::HpaSentence;
@@ -25,6 +26,7 @@ enum SentenceSource {
     Zero(Zero),
     State(StandingText),
     Hpa(HpaSentence),
+    Hold(ConnectionHoldText),
 }
 
 /// What the decider says: how many pods are needed, and why not more or fewer.
@@ -68,6 +70,19 @@ pub(crate) enum BoundText {
     Unknown { present: PodCount },
     Panic { present: PodCount },
     BetweenTicks { present: PodCount },
+}
+
+/// What the guard of connections from before an adoption says. Their age is part of why the count stays, but
+/// not of a reason, which would otherwise differ at every look. Numbers are as small as they can be: with
+/// three addresses this is the longest of all sentences, and each reason has room for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ConnectionHoldText {
+    pub(crate) present: PodCount,
+    pub(crate) count: u32,
+    /// In whole seconds, at least one.
+    pub(crate) age: Option<NonZeroU32>,
+    pub(crate) peers: PeerList,
+    pub(crate) unreadable_pods: u8,
 }
 
 /// What the rules around zero say. The time to go is part of why a pod stays, but not of a reason, which
@@ -121,6 +136,12 @@ impl From<StandingText> for Sentence {
     }
 }
 
+impl From<ConnectionHoldText> for Sentence {
+    fn from(said: ConnectionHoldText) -> Self {
+        Self(SentenceSource::Hold(said))
+    }
+}
+
 impl From<HpaSentence> for Sentence {
     fn from(said: HpaSentence) -> Self {
         Self(SentenceSource::Hpa(said))
@@ -141,6 +162,7 @@ impl fmt::Display for Sentence {
             SentenceSource::Zero(said) => said.fmt(to),
             SentenceSource::State(said) => said.fmt(to),
             SentenceSource::Hpa(said) => said.fmt(to),
+            SentenceSource::Hold(said) => said.fmt(to),
         }
     }
 }
@@ -234,6 +256,33 @@ impl fmt::Display for BoundText {
                 write!(to, "between two ticks the count only rises: stays at {present}")
             }
         }
+    }
+}
+
+impl fmt::Display for ConnectionHoldText {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { present, count, age, peers, unreadable_pods } = self;
+        write!(to, "stays at {present}: ")?;
+        if *count > 0 {
+            let noun = if *count == 1 { "connection" } else { "connections" };
+            write!(to, "{count} {noun} from before the adoption past ebb")?;
+            if let Some(age) = age {
+                let age = Duration::from_secs(age.get().into());
+                write!(to, ", the oldest for {}", format_duration(age))?;
+            }
+            if !peers.is_empty() {
+                write!(to, ", from {peers}")?;
+            }
+        }
+        if *unreadable_pods > 0 {
+            let separator = if *count > 0 { "; " } else { "" };
+            let (noun, have) = if *unreadable_pods == 1 { ("pod", "app has") } else { ("pods", "apps have") };
+            write!(
+                to,
+                "{separator}{unreadable_pods} {noun} whose kernel does not show whether the {have} such connections"
+            )?;
+        }
+        to.write_str(" (adopted-connections-hold; ebb.dev/forget-connections ends the wait)")
     }
 }
 

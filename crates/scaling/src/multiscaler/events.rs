@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use vocabulary::{
-    BootId, PodCount, PodId, PresentCount, ReplicaId, Reporter, ResourceUsage, RevisionId, Routing, Sample,
+    AdoptedConnections, BootId, PodCount, PodId, PresentCount, ReplicaId, Reporter, ResourceUsage,
+    RevisionId, Routing, Sample,
 };
 
 use crate::config::ScalingSpec;
@@ -115,6 +116,13 @@ pub enum Event {
         revision: RevisionId,
         /// Held at this instant.
         count: PresentCount,
+    },
+    /// What is left of a pod's connections from before its Service was adopted.
+    AdoptedConnectionsReported {
+        /// The pod whose app they lead to.
+        pod: PodId,
+        /// As its queue-proxy sees them.
+        connections: AdoptedConnections,
     },
     /// A link is gone. The reporter's values stay; its silence counts from its last frame.
     LinkLost {
@@ -234,6 +242,14 @@ pub enum Command {
         /// By it people tell one complaint from another.
         warning: HpaWarning,
         /// Why, in sentences.
+        text: String,
+    },
+    /// Connections from before an adoption keep the count from falling, for the first time since there were
+    /// none: tell people.
+    TellOfHold {
+        /// The one whose count stays.
+        revision: RevisionId,
+        /// How many there are, since when and from where, and how the wait ends.
         text: String,
     },
     /// A decision was made: log it, count it, show it.

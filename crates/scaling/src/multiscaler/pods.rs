@@ -73,6 +73,11 @@ impl RevisionPods {
         self.ready.binary_search(&pod).is_ok()
     }
 
+    /// Whether it is there and not on its way out.
+    pub(super) fn stays(&self, pod: PodId) -> bool {
+        self.pods.get(&pod).is_some_and(|pod| pod.phase != PodPhase::Terminating)
+    }
+
     /// All of them, in the order of their ids.
     pub(super) fn iter(&self) -> impl Iterator<Item = PodFact> {
         self.pods.values().copied()

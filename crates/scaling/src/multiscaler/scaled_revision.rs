@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vocabulary::{BootId, PodCount, PodId, PresentCount, Reporter, RevisionId, Routing, Sample, Timestamp};
 
+use super::adopted::AdoptedConnectionBook;
 use super::algorithm::Algorithm;
 use super::beginning::RevisionBeginning;
 use super::collectors::Collectors;
@@ -25,6 +26,7 @@ use crate::hpa::{CountChange, routing_without_own};
 use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
 use crate::surge;
 
+mod adopted;
 mod hpa;
 mod report;
 mod settling;
@@ -54,6 +56,9 @@ pub(super) struct ScaledRevision {
     has_data: bool,
     activators: Option<PodCount>,
     surge_threshold: Option<u32>,
+    adopted: AdoptedConnectionBook,
+    /// Whether connections from before an adoption hold the count.
+    is_held_by_connections: bool,
     /// `None` while what is decided is done.
     shadow: Option<ShadowStatus>,
     journal: Journal,
@@ -90,6 +95,8 @@ impl ScaledRevision {
             has_data: false,
             activators: None,
             surge_threshold: None,
+            adopted: AdoptedConnectionBook::default(),
+            is_held_by_connections: false,
             shadow: spec.shadow.then(|| ShadowStatus::since(now)),
             journal: Journal::default(),
             outcome: None,
@@ -151,6 +158,7 @@ impl ScaledRevision {
     pub(super) fn pods_changed(&mut self, facts: &[PodFact], now: Timestamp, commands: &mut Commands) {
         for gone in self.pods.replace(facts) {
             self.collectors.remove(Reporter::Pod(gone));
+            self.adopted.remove(gone);
         }
         self.algorithm.pods_changed(&self.pods, now);
         self.reconcile(Trigger::Change, now, commands);
@@ -349,6 +357,9 @@ impl ScaledRevision {
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let settled = self.settle(now);
         let plan = self.held(settled, trigger);
+        // The route follows what the load needs: connections past ebb follow no route.
+        let routed = plan.want;
+        let plan = self.held_by_connections(plan, now, commands);
         self.compare_in_shadow(&plan, trigger, now);
         let ordered = plan
             .applied()
@@ -362,7 +373,7 @@ impl ScaledRevision {
             // another.
             self.outcome = None;
         }
-        self.choose_route(&plan, now, commands);
+        self.choose_route(routed, now, commands);
         self.set_surge_threshold(commands);
         // After the route, whose dwell may be what is due next.
         self.plan_wake(&plan, now);
@@ -385,11 +396,11 @@ impl ScaledRevision {
     }
 
     /// Who serves, and how many activators. Before the first valid decision both stay as they are.
-    fn choose_route(&mut self, plan: &Plan, now: Timestamp, commands: &mut Commands) {
+    fn choose_route(&mut self, wanted: Option<PodCount>, now: Timestamp, commands: &mut Commands) {
         let ready = self.pods.counts().ready;
         let next = match self.shadow {
             Some(_) => Some(routing_without_own(ready)),
-            None => self.algorithm.routing(plan.want, ready),
+            None => self.algorithm.routing(wanted, ready),
         };
         let Some(next) = next else { return };
         let before = self.route.current();

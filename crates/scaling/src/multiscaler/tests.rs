@@ -1,5 +1,6 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
+mod adopted;
 mod hpa;
 mod in_flight;
 mod laws;
@@ -57,6 +58,7 @@ fn counts(commands: &[Command]) -> Vec<u32> {
         | Command::SetSurgeThreshold { .. }
         | Command::AskMetrics { .. }
         | Command::Warn { .. }
+        | Command::TellOfHold { .. }
         | Command::Publish { .. } => None,
     });
     counts.collect()
@@ -630,6 +632,7 @@ fn a_pods_threshold_is_said_once_and_follows_the_settings() {
             | Command::SetActivatorCount { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
+            | Command::TellOfHold { .. }
             | Command::Publish { .. } => None,
         })
     };

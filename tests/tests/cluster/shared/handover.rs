@@ -160,7 +160,7 @@ fn plain_plan() -> WorkloadPlan {
 }
 
 /// Waits until so many pods are there, each with a queue-proxy, and both its containers ready.
-async fn is_injected(hello: &Workload, pods: usize) {
+pub(crate) async fn is_injected(hello: &Workload, pods: usize) {
     eventually("each pod has two ready containers", PATIENCE, || async {
         let ready = hello.ready_containers().await;
         if ready == vec![2; pods] { Ok(()) } else { Err(format!("{ready:?}")) }

@@ -3,6 +3,7 @@
 //! The cluster is up, and has ebb in it, before these begin. Each has a namespace of its own, so they run
 //! side by side, but for those that leave the cluster without anybody who decides for a while (`failover`).
 
+mod adopted_connections;
 mod commands;
 mod comparison;
 mod crash_loop;

@@ -21,13 +21,13 @@ async fn soon<Answer>(what: &str, answer: impl Future<Output = Answer>) -> Answe
 }
 
 /// A call of gRPC that goes on; the app sends each message back.
-struct EchoCall {
+pub(crate) struct EchoCall {
     messages: mpsc::Sender<Bytes>,
     answers: Incoming,
 }
 
 impl EchoCall {
-    async fn begin(at: SocketAddr) -> Self {
+    pub(crate) async fn begin(at: SocketAddr) -> Self {
         let io = TokioIo::new(TcpStream::connect(at).await.expect("somebody listens"));
         let shaken = hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await;
         let (mut sender, connection) = shaken.expect("the server speaks HTTP/2");
@@ -47,7 +47,7 @@ impl EchoCall {
         Self { messages, answers: response.into_body() }
     }
 
-    async fn echoes(&mut self, text: &str) {
+    pub(crate) async fn echoes(&mut self, text: &str) {
         // Five bytes before each message.
         let mut message = vec![0, 0, 0, 0, u8::try_from(text.len()).expect("it is short")];
         message.extend(text.as_bytes());
@@ -67,10 +67,10 @@ impl EchoCall {
     }
 }
 
-struct EchoSocket(WebSocketStream<TcpStream>);
+pub(crate) struct EchoSocket(WebSocketStream<TcpStream>);
 
 impl EchoSocket {
-    async fn open(at: SocketAddr) -> Self {
+    pub(crate) async fn open(at: SocketAddr) -> Self {
         let stream = TcpStream::connect(at).await.expect("somebody listens");
         let shaken = tokio_tungstenite::client_async("ws://hello/websocket", stream);
         let (socket, response) = soon("the switch of protocols", shaken).await.expect("the app switches");
@@ -78,7 +78,7 @@ impl EchoSocket {
         Self(socket)
     }
 
-    async fn echoes(&mut self, text: &str) {
+    pub(crate) async fn echoes(&mut self, text: &str) {
         self.0.send(Message::text(text)).await.expect("the socket is open");
         let echoed = soon("an echo", self.0.next()).await.expect("the socket is open");
         assert_eq!(echoed.expect("the socket is whole"), Message::text(text));

@@ -324,6 +324,7 @@ fn metric_and_switches_are_read() {
         ("ebb.dev/surge-evaluation", "false"),
         ("ebb.dev/idle-first-scale-down", "F"),
         ("ebb.dev/in-flight-holds-pods", "0"),
+        ("ebb.dev/forget-connections", "true"),
         ("ebb.dev/routing-dwell", "1500ms"),
         ("ebb.dev/drain-limit", "0s"),
     ];
@@ -334,6 +335,7 @@ fn metric_and_switches_are_read() {
         surge_evaluation: Some(false),
         idle_first_scale_down: Some(false),
         in_flight_holds_pods: Some(false),
+        forget_connections: Some(true),
         routing_dwell: Some(std::time::Duration::from_millis(1500)),
         drain_limit: Some(std::time::Duration::ZERO),
         ..RevisionSettings::default()

@@ -152,3 +152,37 @@ fn states_read_as_sentences() {
         (StandingText::EarlierPeak, "an earlier peak holds the count"),
     ]);
 }
+
+#[test]
+fn connections_that_hold_a_count_read_as_a_sentence() {
+    let peers = PeerList::of([[10, 0, 0, 7], [10, 0, 0, 8]].map(std::net::IpAddr::from));
+    let present = PodCount::new(2);
+    let held = ConnectionHoldText { present, count: 4, unreadable_pods: 0, age: NonZeroU32::new(192), peers };
+    let end = " (adopted-connections-hold; ebb.dev/forget-connections ends the wait)";
+    for (text, expected) in [
+        (
+            held,
+            "stays at 2: 4 connections from before the adoption past ebb, the oldest for 3m12s, from 10.0.0.7, 10.0.0.8",
+        ),
+        (
+            ConnectionHoldText { count: 1, age: None, peers: PeerList::default(), ..held },
+            "stays at 2: 1 connection from before the adoption past ebb",
+        ),
+        (
+            ConnectionHoldText { count: 0, unreadable_pods: 1, ..held },
+            "stays at 2: 1 pod whose kernel does not show whether the app has such connections",
+        ),
+        (
+            ConnectionHoldText {
+                count: 1,
+                age: None,
+                unreadable_pods: 2,
+                peers: PeerList::of(peers.iter().take(1)),
+                ..held
+            },
+            "stays at 2: 1 connection from before the adoption past ebb, from 10.0.0.7; 2 pods whose kernel does not show whether the apps have such connections",
+        ),
+    ] {
+        assert_eq!(Sentence::from(text).to_string(), format!("{expected}{end}"));
+    }
+}

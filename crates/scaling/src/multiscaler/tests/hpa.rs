@@ -83,6 +83,7 @@ impl World {
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
             | Command::Warn { .. }
+            | Command::TellOfHold { .. }
             | Command::Publish { .. } => None,
         });
         questions.collect()
@@ -494,6 +495,7 @@ fn warning(command: Command) -> Option<(&'static str, String)> {
         | Command::SetActivatorCount { .. }
         | Command::SetSurgeThreshold { .. }
         | Command::AskMetrics { .. }
+        | Command::TellOfHold { .. }
         | Command::Publish { .. } => None,
     }
 }

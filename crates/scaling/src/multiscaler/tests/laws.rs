@@ -160,7 +160,7 @@ proptest! {
                             count = next;
                         }
                     }
-                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } | Command::Warn { .. } => {}
+                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } | Command::Warn { .. } | Command::TellOfHold { .. } => {}
                 }
             }
             assert!(ordered.is_none(), "each new count is published with its decision");

@@ -222,6 +222,7 @@ impl World {
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
+            | Command::TellOfHold { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()
@@ -236,6 +237,7 @@ impl World {
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
+            | Command::TellOfHold { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()

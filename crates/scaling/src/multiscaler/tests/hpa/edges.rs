@@ -114,6 +114,36 @@ fn a_stream_keeps_the_last_pod_under_metrics_that_see_no_requests() {
     }
 }
 
+#[test]
+fn connections_from_before_an_adoption_hold_the_count_whatever_a_document_measures() {
+    let says = |world: &mut World, count: u32| {
+        let tally = vocabulary::ConnectionTally { count, ..Default::default() };
+        let connections = vocabulary::AdoptedConnections::Open(tally);
+        world.handle(Event::AdoptedConnectionsReported { pod: PodId(2), connections });
+    };
+    for metrics in [vec![queue()], vec![queue(), cpu()]] {
+        let mut world = World::new(settings(0, 10, metrics.clone()));
+        world.create(3);
+        world.activator_starts();
+        let pass = |world: &mut World| {
+            world.acknowledged(true);
+            world.busy(15, 0, 0);
+            if let Some(&round) = world.asked().last() {
+                world.answer(round, 0);
+            }
+        };
+        world.ready(3);
+        says(&mut world, 4);
+        (0..20).for_each(|_| pass(&mut world));
+        assert_eq!(world.scale_orders(), [], "{metrics:?}");
+        let why = world.status().why_not_zero.map(|why| why.to_string()).unwrap_or_default();
+        assert!(why.starts_with("stays at 3: 4 connections from before the adoption"), "{metrics:?}: {why}");
+        says(&mut world, 0);
+        (0..10).for_each(|_| pass(&mut world));
+        assert_eq!(world.status().wanted, PodCount::ZERO, "{metrics:?}");
+    }
+}
+
 /// Something that happens to a workload of class hpa.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
