@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use autoscaler::metrics_router;
+use autoscaler::{PageServer, metrics_router};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
@@ -25,7 +25,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use injector::{InjectorSettings, ReviewQuestion, answer};
 use kube::Client;
-use runtime::{Clock, MetricsRegistry, StopRequests, run_program, vital};
+use runtime::{Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, run_program, vital};
 use scaling::ClusterConfig;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
@@ -35,7 +35,7 @@ use config::InjectorConfig;
 use doors::{WebhookCertificates, WebhookListener};
 use metrics::{InjectorMetrics, ReviewEnding};
 
-use crate::{listen, serve_pages};
+use crate::listen;
 
 /// An object may have 1.5 MiB in etcd, and a review holds two of them.
 const REVIEW_BYTES_MAX: usize = 4 << 20;
@@ -65,9 +65,9 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
     let (is_known_in, is_known) = watch::channel(false);
     let registration = registration::keep(client, certificates.roots(), is_known_in);
     tokio::spawn(vital("the webhooks' registration", registration));
-    let registry = MetricsRegistry::default();
+    let (clock, registry) = (Clock::start(), MetricsRegistry::default());
     let metrics = InjectorMetrics::register(&registry);
-    let places = CallerPlaces::new(CallerLimits::WEBHOOK, Clock::start(), metrics.clone());
+    let callers = CallerPlaces::new(CallerLimits::WEBHOOK, clock, metrics.clone());
     let state = Arc::new(WebhookState {
         image: config.image,
         roots: certificates.roots(),
@@ -78,10 +78,11 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
         turns: Semaphore::new(REVIEWS_MAX),
         patience: REVIEW_TIME_MAX,
     });
-    let pages = listen(config.metrics)?;
-    let beside = metrics_router(registry).merge(probe_router(&state));
-    tokio::spawn(vital("a page of the injector", serve_pages(pages, beside)));
-    let listener = WebhookListener::new(listen(config.address)?, certificates, places)?;
+    let places = PagePlaces::new(PageLimits::STANDARD, clock);
+    let beside = PageServer::new(metrics_router(registry).merge(probe_router(&state)));
+    tokio::spawn(vital("a page of the injector", beside.serve(listen(config.metrics)?, &places)?));
+    let listener = tokio::net::TcpListener::from_std(listen(config.address)?)?;
+    let listener = WebhookListener::new(listener, certificates, callers)?;
     let stopped = async move {
         stop_requests.next().await;
         // The API server may be told a moment later that nobody is here any more; until then it is answered.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -45,9 +45,9 @@ impl Webhook {
             patience: Duration::from_secs(2),
         });
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener =
-            WebhookListener::new(crate::listen(any).expect("a port is free"), certificates, places)
-                .expect("it is bound");
+        let listener = TcpListener::from_std(crate::listen(any).expect("a port is free"));
+        let listener = listener.expect("it is bound");
+        let listener = WebhookListener::new(listener, certificates, places).expect("it is bound");
         let address = axum::serve::Listener::local_addr(&listener).expect("it is bound");
         let server = axum::serve(listener, router(&state));
         // Ends with the test.
