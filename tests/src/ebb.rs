@@ -44,6 +44,11 @@ fn harnessed_executable() -> PathBuf {
     built("harnessed-ebb", "EBB_HARNESSED_EXECUTABLE")
 }
 
+/// The programs of a cluster in one executable: it goes by what it is called.
+pub fn cluster_executable() -> PathBuf {
+    built("ebb-autoscaler", "EBB_CLUSTER_EXECUTABLE")
+}
+
 /// The app that the suites put behind ebb.
 pub fn test_app() -> String {
     built("test-app", "EBB_TEST_APP").to_string_lossy().into_owned()

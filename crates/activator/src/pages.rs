@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use dataplane::{Abort, Body, Connection, Service, metrics_page};
+use dataplane::{Abort, Body, Connection, PageService, Service, metrics_page};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use runtime::{MetricsRegistry, TrustedHosts};
+use runtime::{MetricsRegistry, PageKind, PagesBusy, TrustedHosts};
 
 /// The admin port. Health does not depend on the autoscaler: an activator without a link serves on. Readiness
 /// waits for the first sync, before which it could not tell an unknown host from one it has not heard of.
@@ -24,6 +24,16 @@ impl Service for ActivatorAdminPages {
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
         Ok(self.answer(&request))
+    }
+}
+
+impl PageService for ActivatorAdminPages {
+    fn kind_of(&self, request: &Request<Body>) -> PageKind {
+        PageKind::of_path(request.uri().path())
+    }
+
+    fn busy(&self, busy: PagesBusy) -> Response<Body> {
+        refused(busy)
     }
 }
 
@@ -59,6 +69,16 @@ impl Service for ActivatorMetricsPages {
     }
 }
 
+impl PageService for ActivatorMetricsPages {
+    fn kind_of(&self, _: &Request<Body>) -> PageKind {
+        PageKind::Ordinary
+    }
+
+    fn busy(&self, busy: PagesBusy) -> Response<Body> {
+        refused(busy)
+    }
+}
+
 impl ActivatorMetricsPages {
     fn answer(&self, request: &Request<Body>) -> Response<Body> {
         if request.uri().path() != "/metrics" {
@@ -69,6 +89,10 @@ impl ActivatorMetricsPages {
         }
         metrics_page(request.headers(), self.0.encode())
     }
+}
+
+fn refused(busy: PagesBusy) -> Response<Body> {
+    text(StatusCode::SERVICE_UNAVAILABLE, format!("{busy}\n"))
 }
 
 fn is_read(request: &Request<Body>) -> bool {

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use dataplane::{
-    ClosedIdleConnections, ConnectionBudget, Drain, MemoryBudget, PAGE_CONNECTIONS_MAX, ServerLimits, Service,
-};
+use dataplane::{Drain, MemoryBudget, PageService, serve_pages};
 use link::LinkAccess;
 use runtime::{
     Clock, Environment, EnvironmentReader, LogFormat, MetricsRegistry, MountedSettings,
-    OBSERVABILITY_CONFIG_MAP, Observability, RequestReporting, StopRequests, TrustedHosts, run_program,
-    vital,
+    OBSERVABILITY_CONFIG_MAP, Observability, PageDoor, PageLimits, PagePlaces, RequestReporting,
+    StopRequests, TrustedHosts, run_program, vital,
 };
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
@@ -154,7 +152,7 @@ fn run(config: ActivatorEnvironment) -> anyhow::Result<()> {
 
 async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
-    let registry = MetricsRegistry::default();
+    let (clock, registry) = (Clock::start(), MetricsRegistry::default());
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
     let link_access = match config.link_proof {
         LinkProof::None => LinkAccess::Anybody,
@@ -168,7 +166,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         name: config.name,
         workers: config.workers,
         limits: Limits { unread_memory: memory, ..Limits::default() },
-        clock: Clock::start(),
+        clock,
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
         metrics,
         reporting: config.reporting.follow(),
@@ -176,11 +174,10 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Rc::new(Cell::new(false));
-    let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
-    let beside = Drain::within(pages);
+    let places = PagePlaces::new(PageLimits::STANDARD, clock);
     let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: config.trusted };
-    serve_pages(bind(config.admin)?, admin, &beside, memory);
-    serve_pages(bind(config.metrics)?, ActivatorMetricsPages(registry), &beside, memory);
+    serve_beside(PageDoor::new(bind(config.admin)?, &places)?, admin, memory);
+    serve_beside(PageDoor::new(bind(config.metrics)?, &places)?, ActivatorMetricsPages(registry), memory);
     // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}
@@ -217,13 +214,9 @@ async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>)
 }
 
 /// Ends with the process, after everything else.
-fn serve_pages<S: Service>(listener: TcpListener, service: S, beside: &Drain, memory: &'static MemoryBudget) {
-    let (drain, limits) = (beside.clone(), ServerLimits { memory, ..ServerLimits::default() });
-    tokio::task::spawn_local(vital("a page of the activator", async move {
-        if let Err(error) = dataplane::serve(listener, Rc::new(service), drain, limits).await {
-            tracing::error!(%error, "a listener could not be served");
-        }
-    }));
+fn serve_beside(door: PageDoor, pages: impl PageService, memory: &'static MemoryBudget) {
+    let serving = serve_pages(door, Rc::new(pages), Drain::new(), memory);
+    tokio::task::spawn_local(vital("a page of the activator", serving));
 }
 
 fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

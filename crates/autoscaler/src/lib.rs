@@ -31,7 +31,7 @@ use vocabulary::ReplicaName;
 use crate::api::ApiHandle;
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;
-pub use crate::pages::{metrics_router, refuse_foreign};
+pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
 
 /// What an autoscaler needs to know before it knows anything.
 #[derive(Clone, Debug)]

@@ -1,7 +1,10 @@
-//! What the programs that serve people over `axum` have in common: the page of metrics, and keeping other
-//! people's web pages out.
+//! What the programs that serve people over `axum` have in common: the server, the page of metrics, and
+//! keeping other people's web pages out.
 //!
-//! The proxies serve their pages over their own stack, and link no `axum`.
+//! The proxies serve their pages over their own stack, and link no `axum`. How much a reader of pages may
+//! have is the same for all of them, and stands in `runtime`.
+
+mod server;
 
 use std::sync::Arc;
 
@@ -13,6 +16,8 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use runtime::{MetricsFormat, MetricsRegistry, TrustedHosts};
+
+pub use server::PageServer;
 
 /// `GET /metrics`, for Prometheus.
 pub fn metrics_router(registry: MetricsRegistry) -> Router {

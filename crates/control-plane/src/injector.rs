@@ -6,8 +6,10 @@
 
 mod callers;
 mod config;
+mod desk;
 mod doors;
 mod metrics;
+mod reading;
 mod registration;
 mod settings;
 
@@ -16,32 +18,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use autoscaler::metrics_router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use autoscaler::{PageServer, metrics_router};
+use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
-use injector::{InjectorSettings, ReviewQuestion, answer};
+use injector::{InjectorSettings, ReviewQuestion};
 use kube::Client;
-use runtime::{Clock, MetricsRegistry, StopRequests, run_program, vital};
+use runtime::{Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, run_program, vital};
 use scaling::ClusterConfig;
-use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 
 use callers::{CallerLimits, CallerPlaces};
 use config::InjectorConfig;
-use doors::{WebhookCertificates, WebhookListener};
+use desk::{MissingAnswer, ReviewDesks};
+use doors::{CallerProof, WebhookCaller, WebhookCertificates, WebhookDoor};
 use metrics::{InjectorMetrics, ReviewEnding};
+use reading::ReviewSize;
 
-use crate::{listen, serve_pages};
+use crate::listen;
 
-/// An object may have 1.5 MiB in etcd, and a review holds two of them.
-const REVIEW_BYTES_MAX: usize = 4 << 20;
-/// Reviews that are held at once, whole, by however many callers: half of the memory that the manifests
-/// allow. One more waits.
+/// Ordinary reviews that are read and answered at once, by however many callers. One more waits. With one
+/// large review, and one of each size as values, they take half of the memory that the manifests allow.
 const REVIEWS_MAX: usize = 32;
+/// The same of large reviews.
+const LARGE_REVIEWS_MAX: usize = 1;
 /// From a question's head to its answer: the API server gives up after as long.
 const REVIEW_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -60,14 +64,14 @@ fn run(config: InjectorConfig) -> anyhow::Result<()> {
 
 async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
-    let certificates = WebhookCertificates::keep(config.certificates)?;
+    let certificates = WebhookCertificates::keep(config.certificates, config.callers)?;
     let client = Client::try_default().await.context("connecting to Kubernetes")?;
     let (is_known_in, is_known) = watch::channel(false);
     let registration = registration::keep(client, certificates.roots(), is_known_in);
     tokio::spawn(vital("the webhooks' registration", registration));
-    let registry = MetricsRegistry::default();
+    let (clock, registry) = (Clock::start(), MetricsRegistry::default());
     let metrics = InjectorMetrics::register(&registry);
-    let places = CallerPlaces::new(CallerLimits::WEBHOOK, Clock::start(), metrics.clone());
+    let callers = CallerPlaces::new(CallerLimits::WEBHOOK, clock, metrics.clone());
     let state = Arc::new(WebhookState {
         image: config.image,
         roots: certificates.roots(),
@@ -76,18 +80,22 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
         is_known,
         metrics,
         turns: Semaphore::new(REVIEWS_MAX),
+        large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
+        desks: ReviewDesks::start().context("starting the threads that answer reviews")?,
+        proof: certificates.proof,
         patience: REVIEW_TIME_MAX,
     });
-    let pages = listen(config.metrics)?;
-    let beside = metrics_router(registry).merge(probe_router(&state));
-    tokio::spawn(vital("a page of the injector", serve_pages(pages, beside)));
-    let listener = WebhookListener::new(listen(config.address)?, certificates, places)?;
+    let places = PagePlaces::new(PageLimits::STANDARD, clock);
+    let beside = PageServer::new(metrics_router(registry).merge(probe_router(&state)));
+    tokio::spawn(vital("a page of the injector", beside.serve(listen(config.metrics)?, &places)?));
+    let listener = tokio::net::TcpListener::from_std(listen(config.address)?)?;
     let stopped = async move {
         stop_requests.next().await;
         // The API server may be told a moment later that nobody is here any more; until then it is answered.
         tokio::time::sleep(doors::LINGER).await;
     };
-    axum::serve(listener, router(&state)).with_graceful_shutdown(stopped).await.context("serving")
+    WebhookDoor { listener, certificates, places: callers, router: router(&state) }.serve(stopped).await;
+    Ok(())
 }
 
 fn router(state: &Arc<WebhookState>) -> Router {
@@ -95,7 +103,6 @@ fn router(state: &Arc<WebhookState>) -> Router {
         .route("/inject", post(inject_pod))
         .route("/validate", post(validate))
         .route_layer(from_fn_with_state(Arc::clone(state), in_turn))
-        .layer(DefaultBodyLimit::max(REVIEW_BYTES_MAX))
         .with_state(Arc::clone(state))
         .merge(probe_router(state))
 }
@@ -118,26 +125,50 @@ struct WebhookState {
     is_known: watch::Receiver<bool>,
     metrics: InjectorMetrics,
     turns: Semaphore,
+    large_turns: Semaphore,
+    desks: ReviewDesks,
+    proof: CallerProof,
     /// With a review.
     patience: Duration,
 }
 
 /// Reads and answers a question once there is room for it. Probes have room always.
 async fn in_turn(state: State<Arc<WebhookState>>, request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<WebhookCaller>().cloned();
+    let is_proven = caller.as_ref().is_some_and(|caller| caller.is_proven);
+    if state.proof == CallerProof::Certificate && !is_proven {
+        let why = "a review is answered to the API server alone, which shows its certificate\n";
+        return (StatusCode::FORBIDDEN, why).into_response();
+    }
     let question =
         if request.uri().path() == "/inject" { ReviewQuestion::Inject } else { ReviewQuestion::Validate };
+    let size = ReviewSize::of(&request);
+    let turns = match size {
+        ReviewSize::Ordinary => &state.turns,
+        ReviewSize::Large => &state.large_turns,
+    };
     let answering = async {
-        let _turn = state.turns.acquire().await;
+        let _turn = match &caller {
+            Some(caller) => {
+                // Of each caller one review stands in line, however many it has sent, so the line is short.
+                let _foremost = caller.line(size).lock().await;
+                turns.acquire().await
+            }
+            None => turns.acquire().await,
+        };
+        // From here on its caller stays. One that only waits for its turn may have to go.
+        let _review = caller.as_ref().map(|caller| caller.place.begin_review());
         next.run(request).await
     };
     // The wait for a turn is in it: an API server that has given up makes its own answer, and work for it is
     // work for nobody.
-    if let Ok(response) = tokio::time::timeout(state.patience, answering).await {
-        return response;
+    let response = tokio::time::timeout(state.patience, answering).await.unwrap_or_else(|_| {
+        state.metrics.ended(question, ReviewEnding::Late);
+        (StatusCode::SERVICE_UNAVAILABLE, "it took too long\n").into_response()
+    });
+    if let Some(caller) = caller.filter(|_| response.status().is_success()) {
+        caller.place.note_reviewed();
     }
-    state.metrics.ended(question, ReviewEnding::Late);
-    let mut response = Response::new("it took too long\n".into());
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     response
 }
 
@@ -149,29 +180,40 @@ async fn ready(state: State<Arc<WebhookState>>) -> (StatusCode, &'static str) {
     (StatusCode::SERVICE_UNAVAILABLE, "its authority is not in its webhook configurations yet\n")
 }
 
-async fn inject_pod(state: State<Arc<WebhookState>>, review: Json<Value>) -> Result<Json<Value>, StatusCode> {
-    reviewed(&state, &review, ReviewQuestion::Inject)
+async fn inject_pod(state: State<Arc<WebhookState>>, request: Request) -> Response {
+    reviewed(&state, request, ReviewQuestion::Inject).await
 }
 
-async fn validate(state: State<Arc<WebhookState>>, review: Json<Value>) -> Result<Json<Value>, StatusCode> {
-    reviewed(&state, &review, ReviewQuestion::Validate)
+async fn validate(state: State<Arc<WebhookState>>, request: Request) -> Response {
+    reviewed(&state, request, ReviewQuestion::Validate).await
 }
 
-fn reviewed(
-    state: &WebhookState,
-    review: &Value,
-    question: ReviewQuestion,
-) -> Result<Json<Value>, StatusCode> {
+async fn reviewed(state: &WebhookState, request: Request, question: ReviewQuestion) -> Response {
+    let review = match reading::read(request).await {
+        Ok(review) => review,
+        Err(unread) => {
+            state.metrics.ended(question, ReviewEnding::Unreadable);
+            // What is left of it would be read as the next question.
+            return (unread.status(), [(CONNECTION, "close")]).into_response();
+        }
+    };
     let settings = InjectorSettings {
         image: state.image.clone(),
         link_ca: state.roots.borrow().clone(),
         cluster: state.cluster.borrow().clone(),
         observability: state.observability.borrow().clone(),
     };
-    let answered = answer(review, question, &settings, settings::OTHER_CONFIG_MAPS);
-    let ending = answered.as_ref().map(|answered| ReviewEnding::Answered(answered.verdict));
-    state.metrics.ended(question, ending.unwrap_or(ReviewEnding::Unreadable));
-    answered.map(|answered| Json(answered.review)).ok_or(StatusCode::BAD_REQUEST)
+    match state.desks.answer(review, question, settings).await {
+        Ok(answer) => {
+            state.metrics.ended(question, ReviewEnding::Answered(answer.verdict));
+            ([(CONTENT_TYPE, "application/json")], answer.text).into_response()
+        }
+        Err(MissingAnswer::Unreadable) => {
+            state.metrics.ended(question, ReviewEnding::Unreadable);
+            StatusCode::BAD_REQUEST.into_response()
+        }
+        Err(MissingAnswer::Failed) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 #[cfg(test)]

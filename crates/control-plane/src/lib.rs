@@ -8,22 +8,21 @@
 mod config;
 mod injector;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use autoscaler::{
-    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, metrics_router, refuse_foreign,
+    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, metrics_router,
+    refuse_foreign,
 };
-use axum::Router;
 use axum::response::IntoResponse;
 use link::{Identity, TlsDialler};
 use platform::Platform;
 use platform_kubernetes::{KubernetesConfig, KubernetesPlatform, LinkCertificates};
-use runtime::{Clock, MetricsRegistry, StopRequests, run_program, vital};
-use tokio::net::TcpListener;
+use runtime::{Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, run_program, vital};
 use tokio::sync::watch;
 
 use crate::config::ProgramConfig;
@@ -61,8 +60,10 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     );
     let api =
         refuse_foreign(autoscaler.router(), config.trusted, |status, why| (status, why).into_response());
+    let places = PagePlaces::new(PageLimits::STANDARD, clock);
     for (address, router) in [(config.api, api), (config.metrics, metrics_router(registry))] {
-        tokio::spawn(vital("a page of the autoscaler", serve_pages(listen(address)?, router)));
+        let serving = PageServer::new(router).serve(listen(address)?, &places)?;
+        tokio::spawn(vital("a page of the autoscaler", serving));
     }
     stop_requests.next().await;
     tracing::info!("leaving");
@@ -75,8 +76,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
 
 /// Listens for whoever calls this program.
 fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = runtime::listen(address).and_then(TcpListener::from_std);
-    listener.with_context(|| format!("listening on {address}"))
+    runtime::listen(address).with_context(|| format!("listening on {address}"))
 }
 
 /// Shows whatever certificate is kept for autoscalers, and the next one from when there is one.
@@ -104,12 +104,4 @@ fn dialler(mut certificates: watch::Receiver<LinkCertificates>) -> anyhow::Resul
         }
     }));
     Ok(dialler)
-}
-
-/// Ends with the process.
-async fn serve_pages(listener: TcpListener, router: Router) {
-    // Serving ends only with an error that no retry mends.
-    if let Err(error) = axum::serve(listener, router).await {
-        tracing::error!(%error, "a page could not be served");
-    }
 }

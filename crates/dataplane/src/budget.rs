@@ -15,9 +15,10 @@ use prometheus_client::registry::Registry;
 
 use crate::sync::{AtomicUsize, Notified, Notify, Ordering};
 
-/// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes, the link
-/// with the strangers at its port (33), the small pages ([`PAGE_CONNECTIONS_MAX`]).
-const OWN_DESCRIPTORS: u64 = 128;
+/// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes (31), the
+/// link with the strangers at its port (33), the small pages ([`runtime::PageLimits::descriptors`], 100, and
+/// at each of four listeners one that waits for a place).
+const OWN_DESCRIPTORS: u64 = 168;
 
 /// One for the client and one for the upstream: a request on HTTP/1.1 and an upgraded stream hold both.
 const DESCRIPTORS_PER_CLIENT: u64 = 2;
@@ -29,10 +30,6 @@ const CONNECTIONS_MIN: usize = 16;
 /// However many descriptors there are, memory ends too: an idle connection takes about 2 KiB, one with a
 /// request ten times as much.
 const CONNECTIONS_MAX: usize = 50_000;
-
-/// How many connections the small pages of a process (health, metrics) may have together: kubelet and
-/// Prometheus need a few.
-pub const PAGE_CONNECTIONS_MAX: usize = 64;
 
 /// From 15/16 on nearly all is used. Some room must be left then: a connection that is asked to go takes a
 /// moment.
@@ -205,11 +202,18 @@ mod tests {
     #[test]
     fn clients_get_half_of_what_the_process_does_not_need() {
         for (descriptors, clients) in
-            [(64, 16), (512, 192), (1024, 448), (20_000, 9_936), (1_048_576, 50_000), (u64::MAX, 50_000)]
+            [(64, 16), (512, 172), (1024, 428), (20_000, 9_916), (1_048_576, 50_000), (u64::MAX, 50_000)]
         {
             let budget = ConnectionBudget::of_descriptors(descriptors, ClosedIdleConnections::default());
             assert_eq!(budget.max(), clients, "{descriptors}");
         }
+    }
+
+    #[test]
+    fn the_pages_fit_into_what_is_kept_from_clients() {
+        const OTHERS: u64 = 31 + 33 + 4;
+        let pages = u64::try_from(runtime::PageLimits::STANDARD.descriptors()).expect("it is small");
+        assert_eq!(OWN_DESCRIPTORS, OTHERS + pages);
     }
 
     #[test]

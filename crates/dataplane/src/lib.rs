@@ -52,7 +52,7 @@ pub use app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
 pub use breaker::{AsyncBreaker, BreakerFull, Permit};
 pub use bridge::translate;
-pub use budget::{ClosedIdleConnections, ConnectionBudget, PAGE_CONNECTIONS_MAX};
+pub use budget::{ClosedIdleConnections, ConnectionBudget};
 pub use connection::Connection;
 pub use drain::Drain;
 pub use failed_hop::{HopFailure, NextHop, limit_reached};
@@ -71,7 +71,9 @@ pub use proxy::{ForwardedRequest, Hop};
 pub use refusal::{NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
-pub use server::{Abort, HalfClosedLimits, ServerLimits, Service, UnservedRequest, serve};
+pub use server::{
+    Abort, HalfClosedLimits, PageService, ServerLimits, Service, UnservedRequest, serve, serve_pages,
+};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]

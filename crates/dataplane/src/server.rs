@@ -6,6 +6,7 @@
 mod http1;
 mod http2;
 mod limits;
+mod pages;
 mod protocols;
 mod service;
 mod unserved;
@@ -25,6 +26,7 @@ use tokio::time::MissedTickBehavior;
 use tracing::{debug, warn};
 
 pub use limits::{HalfClosedLimits, ServerLimits};
+pub use pages::{PageService, serve_pages};
 pub use service::{Abort, Service, UnservedRequest};
 
 use crate::budget::ConnectionBudget;

@@ -50,34 +50,69 @@ pub struct Injection {
 
 /// Gives a pod, or the template of one, its queue-proxy.
 pub fn inject(pod: &Value, settings: &InjectorSettings) -> Outcome {
-    if pod["metadata"]["labels"][INJECT_LABEL] != "true" {
+    let plan = InjectionPlan::of(pod, settings);
+    // Of most pods of a cluster nothing is asked, and they need no copy.
+    if matches!(plan, InjectionPlan::NotAsked) {
         return Outcome::NotAsked;
     }
-    let mut problems = refused_kinds(pod);
-    let is_ours = pod["metadata"]["annotations"][INJECTED_ANNOTATION] == "true";
-    let has_sidecar = containers(pod).iter().any(|container| container["name"] == QUEUE_PROXY);
-    let init = pod["spec"]["initContainers"].as_array().into_iter().flatten();
-    let is_name_taken = init.clone().any(|container| container["name"] == QUEUE_PROXY);
-    if is_name_taken || (has_sidecar && !is_ours) {
-        problems.push(format!("a container is called {QUEUE_PROXY:?} already; give yours another name"));
-    }
-    // Webhooks are called again after others have changed the pod, and one queue-proxy is enough.
-    if has_sidecar && is_ours && problems.is_empty() {
-        return again(pod);
-    }
-    let limits = PodLimits::read(pod, &settings.cluster, &mut problems);
-    let ports = ServedPorts::find(pod, &mut problems);
-    match (limits, ports) {
-        (Some(limits), Some(ports)) if problems.is_empty() => {
-            Outcome::Injected(first_time(pod, settings, &limits, &ports))
+    plan.carry_out(pod.clone(), settings)
+}
+
+/// What is to be done to a pod.
+pub(crate) enum InjectionPlan {
+    NotAsked,
+    Refused(Vec<String>),
+    /// It has a queue-proxy of ours.
+    Again,
+    FirstTime(Box<FirstInjection>),
+}
+
+/// What the queue-proxy of a pod that has none follows from.
+pub(crate) struct FirstInjection {
+    limits: PodLimits,
+    ports: ServedPorts,
+}
+
+impl InjectionPlan {
+    pub(crate) fn of(pod: &Value, settings: &InjectorSettings) -> Self {
+        if pod["metadata"]["labels"][INJECT_LABEL] != "true" {
+            return Self::NotAsked;
         }
-        _ => Outcome::Refused(problems),
+        let mut problems = refused_kinds(pod);
+        let is_ours = pod["metadata"]["annotations"][INJECTED_ANNOTATION] == "true";
+        let has_sidecar = containers(pod).iter().any(|container| container["name"] == QUEUE_PROXY);
+        let init = pod["spec"]["initContainers"].as_array().into_iter().flatten();
+        let is_name_taken = init.clone().any(|container| container["name"] == QUEUE_PROXY);
+        if is_name_taken || (has_sidecar && !is_ours) {
+            problems.push(format!("a container is called {QUEUE_PROXY:?} already; give yours another name"));
+        }
+        // Webhooks are called again after others have changed the pod, and one queue-proxy is enough.
+        if has_sidecar && is_ours && problems.is_empty() {
+            return Self::Again;
+        }
+        let limits = PodLimits::read(pod, &settings.cluster, &mut problems);
+        let ports = ServedPorts::find(pod, &mut problems);
+        match (limits, ports) {
+            (Some(limits), Some(ports)) if problems.is_empty() => {
+                Self::FirstTime(Box::new(FirstInjection { limits, ports }))
+            }
+            _ => Self::Refused(problems),
+        }
+    }
+
+    /// With the pod of which it is.
+    pub(crate) fn carry_out(self, pod: Value, settings: &InjectorSettings) -> Outcome {
+        match self {
+            Self::NotAsked => Outcome::NotAsked,
+            Self::Refused(problems) => Outcome::Refused(problems),
+            Self::Again => Outcome::Injected(again(pod)),
+            Self::FirstTime(first) => Outcome::Injected(first_time(pod, settings, &first)),
+        }
     }
 }
 
 /// Others may have added containers since: these get the hook, and kubelet's word counts where it asks them.
-fn again(pod: &Value) -> Outcome {
-    let mut pod = pod.clone();
+fn again(mut pod: Value) -> Injection {
     let sidecar = containers(&pod).iter().find(|container| container["name"] == QUEUE_PROXY);
     let present = sidecar.map(PresentSidecar::read).unwrap_or_default();
     let warnings = hooks::add(&mut pod, present.admin, present.own_grace);
@@ -85,17 +120,12 @@ fn again(pod: &Value) -> Outcome {
         let sidecar = containers_mut(&mut pod).find(|container| container["name"] == QUEUE_PROXY);
         sidecar.into_iter().for_each(container::leave_judgement);
     }
-    Outcome::Injected(Injection { pod, warnings })
+    Injection { pod, warnings }
 }
 
-fn first_time(
-    pod: &Value,
-    settings: &InjectorSettings,
-    limits: &PodLimits,
-    ports: &ServedPorts,
-) -> Injection {
-    let quality = Quality::of(pod);
-    let mut pod = pod.clone();
+fn first_time(mut pod: Value, settings: &InjectorSettings, first: &FirstInjection) -> Injection {
+    let FirstInjection { limits, ports } = first;
+    let quality = Quality::of(&pod);
     let own_grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_DEFAULT);
     let probes = probes::take(&mut pod, ports);
     let warnings = hooks::add(&mut pod, ports.admin, own_grace);

@@ -17,6 +17,7 @@ mod ports;
 mod probes;
 mod quality;
 mod review;
+mod tree;
 
 pub use inject::{Injection, InjectorSettings, Outcome, inject};
 pub use review::{ConfigMapCheck, ReviewAnswer, ReviewQuestion, ReviewVerdict, answer};

@@ -4,6 +4,9 @@
 //! A pod that asks for a queue-proxy gets it as a patch, or is refused with every reason. What people write
 //! in annotations and in the ConfigMaps of the cluster is checked too, all of it at once; but what was wrong
 //! before may stay wrong, so that an object can be repaired step by step.
+//!
+//! Whoever reaches the webhook may send what they like, so no more of a review becomes values than somebody
+//! looks at ([`crate::tree`]), and one object at a time.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +14,54 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use scaling::config::{ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION};
 use scaling::{ClusterConfig, RevisionSettings};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use vocabulary::{Findings, INJECT_LABEL, INJECTION_ANNOTATIONS};
 
-use crate::inject::{Injection, InjectorSettings, Outcome, inject};
+use crate::inject::{Injection, InjectionPlan, InjectorSettings, Outcome};
 use crate::limits::{self, PodLimits};
+use crate::tree::TreePart;
+
+/// What is looked at of a pod: `spec` and its annotations are written again whole.
+const POD: TreePart = TreePart::Fields(&[
+    (
+        "metadata",
+        TreePart::Fields(&[
+            ("labels", TreePart::Fields(&[(INJECT_LABEL, TreePart::Whole)])),
+            ("annotations", TreePart::Whole),
+            ("ownerReferences", TreePart::Each(&TreePart::Fields(&[("kind", TreePart::Whole)]))),
+        ]),
+    ),
+    ("spec", TreePart::Whole),
+]);
+static INJECTED_POD: TreePart = POD;
+
+/// Who has written which field of an object, as far as the count is concerned.
+const FIELD_OWNERS: TreePart = TreePart::Each(&TreePart::Fields(&[
+    ("operation", TreePart::Whole),
+    ("subresource", TreePart::Whole),
+    ("fieldsV1", TreePart::Fields(&[("f:spec", TreePart::Fields(&[("f:replicas", TreePart::Presence)]))])),
+]));
+
+/// What is looked at of a ConfigMap or a workload.
+static CHECKED_OBJECT: TreePart = TreePart::Fields(&[
+    ("kind", TreePart::Whole),
+    (
+        "metadata",
+        TreePart::Fields(&[
+            ("name", TreePart::Whole),
+            ("annotations", TreePart::Whole),
+            ("managedFields", FIELD_OWNERS),
+        ]),
+    ),
+    ("data", TreePart::Whole),
+    ("spec", TreePart::Fields(&[("template", POD)])),
+]);
+
+/// What is looked at of a manifest that was applied.
+static APPLIED_MANIFEST: TreePart =
+    TreePart::Fields(&[("spec", TreePart::Fields(&[("replicas", TreePart::Presence)]))]);
 
 /// What a webhook is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,23 +103,40 @@ pub struct ConfigMapCheck {
     pub findings: fn(&BTreeMap<String, String>) -> Findings,
 }
 
+/// A review, as far as anybody looks at it. Its objects stay texts until it is their turn.
+#[derive(Deserialize)]
+struct ReviewText<'t> {
+    #[serde(borrow)]
+    request: Option<RequestText<'t>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestText<'t> {
+    uid: Option<String>,
+    #[serde(borrow)]
+    object: Option<&'t RawValue>,
+    #[serde(borrow)]
+    old_object: Option<&'t RawValue>,
+}
+
 /// Answers a review. `None` if it is none. Of ConfigMaps, `config-autoscaler` and the `others` are checked.
 pub fn answer(
-    review: &Value,
+    review: &[u8],
     question: ReviewQuestion,
     settings: &InjectorSettings,
     others: &[ConfigMapCheck],
 ) -> Option<ReviewAnswer> {
-    let request = review.get("request").filter(|request| request.is_object())?;
+    let request = serde_json::from_slice::<ReviewText<'_>>(review).ok()?.request?;
     let findings = match question {
-        ReviewQuestion::Inject => injected(&request["object"], settings),
-        ReviewQuestion::Validate => validated(request, settings, others),
+        ReviewQuestion::Inject => injected(request.object, settings),
+        ReviewQuestion::Validate => validated(&request, settings, others),
     };
     let verdict = findings.verdict();
     let review = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
-        "response": findings.response(&request["uid"]),
+        "response": findings.response(request.uid.as_deref()),
     });
     Some(ReviewAnswer { review, verdict })
 }
@@ -99,7 +162,7 @@ impl ReviewFindings {
         }
     }
 
-    fn response(self, uid: &Value) -> Value {
+    fn response(self, uid: Option<&str>) -> Value {
         let mut response = json!({"uid": uid, "allowed": self.refusals.is_empty()});
         if !self.refusals.is_empty() {
             response["status"] =
@@ -116,37 +179,66 @@ impl ReviewFindings {
     }
 }
 
-fn injected(pod: &Value, settings: &InjectorSettings) -> ReviewFindings {
-    match inject(pod, settings) {
+fn injected(object: Option<&RawValue>, settings: &InjectorSettings) -> ReviewFindings {
+    let pod = match INJECTED_POD.read(object.map_or("null", RawValue::get)) {
+        Ok(pod) => pod,
+        Err(_too_many_parts) => {
+            let refusals = vec![format!("ebb: the pod {TOO_MANY_PARTS}")];
+            return ReviewFindings { refusals, ..ReviewFindings::default() };
+        }
+    };
+    let plan = InjectionPlan::of(&pod, settings);
+    // As texts, for a second pod would take as much memory again.
+    let before = match &plan {
+        InjectionPlan::Again | InjectionPlan::FirstTime(_) => Some(texts_of(&pod)),
+        InjectionPlan::NotAsked | InjectionPlan::Refused(_) => None,
+    };
+    match plan.carry_out(pod, settings) {
         Outcome::NotAsked => ReviewFindings::default(),
         Outcome::Refused(reasons) => {
             let refusals = reasons.into_iter().map(|reason| format!("ebb: {reason}")).collect();
             ReviewFindings { refusals, ..ReviewFindings::default() }
         }
         Outcome::Injected(Injection { pod: with_sidecar, warnings }) => {
-            ReviewFindings { patch: difference(pod, &with_sidecar), warnings, ..ReviewFindings::default() }
+            let after = texts_of(&with_sidecar);
+            drop(with_sidecar);
+            ReviewFindings {
+                patch: difference(&before.unwrap_or_default(), &after),
+                warnings,
+                ..ReviewFindings::default()
+            }
         }
     }
 }
 
-/// As a JSON patch, whose `add` replaces what is there. Nothing else of a pod is ever changed than these two.
-fn difference(before: &Value, after: &Value) -> Option<String> {
-    let operation = |path: &str, value: &Value| json!({"op": "add", "path": path, "value": value});
-    let (specs, annotations) = (
-        (&before["spec"], &after["spec"]),
-        (&before["metadata"]["annotations"], &after["metadata"]["annotations"]),
-    );
-    let changes = [("/spec", specs), ("/metadata/annotations", annotations)];
-    let changes = changes.into_iter().filter(|(_, (before, after))| before != after);
-    let operations: Vec<Value> = changes.map(|(path, (_, after))| operation(path, after)).collect();
-    (!operations.is_empty()).then(|| json!(operations).to_string())
+/// Why an object is not looked at.
+const TOO_MANY_PARTS: &str = "has too many parts, or parts within parts, to be read";
+
+/// Nothing else of a pod is ever changed than these two: their places, and what is there.
+fn texts_of(pod: &Value) -> [(&'static str, String); 2] {
+    [("/spec", &pod["spec"]), ("/metadata/annotations", &pod["metadata"]["annotations"])]
+        .map(|(path, value)| (path, value.to_string()))
+}
+
+/// As a JSON patch, whose `add` replaces what is there.
+fn difference(before: &[(&str, String)], after: &[(&str, String)]) -> Option<String> {
+    let changes = before.iter().zip(after).filter(|(before, after)| before != after);
+    let operations: Vec<String> = changes
+        .map(|(_, (path, value))| format!(r#"{{"op":"add","path":"{path}","value":{value}}}"#))
+        .collect();
+    (!operations.is_empty()).then(|| format!("[{}]", operations.join(",")))
 }
 
 /// What is wrong and was not before is refused, with everything that is wrong; what was wrong before is a
 /// warning.
-fn validated(request: &Value, settings: &InjectorSettings, others: &[ConfigMapCheck]) -> ReviewFindings {
-    let former = said_of(&request["oldObject"], settings, others);
-    let Findings { problems: present, warnings } = said_of(&request["object"], settings, others);
+fn validated(
+    request: &RequestText<'_>,
+    settings: &InjectorSettings,
+    others: &[ConfigMapCheck],
+) -> ReviewFindings {
+    // One after the other, so that never both are there.
+    let former = said_of(request.old_object, settings, others);
+    let Findings { problems: present, warnings } = said_of(request.object, settings, others);
     if present.iter().all(|problem| former.problems.contains(problem)) {
         let warnings = present.into_iter().chain(warnings).collect();
         return ReviewFindings { warnings, ..ReviewFindings::default() };
@@ -155,11 +247,22 @@ fn validated(request: &Value, settings: &InjectorSettings, others: &[ConfigMapCh
 }
 
 /// Everything there is to say of an object, one line each.
-fn said_of(object: &Value, settings: &InjectorSettings, others: &[ConfigMapCheck]) -> Findings<String> {
+fn said_of(
+    object: Option<&RawValue>,
+    settings: &InjectorSettings,
+    others: &[ConfigMapCheck],
+) -> Findings<String> {
+    let object = match CHECKED_OBJECT.read(object.map_or("null", RawValue::get)) {
+        Ok(object) => object,
+        Err(_too_many_parts) => {
+            let warnings = vec![format!("ebb has not checked it: it {TOO_MANY_PARTS}")];
+            return Findings { problems: Vec::new(), warnings };
+        }
+    };
     match object["kind"].as_str() {
-        Some("ConfigMap") => of_config_map(object, others),
+        Some("ConfigMap") => of_config_map(&object, others),
         Some("Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController") => {
-            Findings { problems: of_workload(object, settings), warnings: remarks(object) }
+            Findings { problems: of_workload(&object, settings), warnings: remarks(&object) }
         }
         Some(_) | None => Findings::default(),
     }
@@ -187,9 +290,9 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
     annotations.retain(|key, _| is_of_scaling(key));
     let mut problems =
         lines(RevisionSettings::parse(&annotations, &settings.cluster).err().unwrap_or_default());
-    match inject(template, settings) {
-        Outcome::NotAsked | Outcome::Injected(_) => {}
-        Outcome::Refused(reasons) => problems.extend(reasons),
+    match InjectionPlan::of(template, settings) {
+        InjectionPlan::NotAsked | InjectionPlan::Again | InjectionPlan::FirstTime(_) => {}
+        InjectionPlan::Refused(reasons) => problems.extend(reasons),
     }
     let mut of_limits = Vec::new();
     let _ = PodLimits::read(template, &settings.cluster, &mut of_limits);
@@ -212,7 +315,7 @@ fn remarks(object: &Value) -> Vec<String> {
         })
         .collect();
     let applied = annotations.get("kubectl.kubernetes.io/last-applied-configuration");
-    let applied: Option<Value> = applied.and_then(|text| serde_json::from_str(text).ok());
+    let applied = applied.and_then(|text| APPLIED_MANIFEST.read(text).ok());
     let is_in_file = applied.is_some_and(|applied| applied["spec"].get("replicas").is_some());
     if is_in_file || is_count_applied(&object["metadata"]["managedFields"]) {
         remarks.push(

@@ -3,11 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, Service, metrics_page, names};
+use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, PageService, Service, metrics_page, names};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use prost::Message;
-use runtime::{Clock, TrustedHosts};
+use runtime::{Clock, PageKind, PageLimits, PagesBusy, TrustedHosts};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{DRAIN_HOOK_PATH, PodName};
 
@@ -26,6 +26,10 @@ const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 /// runs, waits a second for the answer, and then asks once a second: an app that gets ready in between would
 /// count as unready until the next time.
 const START_EXPECTED_WITHIN: Duration = Duration::from_millis(800);
+
+/// What a pod keeps for readers of its pages. Its long reads are the hooks of its containers, which wait for
+/// the drain: more than a pod has containers, and less than would keep its probes out.
+pub(crate) const PAGE_LIMITS: PageLimits = PageLimits { long_reads: 16, ..PageLimits::STANDARD };
 
 /// Pages of the admin port.
 const PAGES: [&str; 3] = ["/healthz", "/ready", DRAIN_HOOK_PATH];
@@ -50,11 +54,8 @@ impl Service for PodAdminPages {
         request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
-        // Kubelet asks for a page by its path, too; by Knative's header it asks the gate, whatever the path.
-        let (headers, path) = (request.headers(), request.uri().path());
-        let is_page = PAGES.contains(&path) && headers.get(names::K_NETWORK_PROBE).is_none();
-        if !is_page && (gate::is_prober(headers) || gate::is_probe(headers)) {
-            return Ok(gate::answer(headers, self.health.state()));
+        if asks_the_gate(&request) {
+            return Ok(gate::answer(request.headers(), self.health.state()));
         }
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
             return Ok(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
@@ -65,6 +66,27 @@ impl Service for PodAdminPages {
             (_, DRAIN_HOOK_PATH) => self.wait_for_drain().await,
             _ => gate::plain_error(StatusCode::NOT_FOUND, "no such page"),
         })
+    }
+}
+
+/// Kubelet asks for a page by its path, too; by Knative's header it asks the gate, whatever the path.
+fn asks_the_gate(request: &Request<Body>) -> bool {
+    let (headers, path) = (request.headers(), request.uri().path());
+    let is_page = PAGES.contains(&path) && headers.get(names::K_NETWORK_PROBE).is_none();
+    !is_page && (gate::is_prober(headers) || gate::is_probe(headers))
+}
+
+impl PageService for PodAdminPages {
+    fn kind_of(&self, request: &Request<Body>) -> PageKind {
+        match request.uri().path() {
+            _ if asks_the_gate(request) => PageKind::Probe,
+            DRAIN_HOOK_PATH => PageKind::LongRead,
+            path => PageKind::of_path(path),
+        }
+    }
+
+    fn busy(&self, busy: PagesBusy) -> Response<Body> {
+        refused(busy)
     }
 }
 
@@ -118,6 +140,16 @@ impl Service for StatPages {
     }
 }
 
+impl PageService for StatPages {
+    fn kind_of(&self, _: &Request<Body>) -> PageKind {
+        PageKind::Ordinary
+    }
+
+    fn busy(&self, busy: PagesBusy) -> Response<Body> {
+        refused(busy)
+    }
+}
+
 /// Port 9091: `GET /metrics` for Prometheus.
 pub(crate) struct PodMetricsPages {
     pub(crate) metrics: Rc<QueueProxyMetrics>,
@@ -148,6 +180,20 @@ impl Service for PodMetricsPages {
         });
         Ok(metrics_page(request.headers(), page))
     }
+}
+
+impl PageService for PodMetricsPages {
+    fn kind_of(&self, _: &Request<Body>) -> PageKind {
+        PageKind::Ordinary
+    }
+
+    fn busy(&self, busy: PagesBusy) -> Response<Body> {
+        refused(busy)
+    }
+}
+
+fn refused(busy: PagesBusy) -> Response<Body> {
+    gate::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{
-    AsyncBreaker, ClosedIdleConnections, ConnectionBudget, Drain, HeadLimits, MemoryBudget,
-    PAGE_CONNECTIONS_MAX, ServerLimits, Service, Tracer, UpstreamLimits, Upstreams, serve,
+    AsyncBreaker, Drain, HeadLimits, MemoryBudget, PageService, ServerLimits, Service, Tracer,
+    UpstreamLimits, Upstreams, serve, serve_pages,
 };
 use link::{LinkAccess, TlsDoor};
 use runtime::{
-    Clock, LogFormat, LoggedRevision, RequestLog, StopRequests, TrustedHosts, descriptor_limit,
-    new_link_token, vital,
+    Clock, LogFormat, LoggedRevision, PageDoor, PagePlaces, RequestLog, StopRequests, TrustedHosts,
+    descriptor_limit, new_link_token, vital,
 };
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ use crate::health::{AppFailure, Health};
 use crate::link::LinkServer;
 use crate::load::LoadBook;
 use crate::metrics::QueueProxyMetrics;
-use crate::pages::{PodAdminPages, PodMetricsPages, StatPages};
+use crate::pages::{PAGE_LIMITS, PodAdminPages, PodMetricsPages, StatPages};
 use crate::settings::OwnerSettings;
 use crate::stack::{PodStack, app::AppEnd, logging::RequestLogging};
 use crate::usage;
@@ -130,12 +130,18 @@ struct ProxyParts {
     adopted: Rc<AdoptedClients>,
     metrics: Rc<QueueProxyMetrics>,
     drain: Drain,
-    /// Where the connections to the small pages are counted.
-    pages: Drain,
+    pages: PodPages,
     tracer: Tracer,
     memory: &'static MemoryBudget,
     leaving: CancellationToken,
     left: CancellationToken,
+}
+
+/// What the small pages share.
+struct PodPages {
+    /// Their end.
+    drain: Drain,
+    places: PagePlaces,
 }
 
 impl BoundProxy {
@@ -195,7 +201,6 @@ impl BoundProxy {
     /// local tasks can be spawned.
     pub async fn run_until(self, leaving: CancellationToken) -> ProcessEnd {
         let metrics = QueueProxyMetrics::new(self.config.container_concurrency);
-        let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
         let settings = Rc::new(OwnerSettings::new());
         let parts = ProxyParts {
             adopted: Rc::new(self.adopted(&settings)),
@@ -207,7 +212,7 @@ impl BoundProxy {
             drain: Drain::within(metrics.connection_budget(descriptor_limit())),
             tracer: self.tracer(&metrics),
             metrics,
-            pages: Drain::within(pages),
+            pages: PodPages { drain: Drain::new(), places: PagePlaces::new(PAGE_LIMITS, self.clock) },
             memory: MemoryBudget::of_process(runtime::memory_limit()),
             leaving,
             left: CancellationToken::new(),
@@ -218,17 +223,9 @@ impl BoundProxy {
         let link = link.expect("a bound listener can be registered");
         // The small servers end with the process, after everything else: what they tell matters most at the
         // end.
-        let beside = &parts.pages;
-        let _admin = LocalTask::of_server(
-            admin,
-            parts.admin_pages(clock, config.trusted.clone()),
-            beside,
-            parts.memory,
-        );
-        let _stat =
-            stat.map(|stat| LocalTask::of_server(stat, parts.stat_pages(&config), beside, parts.memory));
-        let _metrics =
-            metrics.map(|metrics| LocalTask::of_server(metrics, parts.metrics_pages(), beside, parts.memory));
+        let _admin = parts.serve_beside(admin, parts.admin_pages(clock, config.trusted.clone()));
+        let _stat = stat.map(|stat| parts.serve_beside(stat, parts.stat_pages(&config)));
+        let _metrics = metrics.map(|metrics| parts.serve_beside(metrics, parts.metrics_pages()));
         let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
         let _requests: Vec<LocalTask> = listeners
             .zip(stacks)
@@ -408,15 +405,27 @@ impl ProxyParts {
     /// Lets those who wait for the end of the drain hear of it: the small pages finish what they were asked,
     /// and take no more. One who does not read its answer must not keep the process.
     async fn say_goodbye(&self) {
-        self.pages.begin();
-        self.pages.stop_accepting();
-        self.pages.close_idle();
-        if tokio::time::timeout(GOODBYE_MAX, self.pages.finished()).await.is_err() {
+        let pages = &self.pages.drain;
+        pages.begin();
+        pages.stop_accepting();
+        pages.close_idle();
+        if tokio::time::timeout(GOODBYE_MAX, pages.finished()).await.is_err() {
             warn!(
-                connections = self.pages.connections(),
+                connections = pages.connections(),
                 "not everybody took the last pages; ending without them"
             );
         }
+    }
+
+    fn serve_beside(&self, listener: TcpListener, pages: Rc<impl PageService>) -> LocalTask {
+        let (drain, memory) = (self.pages.drain.clone(), self.memory);
+        let door = PageDoor::new(listener, &self.pages.places);
+        LocalTask::new(async move {
+            match door {
+                Ok(door) => serve_pages(door, pages, drain, memory).await,
+                Err(error) => error!(%error, "a listener could not be served"),
+            }
+        })
     }
 
     fn admin_pages(&self, clock: Clock, trusted: TrustedHosts) -> Rc<PodAdminPages> {
@@ -460,7 +469,7 @@ impl LocalTask {
     ) -> Self {
         let drain = drain.clone();
         Self::new(async move {
-            // What an activator let through must pass here too, with what it adds; who else asks is anybody.
+            // What an activator let through must pass here too, with what it adds.
             let limits = ServerLimits { head: HeadLimits::HOP, memory, ..ServerLimits::default() };
             if let Err(error) = serve(listener, service, drain, limits).await {
                 error!(%error, "a listener could not be served");

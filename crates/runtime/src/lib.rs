@@ -1,6 +1,6 @@
 //! What every process needs, whatever it does: a clock, chance, logs, metrics, whom to tell what, signals,
-//! listening sockets, and patience between attempts. It has no server: the proxies use their own, which
-//! counts microseconds, and the autoscaler `axum`, which does not.
+//! listening sockets, the places of those who read pages, and patience between attempts. It speaks no HTTP:
+//! the proxies have a stack of their own, which counts microseconds, and the others `hyper` and `axum`.
 //!
 //! Pure crates take time and chance as parameters; this crate is where those parameters come from.
 
@@ -19,6 +19,7 @@ mod metrics;
 mod mounted_certificates;
 mod mounted_settings;
 mod observability;
+mod pages;
 mod percent;
 mod program;
 mod request_log;
@@ -45,6 +46,9 @@ pub use mounted_settings::MountedSettings;
 pub use observability::{
     OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, ObservabilityProblem,
     RequestReporting, instead_of_older_tracing,
+};
+pub use pages::{
+    PageConnection, PageDoor, PageKind, PageLimits, PagePlaces, PageSeat, PageStream, PageTurn, PagesBusy,
 };
 pub use percent::percent_encoded;
 pub use program::{EXIT_BAD_CONFIG, run_program};

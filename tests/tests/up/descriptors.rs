@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 /// What a careful system gives; what a careless one allows.
 const FEW: &str = "ulimit -S -n 64 && ulimit -H -n 512";
 
-/// Half of what 512 descriptors leave beyond 128.
-const CLIENTS_MAX: usize = 192;
+/// Half of what 512 descriptors leave beyond 168.
+const CLIENTS_MAX: usize = 172;
 
 /// How many more may be accepted in the instant that the last place is taken: one by each thread.
 const AT_ONCE: usize = 8;

@@ -267,7 +267,7 @@ async fn metric(ebb: &Ebb, series: &str) -> u64 {
     value.unwrap_or_else(|| panic!("no {series} in {page}"))
 }
 
-/// So many descriptors leave room for 192 clients.
+/// So many descriptors leave room for 172 clients.
 const FEW: &str = "ulimit -S -n 64 && ulimit -H -n 512";
 
 #[tokio::test]

@@ -1,39 +1,60 @@
 //! Who may be connected to the webhook at once?
 //!
 //! API servers keep a connection or two each, and kubelet comes by for a moment; anybody in the cluster may
-//! call, too. There are so many places. When all are taken, whoever was silent for longest loses his: nothing
-//! is under way for one who has been silent for a second, and an API server that finds its connection closed
-//! makes another.
+//! call, too. There are so many places. When all are taken, one caller makes room for the next:
+//!
+//! | who | goes |
+//! |---|---|
+//! | has not agreed on a channel | first, the oldest; those that have said nothing before those that have |
+//! | has agreed, and asks nothing | when it was silent for longest: an API server whose connection is closed makes another |
+//! | has sent a review lately | not for five minutes, if it is one of the last sixteen |
+//! | has a review under way | never |
 
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use runtime::Clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use vocabulary::Timestamp;
 
 use super::metrics::InjectorMetrics;
+
+/// A caller that is about to speak does so within this time.
+const SETTLING_TIME: Duration = Duration::from_millis(50);
+/// A handshake takes two round trips and a signature of each side.
+const HANDSHAKE_MIN: Duration = Duration::from_millis(250);
+/// How long a caller may take to agree while others have no place.
+const CROWDED_HANDSHAKE_MAX: Duration = Duration::from_secs(1);
 
 /// What the webhook keeps for its callers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallerLimits {
     /// Callers at once.
     pub(super) places: usize,
-    /// Nobody loses his place to another before he was silent for this long.
+    /// No caller that has agreed loses its place to another before it was silent for this long.
     pub(super) silence_min: Duration,
+    /// How many callers keep their places because they have sent a review.
+    pub(super) known: usize,
+    /// For how long each of them does.
+    pub(super) known_for: Duration,
 }
 
 impl CallerLimits {
-    /// Some dozen API servers with room for a hundred others. Each may ask as much as it likes: how many
-    /// questions are held at once has a limit of its own.
-    pub(super) const WEBHOOK: Self = Self { places: 256, silence_min: Duration::from_secs(1) };
+    /// Some dozen API servers with room for others. Each may ask as much as it likes: how many questions are
+    /// held at once has a limit of its own.
+    pub(super) const WEBHOOK: Self = Self {
+        places: 64,
+        silence_min: Duration::from_secs(1),
+        known: 16,
+        known_for: Duration::from_mins(5),
+    };
 }
 
 /// The places, and who has one.
@@ -41,146 +62,267 @@ pub(super) struct CallerPlaces {
     limits: CallerLimits,
     clock: Clock,
     metrics: InjectorMetrics,
-    free: Arc<Semaphore>,
-    callers: Mutex<CallersByNumber>,
+    book: Mutex<CallerBook>,
+    /// Somebody left, or may be sent away from now on.
+    changed: Notify,
 }
 
 #[derive(Default)]
-struct CallersByNumber {
+struct CallerBook {
     last: u64,
-    callers: BTreeMap<u64, Arc<CallerRecord>>,
+    callers: BTreeMap<u64, CallerRecord>,
+}
+
+/// What is known of a caller.
+struct CallerRecord {
+    came_at: Timestamp,
+    heard_at: Option<Timestamp>,
+    has_agreed: bool,
+    reviews_under_way: usize,
+    reviewed_at: Option<Timestamp>,
+    must_go: bool,
+    task: Arc<AtomicWaker>,
+}
+
+/// In which order callers make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum DismissalRank {
+    Silent,
+    Agreeing,
+    Agreed,
+}
+
+impl CallerRecord {
+    fn rank(&self) -> DismissalRank {
+        match (self.has_agreed, self.heard_at) {
+            (true, _) => DismissalRank::Agreed,
+            (false, Some(_)) => DismissalRank::Agreeing,
+            (false, None) => DismissalRank::Silent,
+        }
+    }
+
+    /// Since when it has been of its rank without a word, and from when on it may be sent away.
+    fn may_go_from(&self, limits: CallerLimits) -> (Timestamp, Timestamp) {
+        let (since, patience) = match self.rank() {
+            DismissalRank::Silent => (self.came_at, SETTLING_TIME),
+            DismissalRank::Agreeing => (self.came_at, HANDSHAKE_MIN),
+            DismissalRank::Agreed => (self.heard_at.unwrap_or(self.came_at), limits.silence_min),
+        };
+        (since, since + patience)
+    }
+}
+
+impl CallerBook {
+    /// Those that keep their places because they have sent a review.
+    fn known(&self, limits: CallerLimits, now: Timestamp) -> Vec<u64> {
+        let reviewed =
+            self.callers.iter().filter_map(|(number, caller)| Some((caller.reviewed_at?, *number)));
+        let mut reviewed: Vec<_> = reviewed.filter(|(at, _)| now < *at + limits.known_for).collect();
+        reviewed.sort_unstable();
+        reviewed.into_iter().rev().take(limits.known).map(|(_, number)| number).collect()
+    }
+
+    /// Sends callers away, if some may go. Otherwise says when one may.
+    fn make_room(&mut self, limits: CallerLimits, now: Timestamp) -> Result<usize, Option<Timestamp>> {
+        if self.callers.values().any(|caller| caller.must_go) {
+            return Ok(0);
+        }
+        let mut gone = 0;
+        for caller in self.callers.values_mut() {
+            if !caller.has_agreed && now >= caller.came_at + CROWDED_HANDSHAKE_MAX {
+                caller.send_away();
+                gone += 1;
+            }
+        }
+        if gone > 0 {
+            return Ok(gone);
+        }
+        let known = self.known(limits, now);
+        let others = self.callers.iter_mut().filter(|(number, _)| !known.contains(number));
+        let mut others: Vec<_> =
+            others.map(|(_, caller)| caller).filter(|caller| caller.reviews_under_way == 0).collect();
+        others.sort_by_key(|caller| (caller.rank(), caller.may_go_from(limits)));
+        let next_at = others.iter().map(|caller| caller.may_go_from(limits).1).min();
+        match others.into_iter().find(|caller| caller.may_go_from(limits).1 <= now) {
+            Some(caller) => {
+                caller.send_away();
+                Ok(1)
+            }
+            None => Err(next_at),
+        }
+    }
+}
+
+impl CallerRecord {
+    fn send_away(&mut self) {
+        self.must_go = true;
+        self.task.wake();
+    }
 }
 
 impl CallerPlaces {
     pub(super) fn new(limits: CallerLimits, clock: Clock, metrics: InjectorMetrics) -> Arc<Self> {
         metrics.has_places(limits.places);
-        let free = Arc::new(Semaphore::new(limits.places));
-        Arc::new(Self { limits, clock, metrics, free, callers: Mutex::default() })
+        Arc::new(Self { limits, clock, metrics, book: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Waits for a place. Whoever was silent for longest makes one if there is none.
+    /// Waits for a place. Another caller makes one if there is none. Cancel-safe.
     pub(super) async fn take(self: &Arc<Self>) -> CallerPlace {
         loop {
-            let free = Arc::clone(&self.free);
-            if free.available_permits() == 0 {
-                self.send_the_most_silent_away();
-            }
-            // Nobody may have been silent for long enough; he may be by then.
-            if let Ok(Ok(permit)) = tokio::time::timeout(self.limits.silence_min, free.acquire_owned()).await
-            {
-                return CallerPlace { places: Arc::clone(self), _permit: permit };
+            let mut changed = pin!(self.changed.notified());
+            // From here on a change wakes us, also one between the look and the wait.
+            changed.as_mut().enable();
+            match self.try_take() {
+                Ok(place) => return place,
+                Err(None) => changed.await,
+                Err(Some(again_at)) => {
+                    // Cancelling loses nothing: a change is looked for in any case.
+                    tokio::select! {
+                        () = changed => {}
+                        () = self.clock.sleep_until(again_at) => {}
+                    }
+                }
             }
         }
     }
 
-    fn send_the_most_silent_away(&self) {
+    /// An error says when to try again, if that is known.
+    fn try_take(self: &Arc<Self>) -> Result<CallerPlace, Option<Timestamp>> {
         let now = self.clock.now();
-        let held = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        let staying = held.callers.values().filter(|caller| !caller.must_go());
-        let most_silent = staying.min_by_key(|caller| caller.heard_at());
-        let silent_for = most_silent.map(|caller| now.saturating_since(caller.heard_at()));
-        if let (Some(caller), Some(silent_for)) = (most_silent, silent_for)
-            && silent_for >= self.limits.silence_min
-        {
-            self.metrics.crowded_out();
-            caller.send_away();
+        let mut book = self.book();
+        if book.callers.len() >= self.limits.places {
+            let gone = book.make_room(self.limits, now)?;
+            (0..gone).for_each(|_| self.metrics.crowded_out());
+            return Err(None);
         }
+        book.last += 1;
+        let (number, task) = (book.last, Arc::<AtomicWaker>::default());
+        let caller = CallerRecord {
+            came_at: now,
+            heard_at: None,
+            has_agreed: false,
+            reviews_under_way: 0,
+            reviewed_at: None,
+            must_go: false,
+            task: Arc::clone(&task),
+        };
+        book.callers.insert(number, caller);
+        self.metrics.connected(book.callers.len());
+        Ok(CallerPlace(Arc::new(PlaceOwner { places: Arc::clone(self), number, task })))
     }
 
-    fn enter(&self, record: Arc<CallerRecord>) -> u64 {
-        let mut held = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        held.last += 1;
-        let number = held.last;
-        held.callers.insert(number, record);
-        self.metrics.connected(held.callers.len());
-        number
-    }
-
-    fn leave(&self, number: u64) {
-        let mut held = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        held.callers.remove(&number);
-        self.metrics.connected(held.callers.len());
+    fn book(&self) -> MutexGuard<'_, CallerBook> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place for one caller, until it is dropped.
-pub(super) struct CallerPlace {
+/// A place for one caller. Clones are the same place, which is free when the last of them is gone.
+#[derive(Clone)]
+pub(super) struct CallerPlace(Arc<PlaceOwner>);
+
+struct PlaceOwner {
     places: Arc<CallerPlaces>,
-    _permit: OwnedSemaphorePermit,
+    number: u64,
+    task: Arc<AtomicWaker>,
+}
+
+impl Drop for PlaceOwner {
+    fn drop(&mut self) {
+        let mut book = self.places.book();
+        book.callers.remove(&self.number);
+        self.places.metrics.connected(book.callers.len());
+        drop(book);
+        self.places.changed.notify_waiters();
+    }
 }
 
 impl CallerPlace {
     /// The caller speaks over this stream from now on.
-    pub(super) fn seat<Stream>(self, stream: Stream) -> CallerStream<Stream> {
-        let record = Arc::new(CallerRecord {
-            heard_at: Mutex::new(self.places.clock.now()),
-            must_go: AtomicBool::new(false),
-            reader: AtomicWaker::new(),
+    pub(super) fn seat<Stream>(&self, stream: Stream) -> CallerStream<Stream> {
+        CallerStream { stream, place: self.clone() }
+    }
+
+    /// A channel is agreed on.
+    pub(super) fn agree(&self) {
+        self.note(|caller, now| {
+            caller.has_agreed = true;
+            caller.heard_at = Some(now);
         });
-        let number = self.places.enter(Arc::clone(&record));
-        CallerStream { stream, record, number, place: self }
+    }
+
+    /// A review of this caller is read and answered from now on. Hold it until that is over.
+    pub(super) fn begin_review(&self) -> RunningReview {
+        self.note(|caller, _| {
+            caller.reviews_under_way += 1;
+            // It came before its caller heard that it should go.
+            caller.must_go = false;
+        });
+        self.0.places.changed.notify_waiters();
+        RunningReview(self.clone())
+    }
+
+    /// What it sent was a review.
+    pub(super) fn note_reviewed(&self) {
+        self.note(|caller, now| caller.reviewed_at = Some(now));
+    }
+
+    /// Returns when another one needs the place.
+    pub(super) fn must_go(&self) -> impl Future<Output = ()> + use<> {
+        let place = self.clone();
+        poll_fn(move |context| {
+            // First, so that a word between the look and the wait wakes it.
+            place.0.task.register(context.waker());
+            if place.is_to_go() { Poll::Ready(()) } else { Poll::Pending }
+        })
+    }
+
+    fn is_to_go(&self) -> bool {
+        self.0.places.book().callers.get(&self.0.number).is_none_or(|caller| caller.must_go)
+    }
+
+    fn hear(&self) {
+        self.note(|caller, now| caller.heard_at = Some(now));
+    }
+
+    fn note(&self, note: impl FnOnce(&mut CallerRecord, Timestamp)) {
+        let now = self.0.places.clock.now();
+        if let Some(caller) = self.0.places.book().callers.get_mut(&self.0.number) {
+            note(caller, now);
+        }
     }
 }
 
-/// What others know of a caller.
-struct CallerRecord {
-    heard_at: Mutex<Timestamp>,
-    must_go: AtomicBool,
-    /// Who waits for the caller's next word.
-    reader: AtomicWaker,
-}
+/// A review that is under way: its caller stays.
+pub(super) struct RunningReview(CallerPlace);
 
-impl CallerRecord {
-    fn heard_at(&self) -> Timestamp {
-        *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hear(&self, now: Timestamp) {
-        *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = now;
-    }
-
-    fn must_go(&self) -> bool {
-        self.must_go.load(Ordering::Acquire)
-    }
-
-    fn send_away(&self) {
-        self.must_go.store(true, Ordering::Release);
-        self.reader.wake();
+impl Drop for RunningReview {
+    fn drop(&mut self) {
+        self.0.note(|caller, now| {
+            caller.reviews_under_way = caller.reviews_under_way.saturating_sub(1);
+            caller.heard_at = Some(now);
+        });
+        self.0.0.places.changed.notify_waiters();
     }
 }
 
-/// A caller's stream. It ends, as if the caller had gone, when his place is needed.
+/// A caller's stream. It ends, as if the caller had gone, when its place is needed.
 pub(super) struct CallerStream<Stream> {
     stream: Stream,
-    record: Arc<CallerRecord>,
-    number: u64,
     place: CallerPlace,
-}
-
-impl<Stream> CallerStream<Stream> {
-    fn hear(&self) {
-        self.record.hear(self.place.places.clock.now());
-    }
-}
-
-impl<Stream> Drop for CallerStream<Stream> {
-    fn drop(&mut self) {
-        self.place.places.leave(self.number);
-    }
 }
 
 impl<Stream: AsyncRead + Unpin> AsyncRead for CallerStream<Stream> {
     fn poll_read(self: Pin<&mut Self>, at: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         // First, so that a word between the look and the wait wakes it.
-        this.record.reader.register(at.waker());
-        if this.record.must_go() {
+        this.place.0.task.register(at.waker());
+        if this.place.is_to_go() {
             return Poll::Ready(Ok(()));
         }
         let filled = into.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(at, into);
         if into.filled().len() > filled {
-            this.hear();
+            this.place.hear();
         }
         read
     }
@@ -191,7 +333,7 @@ impl<Stream: AsyncWrite + Unpin> AsyncWrite for CallerStream<Stream> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(at, bytes);
         if matches!(written, Poll::Ready(Ok(_))) {
-            this.hear();
+            this.place.hear();
         }
         written
     }
@@ -214,17 +356,28 @@ mod tests {
 
     /// Two places.
     fn places(registry: &MetricsRegistry) -> Arc<CallerPlaces> {
-        let limits = CallerLimits { places: 2, silence_min: Duration::from_secs(1) };
+        let limits = CallerLimits { places: 2, known: 1, ..CallerLimits::WEBHOOK };
         CallerPlaces::new(limits, Clock::start(), InjectorMetrics::register(registry))
     }
 
     async fn caller(places: &Arc<CallerPlaces>) -> (CallerStream<DuplexStream>, DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(64);
-        (places.take().await.seat(ours), theirs)
+        let place = places.take().await;
+        place.agree();
+        (place.seat(ours), theirs)
+    }
+
+    /// One that has said nothing yet.
+    async fn silent(places: &Arc<CallerPlaces>) -> CallerPlace {
+        tokio::time::timeout(Duration::from_secs(3), places.take()).await.expect("one makes room")
+    }
+
+    fn is_to_go(place: &CallerPlace) -> bool {
+        place.is_to_go()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_was_silent_for_longest_makes_room_and_who_speaks_stays() {
+    async fn the_most_silent_caller_makes_room_and_one_that_speaks_stays() {
         let registry = MetricsRegistry::default();
         let places = places(&registry);
         let (mut first, mut first_there) = caller(&places).await;
@@ -256,5 +409,77 @@ mod tests {
         assert!(waiting.is_err(), "there is no third place");
         drop(second);
         assert!(tokio::time::timeout(Duration::from_millis(50), places.take()).await.is_ok());
+    }
+
+    /// Leaves once it must.
+    fn obedient(place: CallerPlace) -> tokio::task::JoinHandle<()> {
+        tokio::spawn(async move { place.must_go().await })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_has_not_agreed_makes_room_before_one_that_has() {
+        let places = places(&MetricsRegistry::default());
+        let (agreed, _there) = caller(&places).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let newcomer = obedient(silent(&places).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let _next = silent(&places).await;
+        assert!(newcomer.is_finished() && !is_to_go(&agreed.place), "its age does not matter");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handshakes_have_one_second_while_others_have_no_place() {
+        let places = places(&MetricsRegistry::default());
+        let handshakes = [silent(&places).await, silent(&places).await];
+        for handshake in &handshakes {
+            handshake.hear();
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(handshakes.iter().all(|place| !is_to_go(place)), "nobody waits");
+        assert!(tokio::time::timeout(Duration::from_millis(10), places.take()).await.is_err());
+        assert!(handshakes.iter().all(is_to_go));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_whose_review_is_under_way_stays() {
+        let places = places(&MetricsRegistry::default());
+        let [(first, _one), (second, _two)] = [caller(&places).await, caller(&places).await];
+        let reviews = [first.place.begin_review(), second.place.begin_review()];
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(tokio::time::timeout(Duration::from_secs(60), places.take()).await.is_err());
+        assert!(!is_to_go(&first.place) && !is_to_go(&second.place));
+        drop(reviews);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(tokio::time::timeout(Duration::from_millis(10), places.take()).await.is_err());
+        assert!(is_to_go(&first.place) != is_to_go(&second.place), "one makes room");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_has_sent_a_review_keeps_its_place_for_five_minutes_if_it_is_one_of_the_last() {
+        let places = places(&MetricsRegistry::default());
+        let [(first, _one), (second, _two)] = [caller(&places).await, caller(&places).await];
+        first.place.note_reviewed();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // Only one is kept so here: the last one.
+        second.place.note_reviewed();
+        tokio::time::sleep(Duration::from_secs(290)).await;
+        let (first, second) = (first.place.clone(), second.place.clone());
+        assert!(tokio::time::timeout(Duration::from_millis(10), places.take()).await.is_err());
+        assert!(is_to_go(&first) && !is_to_go(&second));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_sent_its_review_long_ago_makes_room_like_others() {
+        let places = places(&MetricsRegistry::default());
+        let [(first, _one), (second, _two)] = [caller(&places).await, caller(&places).await];
+        second.place.note_reviewed();
+        tokio::time::sleep(Duration::from_secs(299)).await;
+        first.place.hear();
+        assert!(tokio::time::timeout(Duration::from_millis(900), places.take()).await.is_err());
+        assert!(!is_to_go(&second.place), "it is kept");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        first.place.hear();
+        assert!(tokio::time::timeout(Duration::from_millis(10), places.take()).await.is_err());
+        assert!(is_to_go(&second.place) && !is_to_go(&first.place), "five minutes are over");
     }
 }

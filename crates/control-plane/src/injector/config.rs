@@ -13,6 +13,8 @@ pub(super) struct InjectorConfig {
     pub(super) metrics: SocketAddr,
     /// A folder with `tls.crt`, `tls.key` and `ca.crt`.
     pub(super) certificates: PathBuf,
+    /// A file with the authority of the API server's own certificate, if it shows one.
+    pub(super) callers: Option<PathBuf>,
     /// A folder with a file for each key of `config-autoscaler`.
     pub(super) settings: Option<PathBuf>,
     /// The same of `config-observability`.
@@ -23,19 +25,20 @@ pub(super) struct InjectorConfig {
 }
 
 impl InjectorConfig {
-    /// Reads `INJECTOR_ADDRESS`, `INJECTOR_METRICS_ADDRESS`, `INJECTOR_TLS`, `INJECTOR_CONFIG`,
-    /// `INJECTOR_OBSERVABILITY`, `QUEUE_PROXY_IMAGE` and `EBB_LOG`.
+    /// Reads `INJECTOR_ADDRESS`, `INJECTOR_METRICS_ADDRESS`, `INJECTOR_TLS`, `INJECTOR_CLIENT_CA`,
+    /// `INJECTOR_CONFIG`, `INJECTOR_OBSERVABILITY`, `QUEUE_PROXY_IMAGE` and `EBB_LOG`.
     pub(super) fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
         let address = reader.socket_address_or("INJECTOR_ADDRESS", "[::]:8443");
         let metrics = reader.socket_address_or("INJECTOR_METRICS_ADDRESS", "[::]:9091");
         let certificates =
             reader.required(&["INJECTOR_TLS"], "it names the folder of the webhook's certificates").into();
+        let callers = reader.text("INJECTOR_CLIENT_CA").map(PathBuf::from);
         let settings = reader.text("INJECTOR_CONFIG").map(PathBuf::from);
         let observability = reader.text("INJECTOR_OBSERVABILITY").map(PathBuf::from);
         let image = reader.required(&["QUEUE_PROXY_IMAGE"], "it names the image that pods get").to_owned();
         let log = reader.text_or("EBB_LOG", "info");
-        reader.finish(Self { address, metrics, certificates, settings, observability, image, log })
+        reader.finish(Self { address, metrics, certificates, callers, settings, observability, image, log })
     }
 }
 

@@ -1,59 +1,93 @@
 //! Where the API server calls: TLS, with certificates that somebody else renews as files.
 
-use std::io;
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
-use axum::serve::Listener;
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use runtime::{MountedCertificates, vital};
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, watch};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
+use tower::ServiceExt as _;
 use vocabulary::TLS_ROOTS;
 
-use super::callers::{CallerPlaces, CallerStream};
+use super::callers::{CallerPlace, CallerPlaces, CallerStream};
+use super::reading::ReviewSize;
 
 /// How long it answers on after it was asked to stop: as long as a node may take to hear that its address is
 /// gone.
 pub(super) const LINGER: Duration = Duration::from_secs(5);
-/// How long a caller may take to agree on a channel: the API server gives up after as long.
+/// How long a caller may take to agree on a channel: the API server gives up after as long. While others have
+/// no place it is less ([`super::callers`]).
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
-/// Callers that have not agreed yet. One more waits.
-const HANDSHAKES_MAX: usize = 64;
 /// The wait after a caller could not be taken (out of file descriptors, for one).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long those that are being answered have once nobody else is.
+const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
-/// What is shown, and by which roots others know it.
+/// Of heads, and of what is read ahead of a body. An API server sends half a kilobyte.
+const HEAD_BYTES_MAX: u32 = 16 << 10;
+const READ_AHEAD_MAX: usize = 64 << 10;
+/// What may come of a body before somebody reads it, by stream and by connection.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+/// One API server asks about so many objects at once over one connection; further ones wait there.
+const STREAMS_MAX: u32 = 32;
+/// How often a caller over HTTP/2 that is silent is asked whether it lives, and how long it has to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What is shown, by which roots others know it, and by which it knows its callers.
 #[derive(Clone)]
 pub(super) struct WebhookCertificates {
     shown: Arc<ArcSwap<ServerConfig>>,
     roots: watch::Receiver<String>,
+    pub(super) proof: CallerProof,
+}
+
+/// Whether callers have to prove that they are the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallerProof {
+    NotAsked,
+    /// By a certificate. Kubelet has none, and asks probes alone.
+    Certificate,
 }
 
 impl WebhookCertificates {
-    /// Shows what lies in the folder, as long as this process runs.
-    pub(super) fn keep(folder: PathBuf) -> anyhow::Result<Self> {
+    /// Shows what lies in the folder, as long as this process runs. Callers are known by the roots in the
+    /// file `callers`, if there is one.
+    pub(super) fn keep(folder: PathBuf, callers: Option<PathBuf>) -> anyhow::Result<Self> {
+        let proof = if callers.is_some() { CallerProof::Certificate } else { CallerProof::NotAsked };
         let known = MountedCertificates::read(&folder)?;
-        let config = config_of(&known).with_context(|| format!("certificates in {}", folder.display()))?;
+        let config = config_of(&known, callers.as_deref())
+            .with_context(|| format!("certificates in {}", folder.display()))?;
         let shown = Arc::new(ArcSwap::new(config));
         let (roots_in, roots) = watch::channel(roots_of(&known)?);
         let kept = Arc::clone(&shown);
         let following = known.follow(folder, "the webhook", move |files| {
             let roots = roots_of(files)?;
-            kept.store(config_of(files)?);
+            kept.store(config_of(files, callers.as_deref())?);
             roots_in.send_replace(roots);
             Ok(())
         });
         tokio::spawn(vital("the webhook's certificates", following));
-        Ok(Self { shown, roots })
+        Ok(Self { shown, roots, proof })
     }
 
     pub(super) fn roots(&self) -> watch::Receiver<String> {
@@ -65,91 +99,147 @@ fn roots_of(files: &MountedCertificates) -> anyhow::Result<String> {
     String::from_utf8(files.roots.clone()).with_context(|| format!("{TLS_ROOTS} is no text"))
 }
 
-fn config_of(files: &MountedCertificates) -> anyhow::Result<Arc<ServerConfig>> {
+fn config_of(files: &MountedCertificates, callers: Option<&Path>) -> anyhow::Result<Arc<ServerConfig>> {
     let chain = CertificateDer::pem_slice_iter(&files.chain).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(&files.key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
+    let builder =
+        ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = match callers {
+        None => builder.with_no_client_auth(),
+        Some(file) => {
+            let pem = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+            let mut roots = RootCertStore::empty();
+            for root in CertificateDer::pem_slice_iter(&pem) {
+                roots.add(root?)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            // Kubelet's probes come without; what needs one is refused later.
+            let verifier = verifier.allow_unauthenticated().build();
+            builder.with_client_cert_verifier(
+                verifier.with_context(|| format!("{} holds no authority", file.display()))?,
+            )
+        }
+    };
+    let mut config = builder.with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-/// Callers with whom a channel is agreed on. Each agrees beside the others, so one that is slow keeps nobody
+/// Who asks, as a request has it with it.
+#[derive(Clone)]
+pub(super) struct WebhookCaller {
+    pub(super) place: CallerPlace,
+    pub(super) is_proven: bool,
+    lines: Arc<ReviewLines>,
+}
+
+/// Where the reviews of one caller wait until one of them is the foremost.
+#[derive(Default)]
+struct ReviewLines {
+    ordinary: Mutex<()>,
+    large: Mutex<()>,
+}
+
+impl WebhookCaller {
+    pub(super) fn line(&self, size: ReviewSize) -> &Mutex<()> {
+        match size {
+            ReviewSize::Ordinary => &self.lines.ordinary,
+            ReviewSize::Large => &self.lines.large,
+        }
+    }
+}
+
+/// Where callers come in. Each agrees on a channel beside the others, so one that is slow keeps nobody
 /// waiting.
-pub(super) struct WebhookListener {
-    address: SocketAddr,
-    agreed: mpsc::Receiver<AgreedCaller>,
+pub(super) struct WebhookDoor {
+    pub(super) listener: TcpListener,
+    pub(super) certificates: WebhookCertificates,
+    pub(super) places: Arc<CallerPlaces>,
+    pub(super) router: Router,
 }
 
-/// With whom a channel is agreed on, at his place.
-type AgreedCaller = (CallerStream<TlsStream<TcpStream>>, SocketAddr);
-
-impl WebhookListener {
-    pub(super) fn new(
-        listener: TcpListener,
-        certificates: WebhookCertificates,
-        places: Arc<CallerPlaces>,
-    ) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let (agreed_in, agreed) = mpsc::channel(1);
-        let taking = take_callers(listener, certificates, places, agreed_in);
-        tokio::spawn(vital("the webhook's listener", taking));
-        Ok(Self { address, agreed })
-    }
-}
-
-async fn take_callers(
-    listener: TcpListener,
-    certificates: WebhookCertificates,
-    places: Arc<CallerPlaces>,
-    agreed: mpsc::Sender<AgreedCaller>,
-) {
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
-    loop {
-        let Ok(handshake) = Arc::clone(&handshakes).acquire_owned().await else { return };
-        let (stream, peer) = match listener.accept().await {
-            Ok(caller) => caller,
-            Err(error) => {
-                tracing::warn!(%error, "the webhook cannot take a caller");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        if agreed.is_closed() {
-            return;
+impl WebhookDoor {
+    /// Serves until `stopped`, and then those that are being answered.
+    pub(super) async fn serve(self, stopped: impl Future<Output = ()>) {
+        let graceful = GracefulShutdown::new();
+        // Cancelling loses at most a caller that nobody has answered yet.
+        tokio::select! {
+            () = self.take_callers(&graceful) => {}
+            () = stopped => {}
         }
-        // Whoever came first has made room by the time that one more is looked at.
-        let place = places.take().await;
-        let (acceptor, agreed) = (TlsAcceptor::from(certificates.shown.load_full()), agreed.clone());
-        // A panic ends this caller's handshake alone.
-        tokio::spawn(async move {
-            let _handshake = handshake;
-            match tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => {
-                    // Nobody takes it any more if the server has ended.
-                    let _ = agreed.send((place.seat(stream), peer)).await;
+        let _ = tokio::time::timeout(FAREWELL_MAX, graceful.shutdown()).await;
+    }
+
+    async fn take_callers(&self, graceful: &GracefulShutdown) {
+        loop {
+            let (stream, peer) = match self.listener.accept().await {
+                Ok(caller) => caller,
+                Err(error) => {
+                    tracing::warn!(%error, "the webhook cannot take a caller");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
                 }
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "a caller and the webhook did not agree"),
-                Err(_) => tracing::debug!(%peer, "a caller took too long"),
-            }
-        });
+            };
+            let caller = ArrivedCaller { stream, peer, place: self.places.take().await };
+            let acceptor = TlsAcceptor::from(self.certificates.shown.load_full());
+            // A panic ends this caller alone.
+            tokio::spawn(attend(caller, acceptor, self.router.clone(), graceful.watcher()));
+        }
     }
 }
 
-impl Listener for WebhookListener {
-    type Io = CallerStream<TlsStream<TcpStream>>;
-    type Addr = SocketAddr;
+/// A caller that has a place, and with whom nothing is agreed on yet.
+struct ArrivedCaller {
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: CallerPlace,
+}
 
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.agreed.recv().await {
-            Some(agreed) => agreed,
-            // The task that takes callers ends after this, or the process has ended.
-            None => std::future::pending().await,
+/// Agrees with a caller, and answers it.
+async fn attend(caller: ArrivedCaller, acceptor: TlsAcceptor, router: Router, watcher: Watcher) {
+    let ArrivedCaller { stream, peer, place } = caller;
+    let agreeing = acceptor.accept(place.seat(stream));
+    let stream = match tokio::time::timeout(HANDSHAKE_MAX, agreeing).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%peer, %error, "a caller and the webhook did not agree"),
+        Err(_) => return tracing::debug!(%peer, "a caller took too long"),
+    };
+    place.agree();
+    let is_proven = stream.get_ref().1.peer_certificates().is_some();
+    answer(stream, WebhookCaller { place, is_proven, lines: Arc::default() }, router, watcher).await;
+}
+
+async fn answer(
+    stream: TlsStream<CallerStream<TcpStream>>,
+    caller: WebhookCaller,
+    router: Router,
+    watcher: Watcher,
+) {
+    let mut server = Builder::new(TokioExecutor::new());
+    server.http1().max_buf_size(READ_AHEAD_MAX).header_read_timeout(None);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEAD_BYTES_MAX)
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .keep_alive_interval(PING_INTERVAL);
+    let place = caller.place.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(caller.clone());
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
+    // Cancelling is what a caller whose place is needed is for: it asks nothing.
+    tokio::select! {
+        biased;
+        ended = watcher.watch(connection) => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a caller's connection ended early");
+            }
         }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        Ok(self.address)
+        () = place.must_go() => {}
     }
 }

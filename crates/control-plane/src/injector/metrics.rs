@@ -51,7 +51,7 @@ impl InjectorMetrics {
             registry.register("injector_connections_max", "How many there may be", connections_max);
             registry.register(
                 "injector_closed_idle_connections",
-                "Callers whose connection was closed to make room, having been silent for longest",
+                "Callers whose connection was closed to make room for others",
                 crowded_out,
             );
         });

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -29,10 +29,16 @@ impl Webhook {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let roots = make_certificates(folder.path());
-        let certificates = WebhookCertificates::keep(folder.path().to_owned()).expect("they are sound");
+        let certificates = WebhookCertificates::keep(folder.path().to_owned(), None).expect("they are sound");
         let registry = MetricsRegistry::default();
         let metrics = InjectorMetrics::register(&registry);
-        let limits = CallerLimits { places: PLACES, silence_min: Duration::from_millis(50) };
+        let limits = CallerLimits {
+            places: PLACES,
+            silence_min: Duration::from_millis(50),
+            // Each of them asks a review here, and none is to be kept for that.
+            known: 0,
+            ..CallerLimits::WEBHOOK
+        };
         let places = CallerPlaces::new(limits, Clock::start(), metrics.clone());
         let state = Arc::new(WebhookState {
             image: "ebb-queue-proxy".to_owned(),
@@ -42,16 +48,18 @@ impl Webhook {
             is_known: watch::channel(true).1,
             metrics,
             turns: Semaphore::new(REVIEWS_MAX),
+            large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
+            desks: ReviewDesks::start().expect("threads start"),
+            proof: CallerProof::NotAsked,
             patience: Duration::from_secs(2),
         });
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener =
-            WebhookListener::new(crate::listen(any).expect("a port is free"), certificates, places)
-                .expect("it is bound");
-        let address = axum::serve::Listener::local_addr(&listener).expect("it is bound");
-        let server = axum::serve(listener, router(&state));
+        let listener = TcpListener::from_std(crate::listen(any).expect("a port is free"));
+        let listener = listener.expect("it is bound");
+        let address = listener.local_addr().expect("it is bound");
+        let door = WebhookDoor { listener, certificates, places, router: router(&state) };
         // Ends with the test.
-        tokio::spawn(async move { server.await });
+        tokio::spawn(door.serve(std::future::pending()));
         let provider = Arc::new(crypto::ring::default_provider());
         let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let client = client.expect("it has versions").with_root_certificates(roots).with_no_client_auth();
@@ -147,7 +155,7 @@ async fn every_review_is_counted_by_its_verdict() {
 async fn it_is_ready_beside_the_webhook_once_the_api_server_knows_it() {
     let webhook = Webhook::start();
     let (is_known_in, is_known) = watch::channel(false);
-    let known = WebhookCertificates::keep(webhook.folder.path().to_owned()).expect("they are sound");
+    let known = WebhookCertificates::keep(webhook.folder.path().to_owned(), None).expect("they are sound");
     let state = Arc::new(WebhookState {
         image: String::new(),
         roots: known.roots(),
@@ -156,6 +164,9 @@ async fn it_is_ready_beside_the_webhook_once_the_api_server_knows_it() {
         is_known,
         metrics: webhook.state.metrics.clone(),
         turns: Semaphore::new(1),
+        large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
+        desks: ReviewDesks::start().expect("threads start"),
+        proof: CallerProof::NotAsked,
         patience: Duration::from_secs(2),
     });
     let status = async |path: &str| {

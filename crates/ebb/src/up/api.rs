@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
+use autoscaler::PageServer;
 use autoscaler::api_types::{API_VERSION, ApiError};
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use platform_local::{Deletion, LocalPlatform};
-use runtime::{MetricsFormat, TrustedHosts, vital};
+use runtime::{Clock, MetricsFormat, PageKind, PageLimits, PagePlaces, TrustedHosts, vital};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
@@ -59,12 +60,27 @@ pub(super) fn serve(
     orders: PersonalOrders,
     trusted: TrustedHosts,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let listener = tokio::net::TcpListener::from_std(listener).context("listening for the API")?;
-    let router = router(current, orders, trusted);
+    let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
+    let server = PageServer::new(router(current, orders, trusted)).with_kinds(kind_of).with_refusals(refusal);
+    let serving = server.serve(listener, &places).context("listening for the API")?;
     Ok(tokio::spawn(vital("the API", async move {
-        // Serving ends only by abort: accept errors are retried within.
-        let _ = axum::serve(listener, router).await;
+        // It ends only by abort.
+        let never = serving.await;
+        match never {}
     })))
+}
+
+/// Reads that last until their reader has enough have places of their own.
+fn kind_of(uri: &Uri) -> PageKind {
+    if uri.path().starts_with("/v1/logs/") && logs::is_followed(uri) {
+        PageKind::LongRead
+    } else {
+        PageKind::of_path(uri.path())
+    }
+}
+
+fn refusal(status: StatusCode, error: String) -> Response {
+    (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
 
 /// Browsers are kept out here, in front of everything, so that no page can be forgotten.
@@ -83,9 +99,7 @@ fn router(current: CurrentRouter, orders: PersonalOrders, trusted: TrustedHosts)
         .route("/v1/http-sd", get(http_sd))
         .fallback(forward)
         .with_state(front);
-    autoscaler::refuse_foreign(router, trusted, |status, error| {
-        (status, Json(ApiError { version: API_VERSION, error })).into_response()
-    })
+    autoscaler::refuse_foreign(router, trusted, refusal)
 }
 
 /// What answers everything that has no route here.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Query};
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
@@ -22,6 +22,11 @@ pub(super) struct LogSelection {
     #[serde(default)]
     previous: bool,
     since_ms: Option<u64>,
+}
+
+/// Whether lines are asked for as they come, by the same reading of the query as below.
+pub(super) fn is_followed(uri: &Uri) -> bool {
+    Query::<LogSelection>::try_from_uri(uri).is_ok_and(|Query(wanted)| wanted.follow)
 }
 
 /// `GET /v1/logs/{namespace}/{kind}/{name}`.

@@ -134,7 +134,9 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use autoscaler::PageServer;
     use axum::routing::get;
+    use runtime::{Clock, PageLimits, PagePlaces};
 
     use super::*;
 
@@ -148,11 +150,13 @@ mod tests {
                 "# HELP queue_proxy_ready Ready.\n# TYPE queue_proxy_ready gauge\nqueue_proxy_ready 1\n# EOF\n",
             )
         };
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let listener = runtime::listen(([127, 0, 0, 1], 0).into()).expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
-        let serving = axum::serve(listener, Router::new().route("/metrics", get(pod_page)));
+        let router = Router::new().route("/metrics", get(pod_page));
+        let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
+        let serving = PageServer::new(router).serve(listener, &places).expect("it listens");
         // A panic of it would be seen below: nobody would answer.
-        let server = tokio::spawn(serving.into_future());
+        let server = tokio::spawn(serving);
         let pods = (0..PODS_MAX + 50).map(|number| ScrapedPod {
             revision: RevisionName::parse("default/service/hello").expect("a name"),
             pod: PodName::new(&format!("hello-{number}")),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::inject::inject;
 use crate::inject::tests::settings;
 
 /// A ConfigMap of others: cats are welcome, dogs are not.
@@ -26,7 +27,8 @@ fn pod() -> Value {
 fn ask(question: ReviewQuestion, object: &Value, former: &Value) -> Value {
     let request = json!({"uid": "u1", "object": object, "oldObject": former});
     let review = json!({"kind": "AdmissionReview", "request": request});
-    let answered = answer(&review, question, &settings(), &[PETS]).expect("it is a review");
+    let answered = answer(review.to_string().as_bytes(), question, &settings(), &[PETS]);
+    let answered = answered.expect("it is a review");
     let ReviewAnswer { review, verdict } = answered;
     assert_eq!((&review["kind"], &review["response"]["uid"]), (&json!("AdmissionReview"), &json!("u1")));
     let response = review["response"].clone();
@@ -179,7 +181,9 @@ fn annotations_are_checked_against_the_clusters_settings() {
     let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let cluster = ClusterConfig::parse(&data).expect("it is sound").value;
     let settings = InjectorSettings { cluster, ..settings() };
-    let refused = answer(&review, ReviewQuestion::Validate, &settings, &[]).expect("it is a review");
+    let review = review.to_string();
+    let refused = answer(review.as_bytes(), ReviewQuestion::Validate, &settings, &[]);
+    let refused = refused.expect("it is a review");
     let message = refused.review["response"]["status"]["message"].as_str().expect("it says why");
     assert!(message.contains("above max-scale-limit 10"), "{message}");
 }
@@ -191,8 +195,14 @@ fn the_configuration_of_the_cluster_is_checked_and_other_objects_are_not() {
     let message = refused["status"]["message"].as_str().expect("it says why");
     assert!(message.contains("stable-window") && message.contains("no-such-key"), "{message}");
     assert_eq!(ask(ReviewQuestion::Validate, &config("other"), &Value::Null)["allowed"], true);
-    let no_review = json!({"kind": "AdmissionReview"});
-    assert_eq!(answer(&no_review, ReviewQuestion::Inject, &settings(), &[]), None);
+    for no_review in [r#"{"kind": "AdmissionReview"}"#, r#"{"request": 3}"#, r#"{"request": null}"#, "{", ""]
+    {
+        assert_eq!(
+            answer(no_review.as_bytes(), ReviewQuestion::Inject, &settings(), &[]),
+            None,
+            "{no_review}"
+        );
+    }
 }
 
 #[test]
@@ -206,4 +216,26 @@ fn config_maps_whose_keys_others_know_are_checked_by_those() {
     let repaired = ask(ReviewQuestion::Validate, &config(json!({"cat": "", "dog": ""})), &broken);
     let warnings = json!(["dog is no cat", "cat is asleep"]);
     assert_eq!((&repaired["allowed"], &repaired["warnings"]), (&json!(true), &warnings));
+}
+
+/// What the API server is answered for each pod of the corpus, to the byte: the first time, and the second.
+/// The object has parts that nobody looks at, too.
+#[test]
+fn the_answers_are_those_that_are_written_down() {
+    let pods: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("../../testdata/pods.yaml")).expect("it is YAML");
+    let mut answers = Vec::new();
+    for mut pod in pods {
+        let name = pod["metadata"]["name"].clone();
+        pod["metadata"]["labels"] = json!({INJECT_LABEL: "true", "app": name});
+        pod["metadata"]["managedFields"] = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]);
+        pod["status"] = json!({"phase": "Pending"});
+        let first = ask(ReviewQuestion::Inject, &pod, &Value::Null);
+        let second = ask(ReviewQuestion::Inject, &patched(&pod, &first), &Value::Null);
+        let patch = BASE64_STANDARD.decode(first["patch"].as_str().unwrap_or_default()).expect("base 64");
+        let patch = String::from_utf8(patch).expect("a text");
+        answers.push(json!([name, patch, first["warnings"], first["status"], second]).to_string());
+    }
+    let written = include_str!("../../testdata/answers.txt").lines();
+    assert!(answers.iter().map(String::as_str).eq(written), "{}", answers.join("\n"));
 }

@@ -8,6 +8,7 @@ mod frames;
 mod headers;
 mod health_checks;
 mod linked;
+mod page_places;
 mod pages;
 mod program;
 mod protocols;

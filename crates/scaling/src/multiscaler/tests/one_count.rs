@@ -162,6 +162,7 @@ impl Crowd {
             | Event::LinkLost { .. }
             | Event::ActivatorsChanged { .. }
             | Event::PathAcknowledged { .. }
+            | Event::AdoptedConnectionsReported { .. }
             | Event::RoutingObserved { .. } => {}
         }
         self.multiscaler.handle(event, now);
@@ -177,6 +178,7 @@ impl Crowd {
                 | Command::SetActivatorCount { .. }
                 | Command::AskMetrics { .. }
                 | Command::Warn { .. }
+                | Command::TellOfHold { .. }
                 | Command::Publish { .. } => {}
             }
         }

@@ -1,0 +1,101 @@
+//! Where reviews are answered, one at a time.
+//!
+//! A review takes more memory as values than as a text. Two threads make them: one those of ordinary size,
+//! and one the large ones, so that a large one keeps no other waiting. Each uses again what it used before,
+//! which the workers of the runtime would each take for themselves.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::Builder;
+
+use injector::{InjectorSettings, ReviewQuestion, ReviewVerdict, answer};
+use runtime::vital_thread;
+use tokio::sync::{mpsc, oneshot};
+
+use super::reading::{ReviewBytes, ReviewSize};
+use super::settings::OTHER_CONFIG_MAPS;
+
+/// A review's answer, as it is sent.
+pub(super) struct WrittenAnswer {
+    pub(super) text: Vec<u8>,
+    pub(super) verdict: ReviewVerdict,
+}
+
+/// Why a review has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MissingAnswer {
+    /// It was no review.
+    Unreadable,
+    /// Nobody is there to answer it.
+    Failed,
+}
+
+/// Both threads.
+pub(super) struct ReviewDesks {
+    ordinary: mpsc::Sender<ReviewWork>,
+    large: mpsc::Sender<ReviewWork>,
+}
+
+struct ReviewWork {
+    review: ReviewBytes,
+    question: ReviewQuestion,
+    settings: InjectorSettings,
+    answer: oneshot::Sender<Result<WrittenAnswer, MissingAnswer>>,
+}
+
+impl ReviewDesks {
+    /// They end with the desks.
+    pub(super) fn start() -> std::io::Result<Self> {
+        Ok(Self { ordinary: start("reviews")?, large: start("large-reviews")? })
+    }
+
+    pub(super) async fn answer(
+        &self,
+        review: ReviewBytes,
+        question: ReviewQuestion,
+        settings: InjectorSettings,
+    ) -> Result<WrittenAnswer, MissingAnswer> {
+        let desk = match review.size {
+            ReviewSize::Ordinary => &self.ordinary,
+            ReviewSize::Large => &self.large,
+        };
+        let (answer, answered) = oneshot::channel();
+        let work = ReviewWork { review, question, settings, answer };
+        desk.send(work).await.map_err(|_| MissingAnswer::Failed)?;
+        answered.await.unwrap_or(Err(MissingAnswer::Failed))
+    }
+}
+
+fn start(name: &'static str) -> std::io::Result<mpsc::Sender<ReviewWork>> {
+    let (desk, mut work) = mpsc::channel::<ReviewWork>(1);
+    Builder::new().name(name.to_owned()).spawn(move || {
+        vital_thread(name, || {
+            while let Some(next) = work.blocking_recv() {
+                next.carry_out();
+            }
+        });
+    })?;
+    Ok(desk)
+}
+
+impl ReviewWork {
+    fn carry_out(self) {
+        let Self { review, question, settings, answer } = self;
+        // Whoever asked may have given up while this waited.
+        if !answer.is_closed() {
+            // A bug in one answer costs that answer.
+            let written = catch_unwind(AssertUnwindSafe(|| write(&review, question, &settings)));
+            let _ = answer.send(written.unwrap_or(Err(MissingAnswer::Failed)));
+        }
+    }
+}
+
+fn write(
+    review: &ReviewBytes,
+    question: ReviewQuestion,
+    settings: &InjectorSettings,
+) -> Result<WrittenAnswer, MissingAnswer> {
+    let answered = answer(&review.bytes, question, settings, OTHER_CONFIG_MAPS);
+    let answered = answered.ok_or(MissingAnswer::Unreadable)?;
+    let text = serde_json::to_vec(&answered.review).map_err(|_| MissingAnswer::Failed)?;
+    Ok(WrittenAnswer { text, verdict: answered.verdict })
+}

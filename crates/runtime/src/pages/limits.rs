@@ -1,0 +1,63 @@
+//! How much of everything readers of pages may have.
+
+use std::time::Duration;
+
+/// Why somebody asks for a page, which decides whose places the request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageKind {
+    /// Kubelet's question, or that of a load balancer.
+    Probe,
+    /// A page that is answered as soon as it is known.
+    Ordinary,
+    /// A page that lasts until its reader has enough, or until something happens: a stream, a wait.
+    LongRead,
+}
+
+impl PageKind {
+    /// The kind of a page that a program has without further ones: probes have the same paths everywhere.
+    pub fn of_path(path: &str) -> Self {
+        if ["/healthz", "/ready"].contains(&path) { Self::Probe } else { Self::Ordinary }
+    }
+}
+
+/// What a program keeps for those who read its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageLimits {
+    /// Connections that rest or wait for an ordinary page.
+    pub connections: usize,
+    /// Probes that are answered at once, beside them.
+    pub probes: usize,
+    /// Long reads, beside both.
+    pub long_reads: usize,
+    /// How large the head of a request may be.
+    pub head_bytes: usize,
+    /// How long the head of a request may take, from its first byte on.
+    pub head_time: Duration,
+    /// How long a connection may rest, and how long it may take nothing of what is written to it.
+    pub idle_time: Duration,
+}
+
+impl PageLimits {
+    /// Kubelet asks one question at a time and Prometheus two or three; people look with a browser, which
+    /// keeps six connections. Heads of browsers with cookies of other servers have some kilobytes.
+    pub const STANDARD: Self = Self {
+        connections: 64,
+        probes: 4,
+        long_reads: 32,
+        head_bytes: 16 * 1024,
+        head_time: Duration::from_secs(5),
+        idle_time: Duration::from_secs(60),
+    };
+
+    /// How many descriptors they take at most, not counting the one that each listener holds while it waits
+    /// for a place.
+    pub const fn descriptors(self) -> usize {
+        self.connections + self.probes + self.long_reads
+    }
+}
+
+impl Default for PageLimits {
+    fn default() -> Self {
+        Self::STANDARD
+    }
+}
