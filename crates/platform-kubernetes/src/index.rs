@@ -9,6 +9,7 @@ mod count;
 mod facts;
 mod failures;
 mod handover;
+mod kinds;
 mod labels;
 mod notices;
 mod ownership;
@@ -36,7 +37,6 @@ use crate::port_book::{PortBooks, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::autoscaler::AutoscalerRecord;
-use crate::resources::kind::WorkloadKind;
 use crate::resources::other_slice::OtherSlice;
 use crate::resources::pod::{PodLife, PodObject};
 use crate::resources::service::{AdoptedService, ServiceRecord};
@@ -46,6 +46,7 @@ use crate::secrets::{HopKeys, KeyTurn};
 use count::UnseenCount;
 use failures::{Hopelessness, PodFailures};
 pub(crate) use handover::Takeover;
+use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::{Announcement, Tone};
 
@@ -86,13 +87,7 @@ pub(crate) struct Index {
     /// Workloads that cannot be scaled, and why.
     unscalable: BTreeMap<RevisionName, Notice>,
     /// Kinds that Services name, and Deployments.
-    demanded: BTreeSet<WorkloadKind>,
-    /// Those of them that nobody watches yet.
-    to_watch: Vec<WorkloadKind>,
-    /// Those all of whose workloads are known.
-    listed_kinds: BTreeSet<WorkloadKind>,
-    /// Those that cannot be looked at, and why.
-    refused_kinds: BTreeMap<WorkloadKind, Notice>,
+    kinds: KindBook,
     pods: BTreeMap<PodName, Pod>,
     /// Pods without a queue-proxy: class hpa counts them.
     plain_pods: BTreeMap<PodName, PodObject>,
@@ -180,10 +175,7 @@ impl Index {
             workloads: BTreeMap::new(),
             workload_labels: WorkloadLabels::default(),
             unscalable: BTreeMap::new(),
-            demanded: [WorkloadKind::Deployment].into(),
-            to_watch: Vec::new(),
-            listed_kinds: BTreeSet::new(),
-            refused_kinds: BTreeMap::new(),
+            kinds: KindBook::default(),
             pods: BTreeMap::new(),
             plain_pods: BTreeMap::new(),
             start_troubles: BTreeMap::new(),
@@ -211,7 +203,9 @@ impl Index {
 
     /// When something is due without any event.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        [self.lingering_ends(), self.keys_due, self.start_trouble_due()].into_iter().flatten().min()
+        let own =
+            [self.lingering_ends(), self.keys_due, self.start_trouble_due(), self.kinds.next_deadline()];
+        own.into_iter().flatten().min()
     }
 
     /// Workloads get other hop keys, each where its day ends.

@@ -186,6 +186,9 @@ impl ClusterTask {
         for kind in self.index.take_kinds_to_watch() {
             self.watches.watch_kind(kind);
         }
+        for kind in self.index.take_kinds_to_leave(now) {
+            self.watches.leave_kind(&kind);
+        }
         self.keep_ports(now);
         // After the ports, so that what was given just now is in the write that begins here.
         self.keep_leases(now);

@@ -206,8 +206,7 @@ impl Index {
         self.unsettled.insert(key.clone());
         for revision in [former.revision(), present.revision()].into_iter().flatten() {
             if present.revision() == Some(revision) {
-                self.demand(revision);
-                self.served.entry(revision.clone()).or_default().insert(key.clone());
+                self.serve(key, revision);
             } else {
                 self.no_longer_served(key, revision);
             }
@@ -216,11 +215,20 @@ impl Index {
         self.notice_service(key);
     }
 
+    fn serve(&mut self, key: &ObjectKey, revision: &RevisionName) {
+        let keys = self.served.entry(revision.clone()).or_default();
+        if keys.is_empty() {
+            self.kinds.name(revision);
+        }
+        keys.insert(key.clone());
+    }
+
     fn no_longer_served(&mut self, key: &ObjectKey, revision: &RevisionName) {
         let Some(keys) = self.served.get_mut(revision) else { return };
         keys.remove(key);
         if keys.is_empty() {
             self.served.remove(revision);
+            self.kinds.unname(revision);
             self.routes.remove(revision);
             self.ordered_routes.remove(revision);
         }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::port_book::LeaseNotes;
+use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::objects;
 use crate::resources::{other_slice, service};
 use crate::slices::SliceChange;
