@@ -14,6 +14,7 @@ mod labels;
 mod notices;
 mod ownership;
 mod ports;
+mod proofs;
 mod restraint;
 mod routes;
 mod serving;
@@ -41,7 +42,8 @@ use crate::resources::other_slice::OtherSlice;
 use crate::resources::pod::{PodLife, PodObject};
 use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
-use crate::secrets::{HopKeys, KeyTurn};
+use crate::secrets::{HopKeys, KeyTurn, Secrets};
+use crate::slice_key::SliceKey;
 
 use count::UnseenCount;
 use failures::{Hopelessness, PodFailures};
@@ -67,7 +69,9 @@ pub(crate) enum Topic {
 #[derive(Debug)]
 pub(crate) struct Index {
     keys: HopKeys,
-    /// When it is, for them.
+    /// With which our slices are signed.
+    slice_key: SliceKey,
+    /// When it is, for hop keys.
     key_turn: KeyTurn,
     /// When the next turn begins.
     keys_due: Option<Timestamp>,
@@ -101,6 +105,10 @@ pub(crate) struct Index {
     /// Kubernetes' own, and what each scales.
     autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
     slices: BTreeMap<ObjectKey, EndpointSlice>,
+    /// Those without a signature that are believed.
+    believed_slices: BTreeSet<ObjectKey>,
+    /// The names of those that are not ours, by their Services.
+    forged_slices: BTreeMap<ObjectKey, BTreeSet<String>>,
     /// The activators' ports before Services'.
     ports: PortBooks,
     /// Services whose ports have perhaps not got theirs.
@@ -161,9 +169,10 @@ struct Pod {
 
 impl Index {
     /// With as many buckets as whoever decides shares.
-    pub(crate) fn new(keys: HopKeys, buckets: u16) -> Self {
+    pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
         Self {
-            keys,
+            keys: secrets.hop_keys,
+            slice_key: secrets.slice_key,
             key_turn: KeyTurn::default(),
             keys_due: None,
             cluster: Arc::default(),
@@ -184,6 +193,8 @@ impl Index {
             zones: BTreeMap::new(),
             autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
+            believed_slices: BTreeSet::new(),
+            forged_slices: BTreeMap::new(),
             ports: PortBooks::new(buckets),
             unsettled: BTreeSet::new(),
             ports_due: None,

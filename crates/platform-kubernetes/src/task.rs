@@ -127,7 +127,7 @@ impl ClusterTask {
             desk,
             requests,
             watches,
-            index: Index::new(secrets.hop_keys, buckets.count()),
+            index: Index::new(secrets, buckets.count()),
             name: buckets.name().clone(),
             buckets,
             listener: None,

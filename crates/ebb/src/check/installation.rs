@@ -26,8 +26,14 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("injector", "pods that ask for a queue-proxy cannot be made"),
 ];
 /// What the programs make and share.
-const SECRETS: [&str; 5] =
-    ["ebb-links", AUTHORITY_SECRET, "ebb-autoscaler-tls", "ebb-activator-tls", "ebb-injector-tls"];
+const SECRETS: [&str; 6] = [
+    "ebb-links",
+    "ebb-slices",
+    AUTHORITY_SECRET,
+    "ebb-autoscaler-tls",
+    "ebb-activator-tls",
+    "ebb-injector-tls",
+];
 /// By which the API server calls the injector; its Service has the name too.
 const WEBHOOK: &str = "ebb-injector";
 const INJECTOR_SERVICE: &str = "injector";

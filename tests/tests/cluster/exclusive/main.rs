@@ -7,4 +7,5 @@ mod buckets;
 mod certificates;
 mod check;
 mod control_plane;
+mod forgeries;
 mod programs;
