@@ -8,6 +8,7 @@ mod certificates;
 mod findings;
 mod installation;
 mod permissions;
+mod revoked;
 mod settings;
 
 use std::process::ExitCode;

@@ -16,7 +16,7 @@ use vocabulary::{AUTHORITY_SECRET, TLS_ROOTS};
 use autoscaler::api_types::{LinkTallyView, LinksView, RevisionList};
 
 use super::findings::{CheckFinding, CheckFindings};
-use super::{certificates, permissions};
+use super::{certificates, permissions, revoked};
 use crate::cluster::Cluster;
 
 /// Each with what is amiss without it.
@@ -46,6 +46,9 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
         findings.add(present_secret(cluster, secret).await);
     }
     for finding in certificates::check(cluster).await {
+        findings.add(finding);
+    }
+    if let Some(finding) = revoked::check(cluster).await {
         findings.add(finding);
     }
     for finding in permissions::check(cluster).await {
