@@ -7,6 +7,7 @@ mod adopted;
 mod certificates;
 mod findings;
 mod installation;
+mod narrowed;
 mod permissions;
 mod revoked;
 mod settings;

@@ -16,7 +16,7 @@ use vocabulary::{AUTHORITY_SECRET, TLS_ROOTS};
 use autoscaler::api_types::{LinkTallyView, LinksView, RevisionList};
 
 use super::findings::{CheckFinding, CheckFindings};
-use super::{certificates, permissions, revoked};
+use super::{certificates, narrowed, permissions, revoked};
 use crate::cluster::Cluster;
 
 /// Each with what is amiss without it.
@@ -52,6 +52,9 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
         findings.add(finding);
     }
     for finding in permissions::check(cluster).await {
+        findings.add(finding);
+    }
+    for finding in narrowed::check(cluster).await {
         findings.add(finding);
     }
     for kind in [WebhookKind::Mutating, WebhookKind::Validating] {

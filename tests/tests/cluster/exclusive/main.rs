@@ -8,4 +8,5 @@ mod certificates;
 mod check;
 mod control_plane;
 mod forgeries;
+mod narrow_rights;
 mod programs;
