@@ -7,7 +7,9 @@ mod adopted;
 mod certificates;
 mod findings;
 mod installation;
+mod narrowed;
 mod permissions;
+mod revoked;
 mod settings;
 
 use std::process::ExitCode;
@@ -60,7 +62,7 @@ pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
             findings.begin("what is adopted");
             adopted::check(&cluster, options.cluster.namespace.as_deref(), &mut findings).await;
         }
-        output::print_line(findings.text().trim_end())?;
+        output::print_shown(findings.text().trim_end())?;
         Ok(if findings.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }

@@ -350,6 +350,9 @@ pub(crate) struct LogsOptions {
     /// Show those that are not older, such as 10s, 5m or 1h.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) since: Option<Duration>,
+    /// Show lines as they were printed, with whatever controls a terminal: colours, and what an app likes.
+    #[arg(long)]
+    pub(crate) raw: bool,
     #[command(flatten)]
     pub(crate) asking: ApiArguments,
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     })?;
     match options.asking.output {
         OutputFormat::Json => output::print_json(&detail)?,
-        OutputFormat::Table | OutputFormat::Wide => output::print_line(text(&detail).trim_end())?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_shown(text(&detail).trim_end())?,
     }
     Ok(ExitCode::SUCCESS)
 }

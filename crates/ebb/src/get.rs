@@ -91,7 +91,7 @@ fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
         // Home, and clear what is below: the table stands still instead of scrolling.
         anstream::print!("\x1b[H\x1b[J");
     }
-    output::print_line(&columns::table(&list.revisions, width))?;
+    output::print_shown(&columns::table(&list.revisions, width))?;
     for name in &list.unanswered {
         output::print_warning(&format!(
             "{name} does not answer; what it decides about may be missing here until another takes over"

@@ -17,7 +17,7 @@ pub(crate) fn run(options: &LogsOptions) -> anyhow::Result<ExitCode> {
         let list: RevisionList = client::get(api, "/v1/revisions").await?;
         let name = &choose(&list, &options.revision)?.name;
         let path = format!("/v1/logs/{name}{}", query(options));
-        client::lines(api, &path, |line| show(line, options.asking.output)).await
+        client::lines(api, &path, |line| show(line, options)).await
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -27,25 +27,25 @@ fn query(options: &LogsOptions) -> String {
     format!("?follow={}&previous={}{since}", options.follow, options.previous)
 }
 
-fn show(line: &str, format: OutputFormat) -> anyhow::Result<()> {
+fn show(line: &str, options: &LogsOptions) -> anyhow::Result<()> {
+    let print = if options.raw { output::print_raw } else { output::print_shown };
+    print(&shown(line, options)?)
+}
+
+fn shown(line: &str, options: &LogsOptions) -> anyhow::Result<String> {
+    let format = options.asking.output;
     if format == OutputFormat::Json {
-        return output::print_line(line);
+        return Ok(line.to_owned());
     }
     let line: Value = serde_json::from_str(line).context("the API answered something else than a line")?;
     let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
     // Of several containers the line says which.
     let printer =
         line["container"].as_str().map_or_else(|| text("pod"), |name| format!("{}/{name}", text("pod")));
-    match format {
-        OutputFormat::Wide => output::print_line(&format!(
-            "{} [{}] {}: {}",
-            text("timestamp"),
-            printer,
-            text("stream"),
-            text("line")
-        )),
-        OutputFormat::Table | OutputFormat::Json => {
-            output::print_line(&format!("[{printer}] {}", text("line")))
+    Ok(match format {
+        OutputFormat::Wide => {
+            format!("{} [{printer}] {}: {}", text("timestamp"), text("stream"), text("line"))
         }
-    }
+        OutputFormat::Table | OutputFormat::Json => format!("[{printer}] {}", text("line")),
+    })
 }

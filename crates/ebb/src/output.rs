@@ -1,5 +1,7 @@
 //! How things are shown: errors once and whole, tables for people, JSON for programs.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use anstyle::{AnsiColor, Style};
@@ -18,7 +20,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 /// Prints one problem.
 pub(crate) fn print_problem(problem: &str) {
     match runtime::error_format() {
-        LogFormat::Text => complain(&format!("{ERROR}error:{ERROR:#} {problem}")),
+        LogFormat::Text => complain(&format!("{ERROR}error:{ERROR:#} {}", escaped(problem))),
         LogFormat::Json => runtime::print_error(problem),
     }
 }
@@ -26,7 +28,7 @@ pub(crate) fn print_problem(problem: &str) {
 /// Prints one warning.
 pub(crate) fn print_warning(warning: &str) {
     match runtime::error_format() {
-        LogFormat::Text => complain(&format!("{WARNING}warning:{WARNING:#} {warning}")),
+        LogFormat::Text => complain(&format!("{WARNING}warning:{WARNING:#} {}", escaped(warning))),
         LogFormat::Json => runtime::print_warning(warning),
     }
 }
@@ -38,7 +40,45 @@ fn complain(text: &str) {
 
 /// Prints JSON, indented.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print_line(&serde_json::to_string_pretty(value)?)
+    print_shown(&serde_json::to_string_pretty(value)?)
+}
+
+/// Prints what others have said, for people to see: pods and apps write what they like, and a terminal does
+/// what it is told.
+pub(crate) fn print_shown(text: &str) -> anyhow::Result<()> {
+    print_line(&escaped(text))
+}
+
+/// Prints a line of an app as it is, whatever that does to a terminal.
+pub(crate) fn print_raw(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// With what could control a terminal, or show letters in another order than they stand, written as JSON
+/// does (`\\u001b`). So JSON means the same as before.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_controlling) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_controlling(letter) {
+            // A String takes whatever is written to it.
+            let _ = write!(safe, "\\u{:04x}", u32::from(letter));
+        } else {
+            safe.push(letter);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+fn is_controlling(letter: char) -> bool {
+    let is_order =
+        matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    is_order || (letter.is_control() && !matches!(letter, '\n' | '\t'))
 }
 
 /// Prints a line. It fails when the reader has gone (`ebb get --watch | head`), which [`is_reader_gone`]
@@ -87,4 +127,32 @@ pub(crate) fn table(headings: &[&str]) -> Table {
         column.set_padding((0, 2));
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_all_else_is_as_it_was() {
+        for (text, expected) in [
+            ("a line\n\tand another: é 漢 🙂", "a line\n\tand another: é 漢 🙂"),
+            ("\u{1b}]0;title\u{7}", "\\u001b]0;title\\u0007"),
+            ("\u{1b}[2J\u{1b}[31mred", "\\u001b[2J\\u001b[31mred"),
+            ("100 %\rdone\u{8}", "100 %\\u000ddone\\u0008"),
+            ("\u{9b}2J \u{7f}", "\\u009b2J \\u007f"),
+            ("evil\u{202e}txt.exe", "evil\\u202etxt.exe"),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+    }
+
+    #[test]
+    fn escaped_json_means_the_same() {
+        let value = serde_json::json!({"line": "\u{1b}[2J \u{9b}2J \u{202e} \n \t é"});
+        let text = serde_json::to_string_pretty(&value).expect("JSON");
+        let safe = escaped(&text);
+        assert_ne!(safe, text);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).expect("JSON still"), value);
+    }
 }

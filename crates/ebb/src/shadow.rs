@@ -18,7 +18,7 @@ pub(crate) fn report(options: &ShadowReportOptions) -> anyhow::Result<ExitCode> 
     list.revisions.retain(|revision| revision.shadow.is_some());
     match options.asking.output {
         OutputFormat::Json => output::print_json(&list)?,
-        OutputFormat::Table | OutputFormat::Wide => output::print_line(&text(&list.revisions))?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_shown(&text(&list.revisions))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,10 +10,12 @@ mod count;
 mod facts;
 mod failures;
 mod handover;
+mod kinds;
 mod labels;
 mod notices;
 mod ownership;
 mod ports;
+mod proofs;
 mod restraint;
 mod routes;
 mod serving;
@@ -37,17 +39,18 @@ use crate::port_book::{PortBooks, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::autoscaler::AutoscalerRecord;
-use crate::resources::kind::WorkloadKind;
 use crate::resources::other_slice::OtherSlice;
 use crate::resources::pod::{PodLife, PodObject};
 use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
-use crate::secrets::{HopKeys, KeyTurn};
+use crate::secrets::{HopKeys, KeyTurn, Secrets};
+use crate::slice_key::SliceKey;
 
 use adoption::ServiceAdoption;
 use count::UnseenCount;
 use failures::{Hopelessness, PodFailures};
 pub(crate) use handover::Takeover;
+use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::{Announcement, Tone};
 
@@ -68,7 +71,9 @@ pub(crate) enum Topic {
 #[derive(Debug)]
 pub(crate) struct Index {
     keys: HopKeys,
-    /// When it is, for them.
+    /// With which our slices are signed.
+    slice_key: SliceKey,
+    /// When it is, for hop keys.
     key_turn: KeyTurn,
     /// When the next turn begins.
     keys_due: Option<Timestamp>,
@@ -90,13 +95,7 @@ pub(crate) struct Index {
     /// Workloads that cannot be scaled, and why.
     unscalable: BTreeMap<RevisionName, Notice>,
     /// Kinds that Services name, and Deployments.
-    demanded: BTreeSet<WorkloadKind>,
-    /// Those of them that nobody watches yet.
-    to_watch: Vec<WorkloadKind>,
-    /// Those all of whose workloads are known.
-    listed_kinds: BTreeSet<WorkloadKind>,
-    /// Those that cannot be looked at, and why.
-    refused_kinds: BTreeMap<WorkloadKind, Notice>,
+    kinds: KindBook,
     pods: BTreeMap<PodName, Pod>,
     /// Pods without a queue-proxy: class hpa counts them.
     plain_pods: BTreeMap<PodName, PodObject>,
@@ -110,6 +109,10 @@ pub(crate) struct Index {
     /// Kubernetes' own, and what each scales.
     autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
     slices: BTreeMap<ObjectKey, EndpointSlice>,
+    /// Those without a signature that are believed.
+    believed_slices: BTreeSet<ObjectKey>,
+    /// The names of those that are not ours, by their Services.
+    forged_slices: BTreeMap<ObjectKey, BTreeSet<String>>,
     /// The activators' ports before Services'.
     ports: PortBooks,
     /// Services whose ports have perhaps not got theirs.
@@ -170,9 +173,10 @@ struct Pod {
 
 impl Index {
     /// With as many buckets as whoever decides shares.
-    pub(crate) fn new(keys: HopKeys, buckets: u16) -> Self {
+    pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
         Self {
-            keys,
+            keys: secrets.hop_keys,
+            slice_key: secrets.slice_key,
             key_turn: KeyTurn::default(),
             keys_due: None,
             cluster: Arc::default(),
@@ -185,10 +189,7 @@ impl Index {
             workloads: BTreeMap::new(),
             workload_labels: WorkloadLabels::default(),
             unscalable: BTreeMap::new(),
-            demanded: [WorkloadKind::Deployment].into(),
-            to_watch: Vec::new(),
-            listed_kinds: BTreeSet::new(),
-            refused_kinds: BTreeMap::new(),
+            kinds: KindBook::default(),
             pods: BTreeMap::new(),
             plain_pods: BTreeMap::new(),
             start_troubles: BTreeMap::new(),
@@ -197,6 +198,8 @@ impl Index {
             zones: BTreeMap::new(),
             autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
+            believed_slices: BTreeSet::new(),
+            forged_slices: BTreeMap::new(),
             ports: PortBooks::new(buckets),
             unsettled: BTreeSet::new(),
             ports_due: None,
@@ -216,7 +219,9 @@ impl Index {
 
     /// When something is due without any event.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        [self.lingering_ends(), self.keys_due, self.start_trouble_due()].into_iter().flatten().min()
+        let own =
+            [self.lingering_ends(), self.keys_due, self.start_trouble_due(), self.kinds.next_deadline()];
+        own.into_iter().flatten().min()
     }
 
     /// Workloads get other hop keys, each where its day ends.

@@ -33,6 +33,7 @@ mod resources;
 mod routes;
 mod scale;
 mod secrets;
+mod slice_key;
 mod slices;
 mod target;
 mod task;

@@ -25,6 +25,8 @@ pub(crate) const NO_SELECTOR: &str = "NoSelector";
 pub(crate) const GIVEN_BACK: &str = "GivenBack";
 /// Somebody else writes endpoints of a Service of ours.
 pub(crate) const FOREIGN_ENDPOINTS: &str = "ForeignEndpoints";
+/// A slice of a Service looks as if ebb had written it, and ebb did not.
+pub(crate) const FORGED_SLICE: &str = "ForgedSlice";
 /// A Service is of a kind that cannot be served.
 pub(crate) const NOT_SERVABLE: &str = "NotServable";
 /// It selects pods of another workload than the one it names.

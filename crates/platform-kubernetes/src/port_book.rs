@@ -5,13 +5,14 @@
 //! workload, so ports are given out going round: one comes again only after all others, and not within an
 //! hour of when it was let go. Where the round stands, what is given and what rests stands on the Lease, and
 //! is written there before anybody listens; which port is which Service's stands on the Service's slices,
-//! where the next owner finds it.
+//! signed ([`crate::slice_key`]), where the next owner finds it.
 //!
 //! ```text
 //!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
 //! ```
 
 mod books;
+mod claims;
 mod notes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,9 @@ use std::time::Duration;
 use vocabulary::{RevisionName, Timestamp};
 
 use crate::resources::ports::{ServicePort, TargetPort};
-pub(crate) use books::PortBooks;
+use crate::slice_key::ClaimNumber;
+pub(crate) use books::{PortBooks, PortHandover};
+pub(crate) use claims::PortClaim;
 pub(crate) use notes::{LeaseNotes, PortNotes, WallSeconds};
 
 /// The ports of activators that are given to revisions.
@@ -28,6 +31,9 @@ pub(crate) const FIRST: u16 = 10_000;
 pub(crate) const LAST: u16 = 29_999;
 /// How long a port is given to nobody after the last one has let go of it.
 const REST: Duration = Duration::from_hours(1);
+/// How long slices of a version that signed none are believed, from when the first owner that signs takes a
+/// bucket over: it signs them within seconds, and who takes over from it meanwhile finds some of each.
+const UNSIGNED_FOR: Duration = Duration::from_hours(1);
 /// How long activators still take requests at the port of a Service's port that is gone: far longer than any
 /// node takes to hear of that.
 const FORMER_SERVES: Duration = Duration::from_mins(1);
@@ -68,8 +74,33 @@ struct PortShare {
 
 impl PortShare {
     fn has(self, port: u16) -> bool {
-        port % self.buckets == self.bucket
+        is_given(port) && port % self.buckets == self.bucket
     }
+}
+
+/// A Service's ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ServicePorts {
+    revision: RevisionName,
+    entries: Vec<PortEntry>,
+    /// Of what its slices claim.
+    number: ClaimNumber,
+}
+
+impl ServicePorts {
+    /// Whether its slices say the same of these: where a port leads in a pod stands there not.
+    fn claims(&self, entries: &[PortEntry]) -> bool {
+        let claims = |one: &PortEntry, other: &PortEntry| {
+            (&one.name, one.number, one.port) == (&other.name, other.number, other.port)
+        };
+        self.entries.len() == entries.len()
+            && self.entries.iter().zip(entries).all(|(one, other)| claims(one, other))
+    }
+}
+
+/// Whether a port is one of those that are given to revisions.
+fn is_given(port: u16) -> bool {
+    (FIRST..=LAST).contains(&port)
 }
 
 /// The ports of one bucket, as this replica knows them.
@@ -79,15 +110,23 @@ struct PortBook {
     /// Whether they are ours to give; else slices say what is given.
     is_ours: bool,
     /// By the Services' uids.
-    services: BTreeMap<String, Vec<PortEntry>>,
+    services: BTreeMap<String, ServicePorts>,
     former: BTreeMap<u16, FormerPort>,
     /// Nobody's, but activators may still listen there.
     let_go: BTreeSet<u16>,
     /// All of the above.
     taken: BTreeSet<u16>,
     resting: BTreeMap<u16, WallSeconds>,
+    /// Those of them that the Lease called given when the bucket became ours, and no slice named.
+    orphaned: BTreeSet<u16>,
     /// Where the round goes on.
     next: Option<u16>,
+    /// That of the latest claim.
+    number: ClaimNumber,
+    /// As it is to stand on the Lease.
+    unsigned_until: Option<WallSeconds>,
+    /// Whether the Lease said nothing when the bucket became ours.
+    was_unnoted: bool,
     /// When one comes free, if none was for somebody.
     free_again: Option<WallSeconds>,
     /// Given, and not on the Lease yet.
@@ -106,36 +145,55 @@ impl PortBook {
             let_go: BTreeSet::new(),
             taken: BTreeSet::new(),
             resting: BTreeMap::new(),
+            orphaned: BTreeSet::new(),
             next: None,
+            number: ClaimNumber::UNSIGNED,
+            unsigned_until: None,
+            was_unnoted: false,
             free_again: None,
             unrecorded: BTreeSet::new(),
             is_noteworthy: false,
         }
     }
 
-    /// The present owner's notes, for who takes over. What they call given and no slice names was let go by
-    /// nobody knows whom, so it rests from now on.
-    pub(crate) fn take_over(&mut self, notes: &PortNotes, now: WallSeconds) {
+    /// The present owner's notes, for who takes over, with the claims that stand. What the notes call given
+    /// and no slice names was let go by nobody knows whom, so it rests from now on.
+    pub(crate) fn take_over(&mut self, notes: &PortNotes, claims: Vec<PortClaim>, now: WallSeconds) {
         self.is_ours = true;
         // What is remembered of an earlier time as owner is out of date; what of it is still given stands in
         // the notes.
         self.former.clear();
         self.let_go.clear();
-        self.taken = self.services.values().flatten().filter_map(|entry| entry.port).collect();
+        self.services.clear();
+        self.number = self.number.max(notes.number.unwrap_or_default());
+        self.number = claims.iter().map(|claim| claim.number).fold(self.number, ClaimNumber::max);
+        for PortClaim { uid, revision, entries, number } in claims {
+            let number = if number == ClaimNumber::UNSIGNED { self.next_number() } else { number };
+            self.services.insert(uid, ServicePorts { revision, entries, number });
+        }
+        self.taken = self.entries().filter_map(|entry| entry.port).collect();
         self.unrecorded = self.taken.difference(&notes.given).copied().collect();
         self.next = notes.next;
+        self.was_unnoted = notes.is_empty();
+        self.unsigned_until = notes.unsigned_until.or_else(|| Some(now.later(UNSIGNED_FOR)));
         self.resting = notes.resting.clone();
-        for port in notes.given.difference(&self.taken) {
+        self.orphaned = notes.given.difference(&self.taken).copied().collect();
+        for port in &self.orphaned {
             self.resting.entry(*port).or_insert(now.later(REST));
         }
-        // A slice that names a port proves that it is in use, whatever the notes say.
         self.resting.retain(|port, _| !self.taken.contains(port));
         self.is_noteworthy = true;
     }
 
     /// What is to be on the Lease.
     pub(crate) fn notes(&self) -> PortNotes {
-        PortNotes { next: self.next, given: self.taken.clone(), resting: self.resting.clone() }
+        PortNotes {
+            next: self.next,
+            given: self.taken.clone(),
+            resting: self.resting.clone(),
+            number: Some(self.number),
+            unsigned_until: self.unsigned_until,
+        }
     }
 
     /// The same, if it may be something else than at the last call.
@@ -156,24 +214,59 @@ impl PortBook {
         self.unrecorded.len() < before
     }
 
-    /// What a slice says of a Service. Who gives its ports knows better, but of one that nobody knew.
-    pub(crate) fn learn(&mut self, uid: &str, entries: Vec<PortEntry>) {
-        if !self.is_ours || !self.services.contains_key(uid) {
+    /// What a slice says of a Service.
+    pub(crate) fn learn(&mut self, claim: PortClaim) {
+        let known = self.services.get(&claim.uid);
+        let is_news = if self.is_ours {
+            // Who gives its ports knows better, but of one that nobody knew.
+            known.is_none() && claim.number > ClaimNumber::UNSIGNED && self.was_late(&claim)
+        } else {
+            known.is_none_or(|known| known.number <= claim.number)
+        };
+        if is_news {
             self.is_noteworthy = true;
-            self.taken.extend(entries.iter().filter_map(|entry| entry.port));
-            self.services.insert(uid.to_owned(), entries);
+            for port in claim.ports() {
+                self.taken.insert(port);
+                self.orphaned.remove(&port);
+                self.resting.remove(&port);
+            }
+            self.number = self.number.max(claim.number);
+            let PortClaim { uid, revision, entries, number } = claim;
+            self.services.insert(uid, ServicePorts { revision, entries, number });
         }
+    }
+
+    /// Whether a claim that comes now may be the former owner's, whose last write we heard of late. Any other
+    /// port has been free since, or is another's.
+    fn was_late(&self, claim: &PortClaim) -> bool {
+        let was_free = |port: u16| self.taken.contains(&port) || self.resting.contains_key(&port);
+        claim.ports().all(|port| self.orphaned.contains(&port) || (self.was_unnoted && !was_free(port)))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &PortEntry> {
+        self.services.values().flat_map(|service| &service.entries)
+    }
+
+    fn next_number(&mut self) -> ClaimNumber {
+        self.number = self.number.next();
+        self.is_noteworthy = true;
+        self.number
     }
 
     /// Whether a Service's ports were given theirs, and that is on the Lease.
     pub(crate) fn is_settled(&self, uid: &str) -> bool {
-        let entries = self.services.get(uid);
-        entries.is_some_and(|entries| entries.iter().all(|entry| !self.is_unrecorded(entry)))
+        let service = self.services.get(uid);
+        service.is_some_and(|service| service.entries.iter().all(|entry| !self.is_unrecorded(entry)))
+    }
+
+    /// The number of what a Service's slices claim.
+    pub(crate) fn number_of(&self, uid: &str) -> Option<ClaimNumber> {
+        self.services.get(uid).map(|service| service.number)
     }
 
     /// Those of a Service that may be used.
     pub(crate) fn of_service(&self, uid: &str) -> impl Iterator<Item = &PortEntry> {
-        let entries = self.services.get(uid).into_iter().flatten();
+        let entries = self.services.get(uid).into_iter().flat_map(|service| &service.entries);
         entries.filter(|entry| !self.is_unrecorded(entry))
     }
 
@@ -192,7 +285,7 @@ impl PortBook {
         (now, wall): (Timestamp, WallSeconds),
     ) -> bool {
         let before = self.services.remove(seeker.uid);
-        let mut known = before.clone().unwrap_or_default();
+        let mut known = before.as_ref().map(|before| before.entries.clone()).unwrap_or_default();
         let mut take = |is_it: &dyn Fn(&PortEntry) -> bool| {
             known.iter().position(is_it).map(|index| known.remove(index))
         };
@@ -217,14 +310,17 @@ impl PortBook {
                 self.former.insert(port, FormerPort { revision, target, until: now + FORMER_SERVES });
             }
         }
-        let is_news = before.as_ref() != Some(&entries);
-        self.services.insert(seeker.uid.to_owned(), entries);
+        let is_news = before.as_ref().is_none_or(|before| before.entries != entries);
+        let claimed = before.filter(|before| before.claims(&entries)).map(|before| before.number);
+        let number = claimed.unwrap_or_else(|| self.next_number());
+        let revision = seeker.revision.clone();
+        self.services.insert(seeker.uid.to_owned(), ServicePorts { revision, entries, number });
         is_news
     }
 
     /// A Service is not ours to serve any more.
     pub(crate) fn remove_service(&mut self, uid: &str) {
-        let entries = self.services.remove(uid).into_iter().flatten();
+        let entries = self.services.remove(uid).into_iter().flat_map(|service| service.entries);
         self.let_go.extend(entries.filter_map(|entry| entry.port));
     }
 
@@ -238,8 +334,8 @@ impl PortBook {
     /// Services that got none for a port, once one is free again.
     pub(crate) fn starving(&mut self, wall: WallSeconds) -> impl Iterator<Item = &String> {
         let is_due = self.is_ours && self.free_again.take_if(|again| *again <= wall).is_some();
-        let has_none = |entries: &[PortEntry]| entries.iter().any(|entry| entry.port.is_none());
-        let starving = self.services.iter().filter(move |(_, entries)| is_due && has_none(entries));
+        let has_none = |service: &ServicePorts| service.entries.iter().any(|entry| entry.port.is_none());
+        let starving = self.services.iter().filter(move |(_, service)| is_due && has_none(service));
         starving.map(|(uid, _)| uid)
     }
 
@@ -287,7 +383,7 @@ impl PortBook {
     }
 
     fn has_starving(&self) -> bool {
-        self.services.values().flatten().any(|entry| entry.port.is_none())
+        self.entries().any(|entry| entry.port.is_none())
     }
 
     fn is_unrecorded(&self, entry: &PortEntry) -> bool {

@@ -1,8 +1,8 @@
 //! What do our programs know that others must not?
 //!
-//! One Secret in our own namespace, made by the first autoscaler that looks: the key from which each
-//! workload's hop key is derived, so that every owner tells the same. (By what our programs know each other
-//! is in `trust`.)
+//! Two Secrets in our own namespace, made by the first autoscaler that looks: the key from which each
+//! workload's hop key is derived, so that every owner tells the same, and the key by which autoscalers know
+//! the slices that they wrote. (By what our programs know each other is in `trust`.)
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,17 +19,31 @@ use thiserror::Error;
 use vocabulary::HopKey;
 
 use crate::port_book::WallSeconds;
+use crate::slice_key::SliceKey;
 
-pub(crate) const SECRET: &str = "ebb-links";
-const HOP_KEY: &str = "hop-key";
-const HOP_KEY_BYTES: usize = 32;
+/// From which hop keys are derived.
+const HOP_KEY: KeySecret = KeySecret { name: "ebb-links", key: "hop-key" };
+/// With which slices are signed.
+const SLICE_KEY: KeySecret = KeySecret { name: "ebb-slices", key: "slice-key" };
+/// What a key has at least.
+const KEY_BYTES: usize = 32;
 
-/// Why the Secret is of no use.
+/// A Secret that holds one key.
+#[derive(Clone, Copy, Debug)]
+struct KeySecret {
+    name: &'static str,
+    /// Under which the key stands in it.
+    key: &'static str,
+}
+
+/// Why a Secret is of no use.
 #[derive(Debug, Error)]
 pub enum SecretError {
     /// The API server did not give or take it.
-    #[error("Secret {SECRET} of namespace {namespace}")]
+    #[error("Secret {name} of namespace {namespace}")]
     Request {
+        /// The Secret's.
+        name: &'static str,
         /// Ebb's own namespace.
         namespace: String,
         /// What the API server said.
@@ -37,14 +51,20 @@ pub enum SecretError {
         source: Box<kube::Error>,
     },
     /// Somebody else wrote something else there.
-    #[error("Secret {SECRET} has no usable {0:?}; delete it, and it is made anew")]
-    Content(&'static str),
+    #[error("Secret {name} has no usable {key:?}; delete it, and it is made anew")]
+    Content {
+        /// The Secret's.
+        name: &'static str,
+        /// Under which a key was to be.
+        key: &'static str,
+    },
 }
 
-/// What is in it.
+/// What is in them.
 #[derive(Debug)]
 pub(crate) struct Secrets {
     pub(crate) hop_keys: HopKeys,
+    pub(crate) slice_key: SliceKey,
 }
 
 /// How often a workload's keys may change. Each does so once a day, in a turn that its uid says: all at
@@ -99,42 +119,49 @@ impl HopKeys {
 }
 
 impl Secrets {
-    /// Reads the Secret, and makes it if there is none.
+    /// Reads the Secrets, and makes those that are not there.
     pub(crate) async fn find_or_make(client: Client, namespace: &str) -> Result<Self, SecretError> {
         let api: Api<Secret> = Api::namespaced(client, namespace);
-        let request =
-            |source| SecretError::Request { namespace: namespace.to_owned(), source: Box::new(source) };
-        if let Some(secret) = api.get_opt(SECRET).await.map_err(request)? {
-            return Self::read(&secret.data.unwrap_or_default());
+        let hop_key = HOP_KEY.find_or_make(&api, namespace).await?;
+        let slice_key = SLICE_KEY.find_or_make(&api, namespace).await?;
+        Ok(Self { hop_keys: HopKeys::new(&hop_key), slice_key: SliceKey::new(&slice_key) })
+    }
+}
+
+impl KeySecret {
+    async fn find_or_make(self, api: &Api<Secret>, namespace: &str) -> Result<Vec<u8>, SecretError> {
+        let request = |source| {
+            let namespace = namespace.to_owned();
+            SecretError::Request { name: self.name, namespace, source: Box::new(source) }
+        };
+        if let Some(secret) = api.get_opt(self.name).await.map_err(request)? {
+            return self.read(secret);
         }
-        match api.create(&PostParams::default(), &new_secret()).await {
-            Ok(secret) => Self::read(&secret.data.unwrap_or_default()),
+        match api.create(&PostParams::default(), &self.make()).await {
+            Ok(secret) => self.read(secret),
             // Another autoscaler was faster.
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                Self::read(&api.get(SECRET).await.map_err(request)?.data.unwrap_or_default())
+                self.read(api.get(self.name).await.map_err(request)?)
             }
             Err(error) => Err(request(error)),
         }
     }
 
-    fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, SecretError> {
-        let value = |name| data.get(name).map(|value| value.0.as_slice()).ok_or(SecretError::Content(name));
-        let hop_key = value(HOP_KEY)?;
-        if hop_key.len() < HOP_KEY_BYTES {
-            return Err(SecretError::Content(HOP_KEY));
-        }
-        Ok(Self { hop_keys: HopKeys::new(hop_key) })
+    fn read(self, secret: Secret) -> Result<Vec<u8>, SecretError> {
+        let key = secret.data.unwrap_or_default().remove(self.key).map(|key| key.0);
+        let unusable = SecretError::Content { name: self.name, key: self.key };
+        key.filter(|key| key.len() >= KEY_BYTES).ok_or(unusable)
     }
-}
 
-fn new_secret() -> Secret {
-    let mut random: StdRng = rand::make_rng();
-    let mut hop_key = vec![0; HOP_KEY_BYTES];
-    random.fill_bytes(&mut hop_key);
-    Secret {
-        metadata: ObjectMeta { name: Some(SECRET.to_owned()), ..ObjectMeta::default() },
-        data: Some(BTreeMap::from([(HOP_KEY.to_owned(), ByteString(hop_key))])),
-        ..Secret::default()
+    fn make(self) -> Secret {
+        let mut random: StdRng = rand::make_rng();
+        let mut key = vec![0; KEY_BYTES];
+        random.fill_bytes(&mut key);
+        Secret {
+            metadata: ObjectMeta { name: Some(self.name.to_owned()), ..ObjectMeta::default() },
+            data: Some(BTreeMap::from([(self.key.to_owned(), ByteString(key))])),
+            ..Secret::default()
+        }
     }
 }
 
@@ -144,11 +171,13 @@ mod tests {
 
     #[test]
     fn what_is_made_can_be_read_and_what_was_damaged_is_named() {
-        let data = new_secret().data.expect("it has data");
-        Secrets::read(&data).expect("it was made to be read");
-        let damaged = BTreeMap::from([(HOP_KEY.to_owned(), ByteString(b"x".to_vec()))]);
-        let error = Secrets::read(&damaged).expect_err("it is damaged").to_string();
-        assert!(error.contains(HOP_KEY), "{error}");
+        for kind in [HOP_KEY, SLICE_KEY] {
+            kind.read(kind.make()).expect("it was made to be read");
+            let damaged = BTreeMap::from([(kind.key.to_owned(), ByteString(b"x".to_vec()))]);
+            let damaged = Secret { data: Some(damaged), ..Secret::default() };
+            let error = kind.read(damaged).expect_err("it is damaged").to_string();
+            assert!(error.contains(kind.key) && error.contains(kind.name), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Who serves is an order ([`RouteInForce`]); which addresses that is follows from the pods as they are now.
 //! *Direct* means the pods while one is ready, else the activators, and that change waits for nobody's
 //! decision: it is made here, whenever a pod changes. The order itself stands on the slices as annotations,
-//! so that whoever decides next finds it.
+//! so that whoever decides next finds it; and so do the activators' ports, signed.
 
 mod plan;
 
@@ -22,6 +22,7 @@ use crate::port_book::PortEntry;
 use crate::resources::ObjectKey;
 use crate::resources::ports::ServicePort;
 use crate::resources::service::{AdoptedService, TrafficPreference};
+use crate::slice_key::{ClaimNumber, PortStatement, SliceKey};
 use plan::EndpointGroup;
 pub(crate) use plan::{SliceChange, changes};
 
@@ -30,6 +31,7 @@ pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const ROUTING: &str = "ebb.dev/routing";
 const ACTIVATORS: &str = "ebb.dev/activators";
 const ENTRANCES: &str = "ebb.dev/activator-ports";
+const PROOF: &str = "ebb.dev/activator-ports-proof";
 
 /// Which of a Service's ports go where.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub(crate) struct ServiceRoute<'a> {
     pub(crate) service: &'a AdoptedService,
     /// The activators' ports before the Service's, in their order; `None` for those that always lead to pods.
     pub(crate) entrances: Vec<Option<u16>>,
+    /// That we say so.
+    pub(crate) proof: String,
     /// As ordered, or found.
     pub(crate) route: &'a RouteInForce,
     /// The side that serves: another than was ordered while activators could not stand in for what serves
@@ -212,10 +216,11 @@ fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
         ])),
         annotations: Some(text(vec![
             // A Service may stop saying whose it was while these still stand.
-            (REVISION_ANNOTATION, format!("{}/{}", service.revision.kind(), service.revision.name())),
+            (REVISION_ANNOTATION, revision_out(service)),
             (ROUTING, routing.to_owned()),
             (ACTIVATORS, activators.join(",")),
-            (ENTRANCES, entrances_out(of)),
+            (ENTRANCES, entrances_out(service, &of.entrances)),
+            (PROOF, of.proof.clone()),
         ])),
         // It goes with the Service.
         owner_references: Some(vec![owner(&service.name, &service.uid)]),
@@ -245,9 +250,54 @@ fn slice_port(of: &ServicePort, port: u16) -> EndpointPort {
     }
 }
 
+fn revision_out(service: &AdoptedService) -> String {
+    format!("{}/{}", service.revision.kind(), service.revision.name())
+}
+
+/// That an autoscaler gave a Service these ports.
+pub(crate) fn proof(
+    service: &AdoptedService,
+    entrances: &[Option<u16>],
+    (key, number): (&SliceKey, ClaimNumber),
+) -> String {
+    let (revision, ports) = (revision_out(service), entrances_out(service, entrances));
+    let (namespace, uid) = (&service.namespace, &service.uid);
+    key.sign(&PortStatement { namespace, uid, revision: &revision, ports: &ports }, number)
+}
+
+/// By whom a slice was written that has our label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SliceAuthor {
+    Autoscaler(ClaimNumber),
+    /// By an autoscaler of a version that signed none, or by anybody.
+    Unsigned,
+    Forger,
+}
+
+/// As its signature proves.
+pub(crate) fn author_of(slice: &EndpointSlice, key: &SliceKey) -> SliceAuthor {
+    let annotation = |name: &str| slice.metadata.annotations.as_ref()?.get(name).map(String::as_str);
+    let Some(proof) = annotation(PROOF) else { return SliceAuthor::Unsigned };
+    let statement = || {
+        Some(PortStatement {
+            namespace: slice.metadata.namespace.as_deref()?,
+            uid: owner_uid(slice)?,
+            revision: annotation(REVISION_ANNOTATION)?,
+            ports: annotation(ENTRANCES)?,
+        })
+    };
+    let number = statement().and_then(|statement| key.verify(&statement, proof));
+    number.map_or(SliceAuthor::Forger, SliceAuthor::Autoscaler)
+}
+
+/// That of the Service with which a slice goes.
+pub(crate) fn owner_uid(slice: &EndpointSlice) -> Option<&str> {
+    slice.metadata.owner_references.as_deref()?.first().map(|owner| owner.uid.as_str())
+}
+
 /// `http:80=10007,grpc:81=10008`: the activators' ports, for the next owner.
-fn entrances_out(route: &ServiceRoute<'_>) -> String {
-    let ports = route.service.ports.iter().zip(&route.entrances);
+fn entrances_out(service: &AdoptedService, entrances: &[Option<u16>]) -> String {
+    let ports = service.ports.iter().zip(entrances);
     let texts = ports.filter_map(|(port, entrance)| {
         Some(format!("{}:{}={}", port.name.as_deref().unwrap_or_default(), port.number, (*entrance)?))
     });

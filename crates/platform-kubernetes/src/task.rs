@@ -127,7 +127,7 @@ impl ClusterTask {
             desk,
             requests,
             watches,
-            index: Index::new(secrets.hop_keys, buckets.count()),
+            index: Index::new(secrets, buckets.count()),
             name: buckets.name().clone(),
             buckets,
             listener: None,
@@ -185,6 +185,9 @@ impl ClusterTask {
         }
         for kind in self.index.take_kinds_to_watch() {
             self.watches.watch_kind(kind);
+        }
+        for kind in self.index.take_kinds_to_leave(now) {
+            self.watches.leave_kind(&kind);
         }
         self.keep_ports(now);
         // After the ports, so that what was given just now is in the write that begins here.

@@ -5,6 +5,7 @@ mod custom;
 mod pace;
 mod server;
 mod slices;
+mod trust;
 
 use std::time::Duration;
 

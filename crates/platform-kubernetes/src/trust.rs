@@ -6,6 +6,10 @@
 //! `ebb.dev/rotate` on its Secret). The old one also signs the new one, so pods that know the old one alone
 //! take what the new one signed, until they are replaced. Any replica may do this: whoever writes over
 //! another version than it has read is refused, and reads again.
+//!
+//! Where a key may have leaked, `ebb.dev/rotate: revoke` makes another authority as well, and the former ones
+//! are no roots of anything that is made from then on. Pods that are there know them still, and take the new
+//! one's word all the same: until those are replaced, the leaked key commands them too.
 
 mod authority;
 
@@ -24,6 +28,8 @@ use authority::{Certificate, LinkAuthority, SecretData};
 
 /// Somebody wants another authority.
 const ROTATE: &str = "ebb.dev/rotate";
+/// And that nothing new goes by those before it.
+const REVOKE: &str = "revoke";
 /// How often all of it is looked at, which is four requests. As long as Kubernetes itself takes to show
 /// programs what has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -165,12 +171,19 @@ impl Trust {
             };
             let known = LinkAuthority::read(data).ok_or(TrustError::Damaged(AUTHORITY_SECRET))?;
             let annotations = found.and_then(|secret| secret.metadata.annotations.as_ref());
-            let is_asked = annotations.is_some_and(|annotations| annotations.contains_key(ROTATE));
-            if !is_asked && !known.is_due(now) {
+            let asked = annotations.and_then(|annotations| annotations.get(ROTATE)).map(String::as_str);
+            if asked.is_none() && !known.is_due(now) {
                 return Ok((SecretData::new(), known, SecretState::Good));
             }
-            let next = known.successor(now)?;
-            tracing::info!("links have another authority from now on; the former one vouches for it");
+            let mut next = known.successor(now)?;
+            if asked == Some(REVOKE) {
+                next.revoke_formers();
+                tracing::warn!(
+                    "links have another authority from now on, and the former ones are revoked; pods that are there go by them until they are replaced (`ebb check` names these)"
+                );
+            } else {
+                tracing::info!("links have another authority from now on; the former one vouches for it");
+            }
             Ok((next.write(now), next, SecretState::Outdated))
         })
         .await

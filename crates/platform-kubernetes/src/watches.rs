@@ -19,7 +19,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
 use runtime::{OBSERVABILITY_CONFIG_MAP, vital};
 use scaling::config::CONFIG_MAP_NAME;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::endpoints;
@@ -27,7 +27,7 @@ use crate::lease::LeaseRecord;
 use crate::notice::Notice;
 use crate::port_book::PortNotes;
 use crate::resources::autoscaler::AutoscalerRecord;
-use crate::resources::kind::WorkloadKind;
+use crate::resources::kind::{CustomKind, WorkloadKind};
 use crate::resources::other_slice::{self, OtherSlice};
 use crate::resources::pod::PodObject;
 use crate::resources::service::ServiceRecord;
@@ -53,6 +53,8 @@ pub(crate) enum News {
     Workload(WorkloadKind, Change<WorkloadReading>),
     /// Workloads of a kind cannot be looked at, and why.
     KindRefused(WorkloadKind, Notice),
+    /// Nothing more comes of a kind, which is not watched any more.
+    KindLeft(WorkloadKind),
     Pod(Change<ShownPod>),
     Activator(Change<PodObject>),
     Autoscaler(Change<AutoscalerRecord>),
@@ -86,13 +88,18 @@ pub(crate) enum Change<Record> {
 pub(crate) struct Watches {
     client: Client,
     news: mpsc::Sender<News>,
+    /// Kinds that only the API server knows, for the task that looks for them.
+    custom_kinds: watch::Sender<BTreeSet<CustomKind>>,
 }
 
 /// Starts all watches; they end when nobody receives any more. Kinds other than Deployments are watched from
 /// when they are asked for.
 pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receiver<News>) {
     let (news, receiver) = mpsc::channel(NEWS_MAX);
-    let watches = Watches { client: client.clone(), news: news.clone() };
+    let custom_kinds = watch::Sender::default();
+    let seeker = custom::KindSeeker::new(client.clone(), news.clone(), custom_kinds.subscribe());
+    tokio::spawn(vital("the watches over custom resources", seeker.run()));
+    let watches = Watches { client: client.clone(), news: news.clone(), custom_kinds };
     watches.watch_kind(WorkloadKind::Deployment);
     let everything = watcher::Config::default;
     let all_over = |client: &Client| client.clone();
@@ -150,10 +157,18 @@ impl Watches {
                 let tell = |change| News::Workload(WorkloadKind::ReplicationController, change);
                 spawn(Api::all(client), everything(), news, objects::replication_controller, tell);
             }
-            WorkloadKind::Custom(kind) => {
-                let watch = custom::watch(client, kind, news);
-                tokio::spawn(vital("a watch over custom resources", watch));
-            }
+            WorkloadKind::Custom(kind) => self.custom_kinds.send_modify(|kinds| {
+                kinds.insert(kind);
+            }),
+        }
+    }
+
+    /// A kind of which only the API server knows need not be watched any more; once it is not, that is news.
+    pub(crate) fn leave_kind(&self, kind: &WorkloadKind) {
+        if let WorkloadKind::Custom(kind) = kind {
+            self.custom_kinds.send_modify(|kinds| {
+                kinds.remove(kind);
+            });
         }
     }
 }

@@ -44,6 +44,8 @@ pub const TLS_CHAIN: &str = "tls.crt";
 pub const TLS_KEY: &str = "tls.key";
 /// In the same, the roots.
 pub const TLS_ROOTS: &str = "ca.crt";
+/// In the Secret of the authority, those that were revoked and have not ended.
+pub const TLS_REVOKED: &str = "revoked.crt";
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use vocabulary::{AUTHORITY_SECRET, TLS_ROOTS};
 use autoscaler::api_types::{LinkTallyView, LinksView, RevisionList};
 
 use super::findings::{CheckFinding, CheckFindings};
-use super::{certificates, permissions};
+use super::{certificates, narrowed, permissions, revoked};
 use crate::cluster::Cluster;
 
 /// Each with what is amiss without it.
@@ -26,8 +26,14 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("injector", "pods that ask for a queue-proxy cannot be made"),
 ];
 /// What the programs make and share.
-const SECRETS: [&str; 5] =
-    ["ebb-links", AUTHORITY_SECRET, "ebb-autoscaler-tls", "ebb-activator-tls", "ebb-injector-tls"];
+const SECRETS: [&str; 6] = [
+    "ebb-links",
+    "ebb-slices",
+    AUTHORITY_SECRET,
+    "ebb-autoscaler-tls",
+    "ebb-activator-tls",
+    "ebb-injector-tls",
+];
 /// By which the API server calls the injector; its Service has the name too.
 const WEBHOOK: &str = "ebb-injector";
 const INJECTOR_SERVICE: &str = "injector";
@@ -42,7 +48,13 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
     for finding in certificates::check(cluster).await {
         findings.add(finding);
     }
+    if let Some(finding) = revoked::check(cluster).await {
+        findings.add(finding);
+    }
     for finding in permissions::check(cluster).await {
+        findings.add(finding);
+    }
+    for finding in narrowed::check(cluster).await {
         findings.add(finding);
     }
     for kind in [WebhookKind::Mutating, WebhookKind::Validating] {

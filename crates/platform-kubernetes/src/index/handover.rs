@@ -55,6 +55,8 @@ impl Index {
             self.shape(key);
             self.revision_changed(&revision);
             self.notice_service(key);
+        } else if changed && self.forged_slices.contains_key(key) {
+            self.notice_service(key);
         }
     }
 
@@ -75,6 +77,9 @@ impl Index {
         }
         self.lingering.remove(key);
         self.review(key);
+        if self.forged_slices.contains_key(key) {
+            self.notice_forgeries(key);
+        }
         if former.as_ref().is_some_and(has_selector) {
             self.review_restraints(&key.namespace);
         }
@@ -94,7 +99,11 @@ impl Index {
         }
         let service = slices::service_of(&slice);
         self.learn_ports(&slice);
-        self.slices.insert(key, slice);
+        if self.slices.get(&key).is_some_and(|known| slices::service_of(known) != service) {
+            self.forget_author(&key);
+        }
+        self.slices.insert(key.clone(), slice);
+        self.note_author(&key);
         let Some(service) = service else { return };
         self.review(&service);
         if let Some(revision) = self.revision_of_service(&service) {
@@ -104,6 +113,8 @@ impl Index {
     }
 
     pub(crate) fn remove_slice(&mut self, key: &ObjectKey) {
+        self.forget_author(key);
+        self.believed_slices.remove(key);
         let Some(slice) = self.slices.remove(key) else { return };
         let Some(service) = slices::service_of(&slice) else { return };
         // Before the review, after which the Service may be nobody's, and its revision not to be found by it.
@@ -178,7 +189,7 @@ impl Index {
     }
 
     /// Judges anew who writes a Service's endpoints.
-    fn review(&mut self, key: &ObjectKey) {
+    pub(super) fn review(&mut self, key: &ObjectKey) {
         self.review_custody(key);
         self.review_adoption(key);
     }
@@ -211,8 +222,7 @@ impl Index {
         self.unsettled.insert(key.clone());
         for revision in [former.revision(), present.revision()].into_iter().flatten() {
             if present.revision() == Some(revision) {
-                self.demand(revision);
-                self.served.entry(revision.clone()).or_default().insert(key.clone());
+                self.serve(key, revision);
             } else {
                 self.no_longer_served(key, revision);
             }
@@ -221,11 +231,20 @@ impl Index {
         self.notice_service(key);
     }
 
+    fn serve(&mut self, key: &ObjectKey, revision: &RevisionName) {
+        let keys = self.served.entry(revision.clone()).or_default();
+        if keys.is_empty() {
+            self.kinds.name(revision);
+        }
+        keys.insert(key.clone());
+    }
+
     fn no_longer_served(&mut self, key: &ObjectKey, revision: &RevisionName) {
         let Some(keys) = self.served.get_mut(revision) else { return };
         keys.remove(key);
         if keys.is_empty() {
             self.served.remove(revision);
+            self.kinds.unname(revision);
             self.routes.remove(revision);
             self.ordered_routes.remove(revision);
         }
@@ -254,7 +273,8 @@ impl Index {
 
     /// For whom the slices of ours were written that a Service has.
     fn written_for(&self, key: &ObjectKey, uid: &str) -> Option<RevisionName> {
-        self.slices_of(key, uid).find_map(|slice| slices::revision_of(slice, &key.namespace))
+        let mut ours = self.slices_of(key, uid).filter(|slice| self.is_genuine(slice));
+        ours.find_map(|slice| slices::revision_of(slice, &key.namespace))
     }
 
     /// A pod that the Service reaches today, and would not if it were ours.

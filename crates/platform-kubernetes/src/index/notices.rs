@@ -179,6 +179,7 @@ impl Index {
         let revision = custody.and_then(Custody::revision);
         notices.extend(revision.and_then(|revision| self.missing_notice(revision)));
         notices.extend(custody.and_then(|_| self.strangers_notice(key)));
+        notices.extend(self.forgery_notice(key));
         if matches!(custody, Some(Custody::Adopted(_)))
             && let Some(service) = self.adopted.get(key)
         {

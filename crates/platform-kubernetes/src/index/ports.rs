@@ -2,18 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::Entrance;
 use vocabulary::{Bucket, PodExits, RevisionName, Timestamp};
 
+use super::proofs::UnsignedSlices;
 use super::{Index, Pod};
 use crate::notice::{NO_PORT_LEFT, NOT_INJECTED, Notice, PORT_NOT_DECLARED};
-use crate::port_book::{LeaseNotes, PortBooks, PortEntry, PortNotes, PortSeeker, WallSeconds};
+use crate::port_book::{LeaseNotes, PortEntry, PortHandover, PortNotes, PortSeeker, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodLife;
 use crate::resources::ports::{PortKind, ServicePort, TargetPort};
 use crate::resources::service::AdoptedService;
-use crate::slices;
 
 impl Index {
     /// The ports of a bucket are ours to give from now on.
@@ -24,12 +23,16 @@ impl Index {
         elsewhere: &[&LeaseNotes],
         wall: WallSeconds,
     ) {
+        let notes = PortNotes::read(notes);
+        let elsewhere = elsewhere.iter().map(|notes| PortNotes::read(notes)).collect();
+        let believes_unsigned = notes.believes_unsigned(wall);
         // Slices say what the former owner gave, until now.
-        for slice in self.slices.values() {
-            learn(&mut self.ports, slice);
-        }
-        let elsewhere: Vec<_> = elsewhere.iter().map(|notes| PortNotes::read(notes)).collect();
-        self.ports.take_over(bucket, &PortNotes::read(notes), &elsewhere, wall);
+        let claims = self.claims_of_slices();
+        self.ports.take_over(bucket, PortHandover { notes, elsewhere, claims }, wall);
+        self.judge_unsigned(
+            bucket,
+            if believes_unsigned { UnsignedSlices::Believed } else { UnsignedSlices::Refused },
+        );
         self.unsettled.extend(self.services.keys().cloned());
     }
 
@@ -99,10 +102,6 @@ impl Index {
     pub(crate) fn stays_direct(&self, revision: &RevisionName) -> bool {
         let mut services = self.services_of(revision);
         services.any(|service| self.unheld_ports(service).next().is_some()) || self.has_bare_pods(revision)
-    }
-
-    pub(super) fn learn_ports(&mut self, slice: &EndpointSlice) {
-        learn(&mut self.ports, slice);
     }
 
     /// What a workload's template says of its Services' ports may be something else now.
@@ -225,14 +224,4 @@ fn undeclared(port: &ServicePort, revision: &RevisionName) -> String {
         "port {} leads to {target}, which no container of {revision} declares, so that is served direct and its count not lowered; add {line} to its template",
         port.text()
     )
-}
-
-/// What a slice says of its Service's ports.
-fn learn(ports: &mut PortBooks, slice: &EndpointSlice) {
-    let owner = slice.metadata.owner_references.as_deref().unwrap_or_default().first();
-    let namespace = slice.metadata.namespace.as_deref().unwrap_or_default();
-    let revision = slices::revision_of(slice, namespace);
-    if let Some(((owner, entries), revision)) = owner.zip(slices::entrances_of(slice)).zip(revision) {
-        ports.learn(&owner.uid, &revision, entries);
-    }
 }

@@ -49,7 +49,9 @@ impl Index {
         self.workloads.get(revision)?;
         let service = self.adopted.get(key).filter(|service| self.ports.is_settled(&service.uid))?;
         let entrances = self.entrances_of_service(service);
-        let route = ServiceRoute { service, entrances, route, side };
+        let key = (&self.slice_key, self.ports.number_of(&service.uid)?);
+        let proof = slices::proof(service, &entrances, key);
+        let route = ServiceRoute { service, entrances, proof, route, side };
         let servers = self.servers(&route);
         if decided.is_none() && servers.ready_pods.is_empty() {
             return None;
@@ -59,7 +61,7 @@ impl Index {
     }
 
     fn servers(&self, route: &ServiceRoute<'_>) -> Servers {
-        let ServiceRoute { service, entrances, route, side: _ } = route;
+        let ServiceRoute { service, entrances, route, proof: _, side: _ } = route;
         let mut servers = Servers::default();
         let ours = self.pods_of(&service.revision).map(|pod| (&pod.record, pod.said, pod.reach));
         // Kubernetes' word is all there is of those.

@@ -79,9 +79,8 @@ impl Index {
             slice.namespace == key.namespace && slice.name.starts_with(&prefix)
         });
         named.map(|(_, slice)| slice).filter(move |slice| {
-            let owner = slice.metadata.owner_references.as_deref().unwrap_or_default().first();
             slices::service_of(slice).is_some_and(|service| service.name == key.name)
-                && owner.is_some_and(|owner| owner.uid == uid)
+                && slices::owner_uid(slice) == Some(uid.as_str())
         })
     }
 }

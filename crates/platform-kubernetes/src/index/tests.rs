@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::port_book::LeaseNotes;
+use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::objects;
 use crate::resources::{other_slice, service};
 use crate::slices::SliceChange;
@@ -14,9 +15,13 @@ use vocabulary::{PodCount, PodExits, Routing};
 const NOW: Timestamp = Timestamp::ZERO;
 const WALL: WallSeconds = WallSeconds(1_000_000);
 
+fn secrets() -> Secrets {
+    Secrets { hop_keys: HopKeys::new(b"key"), slice_key: SliceKey::new(b"key") }
+}
+
 /// Of whoever decides about everything.
 fn new_index() -> Index {
-    let mut index = Index::new(HopKeys::new(b"key"), 1);
+    let mut index = Index::new(secrets(), 1);
     index.take_over_ports(Bucket(0), &LeaseNotes::new(), &[], WALL);
     index
 }
@@ -768,6 +773,7 @@ fn a_workload_in_shadow_is_known_without_a_service_and_with_its_own_autoscaler()
 }
 mod adoption;
 mod failures;
+mod forgeries;
 mod handover;
 mod kinds;
 mod many;

@@ -1,5 +1,4 @@
-//! Which workloads are there, and what do they say of themselves? Kinds other than Deployments are watched
-//! once somebody names one.
+//! Which workloads are there, and what do they say of themselves?
 
 use std::collections::BTreeSet;
 
@@ -8,15 +7,12 @@ use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
 
 use super::restraint::WriteScope;
 use super::{Index, Workload};
-use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, NOT_SCALABLE, Notice};
+use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, Notice};
 use crate::requests::DeletionHint;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::DeletionCost;
 use crate::resources::workload::WorkloadRecord;
 use crate::resources::workload::objects::WorkloadReading;
-
-/// Kinds that are watched at once; more are no cluster's, but somebody's mistake in many annotations.
-const KINDS_MAX: usize = 32;
 
 impl Index {
     /// What a workload says, or why it cannot be scaled.
@@ -187,49 +183,9 @@ impl Index {
         hints.collect()
     }
 
-    /// A Service names a workload of this kind.
-    pub(super) fn demand(&mut self, revision: &RevisionName) {
-        let Some(kind) = WorkloadKind::of(revision) else { return };
-        if !self.demanded.contains(&kind) && self.demanded.len() < KINDS_MAX {
-            self.demanded.insert(kind.clone());
-            self.to_watch.push(kind);
-        }
-    }
-
-    /// Kinds that nobody watches yet.
-    pub(crate) fn take_kinds_to_watch(&mut self) -> Vec<WorkloadKind> {
-        std::mem::take(&mut self.to_watch)
-    }
-
-    /// All workloads of a kind are known from now on.
-    pub(crate) fn kind_listed(&mut self, kind: &WorkloadKind) {
-        self.refused_kinds.remove(kind);
-        self.listed_kinds.insert(kind.clone());
-        self.notice_services_of_kind(kind);
-    }
-
-    pub(crate) fn is_kind_listed(&self, kind: &WorkloadKind) -> bool {
-        self.listed_kinds.contains(kind)
-    }
-
-    /// Workloads of a kind cannot be looked at.
-    pub(crate) fn refuse_kind(&mut self, kind: &WorkloadKind, why: Notice) {
-        if self.refused_kinds.insert(kind.clone(), why.clone()) != Some(why) {
-            self.notice_services_of_kind(kind);
-        }
-    }
-
-    fn notice_services_of_kind(&mut self, kind: &WorkloadKind) {
-        let named = self.served.keys().filter(|revision| WorkloadKind::of(revision).as_ref() == Some(kind));
-        for revision in named.cloned().collect::<Vec<_>>() {
-            self.notice_services_of(&revision);
-            self.unrouted.insert(revision);
-        }
-    }
-
     /// Whether a workload is not there, as far as anybody can know.
     pub(super) fn is_missing(&self, revision: &RevisionName) -> bool {
-        let is_known = WorkloadKind::of(revision).is_none_or(|kind| self.listed_kinds.contains(&kind));
+        let is_known = WorkloadKind::of(revision).is_none_or(|kind| self.kinds.is_listed(&kind));
         self.is_listed && is_known && !self.workloads.contains_key(revision)
     }
 
@@ -238,12 +194,8 @@ impl Index {
         let kind = WorkloadKind::of(revision)?;
         let named = format!("annotation {REVISION_ANNOTATION} names {kind}/{}", revision.name());
         let because = |why: &Notice| Notice::new(why.reason, format!("{named}: {}", why.text));
-        if let Some(why) = self.unscalable.get(revision).or_else(|| self.refused_kinds.get(&kind)) {
+        if let Some(why) = self.unscalable.get(revision).or_else(|| self.kinds.refusal(&kind)) {
             return Some(because(why));
-        }
-        if !self.demanded.contains(&kind) {
-            let text = format!("{named}, but ebb looks at {KINDS_MAX} kinds of workloads already");
-            return Some(Notice::new(NOT_SCALABLE, text));
         }
         self.is_missing(revision).then(|| {
             Notice::new(NO_WORKLOAD, format!("{named}, which is not there; make it, or name another"))

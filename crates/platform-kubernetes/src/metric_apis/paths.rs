@@ -1,5 +1,7 @@
-//! Under which path is a metric asked for?
+//! Under which path is a metric asked for? Names come from tenants' annotations, so each is encoded, and none
+//! leads to another path.
 
+use runtime::percent_encoded;
 use scaling::hpa::LabelSelector;
 
 use crate::resources::selector::Selector;
@@ -25,6 +27,7 @@ pub(crate) fn of_pods(
     pods: &Selector,
 ) -> String {
     let (name, selector) = metric;
+    let name = percent_encoded(name);
     let path = format!("/apis/custom.metrics.k8s.io/{version}/namespaces/{namespace}/pods/*/{name}");
     with_query(path, &[("labelSelector", pods.to_string()), ("metricLabelSelector", selector.to_string())])
 }
@@ -38,6 +41,7 @@ pub(crate) fn of_object(
     object: (&str, &str),
 ) -> String {
     let ((name, selector), (resource, object)) = (metric, object);
+    let (name, object) = (percent_encoded(name), percent_encoded(object));
     let path = match resource {
         "namespaces" => format!("metrics/{name}"),
         _ => format!("{resource}/{object}/{name}"),
@@ -49,6 +53,7 @@ pub(crate) fn of_object(
 /// A number from outside of the cluster.
 pub(crate) fn external(namespace: &str, metric: (&str, &LabelSelector)) -> String {
     let (name, selector) = metric;
+    let name = percent_encoded(name);
     let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{name}");
     with_query(path, &[("labelSelector", selector.to_string())])
 }
@@ -77,7 +82,7 @@ fn with_query(mut path: String, parameters: &[(&str, String)]) -> String {
         path.push(separator);
         path.push_str(key);
         path.push('=');
-        path.push_str(&runtime::percent_encoded(value));
+        path.push_str(&percent_encoded(value));
         separator = '&';
     }
     path
@@ -123,6 +128,17 @@ mod tests {
             external("shop", ("jobs", &LabelSelector::default())),
             "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/jobs"
         );
+    }
+
+    #[test]
+    fn a_name_leads_to_no_other_path() {
+        let none = LabelSelector::default();
+        assert_eq!(
+            external("shop", ("../../../api/v1/secrets?a#b", &none)),
+            "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/..%2F..%2F..%2Fapi%2Fv1%2Fsecrets%3Fa%23b"
+        );
+        let path = of_object("v1beta2", "shop", ("a/b", &none), ("services", "../c"));
+        assert_eq!(path, "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/services/..%2Fc/a%2Fb");
     }
 
     #[test]

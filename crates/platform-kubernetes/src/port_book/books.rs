@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vocabulary::{Bucket, Ownership, RevisionName, Timestamp};
 
-use super::{FormerPort, PortBook, PortEntry, PortNotes, PortSeeker, PortShare, WallSeconds};
+use super::claims::{self, PortClaim};
+use super::{
+    FormerPort, PortBook, PortEntry, PortNotes, PortSeeker, PortShare, ServicePorts, WallSeconds, is_given,
+};
+use crate::slice_key::ClaimNumber;
 
 /// A book for each bucket.
 #[derive(Debug)]
@@ -13,6 +17,41 @@ pub(crate) struct PortBooks {
     /// By number.
     books: Vec<PortBook>,
     count: u16,
+}
+
+/// What there is to know of a bucket for who takes it over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortHandover {
+    /// Those of its Lease.
+    pub(crate) notes: PortNotes,
+    /// Those of all other Leases.
+    pub(crate) elsewhere: Vec<PortNotes>,
+    /// Those of all slices, of all buckets.
+    pub(crate) claims: Vec<PortClaim>,
+}
+
+/// What is believed of a claim.
+struct ClaimTrust {
+    /// Ports of unsigned claims are of the present share; others may be of a time with another number of
+    /// buckets.
+    share: PortShare,
+    /// All that Leases call given, where any says something.
+    given: Option<BTreeSet<u16>>,
+    /// Whether unsigned ones count.
+    has_unsigned: bool,
+}
+
+impl ClaimTrust {
+    fn of(&self, mut claim: PortClaim) -> Option<PortClaim> {
+        let is_signed = claim.number > ClaimNumber::UNSIGNED;
+        let is_believed = |port: u16| {
+            is_given(port)
+                && (is_signed || self.share.has(port))
+                && self.given.as_ref().is_none_or(|given| given.contains(&port))
+        };
+        claim.entries.retain(|entry| entry.port.is_none_or(is_believed));
+        (is_signed || self.has_unsigned).then_some(claim)
+    }
 }
 
 impl PortBooks {
@@ -38,23 +77,47 @@ impl PortBooks {
 
     /// The ports of a bucket are ours to give from now on; see [`PortBook::take_over`]. What others noted of
     /// such ports `elsewhere` is from a time when there was another number of buckets, and rests as well.
-    pub(crate) fn take_over(
-        &mut self,
-        bucket: Bucket,
-        notes: &PortNotes,
-        elsewhere: &[PortNotes],
-        now: WallSeconds,
-    ) {
+    pub(crate) fn take_over(&mut self, bucket: Bucket, handover: PortHandover, now: WallSeconds) {
+        let PortHandover { mut notes, elsewhere, claims } = handover;
         let taken: BTreeSet<u16> = self.books.iter().flat_map(|book| &book.taken).copied().collect();
-        let book = self.book_mut(bucket);
-        let mut notes = notes.clone();
-        for other in elsewhere {
-            let resting = other.resting.iter().filter(|(port, _)| book.share.has(**port));
+        let mut given = notes.given.clone();
+        let share = self.book(bucket).share;
+        for other in &elsewhere {
+            given.extend(&other.given);
+            notes.number = notes.number.max(other.number);
+            let resting = other.resting.iter().filter(|(port, _)| share.has(**port));
             notes.resting.extend(resting.map(|(port, until)| (*port, *until)));
-            let given = other.given.difference(&taken).filter(|port| book.share.has(**port));
-            notes.given.extend(given);
+            notes.given.extend(other.given.difference(&taken).filter(|port| share.has(**port)));
         }
-        book.take_over(&notes, now);
+        let trust = ClaimTrust {
+            share,
+            // Whatever was given stood on a Lease before any slice named it: another port is one that has
+            // been free since, and a slice that somebody has kept.
+            given: (!notes.is_empty()).then_some(given),
+            has_unsigned: notes.believes_unsigned(now),
+        };
+        let claims = self.with_own(bucket, claims);
+        let mut claims = claims::standing(claims.into_iter().filter_map(|claim| trust.of(claim)).collect());
+        claims.retain(|claim| self.bucket_of(&claim.revision) == bucket);
+        let others = (0..).map(Bucket).zip(&self.books);
+        let others = others.filter(|(other, book)| *other != bucket && book.is_ours);
+        let others: BTreeSet<u16> = others.flat_map(|(_, book)| &book.taken).copied().collect();
+        for claim in &mut claims {
+            claim.entries.retain(|entry| entry.port.is_none_or(|port| !others.contains(&port)));
+        }
+        self.book_mut(bucket).take_over(&notes, claims, now);
+    }
+
+    /// The claims of slices, and what we have given in a bucket ourselves: slices may not say that yet.
+    fn with_own(&self, bucket: Bucket, mut claims: Vec<PortClaim>) -> Vec<PortClaim> {
+        let signed = self.book(bucket).services.iter();
+        let signed = signed.filter(|(_, service)| service.number > ClaimNumber::UNSIGNED);
+        let own = signed.map(|(uid, service)| {
+            let ServicePorts { revision, entries, number } = service.clone();
+            PortClaim { uid: uid.clone(), revision, entries, number }
+        });
+        claims.extend(own);
+        claims
     }
 
     /// They are somebody else's to give.
@@ -79,14 +142,27 @@ impl PortBooks {
     }
 
     /// What a slice says of a Service that is served by a revision.
-    pub(crate) fn learn(&mut self, uid: &str, revision: &RevisionName, entries: Vec<PortEntry>) {
-        let bucket = self.bucket_of(revision);
+    pub(crate) fn learn(&mut self, claim: &PortClaim) {
+        let bucket = self.bucket_of(&claim.revision);
         // One that is another bucket's by now is that one's to give up, if it is ours.
-        let is_known = |book: &PortBook| book.is_ours && book.services.contains_key(uid);
-        if !self.books.iter().any(is_known) {
-            self.leave_others(uid, bucket);
-            self.book_mut(bucket).learn(uid, entries);
+        let is_known = |book: &PortBook| book.is_ours && book.services.contains_key(&claim.uid);
+        let trust = ClaimTrust { share: self.book(bucket).share, given: None, has_unsigned: true };
+        if !self.books.iter().any(is_known)
+            && let Some(claim) = trust.of(claim.clone())
+        {
+            self.leave_others(&claim.uid, bucket);
+            self.book_mut(bucket).learn(claim);
         }
+    }
+
+    /// Whether the ports of a bucket are ours to give.
+    pub(crate) fn is_ours(&self, bucket: Bucket) -> bool {
+        self.book(bucket).is_ours
+    }
+
+    /// The number of what a Service's slices claim.
+    pub(crate) fn number_of(&self, uid: &str) -> Option<ClaimNumber> {
+        self.books.iter().find_map(|book| book.number_of(uid))
     }
 
     /// Whether a Service's ports were given theirs, and that is on the Lease.
@@ -192,10 +268,17 @@ mod tests {
         books.of_service(uid).filter_map(|entry| entry.port).collect()
     }
 
+    /// As a signed slice of the first bucket's revision says.
+    fn claim(uid: &str, port: u16) -> PortClaim {
+        let entry = PortEntry { name: None, number: 80, target: None, port: Some(port) };
+        let number = ClaimNumber(3);
+        PortClaim { uid: uid.to_owned(), revision: revision(0), entries: vec![entry], number }
+    }
+
     fn owning(buckets: &[u16]) -> PortBooks {
         let mut books = PortBooks::new(2);
         for bucket in buckets {
-            books.take_over(Bucket(*bucket), &PortNotes::default(), &[], WALL);
+            books.take_over(Bucket(*bucket), PortHandover::default(), WALL);
         }
         books
     }
@@ -211,10 +294,9 @@ mod tests {
             [given(&books, "a"), given(&books, "b"), given(&books, "c")],
             [vec![], vec![10_001], vec![10_003]]
         );
-        let entry = PortEntry { name: None, number: 80, target: None, port: Some(10_000) };
-        books.learn("a", &revision(0), vec![entry]);
+        books.learn(&claim("a", 10_000));
         assert_eq!(given(&books, "a"), [10_000], "as a slice of the other owner says");
-        books.take_over(Bucket(0), &PortNotes::default(), &[], WALL);
+        books.take_over(Bucket(0), PortHandover::default(), WALL);
         settle(&mut books, "a", &revision(0));
         settle(&mut books, "d", &revision(0));
         record(&mut books);
@@ -237,16 +319,17 @@ mod tests {
     #[test]
     fn ports_of_a_time_with_another_number_of_buckets_are_given_to_nobody_meanwhile() {
         let mut books = PortBooks::new(2);
-        let entry = PortEntry { name: None, number: 80, target: None, port: Some(10_003) };
-        books.learn("old", &revision(0), vec![entry]);
+        books.learn(&claim("old", 10_003));
         let only = PortNotes {
             next: Some(10_004),
             given: [10_001, 10_003].into(),
             resting: [(10_000, WALL.later(std::time::Duration::from_secs(60)))].into(),
+            ..PortNotes::default()
         };
-        books.take_over(Bucket(1), &PortNotes::default(), std::slice::from_ref(&only), WALL);
+        let elsewhere = vec![only.clone()];
+        books.take_over(Bucket(1), PortHandover { elsewhere, ..PortHandover::default() }, WALL);
         settle(&mut books, "b", &revision(1));
-        books.take_over(Bucket(0), &only, &[], WALL);
+        books.take_over(Bucket(0), PortHandover { notes: only, ..PortHandover::default() }, WALL);
         settle(&mut books, "a", &revision(0));
         record(&mut books);
         // 10001 is no slice's, so it rests; 10003 is another bucket's Service's; 10000 rests still.

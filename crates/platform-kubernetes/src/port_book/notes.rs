@@ -5,12 +5,18 @@ use std::time::Duration;
 
 use vocabulary::BUCKETS_ANNOTATION;
 
+use crate::slice_key::ClaimNumber;
+
 /// Keys and values of our own annotations of a Lease.
 pub(crate) type LeaseNotes = BTreeMap<String, String>;
 
 const NEXT: &str = "ebb.dev/ports-next";
 const GIVEN: &str = "ebb.dev/ports-given";
 const RESTING: &str = "ebb.dev/ports-resting";
+const NUMBER: &str = "ebb.dev/ports-number";
+const UNSIGNED_UNTIL: &str = "ebb.dev/ports-unsigned-until";
+
+const OURS: [&str; 6] = [NEXT, GIVEN, RESTING, NUMBER, UNSIGNED_UNTIL, BUCKETS_ANNOTATION];
 
 /// Seconds since 1970: what rests does so across owners, which share no other clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +45,10 @@ pub(crate) struct PortNotes {
     pub(crate) next: Option<u16>,
     pub(crate) given: BTreeSet<u16>,
     pub(crate) resting: BTreeMap<u16, WallSeconds>,
+    /// That of the latest claim.
+    pub(crate) number: Option<ClaimNumber>,
+    /// Until when slices that are not signed are believed; `None` where the owner before signed none.
+    pub(crate) unsigned_until: Option<WallSeconds>,
 }
 
 impl PortNotes {
@@ -54,24 +64,41 @@ impl PortNotes {
             next: text(NEXT).parse().ok(),
             given: parts(GIVEN).filter_map(range).flatten().collect(),
             resting: resting.collect(),
+            number: text(NUMBER).parse().ok().map(ClaimNumber),
+            unsigned_until: text(UNSIGNED_UNTIL).parse().ok().map(WallSeconds),
         }
+    }
+
+    /// Whether slices that are not signed are believed.
+    pub(crate) fn believes_unsigned(&self, now: WallSeconds) -> bool {
+        self.unsigned_until.is_none_or(|until| now < until)
+    }
+
+    /// Whether they are of nobody who gave ports.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_none() && self.number.is_none()
     }
 
     pub(crate) fn write(&self) -> LeaseNotes {
         let resting = self.resting.iter().map(|(port, until)| format!("{port}@{}", until.0));
         let resting = resting.collect::<Vec<_>>().join(",");
         let next = self.next.map(|next| next.to_string()).unwrap_or_default();
-        let notes = [(NEXT, next), (GIVEN, ranges(&self.given)), (RESTING, resting)];
+        let number = self.number.map(|number| number.to_string()).unwrap_or_default();
+        let unsigned_until = self.unsigned_until.map(|until| until.0.to_string()).unwrap_or_default();
+        let notes = [
+            (NEXT, next),
+            (GIVEN, ranges(&self.given)),
+            (RESTING, resting),
+            (NUMBER, number),
+            (UNSIGNED_UNTIL, unsigned_until),
+        ];
         let notes = notes.into_iter().filter(|(_, text)| !text.is_empty());
         notes.map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
     /// Our own annotations among all of a Lease's.
     pub(crate) fn among(annotations: Option<&BTreeMap<String, String>>) -> LeaseNotes {
-        let ours = annotations
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| [NEXT, GIVEN, RESTING, BUCKETS_ANNOTATION].contains(&key.as_str()));
+        let ours = annotations.into_iter().flatten().filter(|(key, _)| OURS.contains(&key.as_str()));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }

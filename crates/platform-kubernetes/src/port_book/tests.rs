@@ -100,8 +100,9 @@ fn the_next_owner_gives_nobody_what_another_has_or_had() {
     // It finds the slices of one of them alone; the other was deleted while nobody owned anything.
     let mut next = alone();
     let entry = PortEntry { name: Some("http".to_owned()), number: 80, target: None, port: Some(10_000) };
-    next.learn("a", vec![entry]);
-    next.take_over(&notes, WALL);
+    let (entries, number) = (vec![entry], ClaimNumber(1));
+    let claim = PortClaim { uid: "a".to_owned(), revision: revision(), entries, number };
+    next.take_over(&notes, vec![claim], WALL);
     settle(&mut next, "a", &[port("http", 80, 8080)], WALL);
     settle(&mut next, "c", &[port("http", 80, 8080)], WALL);
     record(&mut next);

@@ -43,7 +43,8 @@ fn route(routing: Routing) -> RouteInForce {
 fn slices_of(service: &AdoptedService, routing: Routing, servers: &Servers) -> Vec<EndpointSlice> {
     let route = route(routing);
     let entrances = vec![Some(10_007)];
-    desired(&ServiceRoute { service, entrances, route: &route, side: routing }, servers, &[])
+    let proof = proof(service, &entrances, (&SliceKey::new(b"key"), ClaimNumber(3)));
+    desired(&ServiceRoute { service, entrances, proof, route: &route, side: routing }, servers, &[])
 }
 
 fn addresses(slices: &[EndpointSlice]) -> Vec<&str> {
@@ -114,9 +115,12 @@ fn the_next_owner_reads_the_route_from_the_slices() {
             let (name, target) = (Some("http".to_owned()), None);
             let entry = PortEntry { name, number: 80, target, port: Some(10_007) };
             assert_eq!(entrances_of(&slice), Some(vec![entry]));
+            let author = author_of(&slice, &SliceKey::new(b"key"));
+            assert_eq!(author, SliceAuthor::Autoscaler(ClaimNumber(3)));
         }
     }
     assert_eq!(route_of(&EndpointSlice::default()), None);
+    assert_eq!(author_of(&EndpointSlice::default(), &SliceKey::new(b"key")), SliceAuthor::Unsigned);
 }
 
 #[test]

@@ -29,6 +29,7 @@ impl ClusterTask {
             }),
             News::Workload(kind, change) => self.take_workloads(&kind, change),
             News::KindRefused(kind, why) => self.index.refuse_kind(&kind, why),
+            News::KindLeft(kind) => self.forget_kind(&kind),
             News::Pod(change) => self.take(Kind::Pod, change, |task, key, pod| match pod {
                 Some(ShownPod { pod, version }) => {
                     task.index.put_pod(pod, now);
@@ -44,11 +45,9 @@ impl ClusterTask {
                 Some(pod) => task.index.put_activator(&pod),
                 None => task.index.remove_activator(&ReplicaName::new(&key.name)),
             }),
-            News::Autoscaler(change) => {
-                self.take(Kind::Autoscaler, change, |task, key, record| {
-                    task.index.put_autoscaler(key, record);
-                });
-            }
+            News::Autoscaler(change) => self.take(Kind::Autoscaler, change, |task, key, record| {
+                task.index.put_autoscaler(key, record);
+            }),
             News::Zone(change) => {
                 self.take(Kind::Node, change, |task, key, zone| {
                     task.index.put_node_zone(&key.name, zone.flatten().as_deref());
@@ -105,6 +104,21 @@ impl ClusterTask {
                 task.index.remove_workload(&revision);
             }
         });
+    }
+
+    /// A kind is not watched any more. One that a Service has named since then keeps its workloads: the next
+    /// list says which of them are gone.
+    fn forget_kind(&mut self, kind: &WorkloadKind) {
+        if self.index.is_kind_wanted(kind) {
+            return;
+        }
+        for key in self.known.remove(&Kind::Workload(kind.clone())).unwrap_or_default() {
+            if let Some(revision) = kind.revision(&key.namespace, &key.name) {
+                self.own_counts.forget(&revision);
+                self.index.remove_workload(&revision);
+            }
+        }
+        self.index.forget_kind(kind);
     }
 
     /// Puts each record in, and takes out (`None`) what is gone.

@@ -103,3 +103,50 @@ async fn a_list_of_a_custom_kind_that_fails_is_asked_for_again_and_takes_nothing
         })
         .await;
 }
+
+/// The paths of kinds at which ebb may not look.
+const FORBIDDEN: &str = "/apis/argoproj.io/v1alpha1/forbidden";
+
+/// A Service that names a workload of this kind.
+fn naming(name: &str, kind: &str) -> Value {
+    let mut service = service(name);
+    service["metadata"]["annotations"]["ebb.dev/revision"] = json!(format!("{kind}/{name}"));
+    service
+}
+
+async fn is_told_of(laboratory: &mut Laboratory, name: &str, text: &str) {
+    let what = format!("{name} is told of {text}");
+    let about = format!("Service shop/{name}: ");
+    laboratory
+        .wait(&what, |fact| {
+            let PlatformFact::ProblemsChanged { problems, .. } = fact else { return None };
+            problems.iter().any(|problem| problem.starts_with(&about) && problem.contains(text)).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn kinds_that_are_not_there_or_forbidden_cost_few_requests_and_keep_none_out() {
+    let mut laboratory = Laboratory::start().await;
+    laboratory.server.bring_kind("argoproj.io", "v1alpha1", "forbidden", "Forbidden");
+    laboratory.server.fail(FORBIDDEN, Fault::Status(403));
+    for number in 0..40 {
+        let name = format!("bogus-{number}");
+        let kind = match number % 3 {
+            0 => format!("things{number}.example.com"),
+            1 => format!("things{number}.argoproj.io"),
+            _ => "forbidden.argoproj.io".to_owned(),
+        };
+        laboratory.server.put(SERVICES, naming(&name, &kind));
+    }
+    is_told_of(&mut laboratory, "bogus-0", "the cluster has no API group example.com").await;
+    is_told_of(&mut laboratory, "bogus-1", "API group argoproj.io has no things1").await;
+    is_told_of(&mut laboratory, "bogus-2", "ebb may not look at forbidden.argoproj.io").await;
+    let asked = laboratory.server.asked("GET", "/apis").len();
+    assert!(asked <= 8, "not once for each of 40 Services: {asked}");
+
+    laboratory.server.bring_kind("argoproj.io", "v1alpha1", "rollouts", "Rollout");
+    laboratory.server.put(ROLLOUTS, rollout("one", 3));
+    laboratory.server.put(SERVICES, naming("one", "rollouts.argoproj.io"));
+    knows(&mut laboratory, "one", 3).await;
+}

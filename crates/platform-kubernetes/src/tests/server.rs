@@ -185,15 +185,22 @@ impl ScriptedServer {
     /// From now on there is a kind of this group, which can be scaled.
     pub(super) fn bring_kind(&self, group: &str, version: &str, plural: &str, kind: &str) {
         let preferred = json!({"groupVersion": format!("{group}/{version}"), "version": version});
-        let groups = json!([{"name": group, "versions": [preferred], "preferredVersion": preferred}]);
+        let this = json!({"name": group, "versions": [preferred], "preferredVersion": preferred});
         let (own, scale) = (
             json!({"name": plural, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["get", "list", "watch"]}),
             json!({"name": format!("{plural}/scale"), "singularName": "", "namespaced": true, "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch"]}),
         );
-        let resources = json!({"kind": "APIResourceList", "groupVersion": format!("{group}/{version}"), "resources": [own, scale]});
         let mut state = self.state.lock();
-        state.discovered.insert("/apis".to_owned(), json!({"kind": "APIGroupList", "groups": groups}));
-        state.discovered.insert(format!("/apis/{group}/{version}"), resources);
+        let none = json!({"kind": "APIGroupList", "groups": []});
+        let groups = state.discovered.entry("/apis".to_owned()).or_insert(none);
+        let groups = groups["groups"].as_array_mut().expect("a list");
+        if !groups.contains(&this) {
+            groups.push(this);
+        }
+        let none =
+            json!({"kind": "APIResourceList", "groupVersion": format!("{group}/{version}"), "resources": []});
+        let found = state.discovered.entry(format!("/apis/{group}/{version}")).or_insert(none);
+        found["resources"].as_array_mut().expect("a list").extend([own, scale]);
     }
 
     /// Whoever asks from now on whether something is allowed hears that it is.

@@ -12,7 +12,7 @@ use rcgen::{
 use ring::digest;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use vocabulary::{TLS_CHAIN, TLS_KEY, TLS_ROOTS};
+use vocabulary::{TLS_CHAIN, TLS_KEY, TLS_REVOKED, TLS_ROOTS};
 
 use crate::port_book::WallSeconds;
 
@@ -53,6 +53,9 @@ struct FormerAuthority {
     successor: String,
     /// In seconds since 1970.
     ends: u64,
+    /// Whether its key may be somebody else's: nothing new goes by it.
+    #[serde(default)]
+    is_revoked: bool,
 }
 
 /// What a program shows.
@@ -80,9 +83,18 @@ impl LinkAuthority {
         let successor = parameters(&next.key, now)?.signed_by(&next.key, &self.issuer()?)?.pem();
         // What was two thirds ends so.
         let ends = self.renew_after.later(AUTHORITY_LASTS / 3).0;
-        let this = FormerAuthority { certificate: self.certificate.clone(), successor, ends };
+        let certificate = self.certificate.clone();
+        let this = FormerAuthority { certificate, successor, ends, is_revoked: false };
         let formers = std::iter::once(this).chain(self.formers(now).cloned()).take(FORMERS_MAX).collect();
         Ok(Self { formers, ..next })
+    }
+
+    /// Nothing new goes by those before this one. What this one signs leads to them still, or pods that know
+    /// them alone would be told nothing until they are replaced.
+    pub(super) fn revoke_formers(&mut self) {
+        for former in &mut self.formers {
+            former.is_revoked = true;
+        }
     }
 
     pub(super) fn is_due(&self, now: WallSeconds) -> bool {
@@ -108,10 +120,16 @@ impl LinkAuthority {
         })
     }
 
-    /// By whom others are known now: this one and, until their ends, those before it.
+    /// By whom others are known now: this one and, until their ends, those before it that are not revoked.
     pub(super) fn roots(&self, now: WallSeconds) -> String {
         let own = self.certificate.clone();
-        self.formers(now).fold(own, |roots, former| roots + &former.certificate)
+        let formers = self.formers(now).filter(|former| !former.is_revoked);
+        formers.fold(own, |roots, former| roots + &former.certificate)
+    }
+
+    /// Those before it that are revoked and have not ended.
+    fn revoked(&self, now: WallSeconds) -> String {
+        self.formers(now).filter(|former| former.is_revoked).map(|former| &*former.certificate).collect()
     }
 
     fn formers(&self, now: WallSeconds) -> impl Iterator<Item = &FormerAuthority> {
@@ -138,6 +156,7 @@ impl LinkAuthority {
             (TLS_CHAIN, self.certificate.clone()),
             (TLS_KEY, self.key.serialize_pem()),
             (TLS_ROOTS, self.roots(now)),
+            (TLS_REVOKED, self.revoked(now)),
             (FORMERS, serde_json::to_string(&self.formers).expect("texts and numbers can be written")),
             (RENEW_AFTER, self.renew_after.0.to_string()),
         ])
@@ -231,6 +250,36 @@ mod tests {
             damaged.insert(key.to_owned(), ByteString(Vec::new()));
             assert!(LinkAuthority::read(&damaged).is_none(), "{key}");
         }
+    }
+
+    #[test]
+    fn a_revoked_authority_is_no_root_and_pods_that_know_it_alone_are_still_led_to_the_next() {
+        let count = |text: &str| text.matches("BEGIN CERTIFICATE").count();
+        let first = LinkAuthority::make(NOW).expect("it is made");
+        let mut next = first.successor(NOW).expect("it is followed");
+        next.revoke_formers();
+        let next = LinkAuthority::read(&next.write(NOW)).expect("it was written to be read");
+        assert_eq!(
+            (next.roots(NOW), next.revoked(NOW)),
+            (next.certificate.clone(), first.certificate.clone())
+        );
+        let shown = next.issue("a", NOW).expect("it signs");
+        assert_eq!(
+            (count(&shown.roots), count(&shown.chain)),
+            (1, 2),
+            "its own, and the bridge from the first"
+        );
+        // One that follows in the usual way is vouched for by what was not revoked alone.
+        let third = next.successor(NOW).expect("it is followed");
+        assert_eq!((count(&third.roots(NOW)), third.revoked(NOW)), (2, first.certificate.clone()));
+        let ended = WallSeconds(NOW.0 + 1_096 * 86_400);
+        assert_eq!(third.revoked(ended), "", "by then nobody takes it any more");
+        // What the version before wrote says nothing of it.
+        let mut data = first.successor(NOW).expect("it is followed").write(NOW);
+        let formers = data.remove(FORMERS).expect("there are some").0;
+        let formers = String::from_utf8(formers).expect("it is text").replace(",\"is_revoked\":false", "");
+        data.insert(FORMERS.to_owned(), ByteString(formers.into_bytes()));
+        assert_eq!(count(&LinkAuthority::read(&data).expect("it can be read").roots(NOW)), 2);
     }
 
     #[test]

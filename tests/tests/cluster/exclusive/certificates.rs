@@ -15,7 +15,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use tests::client::whole_answer;
-use tests::cluster::{PATIENCE, SYSTEM, TestNamespace, WorkloadPlan, in_namespace};
+use tests::cluster::{PATIENCE, SYSTEM, TestNamespace, WorkloadPlan, ebb, in_namespace, text};
 use tests::eventually;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -229,5 +229,50 @@ fn the_webhook_works_after_its_authority_was_replaced_and_a_damaged_bundle_is_me
         damage_bundles(&namespace).await;
         webhook_is_known(&namespace, MENDED_WITHIN).await;
         webhook_works(&namespace, "mended").await;
+    });
+}
+
+/// Whether `ebb check` ends well, and what it says of revoked authorities.
+async fn revoked(namespace: &TestNamespace) -> (bool, String) {
+    let output = ebb(namespace, &["check"]).await;
+    let said = text(&output);
+    let mut lines = said.lines().skip_while(|line| !line.contains("no pod goes by a revoked authority"));
+    let told = lines.by_ref().take(2).collect::<Vec<_>>().join("\n");
+    (output.status.success(), told)
+}
+
+#[test]
+fn a_revoked_authority_is_known_to_no_new_pod_and_check_names_the_others_until_they_are_replaced() {
+    in_namespace("revoked", async |namespace| {
+        let plan = WorkloadPlan::new("hello").through_webhook();
+        let hello = plan.annotated("autoscaling.knative.dev/min-scale", "1").create(&namespace).await;
+        hello.has_pods(1).await;
+        let [_, injector] = showing_programs();
+        let former = injector.in_secret(&namespace).await.expect("it has one");
+        let authority = namespace.system_secret("ebb-ca").await["tls.crt"].clone();
+        let traffic = hello.load().in_background(10);
+        let secrets: Api<Secret> = Api::namespaced(namespace.client.clone(), SYSTEM);
+        let asked = Patch::Merge(json!({"metadata": {"annotations": {"ebb.dev/rotate": "revoke"}}}));
+        secrets.patch("ebb-ca", &PatchParams::default(), &asked).await.expect("it is asked for");
+        injector.shows_another_than(&namespace, &former).await;
+        for name in ["ebb-injector-tls", "ebb-activator-tls", "ebb-autoscaler-tls", "ebb-ca"] {
+            let roots = namespace.system_secret(name).await["ca.crt"].clone();
+            assert!(!roots.contains(authority.trim()), "{name} still has it among its roots");
+        }
+        let pod = format!("{}/{}", namespace.name, hello.pod_names().await[0]);
+        eventually("check names the pod", PATIENCE, || async {
+            let (is_well, told) = revoked(&namespace).await;
+            if !is_well && told.contains("WRONG") && told.contains(&pod) { Ok(()) } else { Err(told) }
+        })
+        .await;
+        // It is told what it must hear all the same, until it is replaced.
+        webhook_is_known(&namespace, PATIENCE).await;
+        hello.restart().await;
+        eventually("check names nothing more", SHOWN_WITHIN, || async {
+            let (_, told) = revoked(&namespace).await;
+            if told.starts_with("  ok  ") { Ok(()) } else { Err(told) }
+        })
+        .await;
+        traffic.end().await.assert_nothing_missing();
     });
 }

@@ -7,4 +7,6 @@ mod buckets;
 mod certificates;
 mod check;
 mod control_plane;
+mod forgeries;
+mod narrow_rights;
 mod programs;

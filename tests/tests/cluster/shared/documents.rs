@@ -196,7 +196,9 @@ fn each_component_can_be_added_alone_and_with_all_others() {
         let is_of_cluster = ["Namespace", "PriorityClass", "ClusterRole", "ClusterRoleBinding"]
             .iter()
             .any(|known| kind == known)
-            || kind.as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
+            || kind.as_str().is_some_and(|kind| {
+                kind.ends_with("WebhookConfiguration") || kind.starts_with("ValidatingAdmissionPolicy")
+            });
         let expected = if is_of_cluster { Value::Null } else { json!("ebb-system") };
         assert_eq!(namespace, &expected, "{kind} {}", object["metadata"]["name"]);
     }

@@ -100,6 +100,32 @@ async fn wake_and_rest([first, second]: &[Workload; 2]) {
     tokio::join!(first.has_pods(0), second.has_pods(0));
 }
 
+/// The activators' ports before each.
+async fn ports_of(workloads: &[&Workload]) -> Vec<Vec<u16>> {
+    let mut ports = Vec::new();
+    for workload in workloads {
+        ports.push(workload.activator_ports().await);
+    }
+    ports
+}
+
+/// Waits until an autoscaler of the present version has signed all their slices; no Event calls one forged.
+async fn all_are_signed(workloads: &[&Workload]) {
+    for workload in workloads {
+        eventually("its slices are signed", PATIENCE, || async {
+            let slices = workload.slices().await;
+            let proofs = slices.iter().filter(|slice| {
+                let annotations = slice.metadata.annotations.as_ref();
+                annotations.is_some_and(|all| all.contains_key("ebb.dev/activator-ports-proof"))
+            });
+            if proofs.count() == slices.len() { Ok(()) } else { Err(format!("{slices:?}")) }
+        })
+        .await;
+        let reasons = workload.events().await.into_iter().filter_map(|event| event.reason);
+        assert_eq!(reasons.filter(|reason| reason == "ForgedSlice").count(), 0);
+    }
+}
+
 /// `kubectl apply -k`, and nothing else; autoscalers wait in the midst of their rollout.
 async fn begin_upgrade() {
     let waits = format!(r#"{{"spec": {{"paused": true, "minReadySeconds": {BOTH_VERSIONS_SECONDS}}}}}"#);
@@ -145,6 +171,8 @@ fn from_the_version_before_under_load_with_each_version_deciding_about_a_bucket_
         // Nodes may hear of a new Service later than its pods are ready.
         tokio::join!(asleep[0].takes_connections(), asleep[1].takes_connections());
         wake_and_rest(&asleep).await;
+        let all = [&direct, &through, &asleep[0], &asleep[1]];
+        let ports = ports_of(&all).await;
         let loads = [&direct, &through].map(|workload| workload.load().path("/?sleep=100").in_background(20));
 
         begin_upgrade().await;
@@ -156,7 +184,11 @@ fn from_the_version_before_under_load_with_each_version_deciding_about_a_bucket_
         wake_and_rest(&asleep).await;
         end_upgrade(&namespace).await;
         namespace.settled_owner().await;
+        // Slices of the version before are believed once, and signed.
+        assert_eq!(ports_of(&all).await, ports, "no port of activators is another");
+        all_are_signed(&all).await;
         wake_and_rest(&asleep).await;
+        assert_eq!(ports_of(&all).await, ports, "nor later");
 
         // Pods keep the queue-proxy that they were made with, and those of both versions are served.
         let old = BTreeSet::from([format!("ebb-queue-proxy:{PREVIOUS}")]);

@@ -270,3 +270,67 @@ fn pods_are_hinted_at_only_where_kubernetes_heeds_it() {
     assert_eq!(hints("deployment", 0), 0, "all end");
     assert_eq!(hints("statefulset", 2), 0, "it ends the newest whatever is written");
 }
+
+/// A Service of its own that names this kind.
+fn put_named(index: &mut Index, service: &str, kind: &str) {
+    let annotations = json!({"ebb.dev/revision": format!("{kind}/{service}")});
+    let metadata =
+        json!({"name": service, "namespace": "default", "uid": service, "annotations": annotations});
+    let spec = json!({"clusterIP": "10.96.0.9", "ports": [{"port": 80, "targetPort": 8080}]});
+    let record = service::read(
+        &serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("a Service"),
+    );
+    index.put_service(&ObjectKey { namespace: "default".to_owned(), name: service.to_owned() }, record);
+}
+
+#[test]
+fn bogus_kinds_keep_no_other_kind_out() {
+    let mut index = index();
+    index.listed();
+    for number in 0..100 {
+        put_named(&mut index, &format!("bogus-{number}"), &format!("things{number}.example.com"));
+    }
+    for kind in index.take_kinds_to_watch() {
+        index.refuse_kind(&kind, Notice::new(NOT_SCALABLE, "the cluster has no API group example.com"));
+    }
+    announced(&mut index);
+    name_kind(&mut index, "statefulset");
+    assert_eq!(index.take_kinds_to_watch(), [WorkloadKind::StatefulSet]);
+    index.kind_listed(&WorkloadKind::StatefulSet);
+    index.read_workload(&of("statefulset"), stateful_set(), RevisionOrigin::Found);
+    settle(&mut index);
+    assert_eq!(facts_of(&mut index).name, of("statefulset"));
+    put_named(&mut index, "honest", "rollouts.argoproj.io");
+    assert_eq!(index.take_kinds_to_watch().len(), 1);
+}
+
+#[test]
+fn a_kind_that_no_service_names_for_a_minute_is_left_and_kubernetes_own_are_kept() {
+    let at = Timestamp::from_secs;
+    let mut index = index();
+    index.listed();
+    put_named(&mut index, "one", "rollouts.argoproj.io");
+    put_named(&mut index, "two", "rollouts.argoproj.io");
+    let [kind] = index.take_kinds_to_watch().try_into().expect("one kind");
+    let remove = |index: &mut Index, name: &str| {
+        index.remove_service(&ObjectKey { namespace: "default".to_owned(), name: name.to_owned() });
+    };
+    remove(&mut index, "one");
+    assert_eq!(index.take_kinds_to_leave(at(100)), []);
+    remove(&mut index, "two");
+    assert_eq!(index.take_kinds_to_leave(at(200)), []);
+    assert_eq!(index.next_deadline(), Some(at(260)));
+    // One that comes again meanwhile finds it as it was.
+    put_named(&mut index, "one", "rollouts.argoproj.io");
+    assert_eq!((index.take_kinds_to_leave(at(260)), index.take_kinds_to_watch()), (vec![], vec![]));
+    remove(&mut index, "one");
+    assert_eq!(index.take_kinds_to_leave(at(300)), []);
+    assert_eq!(index.take_kinds_to_leave(at(360)), std::slice::from_ref(&kind));
+    assert!(!index.is_kind_wanted(&kind));
+    put_named(&mut index, "one", "rollouts.argoproj.io");
+    assert_eq!(index.take_kinds_to_watch(), [kind]);
+    name_kind(&mut index, "statefulset");
+    index.remove_service(&service_key());
+    index.take_kinds_to_leave(at(400));
+    assert_eq!(index.take_kinds_to_leave(at(4000)), []);
+}

@@ -34,7 +34,9 @@ fn wanted(routing: Routing, servers: &Servers, present: &[EndpointSlice]) -> Vec
     let (service, route) = (two_ports(), route(routing));
     let entrances = vec![Some(10_007), None];
     let present: Vec<_> = present.iter().collect();
-    desired(&ServiceRoute { service: &service, entrances, route: &route, side: routing }, servers, &present)
+    let proof = String::new();
+    let route = ServiceRoute { service: &service, entrances, proof, route: &route, side: routing };
+    desired(&route, servers, &present)
 }
 
 /// Who is named, for which of a Service's ports, and where.

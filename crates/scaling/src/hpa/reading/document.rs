@@ -89,10 +89,19 @@ pub fn read_spec(node: &DocumentNode, place: &str) -> Result<CheckedValue<HpaDoc
 /// Reads the annotation of a workload, whose text is YAML or JSON.
 pub(crate) fn read_annotation(text: &str) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
     let place = format!("annotation {DOCUMENT_ANNOTATION}");
-    // As in manifests, `yes` is a word.
-    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    // As in manifests, `yes` is a word. Who may write an annotation is not always who runs the cluster, and a
+    // few hundred bytes with aliases would be thousands of metrics.
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        strict_booleans: true,
+        budget: serde_saphyr::budget! { max_aliases: 0 },
+    };
     match serde_saphyr::from_str_with_options::<DocumentNode>(text, options) {
         Ok(node) => read_spec(&node, &place),
+        Err(error) if is_alias(&error) => {
+            let message = format!("{place} has an alias (*NAME); write what it stands for in its place");
+            Err(vec![Problem { key: DOCUMENT_ANNOTATION.to_owned(), message }])
+        }
         Err(error) => {
             let error = error.to_string();
             // It may repeat what it could not read.
@@ -102,6 +111,13 @@ pub(crate) fn read_annotation(text: &str) -> Result<CheckedValue<HpaDocument>, V
             Err(vec![Problem { key: DOCUMENT_ANNOTATION.to_owned(), message }])
         }
     }
+}
+
+fn is_alias(error: &serde_saphyr::Error) -> bool {
+    matches!(
+        error.without_snippet(),
+        serde_saphyr::Error::Budget { breach: serde_saphyr::budget::BudgetBreach::Aliases { .. }, .. }
+    )
 }
 
 /// Reads a whole document of kind `HorizontalPodAutoscaler`.

@@ -4,7 +4,7 @@
 use vocabulary::{Findings, MilliValue};
 
 use super::document_fields::{DocumentFields, Spelling};
-use super::names::{is_dns_label, is_path_segment};
+use super::names::{is_api_version, is_dns_label, is_dns_subdomain, is_kind, is_path_segment};
 use super::node::DocumentNode;
 use super::selectors;
 use crate::config::Metric;
@@ -21,6 +21,9 @@ const BODIES: [(&str, &str); 5] = [
     ("External", "external"),
 ];
 
+/// Each of them is asked for whenever the document is evaluated, with the rights of the autoscaler.
+const METRICS_MAX: usize = 64;
+
 /// How the body of one type is read.
 pub(super) type ReadBody = fn(&str, &mut DocumentFields<'_>, &mut Findings) -> Option<MetricSpec>;
 
@@ -31,6 +34,11 @@ pub(super) fn read(
     body: ReadBody,
     findings: &mut Findings,
 ) -> Vec<MetricSpec> {
+    if list.len() > METRICS_MAX {
+        let flaw = format!("has {} metrics; write at most {METRICS_MAX}", list.len());
+        findings.refuse_place(place, &flaw);
+        return Vec::new();
+    }
     let entries = list.iter().enumerate();
     entries.filter_map(|(index, node)| entry(node, &format!("{place}[{index}]"), body, findings)).collect()
 }
@@ -178,15 +186,20 @@ fn object(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<Ob
     let api_version = fields.text("apiVersion", findings).unwrap_or_default();
     let kind = fields.required_text("kind", "the kind of the object, such as \"Deployment\"", findings);
     let name = fields.required_text("name", "the name of the object", findings);
-    if api_version.split('/').count() > 2 {
+    if !api_version.is_empty() && !is_api_version(api_version) {
         let flaw = "is no group with a version; write something like \"apps/v1\"";
         findings.refuse(&fields.place("apiVersion"), &DocumentNode::Text(api_version.to_owned()), flaw);
         return None;
     }
     let (kind, name) = (kind?, name?);
-    for (field, text) in [("kind", kind), ("name", name)] {
-        if !is_path_segment(text) {
-            let flaw = "no object can be called; write it without \"/\" and \"%\"";
+    let letters = "no kind can be called; write letters and digits";
+    let dns = "no object can be called; write lower-case letters, digits, \"-\" and \".\", at most 253";
+    for (field, text, is_good, flaw) in
+        [("kind", kind, is_kind(kind), letters), ("name", name, is_dns_subdomain(name), dns)]
+    {
+        if !is_good {
+            let leads_out = "no object can be called; write it without \"/\" and \"%\"";
+            let flaw = if text.contains(['/', '%']) { leads_out } else { flaw };
             findings.refuse(&fields.place(field), &DocumentNode::Text(text.to_owned()), flaw);
             return None;
         }

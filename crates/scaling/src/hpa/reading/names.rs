@@ -1,8 +1,22 @@
 //! Which names Kubernetes lets through.
 
-/// One segment of a path: the name of a metric or an object.
+/// One segment of a path, and nothing that begins another part of a URL: the name of a metric. Adapters have
+/// names with `|` and `:`, so these may be no DNS names.
 pub(super) fn is_path_segment(name: &str) -> bool {
-    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%'])
+    let is_plain =
+        |letter: char| !"/%?#\\".contains(letter) && !letter.is_control() && !letter.is_whitespace();
+    !matches!(name, "" | "." | "..") && name.len() <= 253 && name.chars().all(is_plain)
+}
+
+/// A version, with or without a group before it.
+pub(super) fn is_api_version(text: &str) -> bool {
+    let (group, version) = text.split_once('/').map_or((None, text), |(group, one)| (Some(group), one));
+    group.is_none_or(is_dns_subdomain) && is_dns_label(version)
+}
+
+/// The kind of an object.
+pub(super) fn is_kind(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 63 && text.bytes().all(|letter| letter.is_ascii_alphanumeric())
 }
 
 /// A DNS label: the name of a container.
@@ -73,6 +87,30 @@ mod tests {
         ] {
             assert_eq!(is_dns_subdomain(name), is_subdomain, "{name}");
         }
+        for (name, is_name) in [
+            ("pubsub.googleapis.com|subscription|undelivered", true),
+            ("job:requests:rate5m", true),
+            ("q?labelSelector=", false),
+            ("q#", false),
+            ("q q", false),
+            ("q\u{1b}", false),
+            ("q\\r", false),
+        ] {
+            assert_eq!(is_path_segment(name), is_name, "{name}");
+        }
+        for (text, is_version) in [
+            ("v1", true),
+            ("apps/v1", true),
+            ("networking.k8s.io/v1", true),
+            ("", false),
+            ("a/b/c", false),
+            ("../v1", false),
+            ("apps/v1?", false),
+            ("apps/", false),
+        ] {
+            assert_eq!(is_api_version(text), is_version, "{text}");
+        }
+        assert!(is_kind("Deployment") && !is_kind("../x") && !is_kind("") && !is_kind("a?b"));
         assert!(is_dns_subdomain(&"a".repeat(253)) && !is_dns_subdomain(&"a".repeat(254)));
         assert!(!is_dns_label(&"a".repeat(64)) && !is_label_value(&"a".repeat(64)));
     }

@@ -9,6 +9,7 @@
 use vocabulary::{MilliValue, PodCount, Problem, printable, shown};
 
 use super::document::HpaDocument;
+use super::names::is_path_segment;
 use crate::config::{ClusterConfig, Metric, RevisionSettings};
 use crate::hpa::selector::LabelSelector;
 use crate::hpa::spec::{
@@ -73,6 +74,14 @@ fn metric_of(
             let amount = MilliValue::ceil_from(whole(target, "Mi of memory")? * MEBIBYTE);
             Ok(resource(ResourceName::Memory, ResourceTarget::AverageValue(amount)))
         }
+        // It is a part of the path at which the autoscaler asks for it, with its own rights.
+        (name, _) if !is_path_segment(name) => Err(Problem {
+            key: METRIC.to_owned(),
+            message: format!(
+                "annotation {METRIC} is {}, which no metric can be called; write a name without \"/\" and \"%\"",
+                shown(name)
+            ),
+        }),
         (name, Some(target)) => {
             let target = MilliValue::ceil_from(whole(target, name)? * 1000.0);
             let metric = MetricIdentifier { name: name.into(), selector: LabelSelector::default() };
@@ -176,6 +185,16 @@ mod tests {
     fn a_window_does_not_hold_requests_back() {
         let behavior = read("metric=rps window=60s").unwrap().behavior.unwrap();
         assert_eq!(behavior.scale_up.origin, RulesOrigin::Default);
+    }
+
+    #[test]
+    fn a_name_that_leads_out_of_its_path_is_refused() {
+        for name in ["../../pods", "a/b", "q?x", "q#", "50%", ".."] {
+            for words in [format!("metric={name} target=50"), format!("metric={name}")] {
+                let said = read(&words).expect_err(name);
+                assert!(said.contains("which no metric can be called"), "{said}");
+            }
+        }
     }
 
     #[test]

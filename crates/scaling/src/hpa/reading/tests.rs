@@ -89,6 +89,11 @@ pub(in crate::hpa) const REFUSED: &str = "
     an object by the wrong type | {maxReplicas: 3, metrics: [{type: Object, object: {describedObject: {kind: Service, name: s}, metric: {name: hits}, target: {type: Value, averageValue: 5}}}]} | spec.metrics[0].object.target has no value, which its type asks for; write one
     an external with both | {maxReplicas: 3, metrics: [{type: External, external: {metric: {name: q}, target: {type: Value, value: 5, averageValue: 5}}}]} | spec.metrics[0].external.target has both value and averageValue; remove one of them
     a name with a slash | {maxReplicas: 3, metrics: [{type: External, external: {metric: {name: a/b}, target: {type: Value, value: 5}}}]} | spec.metrics[0].external.metric.name is \"a/b\", which no metric can be called; write a name without \"/\" and \"%\"
+    a name with a query | {maxReplicas: 3, metrics: [{type: External, external: {metric: {name: \"a?b\"}, target: {type: Value, value: 5}}}]} | spec.metrics[0].external.metric.name is \"a?b\", which no metric can be called; write a name without \"/\" and \"%\"
+    an object outside of its path | {maxReplicas: 3, metrics: [{type: Object, object: {describedObject: {kind: Service, name: \"../s\"}, metric: {name: hits}, target: {type: Value, value: 5}}}]} | spec.metrics[0].object.describedObject.name is \"../s\", which no object can be called; write it without \"/\" and \"%\"
+    an object in capitals | {maxReplicas: 3, metrics: [{type: Object, object: {describedObject: {kind: Service, name: S}, metric: {name: hits}, target: {type: Value, value: 5}}}]} | spec.metrics[0].object.describedObject.name is \"S\", which no object can be called; write lower-case letters, digits, \"-\" and \".\", at most 253
+    a kind with a query | {maxReplicas: 3, metrics: [{type: Object, object: {describedObject: {kind: \"S?\", name: s}, metric: {name: hits}, target: {type: Value, value: 5}}}]} | spec.metrics[0].object.describedObject.kind is \"S?\", which no kind can be called; write letters and digits
+    a group outside of its path | {maxReplicas: 3, metrics: [{type: Object, object: {describedObject: {apiVersion: \"../v1\", kind: Service, name: s}, metric: {name: hits}, target: {type: Value, value: 5}}}]} | spec.metrics[0].object.describedObject.apiVersion is \"../v1\", which is no group with a version; write something like \"apps/v1\"
     a container in capitals | {maxReplicas: 3, metrics: [{type: ContainerResource, containerResource: {name: cpu, container: App, target: {type: Utilization, averageUtilization: 5}}}]} | spec.metrics[0].containerResource.container is \"App\", which no container can be called; write lower-case letters, digits and \"-\", at most 63
     a metric of ours that we do not have | {maxReplicas: 3, metrics: [{type: Pods, pods: {metric: {name: ebb.latency}, target: {type: AverageValue, averageValue: 5}}}]} | spec.metrics[0].pods is \"ebb.latency\", which is not measured by ebb; write \"ebb.concurrency\" or \"ebb.rps\"
     a selection of our own | {maxReplicas: 3, metrics: [{type: Pods, pods: {metric: {name: ebb.rps, selector: {matchLabels: {a: b}}}, target: {type: AverageValue, averageValue: 5}}}]} | spec.metrics[0].pods selects series of ebb.rps, which has none: every pod is measured; remove the selector
@@ -399,4 +404,27 @@ mod arbitrary {
             }
         }
     }
+}
+
+#[test]
+fn a_document_names_at_most_64_metrics() {
+    let with = |count: usize| {
+        let metric = "{type: External, external: {metric: {name: q}, target: {type: Value, value: 1}}}";
+        format!("{{maxReplicas: 3, metrics: [{}]}}", vec![metric; count].join(", "))
+    };
+    assert_eq!(read(&with(64)).metrics.len(), 64);
+    assert_eq!(refusals(&with(65)), ["spec.metrics has 65 metrics; write at most 64"]);
+    assert_eq!(refusals(&with(2_300)).len(), 1, "and not a word of each");
+}
+
+#[test]
+fn an_annotation_with_an_alias_is_refused_and_one_with_a_star_in_quotes_is_not() {
+    let metric = "{type: External, external: {metric: {name: q}, target: {type: Value, value: 1}}}";
+    let aliased = format!("maxReplicas: 3\nmetrics:\n- &one {metric}\n- *one\n");
+    let problems: Vec<String> =
+        read_annotation(&aliased).expect_err("it has one").iter().map(ToString::to_string).collect();
+    let expected = "annotation ebb.dev/hpa has an alias (*NAME); write what it stands for in its place";
+    assert_eq!(problems, [expected]);
+    let quoted = metric.replace("name: q", "name: '*q'");
+    assert!(read_annotation(&format!("maxReplicas: 3\nmetrics:\n- {quoted}\n")).is_ok());
 }

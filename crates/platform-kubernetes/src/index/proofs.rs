@@ -1,0 +1,146 @@
+//! Which slices did autoscalers write, and which only look so?
+//!
+//! One that is signed as it must be is ours. One with another signature is a forgery. One without any may be
+//! of a version that signed none: who takes a bucket over believes those that are there then, for an hour
+//! from the first time on, as far as each goes with a Service that there is; later ones are forgeries, too.
+//! Who does not own a bucket leaves that judgement to its owner.
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use vocabulary::Bucket;
+
+use super::Index;
+use super::notices::service_subject;
+use crate::notice::{FORGED_SLICE, Notice};
+use crate::port_book::PortClaim;
+use crate::resources::ObjectKey;
+use crate::slice_key::ClaimNumber;
+use crate::slices::{self, SliceAuthor};
+
+/// What becomes of slices that are not signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnsignedSlices {
+    Believed,
+    Refused,
+}
+
+impl Index {
+    /// Whether a slice with our label is ours.
+    pub(super) fn is_genuine(&self, slice: &EndpointSlice) -> bool {
+        match slices::author_of(slice, &self.slice_key) {
+            SliceAuthor::Autoscaler(_) => true,
+            SliceAuthor::Forger => false,
+            SliceAuthor::Unsigned => {
+                let is_decided = self.bucket_of_slice(slice).is_none_or(|bucket| self.ports.is_ours(bucket));
+                !is_decided || self.believed_slices.contains(&ObjectKey::of(&slice.metadata))
+            }
+        }
+    }
+
+    /// Of the revision that it names.
+    fn bucket_of_slice(&self, slice: &EndpointSlice) -> Option<Bucket> {
+        let namespace = slice.metadata.namespace.as_deref().unwrap_or_default();
+        slices::revision_of(slice, namespace).map(|revision| self.ports.bucket_of(&revision))
+    }
+
+    /// What a slice says of its Service's ports, whether that holds or not; nothing if it is a forgery.
+    fn claim_of(&self, slice: &EndpointSlice) -> Option<PortClaim> {
+        let number = match slices::author_of(slice, &self.slice_key) {
+            SliceAuthor::Autoscaler(number) => number,
+            SliceAuthor::Unsigned if self.is_of_service(slice) => ClaimNumber::UNSIGNED,
+            SliceAuthor::Unsigned | SliceAuthor::Forger => return None,
+        };
+        let uid = slices::owner_uid(slice)?.to_owned();
+        let revision = slices::revision_of(slice, slice.metadata.namespace.as_deref()?)?;
+        Some(PortClaim { uid, revision, entries: slices::entrances_of(slice)?, number })
+    }
+
+    /// Whether the Service with which it goes is in its own namespace.
+    fn is_of_service(&self, slice: &EndpointSlice) -> bool {
+        let service = slices::service_of(slice).and_then(|key| self.services.get(&key));
+        service.is_some_and(|service| slices::owner_uid(slice) == Some(service.uid.as_str()))
+    }
+
+    /// Of all slices whose Services there are.
+    pub(super) fn claims_of_slices(&self) -> Vec<PortClaim> {
+        let slices = self.slices.values().filter(|slice| self.is_of_service(slice));
+        slices.filter_map(|slice| self.claim_of(slice)).collect()
+    }
+
+    pub(super) fn learn_ports(&mut self, slice: &EndpointSlice) {
+        if let Some(claim) = self.claim_of(slice) {
+            self.ports.learn(&claim);
+        }
+    }
+
+    /// Who takes a bucket over decides about its slices without a signature.
+    pub(super) fn judge_unsigned(&mut self, bucket: Bucket, unsigned: UnsignedSlices) {
+        let is_unsigned =
+            |slice: &EndpointSlice| slices::author_of(slice, &self.slice_key) == SliceAuthor::Unsigned;
+        let judged = self.slices.iter().filter(|(_, slice)| {
+            self.bucket_of_slice(slice).is_none_or(|of| of == bucket) && is_unsigned(slice)
+        });
+        let judged: Vec<_> = judged.map(|(key, slice)| (key.clone(), self.is_of_service(slice))).collect();
+        for (key, is_of_service) in judged {
+            if unsigned == UnsignedSlices::Believed && is_of_service {
+                self.believed_slices.insert(key.clone());
+            } else {
+                self.believed_slices.remove(&key);
+            }
+            self.note_author(&key);
+        }
+    }
+
+    /// A slice is there, or another than before: people are told of a forgery, and who writes a Service's
+    /// endpoints does not follow from one.
+    pub(super) fn note_author(&mut self, key: &ObjectKey) {
+        let Some(slice) = self.slices.get(key) else { return };
+        if slices::author_of(slice, &self.slice_key) != SliceAuthor::Unsigned {
+            self.believed_slices.remove(key);
+        }
+        let (is_genuine, service) = (self.is_genuine(slice), slices::service_of(slice));
+        let Some(service) = service else { return };
+        let forged = self.forged_slices.entry(service.clone()).or_default();
+        let is_news = if is_genuine { forged.remove(&key.name) } else { forged.insert(key.name.clone()) };
+        if forged.is_empty() {
+            self.forged_slices.remove(&service);
+        }
+        if is_news {
+            self.review(&service);
+            self.notice_forgeries(&service);
+        }
+    }
+
+    /// A slice is gone, or is to be another.
+    pub(super) fn forget_author(&mut self, key: &ObjectKey) {
+        let Some(service) = self.slices.get(key).and_then(slices::service_of) else { return };
+        let Some(forged) = self.forged_slices.get_mut(&service) else { return };
+        let is_news = forged.remove(&key.name);
+        if forged.is_empty() {
+            self.forged_slices.remove(&service);
+        }
+        if is_news {
+            self.notice_forgeries(&service);
+        }
+    }
+
+    /// Of a Service that is not there nobody could be told.
+    pub(super) fn notice_forgeries(&mut self, service: &ObjectKey) {
+        if self.services.contains_key(service) {
+            self.notice_service(service);
+        } else if let Some(subject) = service_subject(service) {
+            self.put_notices(subject, Vec::new());
+        }
+    }
+
+    /// Slices of a Service that look like ours.
+    pub(super) fn forgery_notice(&self, service: &ObjectKey) -> Option<Notice> {
+        let forged = self.forged_slices.get(service)?;
+        let names = forged.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "EndpointSlices {names} have ebb's label and not its signature ({} in all): what they say of activators' ports is not believed. ebb writes those of a Service of its own anew; delete others, and see who may write EndpointSlices in {}",
+            forged.len(),
+            service.namespace
+        );
+        Some(Notice::new(FORGED_SLICE, text))
+    }
+}
