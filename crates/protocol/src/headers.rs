@@ -64,7 +64,7 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 
 /// As long as the parts of a `Forwarded` may be. From longer ones none is built: each comma can become six
 /// bytes, and what a request gains on its way must fit into what its next hop allows for.
-const FORWARDED_PARTS_BYTES_MAX: usize = 4 * 1024;
+const FORWARDED_PARTS_BYTES_MAX: usize = 2 * 1024;
 
 /// Who sent a request to this process, as it is added to `X-Forwarded-For`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use crate::world::{Autoscaler, HOP_KEY, HOST, World, assignment, within};
 
 /// The limits of the head of a message, as documented.
 const HEADERS_MAX: usize = 100;
-const HEAD_BYTES_MAX: usize = 256 * 1024;
+const HEAD_BYTES_MAX: usize = 128 * 1024;
 
 /// Activator, queue-proxy and the links of both.
 struct Hops {
@@ -222,7 +222,7 @@ async fn what_the_inner_hop_lets_through_of_an_answer_the_outer_takes() {
             assert!(got.ends_with("\r\n\r\nok"));
         } else {
             assert!(
-                got.contains("the head is longer than 262144 bytes or has more than 100 headers"),
+                got.contains("the head is longer than 131072 bytes or has more than 100 headers"),
                 "{got}"
             );
         }

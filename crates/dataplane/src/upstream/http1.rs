@@ -29,7 +29,7 @@ use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
 use manners::{HopConnectionFate, note_body, watch};
-use upload::{Progress, UploadRest};
+use upload::{Progress, Repeats, UploadRest};
 use wire::{UnfinishedExchange, UpstreamWire};
 
 pub(super) use manners::Manners;
@@ -175,9 +175,10 @@ pub(super) async fn send(
     let can_be_repeated = is_bodiless && is_idempotent(&request);
     let is_repeating = pool.limits.lost_requests == LostRequests::Repeat;
     let is_trusting = can_be_repeated || !is_repeating;
+    let repeats = if can_be_repeated && is_repeating { Repeats::IfLost } else { Repeats::Never };
     while let Some(mut connection) = take_live(pool, to, is_trusting).await {
         let is_after_bodiless = std::mem::take(&mut connection.is_after_bodiless);
-        let failed = match exchange(Rc::clone(&connection.wire), request, &pool.limits).await {
+        let failed = match exchange(Rc::clone(&connection.wire), request, repeats, &pool.limits).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
@@ -222,7 +223,7 @@ async fn send_on_new(
         Ok(connection) => connection,
         Err(kind) => return Err(SendError::not_started(kind, request)),
     };
-    match exchange(Rc::clone(&connection.wire), request, &pool.limits).await {
+    match exchange(Rc::clone(&connection.wire), request, Repeats::Never, &pool.limits).await {
         Ok(answered) => Ok(respond(pool, to, connection, answered)),
         Err(failed) => Err(failed.into()),
     }

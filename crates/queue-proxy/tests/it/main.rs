@@ -6,6 +6,7 @@ mod drain;
 mod frames;
 mod headers;
 mod health_checks;
+mod large_heads;
 mod linked;
 mod pages;
 mod program;
