@@ -59,11 +59,16 @@ impl Http1Connection {
         self.wire.is_quiet()
     }
 
-    /// Closes a connection that is not used again, and remembers it if the app sent a body where there is
-    /// none.
+    /// Closes a connection that is not used again, and remembers it if the app sent something behind its last
+    /// response.
     pub(super) fn discard(self, pool: &Rc<Pool>, address: SocketAddr) {
-        if self.is_after_bodiless && self.wire.has_unread_in_kernel() {
+        if !self.wire.has_unread_in_kernel() {
+            return;
+        }
+        if self.is_after_bodiless {
             note_body(pool, address);
+        } else {
+            pool.note_late_bytes(address);
         }
     }
 }
@@ -106,8 +111,14 @@ impl Http1Lease {
         if let Some(bodiless) = self.bodiless {
             return self.end_without_body(bodiless, rest);
         }
-        if self.is_kept_alive && rest.is_empty() {
-            self.keep();
+        if rest.is_empty() {
+            if self.is_kept_alive {
+                self.keep();
+            }
+        } else if !is_line_ends(rest)
+            && let Some(pool) = self.pool.upgrade()
+        {
+            pool.note_late_bytes(self.address);
         }
     }
 
@@ -150,6 +161,11 @@ impl fmt::Debug for Http1Lease {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Http1Lease").field("address", &self.address).finish_non_exhaustive()
     }
+}
+
+/// Some apps end a body with a line too many. That costs their connection and says nothing else.
+fn is_line_ends(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
 fn put_idle(pool: &Weak<Pool>, address: SocketAddr, connection: Http1Connection) {
