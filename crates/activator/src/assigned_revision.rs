@@ -27,6 +27,7 @@ use vocabulary::{Assignment, Load, PresentCount, RevisionName, Timestamp, Versio
 use crate::context::{Context, random_number};
 use crate::held::HeldRequests;
 use crate::metrics::RevisionMetrics;
+use crate::stream_refusals::PodAcceptance;
 
 pub(crate) use grant::{DirectRequest, Grant, LoadPart, QueuePlace, QueueTurn};
 use handover::{Waiter, hand_out};
@@ -74,6 +75,7 @@ pub(crate) struct AssignedRevision {
     settings: ArcSwap<AssignedSettings>,
     state: Mutex<RevisionState>,
     metrics: RevisionMetrics,
+    pub(crate) acceptance: PodAcceptance,
 }
 
 struct RevisionState {
@@ -146,6 +148,7 @@ impl AssignedRevision {
                 is_gone: false,
             }),
             metrics: context.metrics.of_revision(&assignment.revision),
+            acceptance: PodAcceptance::default(),
         }
     }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use dataplane::{
     AppRefusals, Body, BodyGuard, ClientUpgrade, Connection, ExceededLimit, GuardedBody, Hop, HopFailure,
-    NextHop, PeerStart, Refusal, RefusalReason, RequestKind, Span, Timers, Upstreams, limit_reached, names,
-    text_of_refusals,
+    NextHop, PeerStart, Refusal, RefusalReason, RequestKind, SendErrorKind, Span, Timers, Upstreams,
+    limit_reached, names, text_of_refusals,
 };
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
@@ -22,6 +22,7 @@ use crate::assigned_revision::{
 };
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
 use crate::stack::{ActivatorStack, AnswerBody};
+use crate::stream_refusals::StreamRefusals;
 
 /// One request on its way to a pod.
 pub(crate) struct RequestForwarder<'a> {
@@ -38,6 +39,7 @@ pub(crate) struct RequestForwarder<'a> {
     pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
     pub(crate) app_refusals: AppRefusals,
+    pub(crate) stream_refusals: StreamRefusals,
 }
 
 /// What a request counts as.
@@ -340,6 +342,7 @@ impl RequestForwarder<'_> {
                 // The pod has admitted it, so there will be no other attempt. Slot and kept body hear of that
                 // before the client gets a byte.
                 guard.seat().started();
+                self.revision.acceptance.note();
                 self.outgoing.started();
                 // A pod that answers early may still read on.
                 if let Some(gate) = gate {
@@ -348,6 +351,9 @@ impl RequestForwarder<'_> {
                 Ok(AttemptOutcome::Answer(response))
             }
             Err(error) if error.started == PeerStart::No => {
+                if error.kind == SendErrorKind::StreamRefused {
+                    self.stream_refusals.note(&self.revision.acceptance)?;
+                }
                 tracing::debug!(revision = %self.revision.name, %address, %error, "a pod did not start a request");
                 Ok(AttemptOutcome::NotStarted)
             }

@@ -26,6 +26,7 @@ mod replay;
 mod reporting;
 mod revision_ports;
 mod stack;
+mod stream_refusals;
 mod sync;
 #[cfg(test)]
 mod vectors;

@@ -20,6 +20,7 @@ use crate::doors::RevisionPort;
 use crate::forward::{Guard, RequestForwarder, RequestMeasure};
 use crate::outgoing::RepeatableRequest;
 use crate::reporting::RequestReporter;
+use crate::stream_refusals::StreamRefusals;
 
 /// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's
 /// default request timeout, since nobody knows the revision's own.
@@ -154,6 +155,7 @@ impl ActivatorStack {
             span,
             has_waited: false,
             app_refusals: AppRefusals::none(SecondAttempt::AtOnce),
+            stream_refusals: StreamRefusals::default(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::task::{Context, Waker};
 
+use http::Version;
 use http::header::HeaderValue;
 use protocol::ClientAddress;
 use tokio::net::TcpStream;
@@ -21,6 +22,8 @@ pub struct Connection {
     ends: Option<ConnectionEnds>,
     forwarded_for: HeaderValue,
     is_encrypted: Cell<bool>,
+    /// What it agreed on with its client, if its client asked.
+    agreed: Cell<Option<Version>>,
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
     is_lost: Cell<bool>,
@@ -50,6 +53,7 @@ impl Connection {
             ends: None,
             forwarded_for: ClientAddress(peer.ip()).to_value(),
             is_encrypted: Cell::default(),
+            agreed: Cell::default(),
             is_retired: Cell::default(),
             is_from_hop: Cell::default(),
             is_lost: Cell::default(),
@@ -79,10 +83,16 @@ impl Connection {
         self.is_encrypted.get()
     }
 
-    /// Its TLS handshake is over.
+    /// Its TLS handshake is over, in which this protocol was agreed on (ALPN).
     #[cfg(feature = "tls")]
-    pub(crate) fn mark_as_encrypted(&self) {
+    pub(crate) fn mark_as_encrypted(&self, agreed: Option<Version>) {
         self.is_encrypted.set(true);
+        self.agreed.set(agreed);
+    }
+
+    /// Whether a client that speaks this keeps to what it agreed on.
+    pub(crate) fn may_speak(&self, version: Version) -> bool {
+        self.agreed.get().is_none_or(|agreed| agreed == version)
     }
 
     /// Tell the peer to come back on another connection: the next HTTP/1.1 response says `Connection: close`,

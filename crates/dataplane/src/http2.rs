@@ -3,10 +3,12 @@
 
 mod pump;
 mod transport;
+mod unfinished;
 mod watchdog;
 
 pub(crate) use pump::{Pump, SendFailure};
 pub(crate) use transport::{ConnectionEnd, Transport};
+pub(crate) use unfinished::UnfinishedInputWatch;
 pub(crate) use watchdog::PeerWatchdog;
 
 #[cfg(test)]

@@ -288,15 +288,16 @@ impl From<UnreadableRequest> for Refusal {
     fn from(unreadable: UnreadableRequest) -> Self {
         let status = match unreadable {
             UnreadableRequest::Target(TargetProblem::TooLong) => StatusCode::URI_TOO_LONG,
-            UnreadableRequest::TooManyHeaders { .. } | UnreadableRequest::TooLong { .. } => {
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
-            }
+            UnreadableRequest::TooManyHeaders { .. }
+            | UnreadableRequest::TooLong { .. }
+            | UnreadableRequest::NoMemory { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             UnreadableRequest::TooSlow => StatusCode::REQUEST_TIMEOUT,
             UnreadableRequest::RequestLine
             | UnreadableRequest::Version
             | UnreadableRequest::Target(
                 TargetProblem::Form | TargetProblem::Byte(_) | TargetProblem::Host(_),
             )
+            | UnreadableRequest::NotAgreed
             | UnreadableRequest::HeaderName
             | UnreadableRequest::HeaderValue
             | UnreadableRequest::LineEnd
@@ -349,6 +350,7 @@ mod tests {
         for (unreadable, status) in [
             (UnreadableRequest::TooManyHeaders { limit: 100 }, 431),
             (UnreadableRequest::TooLong { limit: 100 }, 431),
+            (UnreadableRequest::NoMemory { bytes: 100 }, 431),
             (UnreadableRequest::Target(TargetProblem::TooLong), 414),
             (UnreadableRequest::Target(TargetProblem::Form), 400),
             (UnreadableRequest::TooSlow, 408),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use http::uri::Scheme;
-use http::{Request, Uri};
+use http::{Request, Uri, Version};
 use rustls::ServerConfig;
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
@@ -74,7 +74,7 @@ impl Tls {
         let shaken = tokio::time::timeout(HANDSHAKE_LIMIT, shaking).await;
         match shaken.unwrap_or(Err((HandshakeError::TooSlow, None))) {
             Ok(stream) => {
-                connection.mark_as_encrypted();
+                connection.mark_as_encrypted(agreed_protocol(stream.get_ref().1.alpn_protocol()));
                 Ok(Socket::from(stream))
             }
             // Its connection is open until it is counted: who was turned away finds that in the numbers.
@@ -83,6 +83,14 @@ impl Tls {
                 Err(error)
             }
         }
+    }
+}
+
+/// What a client asked to speak, and may from then on: whoever passed its handshake on has decided by that.
+fn agreed_protocol(name: Option<&[u8]>) -> Option<Version> {
+    match name? {
+        b"h2" => Some(Version::HTTP_2),
+        _ => Some(Version::HTTP_11),
     }
 }
 

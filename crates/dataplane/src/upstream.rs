@@ -20,6 +20,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use http::{Method, Request, Response, Version};
+use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
 use runtime::{Clock, vital};
@@ -31,6 +32,9 @@ pub use error::{PeerStart, SendError, SendErrorKind};
 use crate::body::Body;
 use http1::{Http1Connection, Manners};
 use http2::Http2Host;
+
+/// For how long no connection is used again to an app that sent bytes behind a whole response.
+const DISTRUST_TIME: Duration = Duration::from_mins(10);
 
 /// Which protocol a request is sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -156,6 +160,8 @@ pub struct Upstreams(Rc<Pool>);
 pub(crate) struct Pool {
     clock: Clock,
     limits: UpstreamLimits,
+    /// How many connections bytes came on behind a whole response.
+    late_bytes: Counter,
     /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
     /// collisions that nobody can cause.
     hosts: RefCell<BTreeMap<SocketAddr, Host>>,
@@ -172,6 +178,8 @@ struct Host {
     manners: Manners,
     /// Established and being established, both protocols.
     open: usize,
+    /// No connection is kept before then: bytes came behind a whole response.
+    distrusted_until: Option<Timestamp>,
     /// Grows with every [`Upstreams::close_idle`]; a connection of an earlier generation is not kept any
     /// more.
     generation: u64,
@@ -179,16 +187,26 @@ struct Host {
 
 impl Host {
     fn is_unused(&self) -> bool {
-        self.idle.is_empty() && self.http2.is_unused() && self.open == 0 && self.manners.is_unknown()
+        self.idle.is_empty()
+            && self.http2.is_unused()
+            && self.open == 0
+            && self.manners.is_unknown()
+            && self.distrusted_until.is_none()
     }
 }
 
 impl Upstreams {
     /// A pool without connections.
     pub fn new(clock: Clock, limits: UpstreamLimits) -> Self {
+        Self::counting_late_bytes(clock, limits, Counter::default())
+    }
+
+    /// The same, where connections are counted on which bytes came behind a whole response.
+    pub fn counting_late_bytes(clock: Clock, limits: UpstreamLimits, late_bytes: Counter) -> Self {
         Self(Rc::new(Pool {
             clock,
             limits,
+            late_bytes,
             hosts: RefCell::default(),
             is_sweeping: std::cell::Cell::default(),
         }))
@@ -280,7 +298,8 @@ impl Pool {
         connection.idle_since = self.clock.now();
         let refused = self.with_host(address, |host| {
             // Somebody has asked since this connection was opened that none to the address be kept.
-            if connection.generation != host.generation {
+            let is_distrusted = host.distrusted_until.is_some_and(|until| connection.idle_since < until);
+            if connection.generation != host.generation || is_distrusted {
                 return Some(connection);
             }
             host.idle.push(connection);
@@ -292,6 +311,26 @@ impl Pool {
         if !self.is_sweeping.replace(true) {
             let sweeping = sweep(Rc::downgrade(self), self.clock, self.limits.idle);
             tokio::task::spawn_local(vital("the sweep of idle connections", sweeping));
+        }
+    }
+
+    /// Bytes came behind a whole response. They cost their connection; and since some of them may be too late
+    /// the next time to be seen before another client's request, no connection to the app is used again for a
+    /// while.
+    fn note_late_bytes(&self, address: SocketAddr) {
+        if self.limits.late_bodies == LateBodies::Impossible {
+            return;
+        }
+        self.late_bytes.inc();
+        let now = self.clock.now();
+        let (before, idle) = self.with_host(address, |host| {
+            (host.distrusted_until.replace(now + DISTRUST_TIME), std::mem::take(&mut host.idle))
+        });
+        // Dropping a connection touches the map.
+        drop(idle);
+        if before.is_none_or(|before| before <= now) {
+            let minutes = DISTRUST_TIME.as_secs() / 60;
+            tracing::warn!(%address, minutes, "the app sent bytes behind a whole response; its connections are used for one request each for so many minutes");
         }
     }
 

@@ -6,8 +6,9 @@
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderMap, HeaderName,
+    HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Request, Uri, Version};
@@ -63,7 +64,7 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 
 /// As long as the parts of a `Forwarded` may be. From longer ones none is built: each comma can become six
 /// bytes, and what a request gains on its way must fit into what its next hop allows for.
-const FORWARDED_PARTS_BYTES_MAX: usize = 4 * 1024;
+const FORWARDED_PARTS_BYTES_MAX: usize = 2 * 1024;
 
 /// Who sent a request to this process, as it is added to `X-Forwarded-For`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,17 +190,22 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a field may stand behind a body, in either protocol. Others decide where messages end, what they
-/// are for, who sent them or what only our own hops may say; a reader that moves trailers to the headers must
-/// not be misled (RFC 9110 §6.5.1).
+/// are for, who sent them, as whom (`Authorization`, cookies), how a body is to be read or what only our own
+/// hops may say; a reader that moves trailers to the headers must not be misled (RFC 9110 §6.5.1).
 pub fn may_be_trailer(name: &HeaderName) -> bool {
     let ends_here = [
+        AUTHORIZATION,
         CONNECTION,
+        CONTENT_ENCODING,
         CONTENT_LENGTH,
+        COOKIE,
+        EXPECT,
         HOST,
         KEEP_ALIVE,
         PROXY_AUTHENTICATE,
         PROXY_AUTHORIZATION,
         PROXY_CONNECTION,
+        SET_COOKIE,
         TE,
         TRAILER,
         TRANSFER_ENCODING,

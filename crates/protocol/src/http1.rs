@@ -28,8 +28,8 @@ pub use response_head::{BodilessResponse, BodySize, ResponseHead, write_request}
 pub use response_reader::ResponseReader;
 pub use response_writing::{AnnouncedResponse, Date, ResponseForm, write_response};
 
-/// As long as the head of a request may be, or that of a response.
-const HEAD_BYTES_MAX: usize = 256 * 1024;
+/// As long as the head of a request may be, or that of a response. Clients send cookies of 64 KB.
+const HEAD_BYTES_MAX: usize = 128 * 1024;
 
 /// As many headers as a message may have.
 const HEADERS_MAX: usize = 100;
@@ -39,16 +39,16 @@ const HEADERS_MAX: usize = 100;
 /// `Connection`, and a length or `Transfer-Encoding`; and room for more of that kind.
 const HOP_ADDED_HEADERS: usize = 16;
 
-/// As much as one of our proxies makes a head longer: a `Forwarded` (which has a limit of its own), the
-/// sender's address, the hop's key, a length, a date, and for each header a blank that the peer may have left
-/// out.
-const HOP_ADDED_BYTES: usize = 32 * 1024;
+/// As much as one of our proxies makes a head longer: a `Forwarded` (which has a limit of its own, and so
+/// takes 12 KiB), the sender's address, the hop's key, a length, a date, and for each header a blank that the
+/// peer may have left out.
+const HOP_ADDED_BYTES: usize = 16 * 1024;
 
 /// The limits of the head of a message. Over HTTP/2 a head counts with all that its fields cost (RFC 9113
 /// §10.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// The largest head, in bytes. It is also the most that one connection buffers.
+    /// The largest head, in bytes. Also the most that one connection buffers of it.
     pub bytes: usize,
     /// The most headers.
     pub headers: usize,
@@ -62,6 +62,11 @@ impl HeadLimits {
     /// inner one must not refuse.
     pub const HOP: Self =
         Self { bytes: HEAD_BYTES_MAX + HOP_ADDED_BYTES, headers: HEADERS_MAX + HOP_ADDED_HEADERS };
+
+    /// Whether a head of so many bytes and headers is within them.
+    pub const fn allow(self, bytes: usize, headers: usize) -> bool {
+        bytes <= self.bytes && headers <= self.headers
+    }
 }
 
 /// As many interim responses (1xx) as there may be before a response. Who reports progress every few seconds

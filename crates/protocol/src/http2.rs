@@ -28,6 +28,7 @@ pub use handle::{Receiver, Sender};
 pub use memory::{MemoryBudget, MemoryShare, OverShare};
 pub use session::{
     ArrivedRequest, HasBody, PeerPreface, RefusedHead, Role, Session, SessionEvent, SessionLimits,
+    UnfinishedInput,
 };
 pub use small_pieces::SMALL_BYTES;
 pub use stream::{Stream, StreamError};

@@ -50,6 +50,7 @@ pub(crate) struct QueueProxyMetrics {
     unread_memory: Gauge,
     unread_memory_refusals: Counter,
     dropped_log_lines: Counter,
+    late_bytes: Counter,
     spans: SpanCounts,
     ready: Gauge,
 }
@@ -84,6 +85,14 @@ fn by_class(family: &Family<ClassLabel, Counter>) -> Vec<Counter> {
     STATUS_CLASSES.iter().map(|&class| family.get_or_create(&ClassLabel { class }).clone()).collect()
 }
 
+/// A counter for each reason of a refusal, in their order.
+fn by_reason(family: &Family<RefusalReasonLabel, Counter>) -> Vec<Counter> {
+    let counter = |reason: &RefusalReason| {
+        family.get_or_create(&RefusalReasonLabel { reason: reason.as_str() }).clone()
+    };
+    RefusalReason::ALL.iter().map(counter).collect()
+}
+
 impl QueueProxyMetrics {
     pub(crate) fn new(container_concurrency: u32) -> Rc<Self> {
         let registry = MetricsRegistry::default();
@@ -97,10 +106,7 @@ impl QueueProxyMetrics {
             cancelled: outcome("cancelled"),
             refusals: outcome("refused"),
             refused_links: RefusedLinks::default(),
-            refused: RefusalReason::ALL
-                .iter()
-                .map(|reason| reasons.get_or_create(&RefusalReasonLabel { reason: reason.as_str() }).clone())
-                .collect(),
+            refused: by_reason(&reasons),
             responses: by_class(&classes),
             durations: DurationHistogram::new(&REQUEST_DURATION_BOUNDS),
             in_flight: Gauge::default(),
@@ -112,6 +118,7 @@ impl QueueProxyMetrics {
             unread_memory: Gauge::default(),
             unread_memory_refusals: Counter::default(),
             dropped_log_lines: Counter::default(),
+            late_bytes: Counter::default(),
             spans: SpanCounts::default(),
             ready: Gauge::default(),
         };
@@ -164,6 +171,11 @@ impl QueueProxyMetrics {
             "Lines of the request log that were dropped because standard error was not read in time",
             self.dropped_log_lines.clone(),
         );
+        registry.register(
+            "late_bytes",
+            "Connections to the app on which bytes came behind a whole response",
+            self.late_bytes.clone(),
+        );
         self.spans.register(registry, "");
     }
 
@@ -210,6 +222,11 @@ impl QueueProxyMetrics {
     /// The counter of lines of the request log that nobody read in time.
     pub(crate) fn dropped_log_lines(&self) -> Counter {
         self.dropped_log_lines.clone()
+    }
+
+    /// The counter of connections on which the app sent bytes behind a whole response.
+    pub(crate) fn late_bytes(&self) -> Counter {
+        self.late_bytes.clone()
     }
 
     /// The counters of traces.

@@ -261,7 +261,8 @@ impl BoundProxy {
             AsyncBreaker::new(Breaker::new(limits).expect("depth and capacity are above zero"))
         });
         let limits = UpstreamLimits { memory: parts.memory, ..UpstreamLimits::default() };
-        let upstreams = Upstreams::new(self.clock, limits);
+        let late_bytes = parts.metrics.late_bytes();
+        let upstreams = Upstreams::counting_late_bytes(self.clock, limits, late_bytes);
         let logging = self.logging(parts).map(Rc::new);
         let more = self.more.iter().map(|(pair, _)| (pair.app, AppProtocol::Unsaid));
         let app_ports = iter::once((app_port, app_protocol)).chain(more);

@@ -13,10 +13,10 @@ use std::rc::Rc;
 
 use dataplane::{
     Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, ForwardedRequest,
-    Gate, GuardedBody, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol, Refusal, RefusalReason,
-    RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Span, Timers, Tracer, UnservedRequest,
-    has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing,
-    translate,
+    Gate, GuardedBody, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol, Refusal,
+    RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Span, Timers, Tracer,
+    UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    strip_shadowing, translate,
 };
 use futures_util::future::Either;
 use http::header::{HeaderValue, USER_AGENT};
@@ -180,6 +180,14 @@ impl Service for PodStack {
             Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
             Err(answer) => Either::Right(Either::Right(ready(Ok(answer)))),
         }
+    }
+
+    /// An activator adds to what its client was allowed to send. Before the owner's first word its key cannot
+    /// be checked, and its request waits for that.
+    fn head_limits(&self, request: &Request<()>) -> HeadLimits {
+        let headers = request.headers();
+        let is_hop = self.settings.is_vouched_for(headers) || self.settings.may_yet_vouch_for(headers);
+        if is_hop { HeadLimits::HOP } else { HeadLimits::OUTER }
     }
 
     fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
@@ -350,18 +358,6 @@ impl PodStack {
             strip_internal(headers);
             RequestSender::Client
         })
-    }
-
-    /// This pod's app never sees it, and it is no load of ours.
-    fn refuse_misdirected(&self, request: &Request<Body>, connection: &Connection) -> ProxyResponse {
-        let line = self
-            .logging
-            .as_ref()
-            .and_then(|logging| logging.begin(RequestSender::Client, request, connection));
-        let refusal = refusals::misdirected();
-        self.metrics.refuse(refusal.reason);
-        let response = refusal.into_response(RequestKind::of(request));
-        logging::at_once(line, response.map(Self::without_guard))
     }
 
     fn count(&self, admission: &RequestTerms, arrived_at: Timestamp) -> InFlight {

@@ -32,6 +32,16 @@ pub(crate) const REQUEST_LOG_TEMPLATE: &str = concat!(
     r#""protocol": "{{.Request.Proto}}"}, "traceId": "{{.TraceID}}"}"#
 );
 
+/// As long as a line may be: readers of logs divide or drop longer ones (the Docker and containerd runtimes
+/// at 16 KiB, of which they use some themselves), and whoever sends requests decides how long its values are.
+const LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// What stands where a value was cut.
+const CUT: &str = "...";
+
+/// As long as what an answer says may be, once in a line.
+const ANSWER_FIELD_BYTES: usize = 24;
+
 /// Whose requests they are: the same on every line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoggedRevision {
@@ -60,6 +70,8 @@ struct LogQueue {
     output: RefCell<LossyWriter<io::Stderr>>,
     format: LogFormat,
     dropped: Counter,
+    /// How much a request may say of itself in a line.
+    room: usize,
 }
 
 /// A request as it arrived.
@@ -113,7 +125,9 @@ impl RequestLog {
             format!("({lines} lines of the request log were dropped: they were not read fast enough)\n")
         };
         let output = RefCell::new(LossyWriter::new(io::stderr(), notice));
-        Self(Rc::new(LogQueue { template, revision, output, format, dropped }))
+        let fixed: usize = template.parts().iter().map(fixed_bytes).sum();
+        let room = LINE_BYTES_MAX.saturating_sub(fixed);
+        Self(Rc::new(LogQueue { template, revision, output, format, dropped, room }))
     }
 
     /// Begins the line of a request.
@@ -124,18 +138,25 @@ impl RequestLog {
     /// The same, where each request may be another revision's.
     pub fn begin_for(&self, revision: &LoggedRevision, request: LoggedRequest<'_>) -> RequestLogLine {
         let (mut text, mut gaps) = (String::with_capacity(512), Vec::new());
+        let mut room = self.0.room;
         for part in self.0.template.parts() {
+            let from = text.len();
             match part {
                 TemplatePart::Text(literal) => text.push_str(literal),
                 TemplatePart::Field { field: TemplateField::Response(field), .. } => {
                     gaps.push((text.len(), *field));
                 }
-                TemplatePart::Field { field, is_escaped: true } => {
+                TemplatePart::Field { field, is_escaped } => {
                     // A string takes whatever is written to it.
-                    let _ = request.write(field, revision, &mut EscapedWriter(&mut text));
-                }
-                TemplatePart::Field { field, is_escaped: false } => {
-                    let _ = request.write(field, revision, &mut text);
+                    let _ = if *is_escaped {
+                        request.write(field, revision, &mut EscapedWriter(&mut text))
+                    } else {
+                        request.write(field, revision, &mut text)
+                    };
+                    if text.len() - from > room {
+                        cut(&mut text, from, room);
+                    }
+                    room -= text.len() - from;
                 }
             }
         }
@@ -249,9 +270,44 @@ fn within_json(source: &str, line: &str) -> String {
     let _ = write!(text, "{{\"timestamp\":\"{}\",\"source\":\"", timestamp());
     let _ = EscapedWriter(&mut text).write_str(source);
     text.push_str("\",\"stream\":\"request-log\",\"line\":\"");
+    let (from, end) = (text.len(), "\"}\n");
     let _ = EscapedWriter(&mut text).write_str(line.trim_end_matches('\n'));
-    text.push_str("\"}\n");
+    let room = LINE_BYTES_MAX.saturating_sub(from + end.len());
+    if text.len() - from > room {
+        cut(&mut text, from, room);
+    }
+    text.push_str(end);
     text
+}
+
+/// How much of a line a part of the template takes at most, beside what a request says of itself.
+fn fixed_bytes(part: &TemplatePart) -> usize {
+    match part {
+        TemplatePart::Text(literal) => literal.len(),
+        TemplatePart::Field { field: TemplateField::Response(_), .. } => ANSWER_FIELD_BYTES,
+        TemplatePart::Field { .. } => 0,
+    }
+}
+
+/// Cuts what stands behind `from` to so many bytes, between two characters or escapes. A backslash that is no
+/// escape is taken for one: then a few bytes more are cut.
+fn cut(text: &mut String, from: usize, room: usize) {
+    let kept_most = from + room.saturating_sub(CUT.len());
+    let mut at = from;
+    while let Some(character) = text[at..].chars().next() {
+        let length = match (character, text.as_bytes().get(at + 1)) {
+            ('\\', Some(b'u')) => r"\u0000".len(),
+            ('\\', Some(_)) => r"\\".len(),
+            (character, _) => character.len_utf8(),
+        };
+        let next = at + length;
+        if next > kept_most || !text.is_char_boundary(next) {
+            break;
+        }
+        at = next;
+    }
+    text.truncate(at);
+    text.push_str(&CUT[..CUT.len().min(room)]);
 }
 
 fn target(uri: &Uri) -> &str {

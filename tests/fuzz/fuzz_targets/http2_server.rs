@@ -47,6 +47,7 @@ fuzz_target!(|input: &[u8]| {
                 Ok(SessionEvent::Farewell { .. }) => {}
                 Ok(SessionEvent::All) => break,
                 Ok(SessionEvent::TurnOver) => session.begin_turn(&context),
+                Ok(SessionEvent::Paused) => session.resume(),
                 Err((code, _)) => {
                     session.refuse(code);
                     break 'pieces;

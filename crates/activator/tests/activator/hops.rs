@@ -22,7 +22,7 @@ use crate::world::{Autoscaler, HOP_KEY, HOST, World, assignment, within};
 
 /// The limits of the head of a message, as documented.
 const HEADERS_MAX: usize = 100;
-const HEAD_BYTES_MAX: usize = 256 * 1024;
+const HEAD_BYTES_MAX: usize = 128 * 1024;
 
 /// Activator, queue-proxy and the links of both.
 struct Hops {
@@ -222,7 +222,7 @@ async fn what_the_inner_hop_lets_through_of_an_answer_the_outer_takes() {
             assert!(got.ends_with("\r\n\r\nok"));
         } else {
             assert!(
-                got.contains("the head is longer than 262144 bytes or has more than 100 headers"),
+                got.contains("the head is longer than 131072 bytes or has more than 100 headers"),
                 "{got}"
             );
         }
@@ -387,4 +387,28 @@ async fn a_client_whose_time_is_up_hears_of_the_refusals_until_then() {
         "{error}"
     );
     assert!(error.contains("the app refused the request (REFUSED_STREAM)"), "{error}");
+}
+
+/// A queue-proxy refuses streams when it has as many as it takes. One that refuses every stream is no reason
+/// to ask it for as long as a request may take.
+#[tokio::test]
+async fn pods_that_refuse_every_stream_are_asked_twenty_times() {
+    let (pod, asked) = refusing_app(usize::MAX).await;
+    let world = World::start();
+    let _autoscaler = world.synced(&[assignment(1, &[("a", pod, PodState::Ready)])]).await;
+    let got = crate::world::Caller::http2(&world).get("/").await;
+    assert_eq!(got.status, 502);
+    let expected = "upstream-reset; detail=\"pods refused the stream of the request (REFUSED_STREAM) in each of 20 attempts";
+    assert!(got.header("ebb-error").starts_with(expected), "{got:?}");
+    // Each attempt asks twice, in case that what was in the way has gone.
+    assert_eq!(asked.load(Ordering::SeqCst), 40);
+}
+
+#[tokio::test]
+async fn a_pod_that_refuses_streams_for_a_while_is_asked_until_it_accepts_one() {
+    let (pod, asked) = refusing_app(20).await;
+    let world = World::start();
+    let _autoscaler = world.synced(&[assignment(1, &[("a", pod, PodState::Ready)])]).await;
+    assert_eq!(crate::world::Caller::http2(&world).get("/").await.status, 200);
+    assert_eq!(asked.load(Ordering::SeqCst), 21);
 }

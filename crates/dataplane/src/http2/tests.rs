@@ -2,6 +2,7 @@
 
 mod client;
 mod costs;
+mod halves;
 mod rules;
 mod server;
 

@@ -8,12 +8,14 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use protocol::http2::{ArrivedRequest, ErrorCode, Session, SessionEvent};
 use runtime::Clock;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::Sleep;
 
 use crate::http1::{LINGER_LIMIT, poll_read_in_place};
 use crate::socket::Socket;
@@ -23,6 +25,10 @@ const READS_PER_TURN: usize = 4;
 
 /// A peer that does not read what it made us write is not read either while more than this waits.
 const UNREAD_OUTPUT_BYTES_MAX: usize = 256 * 1024;
+
+/// How long a connection is not read when there is no memory for a head that came on it, before that is
+/// refused: others may have been answered by then.
+const MEMORY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Why a connection ended.
 #[derive(Debug, Error)]
@@ -49,6 +55,8 @@ pub(crate) struct Transport {
     ahead: BytesMut,
     session: Rc<Session>,
     clock: Clock,
+    /// Nothing is read until it is over, or there is memory again.
+    pause: Option<Pin<Box<Sleep>>>,
     /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
     is_deaf: bool,
     /// Whether something was read since this was last looked at.
@@ -58,7 +66,7 @@ pub(crate) struct Transport {
 impl Transport {
     pub(crate) fn new(socket: impl Into<Socket>, ahead: Bytes, session: Rc<Session>, clock: Clock) -> Self {
         let (socket, ahead) = (socket.into(), BytesMut::from(ahead));
-        Self { socket, ahead, session, clock, is_deaf: false, has_heard: false }
+        Self { socket, ahead, session, clock, pause: None, is_deaf: false, has_heard: false }
     }
 
     /// One turn: reads, lets `control` act on what was read, writes. Ready when the connection is over.
@@ -96,10 +104,15 @@ impl Transport {
             if self.is_crowded() {
                 return Poll::Pending;
             }
-            let mut read = match ready!(self.poll_read(context)) {
-                Ok(read) if read.is_empty() => return Poll::Ready(ConnectionEnd::Closed),
-                Ok(read) => read,
-                Err(error) => return Poll::Ready(ConnectionEnd::Io(error)),
+            let mut read = if self.pause.is_some() {
+                ready!(self.poll_pause(context));
+                std::mem::take(&mut self.ahead)
+            } else {
+                match ready!(self.poll_read(context)) {
+                    Ok(read) if read.is_empty() => return Poll::Ready(ConnectionEnd::Closed),
+                    Ok(read) => read,
+                    Err(error) => return Poll::Ready(ConnectionEnd::Io(error)),
+                }
             };
             self.has_heard = true;
             loop {
@@ -114,6 +127,12 @@ impl Transport {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
+                    Ok(SessionEvent::Paused) => {
+                        self.ahead = read;
+                        self.pause = Some(Box::pin(tokio::time::sleep(MEMORY_PAUSE)));
+                        // What is left of the turn asks for the pause, and so for its end.
+                        break;
+                    }
                     Err((code, what)) => {
                         // What was read behind the fault is not looked at: nothing that a peer says after one
                         // can be relied on.
@@ -125,6 +144,18 @@ impl Transport {
         }
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Ready when the connection is to be read again.
+    fn poll_pause(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(pause) = &mut self.pause
+            && !self.session.has_memory_again()
+        {
+            ready!(pause.as_mut().poll(context));
+        }
+        self.pause = None;
+        self.session.resume();
+        Poll::Ready(())
     }
 
     /// Whether more waits for the peer than may, while we go on listening to it.

@@ -118,10 +118,17 @@ pub(super) fn serve<S: Service>(
             let next = next.await;
             served.drain.work(&served.connection);
             match next {
-                Ok(ClientStart::Request) => match served.exchange(&mut heads).await? {
-                    ConnectionFate::Kept => {}
-                    ConnectionFate::Over => return Ok(None),
-                },
+                Ok(ClientStart::Request) => {
+                    if let Some(refusal) = served.oversize(&heads) {
+                        let head = heads.take_head();
+                        Box::pin(served.refuse(refusal, head)).await?;
+                        return Ok(None);
+                    }
+                    match served.exchange(&mut heads).await? {
+                        ConnectionFate::Kept => served.wire.let_go_of_head(),
+                        ConnectionFate::Over => return Ok(None),
+                    }
+                }
                 Ok(ClientStart::Preface) => return Ok(served.wire.take_stream()),
                 Ok(ClientStart::End) => return Ok(None),
                 // Boxed, because every connection would have room for it.
@@ -147,6 +154,12 @@ impl<S> ServedConnection<'_, S> {
 }
 
 impl<S: Service> ServedConnection<'_, S> {
+    /// Why the head that was read is not served, if it is too large for whoever sent it.
+    fn oversize(&self, heads: &HeadReader) -> Option<Refusal> {
+        let head = heads.head()?;
+        unserved::oversize(&*self.service, &head.request, head.bytes)
+    }
+
     /// Has the request that was read answered. What is large is moved as seldom as can be: neither request
     /// nor response is handed to another future.
     async fn exchange(&self, heads: &mut HeadReader) -> Result<ConnectionFate, ConnectionError> {

@@ -11,7 +11,7 @@ use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use pin_project_lite::pin_project;
 use protocol::ambiguity;
-use protocol::http1::UnreadableRequest;
+use protocol::http1::{HeadLimits, UnreadableRequest};
 use protocol::http2::hpack::{encode_field, encode_text};
 use protocol::http2::{
     ArrivedRequest, ErrorCode, HasBody, PREFACE, Receiver, RefusedHead, Role, Sender, Session, SessionLimits,
@@ -25,7 +25,7 @@ use crate::connection::Connection;
 use crate::date;
 use crate::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
-use crate::http2::{ConnectionEnd, PeerWatchdog, Pump, Transport};
+use crate::http2::{ConnectionEnd, PeerWatchdog, Pump, Transport, UnfinishedInputWatch};
 use crate::refusal::{Refusal, RefusalReason};
 use crate::stream::ReadAheadStream;
 
@@ -40,7 +40,7 @@ pub(super) async fn serve<S: Service>(
     connection: Rc<Connection>,
     service: Rc<S>,
     drain: &Drain,
-    limits: SessionLimits,
+    (limits, head_time): (SessionLimits, Duration),
 ) -> Result<(), ConnectionEnd> {
     let clock = Clock::start();
     let session = Rc::new(Session::new(Role::Server, limits, clock.now()));
@@ -50,6 +50,7 @@ pub(super) async fn serve<S: Service>(
     let answerer =
         Answerer { service, connection: Rc::clone(&connection), session: Rc::clone(&session), limits, clock };
     let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
+    let mut unfinished = UnfinishedInputWatch::new(head_time, clock);
     let mut farewell = None;
     let end = poll_fn(|context| {
         let end = transport.poll_turn(
@@ -82,6 +83,12 @@ pub(super) async fn serve<S: Service>(
             tracing::debug!("a client is silent, and does not answer a ping");
             return Poll::Ready(ConnectionEnd::Closed);
         }
+        // One of our own hops is not slow on purpose, and streams of many clients would end with it.
+        if !connection.is_from_hop() && unfinished.poll_late(&session, has_heard, context).is_ready() {
+            session.refuse(ErrorCode::ENHANCE_YOUR_CALM);
+            let what = "a head, or a frame, that did not come to its end in time";
+            return Poll::Ready(ConnectionEnd::Fault(ErrorCode::ENHANCE_YOUR_CALM, what));
+        }
         if !connection.is_dismissed() {
             farewell = None;
             return Poll::Pending;
@@ -111,7 +118,7 @@ struct Answerer<S> {
 }
 
 impl<S: Service> Answerer<S> {
-    fn answer(&self, ArrivedRequest { stream, request }: ArrivedRequest) {
+    fn answer(&self, ArrivedRequest { stream, request, head_bytes }: ArrivedRequest) {
         let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&self.session), stream);
         let speaker = Speaker { sender, clock: self.clock };
@@ -124,6 +131,10 @@ impl<S: Service> Answerer<S> {
             }
         };
         let asked = AnswerForm { is_head: request.method() == Method::HEAD };
+        if let Some(refusal) = unserved::oversize(&*self.service, &request, head_bytes) {
+            let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), refusal);
+            return speaker.answer(answer, asked);
+        }
         if let Some(ambiguity) = ambiguity(&request) {
             self.connection.retire();
             let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), ambiguity.into());
@@ -138,7 +149,11 @@ impl<S: Service> Answerer<S> {
     /// Why a request is not served whose head was not kept, and the form of the answer.
     fn refused_head(&self, refused: RefusedHead) -> (Refusal, AnswerForm) {
         match refused {
-            RefusedHead::TooLarge => (too_large_head(self.limits), AnswerForm { is_head: false }),
+            RefusedHead::TooLarge => {
+                let limits = HeadLimits { bytes: self.limits.head_bytes, headers: self.limits.headers };
+                (unserved::too_large(limits), AnswerForm { is_head: false })
+            }
+            RefusedHead::NoMemory => (no_memory(), AnswerForm { is_head: false }),
             RefusedHead::Target { problem, method } => {
                 let is_head = method == Some(Method::HEAD);
                 (UnreadableRequest::from(problem).into(), AnswerForm { is_head })
@@ -147,9 +162,9 @@ impl<S: Service> Answerer<S> {
     }
 }
 
-/// Why a request is not served whose head was not kept.
-fn too_large_head(limits: SessionLimits) -> Refusal {
-    let detail = format!("the head of the request is larger than {} bytes", limits.head_bytes);
+/// Why a request is not served for whose head there is no memory.
+fn no_memory() -> Refusal {
+    let detail = "the heads of requests on this connection take as much memory as they may; send it again later, or a shorter one";
     Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
 }
 

@@ -8,10 +8,12 @@ use protocol::http2::MemoryBudget;
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// How large the head of a request may be; more is answered 431.
+    /// How large a head is read; more is answered 431. The service may allow less
+    /// ([`Service::head_limits`](super::Service::head_limits)).
     pub head: HeadLimits,
-    /// How long the head of an HTTP/1.1 request may take, from its first byte to its end; more is answered
-    /// with 408. Waiting for the first byte is not limited.
+    /// How long the head of a request may take, from its first byte to its end; over HTTP/1.1 more is
+    /// answered with 408, over HTTP/2 it ends the connection, as a DATA frame does of which no byte comes for
+    /// as long. Waiting for the first byte is not limited.
     pub head_time: Duration,
     /// How many streams one HTTP/2 connection may have open.
     pub streams_per_connection: u32,

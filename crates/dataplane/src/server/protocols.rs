@@ -37,7 +37,7 @@ async fn run_http2<S: Service>(
     service: Rc<S>,
     (drain, limits): (&Drain, ServerLimits),
 ) -> Result<(), ConnectionError> {
-    let limits = SessionLimits {
+    let session_limits = SessionLimits {
         streams: limits.streams_per_connection,
         stream_window: limits.stream_window,
         proven_window: limits.stream_window,
@@ -46,6 +46,6 @@ async fn run_http2<S: Service>(
         headers: limits.head.headers,
         memory: limits.memory,
     };
-    http2::serve(stream, connection, service, drain, limits).await?;
+    http2::serve(stream, connection, service, drain, (session_limits, limits.head_time)).await?;
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 
 use http::{Request, Response};
+use protocol::http1::HeadLimits;
 use thiserror::Error;
 
 use crate::body::{Body, ResponseBody};
@@ -22,6 +23,13 @@ pub trait Service: 'static {
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Abort>> + 'static;
+
+    /// How large the head of this request may be. Asked where it is not small; what is larger than
+    /// [`ServerLimits::head`](super::ServerLimits::head) is refused unasked.
+    fn head_limits(&self, request: &Request<()>) -> HeadLimits {
+        let _ = request;
+        HeadLimits::OUTER
+    }
 
     /// The server answered a request itself, which this service therefore never sees: it may count it.
     fn note_unserved(&self, unserved: &UnservedRequest<'_>) {

@@ -4,12 +4,34 @@
 //! than it may be. Every port of every program asks here, because no service is called before: a service that
 //! forgot to ask would be a way in for smuggled requests.
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
+use protocol::http1::HeadLimits;
 
 use super::service::{Service, UnservedRequest};
 use crate::body::Body;
 use crate::connection::Connection;
-use crate::refusal::{Refusal, RequestKind};
+use crate::refusal::{Refusal, RefusalReason, RequestKind};
+
+/// A head up to this size is within everybody's limits: no service is asked about it.
+const UNASKED: HeadLimits = HeadLimits { bytes: 4 * 1024, headers: HeadLimits::OUTER.headers };
+
+/// Why a head of so many bytes is not served, if it is larger than the service allows to whoever sent it.
+pub(super) fn oversize<S: Service>(service: &S, request: &Request<()>, bytes: usize) -> Option<Refusal> {
+    let headers = request.headers().len();
+    if UNASKED.allow(bytes, headers) {
+        return None;
+    }
+    let limits = service.head_limits(request);
+    (!limits.allow(bytes, headers)).then(|| too_large(limits))
+}
+
+/// Says which limit of a head was passed.
+pub(super) fn too_large(limits: HeadLimits) -> Refusal {
+    let HeadLimits { bytes, headers } = limits;
+    let detail =
+        format!("the head of the request is larger than {bytes} bytes or has more than {headers} headers");
+    Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+}
 
 /// The answer to a request that is not served; the service hears of it.
 pub(super) fn refuse<S: Service>(

@@ -188,3 +188,19 @@ fn what_came_over_tls_says_so_and_travels_on_without() {
     note_tls(&mut request);
     assert_eq!(request.uri(), "/a");
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_client_keeps_to_the_protocol_that_it_agreed_on() {
+    let http1 = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for (agreed, other) in [(&b"h2"[..], http1), (b"http/1.1", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")] {
+        let asking = async {
+            let mut stream = connect(agreed).await;
+            stream.write_all(other.as_bytes()).await.expect("open");
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.expect("it ends in order");
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("(ALPN)"), "{answer}");
+        };
+        LocalSet::new().run_until(asking).await;
+    }
+}

@@ -29,7 +29,7 @@ use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
 use manners::{HopConnectionFate, note_body, watch};
-use upload::{Progress, UploadRest};
+use upload::{Progress, Repeats, UploadRest};
 use wire::{UnfinishedExchange, UpstreamWire};
 
 pub(super) use manners::Manners;
@@ -59,11 +59,16 @@ impl Http1Connection {
         self.wire.is_quiet()
     }
 
-    /// Closes a connection that is not used again, and remembers it if the app sent a body where there is
-    /// none.
+    /// Closes a connection that is not used again, and remembers it if the app sent something behind its last
+    /// response.
     pub(super) fn discard(self, pool: &Rc<Pool>, address: SocketAddr) {
-        if self.is_after_bodiless && self.wire.has_unread_in_kernel() {
+        if !self.wire.has_unread_in_kernel() {
+            return;
+        }
+        if self.is_after_bodiless {
             note_body(pool, address);
+        } else {
+            pool.note_late_bytes(address);
         }
     }
 }
@@ -106,8 +111,14 @@ impl Http1Lease {
         if let Some(bodiless) = self.bodiless {
             return self.end_without_body(bodiless, rest);
         }
-        if self.is_kept_alive && rest.is_empty() {
-            self.keep();
+        if rest.is_empty() {
+            if self.is_kept_alive {
+                self.keep();
+            }
+        } else if !is_line_ends(rest)
+            && let Some(pool) = self.pool.upgrade()
+        {
+            pool.note_late_bytes(self.address);
         }
     }
 
@@ -152,6 +163,11 @@ impl fmt::Debug for Http1Lease {
     }
 }
 
+/// Some apps end a body with a line too many. That costs their connection and says nothing else.
+fn is_line_ends(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
 fn put_idle(pool: &Weak<Pool>, address: SocketAddr, connection: Http1Connection) {
     if let Some(pool) = pool.upgrade() {
         pool.put_idle(address, connection);
@@ -175,9 +191,10 @@ pub(super) async fn send(
     let can_be_repeated = is_bodiless && is_idempotent(&request);
     let is_repeating = pool.limits.lost_requests == LostRequests::Repeat;
     let is_trusting = can_be_repeated || !is_repeating;
+    let repeats = if can_be_repeated && is_repeating { Repeats::IfLost } else { Repeats::Never };
     while let Some(mut connection) = take_live(pool, to, is_trusting).await {
         let is_after_bodiless = std::mem::take(&mut connection.is_after_bodiless);
-        let failed = match exchange(Rc::clone(&connection.wire), request, &pool.limits).await {
+        let failed = match exchange(Rc::clone(&connection.wire), request, repeats, &pool.limits).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
@@ -222,7 +239,7 @@ async fn send_on_new(
         Ok(connection) => connection,
         Err(kind) => return Err(SendError::not_started(kind, request)),
     };
-    match exchange(Rc::clone(&connection.wire), request, &pool.limits).await {
+    match exchange(Rc::clone(&connection.wire), request, Repeats::Never, &pool.limits).await {
         Ok(answered) => Ok(respond(pool, to, connection, answered)),
         Err(failed) => Err(failed.into()),
     }

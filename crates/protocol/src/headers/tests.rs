@@ -174,7 +174,7 @@ fn from_parts_that_are_too_long_no_forwarded_is_built() {
 }
 
 #[test]
-fn what_frames_addresses_or_traces_a_message_is_no_trailer() {
+fn fields_that_frame_address_authorise_or_trace_a_message_are_no_trailers() {
     for (name, expected) in [
         ("grpc-status", true),
         ("grpc-message", true),
@@ -189,6 +189,11 @@ fn what_frames_addresses_or_traces_a_message_is_no_trailer() {
         ("upgrade", false),
         ("trailer", false),
         ("proxy-authorization", false),
+        ("authorization", false),
+        ("cookie", false),
+        ("set-cookie", false),
+        ("expect", false),
+        ("content-encoding", false),
         ("x-forwarded-for", false),
         ("x_forwarded_for", false),
         ("k-proxy-request", false),

@@ -87,6 +87,11 @@ impl OutgoingMessage {
         self.is_begun
     }
 
+    /// Whether all of the head was written, and perhaps more.
+    pub fn is_head_written(&self) -> bool {
+        self.is_begun && self.before.is_empty()
+    }
+
     /// Whether nothing is there to be written now.
     pub fn is_written(&self) -> bool {
         self.before.is_empty() && self.data.is_empty() && self.after.is_empty()

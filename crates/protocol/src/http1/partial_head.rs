@@ -27,6 +27,11 @@ impl PartialHead {
         self.bytes.len()
     }
 
+    /// How much memory it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Adds what came, and says whether it is time for another look.
     pub(crate) fn add(&mut self, fresh: &[u8]) -> bool {
         let from = self.bytes.len().saturating_sub(2);

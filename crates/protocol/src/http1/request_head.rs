@@ -24,6 +24,8 @@ use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_in_host};
 pub struct RequestHead {
     /// What it says, without its body.
     pub request: Request<()>,
+    /// How many bytes it has, with its end.
+    pub bytes: usize,
     /// How its body ends.
     pub framing: BodyFraming,
     /// How its answer is to be written.
@@ -67,9 +69,20 @@ pub enum UnreadableRequest {
         /// How many bytes it may have.
         limit: usize,
     },
+    /// No memory for it; whoever keeps its parts finds this.
+    #[error(
+        "{bytes} bytes of the head of the request have come, and there is no memory for more of it now; send it again later, or a shorter one"
+    )]
+    NoMemory {
+        /// How much of it has come.
+        bytes: usize,
+    },
     /// Not whole in time; it is who waits for it that finds this.
     #[error("the head of the request did not come to its end in time")]
     TooSlow,
+    /// Of another protocol than TLS agreed on; it is the server that finds this.
+    #[error("the request is not in the protocol that the TLS handshake agreed on (ALPN)")]
+    NotAgreed,
     /// No number, or several that differ.
     #[error("the Content-Length of the request is not one number")]
     ContentLength,
@@ -151,6 +164,7 @@ fn read_plain(bytes: &Bytes, limits: HeadLimits) -> Result<Option<(RequestHead, 
     // we find there for something else.
     let is_ambiguous = said.coding.is_some() && said.lengths > 0;
     let head = RequestHead {
+        bytes: length,
         framing,
         asked: ResponseForm {
             is_http10,

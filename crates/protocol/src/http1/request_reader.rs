@@ -44,6 +44,11 @@ impl RequestReader {
         self.partial.is_some()
     }
 
+    /// How much memory the part of the next head takes that is here.
+    pub fn partial_memory(&self) -> usize {
+        self.partial.as_ref().map_or(0, PartialHead::memory)
+    }
+
     /// The head that was read, while it waits to be taken.
     pub fn head(&self) -> Option<&RequestHead> {
         self.head.as_ref()

@@ -39,9 +39,11 @@ const BYTES_PER_UNIT: usize = 1024;
 /// then, and close the app's connection for it.
 const CANCELLED: u64 = 10;
 
-/// A stream that has to be refused or broken off because of what its peer sent: a head was read for it, and
-/// an answer is written.
-const BROKEN_OFF: u64 = 8;
+/// A stream that has to be refused because of what its peer sent, before anybody works on it: a head was read
+/// for it, and an answer is written. One that is open costs as much as one that the peer breaks off itself:
+/// a client that makes us break its requests off (by room beyond all bounds, or data behind the end) has us
+/// begin and stop the same work.
+const REFUSED: u64 = 8;
 
 /// Room for a few bytes where there was none: somebody is woken, to write a piece that is hardly longer than
 /// its frame.
@@ -89,7 +91,9 @@ pub(super) enum Burden {
     Dribble,
     /// It broke off a stream that was open.
     Cancelled,
-    /// We had to break a stream off.
+    /// We had to refuse a stream, or to answer for one that is over.
+    Refused,
+    /// We had to break a stream off that was open.
     BrokenOff,
     /// A head with so many bytes that is of no use.
     UselessHead(usize),
@@ -153,11 +157,12 @@ impl PeerAccount {
     fn price(&self, burden: Burden) -> u64 {
         match (burden, self.peer) {
             (Burden::Frame(bytes), _) => FRAME + units_of(bytes, BYTES_PER_UNIT),
-            (Burden::LatePiece, PeerRole::Client) | (Burden::BrokenOff, PeerRole::Shared) => FRAME,
+            (Burden::LatePiece, PeerRole::Client)
+            | (Burden::Refused | Burden::BrokenOff, PeerRole::Shared) => FRAME,
             (Burden::Streams(streams), _) => FRAME + units_of(streams, STREAMS_PER_UNIT),
             (Burden::Dribble, _) => DRIBBLE,
-            (Burden::Cancelled, PeerRole::Client) => USEFUL + CANCELLED,
-            (Burden::BrokenOff, PeerRole::Client) => BROKEN_OFF,
+            (Burden::Cancelled | Burden::BrokenOff, PeerRole::Client) => USEFUL + CANCELLED,
+            (Burden::Refused, PeerRole::Client) => REFUSED,
             (Burden::Cancelled | Burden::LatePiece, PeerRole::Shared) => 0,
             (Burden::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
         }
@@ -258,6 +263,21 @@ mod tests {
             assert_eq!(allowed(&mut hop, burden, at(0)), 1_000_000);
         }
         assert_eq!(allowed(&mut hop, PING, at(0)), 10_000, "pings are its own");
+    }
+
+    #[test]
+    fn streams_that_a_client_has_us_break_off_cost_as_much_as_those_that_it_cancels() {
+        let ended_after = |burden| {
+            let mut client = account(PeerRole::Client);
+            (0..100_000)
+                .take_while(|_| {
+                    client.earn(Benefit::Head);
+                    client.charge(burden, || at(0)).is_ok()
+                })
+                .count()
+        };
+        assert_eq!(ended_after(Burden::BrokenOff), ended_after(Burden::Cancelled));
+        assert_eq!(allowed(&mut account(PeerRole::Client), Burden::Refused, at(0)), 1_250);
     }
 
     #[test]

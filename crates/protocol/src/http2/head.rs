@@ -18,6 +18,8 @@ use crate::target::{RawTarget, TargetProblem, stand_in};
 pub(super) enum HeadProblem {
     Malformed,
     TooLarge,
+    /// There is no memory for it now.
+    NoMemory,
     /// Its target is none; with its method, as far as that is known.
     Target(TargetProblem, Option<Method>),
 }
@@ -49,7 +51,19 @@ pub(super) struct Head {
     problem: Option<HeadProblem>,
 }
 
+/// A head up to this size, as nearly all are, is not counted among what a connection holds.
+const UNCOUNTED_BYTES: usize = 1024;
+
+/// What a field takes beside its letters and the 32 bytes that it counts for: its place in a map that grows
+/// by doubling, and two allocations.
+const FIELD_BYTES: usize = 192;
+
 impl Head {
+    /// One whose fields were not kept.
+    pub(super) fn refused(problem: HeadProblem) -> Self {
+        Self { problem: Some(problem), ..Self::default() }
+    }
+
     /// Takes a field that counts for so many bytes. Breaks off when nothing can be made of the head any more.
     pub(super) fn take(&mut self, field: Field, bytes: usize, limits: HeadBounds) -> ControlFlow<()> {
         self.bytes += bytes;
@@ -110,9 +124,19 @@ impl Head {
         self.bytes
     }
 
+    /// What it takes of memory, if that is much: its letters twice, as they are kept and as they are written
+    /// on to the next hop.
+    pub(super) fn memory(&self) -> usize {
+        if self.bytes <= UNCOUNTED_BYTES { 0 } else { 2 * self.bytes + FIELD_BYTES * self.headers_seen }
+    }
+
     /// Whether nothing can be made of it.
     pub(super) fn is_useless(&self) -> bool {
-        self.problem.is_some() || self.refused.is_some()
+        match self.problem {
+            Some(HeadProblem::NoMemory) => false,
+            Some(HeadProblem::Malformed | HeadProblem::TooLarge | HeadProblem::Target(..)) => true,
+            None => self.refused.is_some(),
+        }
     }
 
     fn has_request_fields(&self) -> bool {

@@ -8,6 +8,7 @@ mod decode;
 mod encode;
 mod huffman;
 mod table;
+mod unwanted;
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
@@ -19,6 +20,7 @@ use crate::target::TargetProblem;
 
 pub use decode::HpackDecoder;
 pub use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
+pub use unwanted::UnwantedHead;
 
 /// One line of a head, understood. Entries of the tables are kept like this, so that what a peer repeats is
 /// not parsed again.
@@ -55,7 +57,7 @@ pub enum CompressionError {
     Integer,
     /// Its letters cannot be told.
     Huffman,
-    /// It is announced at the beginning of a head, within what we allow.
+    /// It is announced at the beginning of a head, twice at most, within what we allow.
     TableSize,
     /// More should have come.
     Truncated,
@@ -68,7 +70,9 @@ impl CompressionError {
             Self::Index => "a head with an index beyond the tables",
             Self::Integer => "a head with a number that is too large",
             Self::Huffman => "a head with a Huffman code without meaning",
-            Self::TableSize => "a head with a change of the table's size that is too large or out of place",
+            Self::TableSize => {
+                "a head with a change of the table's size that is too large, out of place or one too many"
+            }
             Self::Truncated => "a head that ends in the middle of a field",
         }
     }

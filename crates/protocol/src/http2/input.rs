@@ -74,6 +74,16 @@ impl FrameInput {
         }
     }
 
+    /// Whether a frame other than DATA has come in part.
+    pub(super) fn is_within_frame(&self) -> bool {
+        !self.partial.is_empty()
+    }
+
+    /// Whether a DATA frame has come in part.
+    pub(super) fn is_within_data(&self) -> bool {
+        self.data.is_some()
+    }
+
     /// The head of the next frame, which is left where it is.
     fn head(&mut self, read: &mut BytesMut) -> Result<Option<FrameHead>, Fault> {
         // Looked at without being taken: `whole` takes it together with its payload, in one piece if that is

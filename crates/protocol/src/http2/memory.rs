@@ -5,10 +5,12 @@
 //! a quarter of it, as switches divide their buffers among ports. Alone it may hold much; the more there are
 //! that hold much, the less each of them, and a part always stays free for those that hold little. Nobody has
 //! to look for the one that holds most: it is the one that gets no more. What it does then is the session's
-//! affair (it breaks off the stream that was not read for the longest time).
+//! affair: for a body it breaks off the stream that was not read for the longest time; for a head it reads no
+//! more for a while, and then refuses the stream that the head would open.
 //!
-//! A connection of HTTP/1.1 has one piece of a body under way at most, and reads small ones while it is
-//! scarce, which need no account. So it never holds up another, and there is nothing to break off.
+//! A connection of HTTP/1.1 has one piece of a body under way at most, and reads small ones while memory is
+//! scarce, which need no account. Its heads count from when they are longer than a read, as they do in
+//! HTTP/2.
 //!
 //! A connection takes from the budget in steps, and nothing for its first few pieces, so an ordinary request
 //! never touches what all threads share.
@@ -135,8 +137,7 @@ impl MemoryShare {
         }
         let more = wanted - self.taken;
         // Two threads that ask at once may take a step too much each.
-        let free = self.budget.bytes_max.saturating_sub(self.budget.held()).saturating_sub(more);
-        if wanted > CONNECTION_BYTES_MAX || wanted > free / FREE_PARTS {
+        if wanted > CONNECTION_BYTES_MAX || wanted > self.free_after(more) / FREE_PARTS {
             return Err(OverShare);
         }
         self.budget.held.fetch_add(more, Ordering::Relaxed);
@@ -144,7 +145,18 @@ impl MemoryShare {
         Ok(())
     }
 
-    /// A stream is broken off because the connection holds its part.
+    /// Whether the connection may hold so many bytes. What it holds does not change by the question.
+    pub fn has_room(&self, held: usize) -> bool {
+        let wanted = held.saturating_sub(UNCOUNTED_BYTES).next_multiple_of(STEP_BYTES);
+        let more = wanted.saturating_sub(self.taken);
+        more == 0 || (wanted <= CONNECTION_BYTES_MAX && wanted <= self.free_after(more) / FREE_PARTS)
+    }
+
+    fn free_after(&self, more: usize) -> usize {
+        self.budget.bytes_max.saturating_sub(self.budget.held()).saturating_sub(more)
+    }
+
+    /// A stream is broken off or refused because the connection holds its part.
     pub fn count_refusal(&self) {
         self.budget.refusals.fetch_add(1, Ordering::Relaxed);
     }

@@ -11,7 +11,9 @@ mod holding;
 mod receive;
 mod resets;
 mod send;
+mod shortage;
 mod stream_ends;
+mod unfinished;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,7 +32,8 @@ use super::frame::{
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
 use super::handle::{Receiver, Sender};
-use super::hpack::{Encoder, HpackDecoder, encode_request};
+use super::head::HeadProblem;
+use super::hpack::{Encoder, HpackDecoder, UnwantedHead, encode_request};
 use super::input::FrameInput;
 use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
@@ -39,6 +42,8 @@ use crate::target::TargetProblem;
 use ending::LeavingProgress;
 pub use greeting::PeerPreface;
 use resets::BrokenStreams;
+use shortage::Shortage;
+pub use unfinished::UnfinishedInput;
 
 /// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up
 /// to. Otherwise a few streams that nobody reads at the moment, because they wait for a slot or for a slow
@@ -105,6 +110,8 @@ pub struct ArrivedRequest {
     pub stream: Rc<Stream>,
     /// Its head, or why it is not served.
     pub request: Result<Request<()>, RefusedHead>,
+    /// How large the head is, as HTTP/2 counts it.
+    pub head_bytes: usize,
 }
 
 /// Why the head of a request is answered before it is a request.
@@ -112,6 +119,8 @@ pub struct ArrivedRequest {
 pub enum RefusedHead {
     /// It is larger than it may be.
     TooLarge,
+    /// It was read, and its connection may not hold it beside what it holds.
+    NoMemory,
     /// Its target is none.
     Target {
         /// The text for its client.
@@ -141,6 +150,9 @@ pub enum SessionEvent {
     All,
     /// There is more, and others wait for longer.
     TurnOver,
+    /// There is no memory for a head. Nothing more is to be handed in before [`Session::resume`], which comes
+    /// when [`Session::has_memory_again`], and after a while otherwise.
+    Paused,
 }
 
 /// One end of a connection. See the module.
@@ -154,6 +166,9 @@ struct Core {
     input: FrameInput,
     /// The head that is being read: it may take several frames.
     block: Option<Block>,
+    /// How many frames began outside of such a head: tells one half head from the next.
+    frames: u32,
+    shortage: Shortage,
     decoder: HpackDecoder,
     has_settings: bool,
     /// Who waits for the peer's first words.
@@ -210,8 +225,13 @@ struct Block {
     is_end: bool,
     /// Whether the stream was said to depend on itself.
     is_circular: bool,
+    /// What was not yet stepped over, where the head is refused.
     fields: BytesMut,
+    /// How long all of them were.
+    bytes: usize,
     frames: u32,
+    /// Why nothing of it is kept, if that is so.
+    refused: Option<(HeadProblem, UnwantedHead)>,
 }
 
 impl Session {
@@ -242,6 +262,8 @@ impl Session {
             limits,
             input: FrameInput::default(),
             block: None,
+            frames: 0,
+            shortage: Shortage::default(),
             decoder: HpackDecoder::default(),
             has_settings: false,
             greeting: WaitingTask::default(),

@@ -45,14 +45,14 @@ impl StreamError {
     }
 }
 
-/// A head up to this size, which nearly all are, is not counted: 250 of them are a megabyte.
-const HEAD_BYTES_UNCOUNTED: usize = 4 * 1024;
+/// A head that takes no more than this is not worth breaking its stream off.
+const HEAD_BYTES_SMALL: usize = 8 * 1024;
 
 /// One stream of a session, for who holds an end of it.
 #[derive(Debug)]
 pub struct Stream {
     pub(super) id: u32,
-    /// How much its head takes, if that is much.
+    /// How much memory its head takes, if that is much.
     pub(super) head_bytes: usize,
     /// Whether it only waits to be read.
     is_over: Cell<bool>,
@@ -163,9 +163,9 @@ impl Stream {
 }
 
 impl Stream {
-    /// Notes that its head counts for so many bytes.
+    /// Notes that its head takes so much memory.
     pub(super) fn with_head(self, bytes: usize) -> Self {
-        Self { head_bytes: if bytes > HEAD_BYTES_UNCOUNTED { bytes } else { 0 }, ..self }
+        Self { head_bytes: bytes, ..self }
     }
 }
 
@@ -285,8 +285,9 @@ impl Streams {
     /// were never read.
     pub(super) fn least_recently_read(&self) -> Option<u32> {
         // One that holds nothing gives no memory back when it is broken off.
-        let holds =
-            |stream: &&Rc<Stream>| stream.head_bytes > 0 || !stream.state.borrow().receiving.data.is_empty();
+        let holds = |stream: &&Rc<Stream>| {
+            stream.head_bytes > HEAD_BYTES_SMALL || !stream.state.borrow().receiving.data.is_empty()
+        };
         let holding = self.list.iter().filter(holds);
         holding.min_by_key(|stream| stream.state.borrow().receiving.read_at).map(|stream| stream.id)
     }

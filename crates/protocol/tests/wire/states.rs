@@ -135,6 +135,7 @@ impl World {
                     Ok(SessionEvent::Request(request)) => arrived = Some(request),
                     Ok(SessionEvent::Farewell { .. }) => panic!("nobody says why it goes away"),
                     Ok(SessionEvent::All) => break,
+                    Ok(SessionEvent::Paused) => panic!("there is memory"),
                     Ok(SessionEvent::TurnOver) => {
                         self.session.begin_turn(&Context::from_waker(Waker::noop()));
                     }
@@ -170,7 +171,7 @@ impl World {
         }
         let stream = frame.stream().filter(|_| self.role == Role::Server);
         assert_eq!(arrived.is_some(), is_opened && self.role == Role::Server, "{frame:?}: {arrived:?}");
-        if let (Some(id), Some(ArrivedRequest { stream, request })) = (stream, arrived) {
+        if let (Some(id), Some(ArrivedRequest { stream, request, .. })) = (stream, arrived) {
             assert!(request.is_ok(), "no head here is too large: {request:?}");
             let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
             let receiver = Receiver::new(Rc::clone(&self.session), stream);

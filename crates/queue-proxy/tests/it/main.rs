@@ -7,6 +7,7 @@ mod drain;
 mod frames;
 mod headers;
 mod health_checks;
+mod large_heads;
 mod linked;
 mod page_places;
 mod pages;

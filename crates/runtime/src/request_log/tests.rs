@@ -89,3 +89,23 @@ fn where_every_line_is_json_a_line_stands_in_an_object() {
     let (_, rest) = text.split_once("\"source\":").expect("a source");
     assert_eq!(rest, "\"activator-1\",\"stream\":\"request-log\",\"line\":\"{\\\"a\\\": \\\"b\\\"}\"}\n");
 }
+
+/// However much a client says, each line stays one that its readers take whole, and is an object to the end.
+#[test]
+fn a_line_is_never_longer_than_its_readers_take() {
+    for value in ["x".repeat(100_000), "&".repeat(50_000), "\"\\".repeat(30_000), "\u{e9}".repeat(40_000)] {
+        let value: &'static str = Box::leak(value.into_boxed_str());
+        for headers in [&[("user-agent", value)][..], &[("user-agent", value), ("referer", value)]] {
+            let text = line(REQUEST_LOG_TEMPLATE, headers);
+            assert!(text.len() <= 8 * 1024, "{} bytes", text.len());
+            let object: serde_json::Value = serde_json::from_str(&text).expect("an object");
+            assert_eq!(object["httpRequest"]["status"], 503);
+            let wrapped = within_json("pod", &text);
+            assert!(wrapped.len() <= 8 * 1024 && wrapped.ends_with("\"}\n"), "{} bytes", wrapped.len());
+            let object: serde_json::Value = serde_json::from_str(&wrapped).expect("an object");
+            assert_eq!(object["stream"], "request-log");
+        }
+    }
+    let text = line("{{.Request.UserAgent}}", &[("user-agent", "short")]);
+    assert_eq!(text, "short\n", "and nothing else is cut");
+}

@@ -1,10 +1,13 @@
-//! Reads one head after the other, and how long that may take.
+//! Reads one head after the other, how long that may take, and how much memory.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use http::Version;
 use protocol::http1::{NextMessage, RequestHead, RequestReader, UnreadableRequest};
+use protocol::http2::OverShare;
 use protocol::{Ambiguity, ambiguity};
 use tokio::time::Sleep;
 
@@ -15,6 +18,15 @@ use crate::server::limits::ServerLimits;
 /// As much as is read at once while a head is awaited. Heads are shorter, and what is read waits with its
 /// request.
 const READ_BYTES: usize = 8 * 1024;
+
+/// A head up to this size is not counted.
+const COUNTED_BYTES: usize = 4 * 1024;
+
+/// How long a connection is not read when there is no memory for more of its head, before that is refused.
+const MEMORY_PAUSE: Duration = Duration::from_millis(250);
+
+/// What a field of a head takes beside its letters: its place in a map, which may be half empty.
+const FIELD_BYTES: usize = 192;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +47,13 @@ pub(super) struct HeadReader {
     reader: RequestReader,
     /// When the patience with it ends.
     deadline: Option<Pin<Box<Sleep>>>,
+    /// Nothing more is read of it before then, for want of memory.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl HeadReader {
     pub(super) fn new(limits: ServerLimits) -> Self {
-        Self { limits, reader: RequestReader::new(limits.head), deadline: None }
+        Self { limits, reader: RequestReader::new(limits.head), deadline: None, pause: None }
     }
 
     /// Reads until there is a head, and leaves what follows it.
@@ -59,7 +73,18 @@ impl HeadReader {
             }
             if let Some((next, rest)) = taken {
                 wire.put_unread(rest);
+                self.hold_whole(wire)?;
+                let version = match next {
+                    NextMessage::Request => Version::HTTP_11,
+                    NextMessage::Preface => Version::HTTP_2,
+                };
+                if !wire.may_speak(version) {
+                    return Poll::Ready(Err(UnreadableRequest::NotAgreed));
+                }
                 return Poll::Ready(Ok(self.judged(next)));
+            }
+            if self.poll_memory(wire, context)?.is_pending() {
+                break;
             }
             match wire.poll_read(READ_BYTES, context) {
                 Poll::Ready(Ok(bytes)) if !bytes.is_empty() => wire.put_unread(bytes),
@@ -81,6 +106,30 @@ impl HeadReader {
         deadline.as_mut().poll(context).map(|()| Err(UnreadableRequest::TooSlow))
     }
 
+    /// Ready when more of the head may be read; an error when there was no memory for it for too long.
+    fn poll_memory(
+        &mut self,
+        wire: &ServerWire,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), UnreadableRequest>> {
+        let bytes = self.reader.partial_memory();
+        // What comes with one read counts as nothing, as nearly all heads do.
+        if bytes <= READ_BYTES || wire.hold_head(bytes).is_ok() {
+            self.pause = None;
+            return Poll::Ready(Ok(()));
+        }
+        let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(MEMORY_PAUSE)));
+        pause.as_mut().poll(context).map(|()| Err(UnreadableRequest::NoMemory { bytes }))
+    }
+
+    /// Counts the head that was read for as long as its request lasts: as it was kept, as it is written on to
+    /// the next hop, and its fields.
+    fn hold_whole(&mut self, wire: &ServerWire) -> Result<(), UnreadableRequest> {
+        let Some(head) = self.reader.head().filter(|head| head.bytes > COUNTED_BYTES) else { return Ok(()) };
+        let bytes = 2 * head.bytes + FIELD_BYTES * head.request.headers().len();
+        wire.hold_head(bytes).map_err(|OverShare| UnreadableRequest::NoMemory { bytes: head.bytes })
+    }
+
     fn judged(&self, message: NextMessage) -> ClientStart {
         match message {
             NextMessage::Request => {
@@ -94,6 +143,11 @@ impl HeadReader {
     /// Whether a part of the next head is here.
     pub(super) fn has_begun(&self) -> bool {
         self.reader.has_begun()
+    }
+
+    /// The head that was read, while it waits to be taken.
+    pub(super) fn head(&self) -> Option<&RequestHead> {
+        self.reader.head()
     }
 
     /// The head that was read.

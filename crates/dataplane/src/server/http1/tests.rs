@@ -1,4 +1,5 @@
 mod bodies;
+mod large_heads;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -234,7 +235,7 @@ fn what_is_no_request_is_refused_and_says_why() {
             ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\nhello", 400, "transfer encoding"),
             (&many, 431, "more than 100 headers"),
             (&long, 414, "target"),
-            (&large, 431, "longer than 262144 bytes"),
+            (&large, 431, "longer than 131072 bytes"),
         ] {
             let answer = server.ask(text).await;
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{text:.60}: {answer}");

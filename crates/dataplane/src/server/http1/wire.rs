@@ -17,8 +17,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
+use http::Version;
 use protocol::http1::{BodyDecoder, BodyFraming, DecodedPiece, OutgoingMessage};
-use protocol::http2::{MemoryBudget, MemoryShare};
+use protocol::http2::{MemoryBudget, MemoryShare, OverShare};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
@@ -60,6 +61,9 @@ pub(crate) struct ServerWire {
     /// What was handed out of the present body and is not known to have gone on: whoever asks for more has
     /// got rid of it. An app that does not read keeps it here, and a process has room for so much of that.
     held: RefCell<MemoryShare>,
+    /// How much memory the head of the present request takes, or what is here of the next one, if that is
+    /// much.
+    head_bytes: Cell<usize>,
     /// Tells the end of a client from which nothing is read while its request is under way.
     watch: RefCell<Option<SocketWatch>>,
     /// Set once the client has ended its sending side behind a whole request.
@@ -109,6 +113,7 @@ impl ServerWire {
             is_own_turn: Cell::new(false),
             interim: Cell::new(Interim::NotAwaited),
             held: RefCell::new(MemoryShare::new(limits.memory)),
+            head_bytes: Cell::new(0),
             watch: RefCell::default(),
             half_closed: RefCell::default(),
             half_closed_limits: limits.half_closed,
@@ -121,6 +126,11 @@ impl ServerWire {
     /// Whether the connection was asked to go because nothing came.
     pub(super) fn is_dismissed(&self) -> bool {
         self.connection.is_dismissed()
+    }
+
+    /// Whether a client that speaks this keeps to what it agreed on.
+    pub(super) fn may_speak(&self, version: Version) -> bool {
+        self.connection.may_speak(version)
     }
 
     pub(super) fn take_unread(&self) -> Bytes {
@@ -153,7 +163,21 @@ impl ServerWire {
     fn hold(&self, bytes: usize) {
         // One that is over its share has nothing to break off, as HTTP/2 has; what it reads next is small, as
         // long as that is so.
-        let _ = self.held.borrow_mut().settle(bytes);
+        let _ = self.held.borrow_mut().settle(self.head_bytes.get() + bytes);
+    }
+
+    /// A head takes so much memory, for as long as its request lasts.
+    pub(super) fn hold_head(&self, bytes: usize) -> Result<(), OverShare> {
+        self.held.borrow_mut().settle(bytes)?;
+        self.head_bytes.set(bytes);
+        Ok(())
+    }
+
+    /// The request is over, and with it its head.
+    pub(super) fn let_go_of_head(&self) {
+        if self.head_bytes.take() > 0 {
+            self.hold(0);
+        }
     }
 
     /// How much of a body is read at once. What is not read fills the kernel's buffers, and then the client

@@ -9,7 +9,7 @@ use http::Request;
 use protocol::http1::{MalformedMessage, ResponseHead, ResponseReader};
 
 use super::super::{SendErrorKind, UpstreamLimits};
-use super::upload::{BodyFailure, Progress, Upload};
+use super::upload::{BodyFailure, Progress, Repeats, Upload};
 use super::wire::{UnfinishedExchange, UpstreamWire};
 use crate::body::Body;
 use crate::gate::Gate;
@@ -37,10 +37,11 @@ pub(super) struct FailedExchange {
 pub(super) async fn exchange(
     wire: Rc<UpstreamWire>,
     request: Box<Request<Body>>,
+    repeats: Repeats,
     limits: &UpstreamLimits,
 ) -> Result<UnreadResponse, FailedExchange> {
     let unfinished = UnfinishedExchange::begin(&wire, limits.given_up);
-    let mut upload = Upload::new(Rc::clone(&wire), request);
+    let mut upload = Upload::new(Rc::clone(&wire), request, repeats);
     let mut reader = ResponseReader::new(limits.head);
     // The upload is not in here by value: whatever ends the exchange, how far it came decides whether the
     // request may be sent again.

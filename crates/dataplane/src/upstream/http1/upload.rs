@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use http::Request;
+use http::{HeaderMap, Request, Uri};
 use http_body::Body as HttpBody;
 use protocol::http1::{
     BodySize, MalformedMessage, OutgoingMessage, WrongLength, spare_buffer, write_request,
@@ -47,10 +47,20 @@ pub(super) struct Upload {
     wire: Rc<UpstreamWire>,
     pub(super) request: Box<Request<Body>>,
     outgoing: OutgoingMessage,
+    repeats: Repeats,
     pub(super) progress: Progress,
     /// The peer reads no more. Reading has the last word: a peer may answer and close before it has read
     /// everything, and whether it did is found there.
     pub(super) is_deaf: bool,
+}
+
+/// Whether a request of which something was written may be sent once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeats {
+    /// It is never sent again.
+    Never,
+    /// It is, if its connection turns out to have been closed.
+    IfLost,
 }
 
 /// How much of a request is gone.
@@ -65,11 +75,23 @@ pub(super) enum Progress {
 }
 
 impl Upload {
-    pub(super) fn new(wire: Rc<UpstreamWire>, request: Box<Request<Body>>) -> Self {
+    pub(super) fn new(wire: Rc<UpstreamWire>, request: Box<Request<Body>>, repeats: Repeats) -> Self {
         let mut head = spare_buffer();
         let framing = write_request(&request, size_of(request.body()), &mut head);
         let outgoing = OutgoingMessage::new(head, framing);
-        Self { wire, request, outgoing, progress: Progress::Whole, is_deaf: false }
+        Self { wire, request, outgoing, repeats, progress: Progress::Whole, is_deaf: false }
+    }
+
+    /// Lets go of the head of the request, once it is written and will not be sent again. What decides over
+    /// its answer (the method, a body that is held back) stays.
+    fn drop_head(&mut self) {
+        if self.repeats == Repeats::Never
+            && self.request.headers().keys_len() > 0
+            && self.outgoing.is_head_written()
+        {
+            *self.request.headers_mut() = HeaderMap::new();
+            *self.request.uri_mut() = Uri::default();
+        }
     }
 
     /// Whether everything was written, or the peer wants no more.
@@ -85,6 +107,7 @@ impl Upload {
             let flushed = self.wire.poll_flush(&mut self.outgoing, context);
             if self.outgoing.is_begun() {
                 self.progress = Progress::Written;
+                self.drop_head();
             }
             match flushed {
                 Poll::Ready(Ok(())) => {}

@@ -6,12 +6,12 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use protocol::http1::OutgoingMessage;
 use socket2::SockRef;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use super::super::{CountedConnection, GivenUpRequests};
@@ -64,11 +64,10 @@ impl UpstreamWire {
     /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel
     /// has told the runtime.
     pub(super) fn is_quiet(&self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        // To ask whether a read is worth it is cheaper than a read. That it is may be left from the read
-        // before.
-        self.stream.borrow().poll_read_ready(&mut context).is_pending()
-            || self.poll_read(&mut context).is_pending()
+        // To ask whether a read is worth it is cheaper than a look. That it is may be left from the read
+        // before; what is looked at stays for whoever asks what it was.
+        let looked = self.stream.borrow().try_io(Interest::READABLE, || self.peek());
+        looked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// The same, as the kernel sees it now.

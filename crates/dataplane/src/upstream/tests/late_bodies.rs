@@ -1,5 +1,6 @@
 //! Apps that send a body where there is none, when they come to it.
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -171,5 +172,69 @@ fn our_own_hops_are_trusted_from_the_beginning() {
             }
             assert_eq!(app.connections.get(), 1, "{method} {head}");
         }
+    });
+}
+
+/// An app whose first answer has this behind it, so much later.
+async fn app_with_tail(tail: &'static [u8], after: Duration) -> App {
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let has_answered = Rc::new(Cell::new(false));
+    app_that_serves(move |mut stream| {
+        let has_answered = Rc::clone(&has_answered);
+        async move {
+            let mut request = Vec::new();
+            while let Ok(byte) = stream.read_u8().await {
+                request.push(byte);
+                if !request.ends_with(b"\r\n\r\n") {
+                    continue;
+                }
+                request.clear();
+                let tail = if has_answered.replace(true) { &b""[..] } else { tail };
+                let at_once = if after.is_zero() { tail } else { b"" };
+                if stream.write_all(&[OK, at_once].concat()).await.is_err() {
+                    return;
+                }
+                if !tail.is_empty() && !after.is_zero() {
+                    // The app's own slowness, which is what this is about.
+                    tokio::time::sleep(after).await;
+                    let _ = stream.write_all(tail).await;
+                }
+            }
+        }
+    })
+    .await
+}
+
+#[test]
+fn bytes_behind_an_ordinary_response_cost_an_app_its_kept_connections() {
+    run(async {
+        for after in [0, 10].map(Duration::from_millis) {
+            let app = app_with_tail(LATE, after).await;
+            let late_bytes = Counter::default();
+            let upstreams =
+                Upstreams::counting_late_bytes(Clock::start(), UpstreamLimits::default(), late_bytes.clone());
+            exchange(&upstreams, app.address, Protocol::Http1).await;
+            // Until they have come.
+            tokio::time::sleep(after * 5).await;
+            for asked in 2..6 {
+                exchange(&upstreams, app.address, Protocol::Http1).await;
+                assert_eq!(app.connections.get(), asked, "{after:?}: none is used again");
+            }
+            assert_eq!(late_bytes.get(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_line_too_many_behind_a_response_costs_its_connection_alone() {
+    run(async {
+        let app = app_with_tail(b"\r\n", Duration::ZERO).await;
+        let late_bytes = Counter::default();
+        let upstreams =
+            Upstreams::counting_late_bytes(Clock::start(), UpstreamLimits::default(), late_bytes.clone());
+        for _ in 0..5 {
+            exchange(&upstreams, app.address, Protocol::Http1).await;
+        }
+        assert_eq!((app.connections.get(), late_bytes.get()), (2, 0));
     });
 }

@@ -44,6 +44,7 @@ pub(super) fn read(
     };
     let longer = text.len() - target.len();
     head.request.extensions_mut().insert(RawTarget::of(&target));
+    head.bytes = length - longer;
     Ok(Some((head, length - longer)))
 }
 

@@ -15,6 +15,10 @@ use crate::target::{TargetProblem, misplaced_byte, misplaced_in_host, stand_in};
 /// No number in a head needs to be larger, and four further bytes can say it.
 const NUMBER_MAX: usize = 1 << 28;
 
+/// As many changes of the table's size as stand before one head: the least size that was meant meanwhile, and
+/// the last one (RFC 7541 §4.2). Each empties a part of the table and brings no field.
+const TABLE_CHANGES_MAX: u32 = 2;
+
 /// More room than this for unpacked letters is not kept from one head to the next.
 const TEXT_BYTES_KEPT: usize = 4 * 1024;
 
@@ -23,14 +27,21 @@ const REFUSED_FORM: Field = Field::RefusedTarget(TargetProblem::Form);
 /// What one peer's heads are read with.
 #[derive(Debug, Default)]
 pub struct HpackDecoder {
-    table: DynamicTable,
+    pub(super) table: DynamicTable,
     /// Where Huffman codes are unpacked.
     text: Vec<u8>,
 }
 
+/// What was read of a head so far, as far as it decides whether the table's size may change.
+#[derive(Debug, Default)]
+pub(super) struct HeadStart {
+    pub(super) has_fields: bool,
+    table_changes: u32,
+}
+
 /// What a field looks like, by its first bits (RFC 7541 §6).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Literal {
+pub(super) enum Literal {
     Indexed,
     Plain,
     /// Must never enter a table, at no hop.
@@ -47,7 +58,7 @@ impl HpackDecoder {
         mut take: impl FnMut(Field, usize) -> ControlFlow<()>,
     ) -> Result<(), CompressionError> {
         let mut input = HeadBytes(block);
-        let mut is_first = true;
+        let mut start = HeadStart::default();
         let mut wanted = ControlFlow::Continue(());
         while let Some(&byte) = input.0.first() {
             let literal = match byte {
@@ -61,19 +72,12 @@ impl HpackDecoder {
                         // differ, and then every later head would be read as another one.
                         return Err(CompressionError::Index);
                     }
-                    is_first = false;
+                    start.has_fields = true;
                     continue;
                 }
                 0x40.. => Literal::Indexed,
                 0x20.. => {
-                    let bytes_max = input.number(5)?;
-                    // Only before the first field (RFC 7541 §4.2), where two may follow each other: the least
-                    // size that was meant meanwhile, and the last one. Larger than we offered is the peer
-                    // taking our memory.
-                    if !is_first || bytes_max > TABLE_BYTES {
-                        return Err(CompressionError::TableSize);
-                    }
-                    self.table.resize(bytes_max);
+                    self.change_table(&mut input, &mut start)?;
                     continue;
                 }
                 0x10.. => Literal::Secret,
@@ -88,7 +92,7 @@ impl HpackDecoder {
             } else {
                 self.step_over(&mut input)?;
             }
-            is_first = false;
+            start.has_fields = true;
         }
         if self.text.capacity() > TEXT_BYTES_KEPT {
             self.text = Vec::new();
@@ -96,7 +100,23 @@ impl HpackDecoder {
         Ok(())
     }
 
-    fn literal(
+    /// The size of the table changes, which it may only before the first field.
+    pub(super) fn change_table(
+        &mut self,
+        input: &mut HeadBytes<'_>,
+        start: &mut HeadStart,
+    ) -> Result<(), CompressionError> {
+        let bytes_max = input.number(5)?;
+        start.table_changes += 1;
+        // Larger than we offered is the peer taking our memory.
+        if start.has_fields || start.table_changes > TABLE_CHANGES_MAX || bytes_max > TABLE_BYTES {
+            return Err(CompressionError::TableSize);
+        }
+        self.table.resize(bytes_max);
+        Ok(())
+    }
+
+    pub(super) fn literal(
         &mut self,
         input: &mut HeadBytes<'_>,
         literal: Literal,
@@ -127,7 +147,7 @@ impl HpackDecoder {
     }
 
     /// A literal that enters no table.
-    fn step_over(&self, input: &mut HeadBytes<'_>) -> Result<(), CompressionError> {
+    pub(super) fn step_over(&self, input: &mut HeadBytes<'_>) -> Result<(), CompressionError> {
         let index = input.number(4)?;
         if index == 0 {
             input.raw_string()?;
@@ -222,7 +242,7 @@ fn header_value(value: &[u8]) -> Option<HeaderValue> {
 }
 
 /// What is left of a head.
-struct HeadBytes<'a>(&'a [u8]);
+pub(super) struct HeadBytes<'a>(pub(super) &'a [u8]);
 
 impl<'a> HeadBytes<'a> {
     fn byte(&mut self) -> Result<u8, CompressionError> {
@@ -232,7 +252,7 @@ impl<'a> HeadBytes<'a> {
     }
 
     /// A number whose first byte has so many bits for it (RFC 7541 §5.1).
-    fn number(&mut self, bits: u32) -> Result<usize, CompressionError> {
+    pub(super) fn number(&mut self, bits: u32) -> Result<usize, CompressionError> {
         let mask = (1_usize << bits) - 1;
         let mut number = usize::from(self.byte()?) & mask;
         if number < mask {

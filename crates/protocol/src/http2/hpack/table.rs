@@ -230,6 +230,11 @@ impl DynamicTable {
         }
     }
 
+    /// Forgets all entries, as one that is larger than the whole table does.
+    pub(super) fn clear(&mut self) {
+        self.evict(0);
+    }
+
     pub(super) fn resize(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
         self.evict(bytes_max);

@@ -255,3 +255,72 @@ fn what_is_written_is_read_back() {
         .expect("legal");
     assert!(is_secret, "a value that must not be indexed stays so");
 }
+
+#[test]
+fn the_size_of_the_table_changes_twice_before_a_head_and_not_once_more() {
+    for (changes, expected) in [(1, Ok(())), (2, Ok(())), (3, Err(CompressionError::TableSize))] {
+        let block = [vec![0x20; changes], vec![0x82]].concat();
+        for wanted in [ControlFlow::Continue(()), ControlFlow::Break(())] {
+            assert_eq!(HpackDecoder::default().decode(&block, |_, _| wanted), expected, "{changes}");
+        }
+        let mut head = UnwantedHead::default();
+        let stepped = HpackDecoder::default().step_over_part(&mut head, &block);
+        assert_eq!(stepped.map(drop), expected, "{changes}");
+    }
+}
+
+/// A literal with a new name, compressed or not being the same here.
+fn literal(form: u8, name: &str, value: &str) -> Vec<u8> {
+    let mut out = vec![form];
+    for text in [name, value] {
+        let mut length = text.len();
+        if length < 127 {
+            out.push(u8::try_from(length).expect("short"));
+        } else {
+            out.push(127);
+            length -= 127;
+            while length >= 128 {
+                out.push(0x80 | u8::try_from(length % 128).expect("seven bits"));
+                length /= 128;
+            }
+            out.push(u8::try_from(length).expect("seven bits"));
+        }
+        out.extend_from_slice(text.as_bytes());
+    }
+    out
+}
+
+/// Whatever the pieces are in which it comes, the table is afterwards what it is behind a head that was read.
+#[test]
+fn a_head_that_is_stepped_over_leaves_the_table_of_one_that_is_read() {
+    let long = "v".repeat(20_000);
+    let middle = "m".repeat(5_000);
+    let heads = [
+        [literal(0x40, "a", "1"), vec![0x82], literal(0, "b", "2"), literal(0x40, "c", "3")].concat(),
+        [literal(0x40, "a", "1"), literal(0x10, "secret", &long), literal(0x40, "c", "3")].concat(),
+        [literal(0x40, "a", "1"), literal(0x40, "b", &long), literal(0x40, "c", "3")].concat(),
+        [literal(0x40, "a", "1"), literal(0x40, &long, &long), literal(0x40, "c", "3")].concat(),
+        [literal(0x40, "a", "1"), literal(0x40, "b", &middle), literal(0, &long, "x")].concat(),
+        [vec![0x20, 0x3f, 0xe1, 0x0f], literal(0x40, "a", "1"), literal(0x40, "c", "3")].concat(),
+    ];
+    for (number, block) in heads.iter().enumerate() {
+        let mut reader = HpackDecoder::default();
+        reader.decode(block, |_, _| ControlFlow::Continue(())).expect("legal");
+        for step in [1, 2, 3, 7, 1_000, 16_384, block.len()] {
+            let mut decoder = HpackDecoder::default();
+            let (mut head, mut rest, mut kept_most) = (UnwantedHead::default(), Vec::new(), 0);
+            for part in block.chunks(step) {
+                rest.extend_from_slice(part);
+                let done = decoder.step_over_part(&mut head, &rest).expect("legal");
+                rest.drain(..done);
+                kept_most = kept_most.max(rest.len());
+            }
+            assert!(head.is_whole() && rest.is_empty(), "head {number} in pieces of {step}");
+            assert!(kept_most < 16 * 1024, "head {number} in pieces of {step} kept {kept_most} bytes");
+            for index in 62..66_u8 {
+                let seen = |decoder: &mut HpackDecoder| decoded(decoder, &[0x80 | index]);
+                assert_eq!(seen(&mut decoder), seen(&mut reader), "head {number}, entry {index}");
+            }
+        }
+    }
+}

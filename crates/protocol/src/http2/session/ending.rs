@@ -39,7 +39,7 @@ impl Session {
     /// Whether there is anything to do, be it for a head that has only begun.
     pub fn has_streams(&self) -> bool {
         let core = self.0.borrow();
-        !core.streams.is_empty() || core.block.is_some()
+        !core.streams.is_empty() || core.block.is_some() || core.shortage.holds_back()
     }
 
     /// Whether one end has left and no stream is left.

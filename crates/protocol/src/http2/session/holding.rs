@@ -1,9 +1,10 @@
 //! What a connection holds: bodies that nobody has read, and heads, those that came in part and those of
 //! streams that are open.
 //!
-//! When it holds its part of the process's budget ([`super::super::memory`]) and more comes, the stream is
-//! broken off that was not read for the longest time: who takes nothing loses first, be it a client that
-//! never reads its answers or one whose request waits for something that does not come.
+//! When it holds its part of the process's budget ([`super::super::memory`]) and more of a body comes, the
+//! stream is broken off that was not read for the longest time: who takes nothing loses first, be it a client
+//! that never reads its answers or one whose request waits for something that does not come. What becomes of
+//! a head for which there is no room, see `shortage`.
 
 use bytes::Bytes;
 
@@ -81,8 +82,8 @@ impl Core {
         }
     }
 
-    fn held(&self) -> usize {
-        let begun = self.block.as_ref().map_or(0, |block| block.fields.len());
+    pub(super) fn held(&self) -> usize {
+        let begun = self.block.as_ref().map_or(0, |block| block.fields.capacity());
         self.unread + self.streams.head_bytes() + begun
     }
 }

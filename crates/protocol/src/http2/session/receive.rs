@@ -30,18 +30,23 @@ impl Core {
         while self.pieces_left > 0 {
             // Taken before the piece is looked at, so that a piece that only fails counts as well.
             self.pieces_left -= 1;
-            let taken = match self.input.next(read) {
-                Ok(Some(piece)) => self.take(piece, now),
-                Ok(None) => return Ok(SessionEvent::All),
-                Err(fault) => Err(fault),
+            let taken = match self.shortage.take_held_back() {
+                Some(block) => self.whole_block(block, now).map(|arrived| arrived.map(SessionEvent::Request)),
+                None => match self.input.next(read) {
+                    Ok(Some(piece)) => self.take(piece, now),
+                    Ok(None) => return Ok(SessionEvent::All),
+                    Err(fault) => Err(fault),
+                },
             };
             let fault = match taken {
+                Ok(None) if self.shortage.wants_pause() => return Ok(SessionEvent::Paused),
                 Ok(None) => continue,
                 Ok(Some(received)) => return Ok(received),
                 Err(Fault::Stream(id, code)) => {
+                    // Every one of them makes us write an answer, and stop what we had begun.
+                    let is_open = self.streams.find(id).is_some();
                     self.reset(id, code);
-                    // Every one of them makes us write an answer.
-                    self.charge(Burden::BrokenOff, now).err()
+                    self.charge(if is_open { Burden::BrokenOff } else { Burden::Refused }, now).err()
                 }
                 Err(fault @ Fault::Connection(..)) => Some(fault),
             };
@@ -61,6 +66,9 @@ impl Core {
             }
         };
         self.expect(head.kind, head.stream)?;
+        if self.block.is_none() {
+            self.frames = self.frames.wrapping_add(1);
+        }
         match head.kind {
             FrameKind::Headers => return Ok(self.headers(head, payload, now)?.map(SessionEvent::Request)),
             FrameKind::Continuation => {

@@ -1,7 +1,8 @@
 use bytes::BytesMut;
 use http::Request;
 
-use super::super::frame::END_HEADERS;
+use super::super::frame::{END_HEADERS, FRAME_HEAD_BYTES, FrameHead};
+use super::super::hpack::encode_text;
 use super::super::stream::StreamError;
 use super::*;
 
@@ -34,6 +35,8 @@ fn received(session: &Session, frames: &[Vec<u8>]) -> Vec<Rc<Stream>> {
             SessionEvent::TurnOver => {
                 session.begin_turn(&std::task::Context::from_waker(std::task::Waker::noop()));
             }
+            // A while passes.
+            SessionEvent::Paused => session.resume(),
         }
     }
 }
@@ -91,7 +94,9 @@ fn others_get_their_turn_however_much_a_peer_says() {
     loop {
         let before = read.len();
         match session.receive(&mut read, &|| Timestamp::ZERO).expect("legal") {
-            SessionEvent::Request(_) | SessionEvent::Farewell { .. } => panic!("there is none"),
+            SessionEvent::Request(_) | SessionEvent::Farewell { .. } | SessionEvent::Paused => {
+                panic!("there is none")
+            }
             SessionEvent::All => break,
             SessionEvent::TurnOver => {
                 assert!(before - read.len() <= 10_000, "a turn took {} bytes", before - read.len());
@@ -101,4 +106,224 @@ fn others_get_their_turn_however_much_a_peer_says() {
         }
     }
     assert_eq!(turns, 10);
+}
+
+/// So many bytes in frames of a head for this stream, whose fields are these.
+fn head_frames(stream: u32, fields: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let parts: Vec<&[u8]> = fields.chunks(16_384).collect();
+    for (number, part) in parts.iter().enumerate() {
+        let kind = if number == 0 { FrameKind::Headers } else { FrameKind::Continuation };
+        let begin = if number == 0 { END_STREAM } else { 0 };
+        let end = if number + 1 == parts.len() { END_HEADERS } else { 0 };
+        write_frame(kind, begin | end, stream, part, &mut out);
+    }
+    out
+}
+
+/// The fields of a request with one header of so many letters.
+fn large_fields(letters: usize) -> Vec<u8> {
+    let mut fields = Vec::new();
+    encode_request(&Request::get("http://h/").body(()).expect("legal"), &mut fields);
+    encode_text(&http::header::COOKIE, &vec![b'x'; letters], &mut fields);
+    fields
+}
+
+fn session_with(memory: &'static MemoryBudget) -> Session {
+    let limits = SessionLimits {
+        streams: 10_000,
+        stream_window: 65_535,
+        proven_window: 65_535,
+        read_window: 65_535,
+        head_bytes: 128 << 10,
+        headers: 100,
+        memory,
+    };
+    let session = Session::new(Role::Server, limits, Timestamp::ZERO);
+    assert!(received(&session, &[frame(FrameKind::Settings, 0, 0, &[])]).is_empty());
+    written(&session);
+    session
+}
+
+/// Everything that is to be written: kind, stream and payload of each frame.
+fn written(session: &Session) -> Vec<(FrameKind, u32, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let ended = session.end_turn(|pieces| {
+        let before = bytes.len();
+        for piece in pieces {
+            bytes.extend_from_slice(piece);
+        }
+        Poll::Ready(Ok(bytes.len() - before))
+    });
+    assert!(matches!(ended, Poll::Ready(Ok(()))));
+    let mut frames = Vec::new();
+    let mut rest = &bytes[..];
+    while let Some((head, behind)) = rest.split_first_chunk::<FRAME_HEAD_BYTES>() {
+        let head = FrameHead::read(*head);
+        let (payload, behind) = behind.split_at(head.length);
+        frames.push((head.kind, head.stream, payload.to_vec()));
+        rest = behind;
+    }
+    frames
+}
+
+fn refused_streams(frames: &[(FrameKind, u32, Vec<u8>)]) -> Vec<u32> {
+    let code = ErrorCode::REFUSED_STREAM.0.to_be_bytes();
+    let is_refusal = |(kind, _, payload): &&(FrameKind, u32, Vec<u8>)| {
+        *kind == FrameKind::Reset && payload[..] == code[..]
+    };
+    frames.iter().filter(is_refusal).map(|(_, stream, _)| *stream).collect()
+}
+
+#[test]
+fn heads_beyond_a_connections_part_are_refused_and_the_connection_lives() {
+    // 8 MiB, of which one connection may hold a fifth.
+    let memory = MemoryBudget::of_process(Some(16 << 20));
+    let session = session_with(memory);
+    let fields = large_fields(100_000);
+    let mut streams = Vec::new();
+    for number in 0..20 {
+        streams.extend(received(&session, &[head_frames(2 * number + 1, &fields)]));
+    }
+    // 200 KB each, for two copies.
+    assert_eq!(streams.len(), 8, "{} bytes are held", memory.held());
+    assert!(memory.held() > 1_500_000, "{}", memory.held());
+    let refused: Vec<u32> = (8..20).map(|number| 2 * number + 1).collect();
+    assert_eq!(refused_streams(&written(&session)), refused);
+    assert_eq!(memory.take_refusals(), 12);
+    // What needs no memory is served all the same, and so is a large head when there is room again.
+    assert_eq!(received(&session, &[request(41)]).len(), 1);
+    for stream in &streams {
+        session.reset(stream, ErrorCode::CANCEL);
+    }
+    assert_eq!(received(&session, &[head_frames(43, &fields)]).len(), 1);
+    drop(session);
+    assert_eq!(memory.held(), 0);
+}
+
+/// Reading stops before the head that finds no room is read, and goes on with that head.
+#[test]
+fn a_connection_pauses_once_before_a_head_is_refused() {
+    let memory = MemoryBudget::of_process(Some(2 << 20));
+    let session = session_with(memory);
+    let fields = large_fields(100_000);
+    let first = received(&session, &[head_frames(1, &fields)]);
+    assert_eq!(first.len(), 1);
+    let frames = [head_frames(3, &fields), head_frames(5, &fields), request(7)].concat();
+    let mut read = BytesMut::from(&frames[..]);
+    let mut next = || session.receive(&mut read, &|| Timestamp::ZERO).expect("legal");
+    assert!(matches!(next(), SessionEvent::Paused));
+    assert!(!session.has_memory_again());
+    session.reset(&first[0], ErrorCode::CANCEL);
+    assert!(session.has_memory_again());
+    session.resume();
+    let SessionEvent::Request(third) = next() else { panic!("there is room again") };
+    assert!(third.request.is_ok());
+    assert!(matches!(next(), SessionEvent::Paused), "it was relieved, so it waits again");
+    session.resume();
+    let SessionEvent::Request(seventh) = next() else { panic!("the fifth is refused") };
+    assert_eq!(seventh.stream.id, 7);
+    assert_eq!(refused_streams(&written(&session)), [5]);
+}
+
+#[test]
+fn a_connection_that_goes_on_for_a_thousand_refused_heads_ends() {
+    let memory = MemoryBudget::of_process(Some(2 << 20));
+    let session = session_with(memory);
+    let fields = large_fields(60_000);
+    assert_eq!(received(&session, &[head_frames(1, &fields)]).len(), 1);
+    for number in 1..1_000 {
+        let arrived = received(&session, &[head_frames(2 * number + 1, &fields)]);
+        assert!(arrived.is_empty(), "the {number}th");
+    }
+    session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
+    let mut read = BytesMut::from(&head_frames(2_001, &fields)[..]);
+    let ended = session.receive(&mut read, &|| Timestamp::ZERO).expect_err("enough");
+    assert_eq!(ended.0, ErrorCode::ENHANCE_YOUR_CALM);
+}
+
+/// Half heads of many connections: what is kept of each one is little once memory is short, and none of them
+/// ends its connection.
+#[test]
+fn half_heads_that_find_no_room_are_not_kept() {
+    let memory = MemoryBudget::of_process(Some(4 << 20));
+    let fields = large_fields(120_000);
+    let whole = head_frames(1, &fields);
+    let half = whole[..whole.len() - 10_000].to_vec();
+    let sessions: Vec<Session> = (0..200).map(|_| session_with(memory)).collect();
+    for session in &sessions {
+        assert!(received(session, std::slice::from_ref(&half)).is_empty());
+    }
+    assert!(memory.held() <= 2 << 20, "{}", memory.held());
+    let kept: usize = sessions.iter().map(|session| session.0.borrow().held()).sum();
+    assert!(kept < 6 << 20, "{kept} bytes are kept of {}", 200 * half.len());
+    // The last one comes to its end, and the connection goes on.
+    let last = sessions.last().expect("there are 200");
+    assert!(received(last, &[whole[half.len()..].to_vec()]).is_empty());
+    assert_eq!(refused_streams(&written(last)), [1]);
+    assert_eq!(received(last, &[request(3)]).len(), 1);
+}
+
+#[test]
+fn a_head_that_is_too_large_in_many_frames_costs_its_stream_alone() {
+    let session = session_with(<&MemoryBudget>::default());
+    let mut read = BytesMut::from(&head_frames(1, &large_fields(250_000))[..]);
+    let event = session.receive(&mut read, &|| Timestamp::ZERO).expect("the connection lives");
+    let SessionEvent::Request(arrived) = event else { panic!("it is answered") };
+    assert_eq!(arrived.request.expect_err("too large"), RefusedHead::TooLarge);
+    drop(arrived.stream);
+    assert_eq!(received(&session, &[request(3)]).len(), 1);
+}
+
+/// Makes us break a stream off.
+type WrongFrame = fn(u32) -> Vec<u8>;
+
+/// Requests that their client has us break off (CVE-2025-8671) are as dear as those that it cancels.
+#[test]
+fn a_client_that_has_its_requests_broken_off_loses_the_connection() {
+    let wrong_ways: [(&str, WrongFrame); 3] = [
+        ("no room", |stream| frame(FrameKind::WindowUpdate, 0, stream, &[0; 4])),
+        ("a window too large", |stream| frame(FrameKind::WindowUpdate, 0, stream, &[0x7f, 0xff, 0xff, 0xff])),
+        ("a priority of four bytes", |stream| frame(FrameKind::Priority, 0, stream, &[0; 4])),
+    ];
+    for (way, wrong) in wrong_ways {
+        let session = session_with(<&MemoryBudget>::default());
+        let ended = (0..10_000_u32).find(|number| {
+            let frames = [request(2 * number + 1), wrong(2 * number + 1)].concat();
+            let mut read = BytesMut::from(&frames[..]);
+            session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
+            loop {
+                match session.receive(&mut read, &|| Timestamp::ZERO) {
+                    Ok(SessionEvent::All) => return false,
+                    Ok(_) => {}
+                    Err((code, _)) => {
+                        assert_eq!(code, ErrorCode::ENHANCE_YOUR_CALM);
+                        return true;
+                    }
+                }
+            }
+        });
+        assert!(ended.is_some_and(|requests| requests <= 1_000), "{way}: {ended:?}");
+    }
+}
+
+#[test]
+fn input_that_stands_half_is_told_from_the_next_one() {
+    let session = session_with(<&MemoryBudget>::default());
+    let take = |bytes: &[u8]| {
+        received(&session, &[bytes.to_vec()]);
+        session.unfinished()
+    };
+    assert_eq!(session.unfinished(), None);
+    let head = head_frames(1, &large_fields(20_000));
+    let Some(UnfinishedInput::Head(first)) = take(&head[..100]) else { panic!("half a frame") };
+    let Some(UnfinishedInput::Head(block)) = take(&head[100..16_500]) else { panic!("half a head") };
+    assert_eq!(block, first + 1, "a frame has come to its end, and its head has not");
+    assert_eq!(take(&head[16_500..16_600]), Some(UnfinishedInput::Head(block)));
+    assert_eq!(take(&head[16_600..]), None);
+    received(&session, &[request(3)]);
+    let data = frame(FrameKind::Data, 0, 3, &[0; 100]);
+    assert_eq!(take(&data[..50]), Some(UnfinishedInput::Data));
+    assert_eq!(take(&data[50..]), None);
+    assert!(matches!(take(&ping()[..9]), Some(UnfinishedInput::Head(_))));
 }

@@ -112,6 +112,7 @@ impl<A: FnMut(ArrivedRequest)> Driver<A> {
                 SessionEvent::Farewell { code, why } => panic!("h2 leaves: {code} {why}"),
                 SessionEvent::All => return,
                 SessionEvent::TurnOver => self.session.begin_turn(context),
+                SessionEvent::Paused => panic!("there is memory"),
             }
         }
     }

@@ -119,6 +119,7 @@ fn carry(from: &Session, to: &Session, sizes: &mut impl Iterator<Item = usize>) 
                 SessionEvent::Farewell { code, why } => panic!("somebody leaves: {code} {why}"),
                 SessionEvent::All => break,
                 SessionEvent::TurnOver => to.begin_turn(&Context::from_waker(Waker::noop())),
+                SessionEvent::Paused => panic!("there is memory"),
             }
         }
         rest = after;
@@ -171,7 +172,7 @@ impl Exchange {
 }
 
 impl Served {
-    fn of(server: &Rc<Session>, ArrivedRequest { stream, request }: ArrivedRequest) -> Self {
+    fn of(server: &Rc<Session>, ArrivedRequest { stream, request, .. }: ArrivedRequest) -> Self {
         let request = request.expect("no head here is too large");
         assert_eq!((request.method(), request.uri().path()), (&Method::POST, "/some/path"));
         let sender = Sender::new(Rc::clone(server), Rc::clone(&stream));

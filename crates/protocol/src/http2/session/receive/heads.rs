@@ -9,6 +9,7 @@ use super::super::super::PresentTime;
 use super::super::super::account::{Benefit, Burden};
 use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, PADDED, PRIORITY};
 use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
+use super::super::super::hpack::{CompressionError, UnwantedHead};
 use super::super::super::stream::{HeadProgress, State, Stream};
 use super::super::ending::LeavingProgress;
 use super::super::{ArrivedRequest, Block, Core, RefusedHead, Role};
@@ -17,6 +18,10 @@ use super::STREAM_BITS;
 /// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending
 /// a head.
 const BLOCK_FRAMES_MAX: u32 = 64;
+
+fn unreadable(error: CompressionError) -> Fault {
+    Fault::Connection(ErrorCode::COMPRESSION_ERROR, error.what())
+}
 
 impl Core {
     pub(super) fn headers(
@@ -48,15 +53,16 @@ impl Core {
             stream: head.stream,
             is_end: head.has(END_STREAM),
             is_circular,
+            bytes: payload.len(),
             fields: payload,
             frames: 1,
+            refused: None,
         };
         if head.has(END_HEADERS) {
-            return self.fields(&block, now);
+            return self.whole_block(block, now);
         }
         // Kept for longer than this turn, so it must not hold on to the buffer of all.
-        self.block = Some(Block { fields: BytesMut::from(&block.fields[..]), ..block });
-        Ok(None)
+        self.keep_part(Block { fields: BytesMut::from(&block.fields[..]), ..block }).map(|()| None)
     }
 
     pub(super) fn continuation(
@@ -68,33 +74,80 @@ impl Core {
         let Some(mut block) = self.block.take() else { return Ok(None) };
         block.frames += 1;
         self.charge(Burden::Frame(0), now)?;
-        // The whole connection ends, not the stream: without decoding what is left out, no later head could
-        // be read.
-        if block.frames > BLOCK_FRAMES_MAX || block.fields.len() + payload.len() > self.limits.head_bytes {
-            return Err(Fault::Connection(
-                ErrorCode::ENHANCE_YOUR_CALM,
-                "a head in too many or too large parts",
-            ));
+        if block.frames > BLOCK_FRAMES_MAX {
+            return Err(Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, "a head in too many parts"));
         }
+        block.bytes += payload.len();
         block.fields.extend_from_slice(payload);
         if head.has(END_HEADERS) {
-            return self.fields(&block, now);
+            return self.whole_block(block, now);
         }
+        self.keep_part(block).map(|()| None)
+    }
+
+    /// The beginning of a head, of which more is to come.
+    fn keep_part(&mut self, mut block: Block) -> Result<(), Fault> {
+        if block.refused.is_none() && block.fields.len() > self.limits.head_bytes {
+            block.refused = Some((HeadProblem::TooLarge, UnwantedHead::default()));
+        }
+        self.await_memory_for_part(&mut block);
+        self.step_over_refused(&mut block)?;
         self.block = Some(block);
-        Ok(None)
+        // There is room, or nothing can be done about it: what is left of a refused head is little.
+        let _ = self.memory.settle(self.held());
+        Ok(())
+    }
+
+    /// A head whose last frame has come.
+    pub(super) fn whole_block(
+        &mut self,
+        block: Block,
+        now: PresentTime<'_>,
+    ) -> Result<Option<ArrivedRequest>, Fault> {
+        let is_request = self.role == Role::Server && block.stream > self.last_stream;
+        if !is_request {
+            return self.fields(block, now);
+        }
+        match self.await_memory(block) {
+            Some(block) => self.fields(block, now),
+            None => Ok(None),
+        }
+    }
+
+    /// Steps over what is here of a head of which nothing is kept.
+    fn step_over_refused(&mut self, block: &mut Block) -> Result<(), Fault> {
+        if let Some((_, unwanted)) = &mut block.refused {
+            let done = self.decoder.step_over_part(unwanted, &block.fields).map_err(unreadable)?;
+            // What is left moves to the beginning of a buffer of its size.
+            block.fields = BytesMut::from(&block.fields[done..]);
+        }
+        Ok(())
+    }
+
+    /// Reads all fields. Whatever becomes of the head, also on streams that are closed or refused: the
+    /// compression has a state that all heads of the connection share.
+    fn decode(&mut self, block: &mut Block) -> Result<Head, Fault> {
+        self.step_over_refused(block)?;
+        if let Some((problem, unwanted)) = block.refused.take() {
+            let is_whole = block.fields.is_empty() && unwanted.is_whole();
+            return if is_whole {
+                Ok(Head::refused(problem))
+            } else {
+                Err(unreadable(CompressionError::Truncated))
+            };
+        }
+        let mut head = Head::default();
+        let bounds = HeadBounds { bytes: self.limits.head_bytes, headers: self.limits.headers };
+        let read = self.decoder.decode(&block.fields, |field, bytes| head.take(field, bytes, bounds));
+        read.map_err(unreadable).map(|()| head)
     }
 
     /// A whole head.
-    fn fields(&mut self, block: &Block, now: PresentTime<'_>) -> Result<Option<ArrivedRequest>, Fault> {
-        let mut head = Head::default();
-        let bounds = HeadBounds { bytes: self.limits.head_bytes, headers: self.limits.headers };
-        // Decoded whatever becomes of it, also on streams that are closed or refused: the compression has a
-        // state that all heads of the connection share.
-        self.decoder
-            .decode(&block.fields, |field, bytes| head.take(field, bytes, bounds))
-            .map_err(|error| Fault::Connection(ErrorCode::COMPRESSION_ERROR, error.what()))?;
+    fn fields(&mut self, mut block: Block, now: PresentTime<'_>) -> Result<Option<ArrivedRequest>, Fault> {
+        let head = self.decode(&mut block)?;
+        let block = &block;
         if head.is_useless() {
-            self.charge(Burden::UselessHead(block.fields.len()), now)?;
+            self.charge(Burden::UselessHead(block.bytes), now)?;
         }
         let id = block.stream;
         if let Some(stream) = self.streams.find(id).cloned() {
@@ -111,7 +164,7 @@ impl Core {
             self.forget_if_over(&stream);
             if is_response && stream.state.borrow().receiving.head < HeadProgress::Here {
                 // An interim one, of which there may be any number.
-                self.charge(Burden::UselessHead(block.fields.len()), now)?;
+                self.charge(Burden::UselessHead(block.bytes), now)?;
             } else {
                 self.account.earn(Benefit::Head);
             }
@@ -123,7 +176,7 @@ impl Core {
                 Err(Fault::protocol("a request on a stream with an even number"))
             }
             Role::Server if self.broken.contains(id) => {
-                self.charge(Burden::UselessHead(block.fields.len()), now).map(|()| None)
+                self.charge(Burden::UselessHead(block.bytes), now).map(|()| None)
             }
             Role::Server => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, "HEADERS on a closed stream")),
             Role::Client => self.on_no_stream(id).map(|()| None),
@@ -145,17 +198,23 @@ impl Core {
             return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
         }
         let malformed = Fault::Stream(id, ErrorCode::PROTOCOL_ERROR);
-        let head_bytes = head.bytes();
+        let (memory, head_bytes) = (head.memory(), head.bytes());
         let request = match head.into_request() {
+            // Counted before there is a stream: what is open goes on, and this one is refused.
+            Ok(_) if memory > 0 && self.memory.settle(self.held() + memory).is_err() => {
+                self.count_refused_head()?;
+                Err(RefusedHead::NoMemory)
+            }
             Ok(request) => Ok(request),
             // It gets a stream all the same, because it gets an answer that says what is wrong, and not only
             // a reset.
             Err(HeadProblem::TooLarge) => Err(RefusedHead::TooLarge),
+            Err(HeadProblem::NoMemory) => return self.refuse_for_memory(id).map(|()| None),
             Err(HeadProblem::Target(problem, method)) => Err(RefusedHead::Target { problem, method }),
             Err(HeadProblem::Malformed) => return Err(malformed),
         };
         let stream = Stream::new(id, self.stream_window, self.peer.stream_window);
-        let stream = stream.with_head(if request.is_ok() { head_bytes } else { 0 });
+        let stream = stream.with_head(if request.is_ok() { memory } else { 0 });
         {
             let mut state = stream.state.borrow_mut();
             state.receiving.head = HeadProgress::Here;
@@ -170,11 +229,11 @@ impl Core {
         }
         let stream = Rc::new(stream);
         self.streams.open(Rc::clone(&stream));
-        self.settle_memory();
         if request.is_ok() {
+            self.shortage.note_accepted(memory);
             self.account.earn(Benefit::Head);
         }
-        Ok(Some(ArrivedRequest { stream, request }))
+        Ok(Some(ArrivedRequest { stream, request, head_bytes }))
     }
 
     fn response(state: &mut State, head: Head, is_end: bool) -> Result<(), ErrorCode> {

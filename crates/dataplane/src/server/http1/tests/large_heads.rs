@@ -1,0 +1,115 @@
+use protocol::http1::HeadLimits;
+
+use super::*;
+
+/// A head of so many bytes, but for its end.
+fn head_of(bytes: usize) -> String {
+    let begin = "GET /large HTTP/1.1\r\nHost: h\r\nCookie: ";
+    format!("{begin}{}", "c".repeat(bytes - begin.len() - "\r\n\r\n".len()))
+}
+
+/// Half heads take their part of the memory and no more: who comes after that waits a little and is refused,
+/// and an ordinary request is served.
+#[test]
+fn half_heads_take_a_bounded_part_of_the_memory() {
+    run(async {
+        let memory = MemoryBudget::of_process(Some(4 << 20));
+        let limits = ServerLimits { memory, ..ServerLimits::default() };
+        let server = Server::limited(limits, echo_target);
+        let mut halves = Vec::new();
+        for _ in 0..60 {
+            let mut stream = server.connect().await;
+            stream.write_all(&head_of(100_000).as_bytes()[..99_000]).await.expect("open");
+            halves.push(stream);
+        }
+        let mut refused = 0;
+        for stream in &mut halves {
+            let mut begin = [0; 12];
+            if let Ok(Ok(_)) =
+                tokio::time::timeout(Duration::from_millis(400), stream.read_exact(&mut begin)).await
+            {
+                assert_eq!(&begin, b"HTTP/1.1 431");
+                refused += 1;
+            }
+        }
+        assert!((30..60).contains(&refused), "{refused} of 60 were refused");
+        assert!(memory.held() <= 2 << 20, "{} bytes are held", memory.held());
+        let answer = server.ask("GET /small HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
+        assert!(answer.ends_with("</small>"), "{answer}");
+        drop(halves);
+        while memory.held() > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+/// A whole head counts until its request is answered.
+#[test]
+fn a_large_head_is_held_for_as_long_as_its_request() {
+    run(async {
+        let memory = MemoryBudget::of_process(Some(64 << 20));
+        let limits = ServerLimits { memory, ..ServerLimits::default() };
+        let held = Rc::new(std::cell::Cell::new(0));
+        let server = Server::limited(limits, {
+            let held = Rc::clone(&held);
+            move |request| {
+                held.set(memory.held());
+                echo_target(request)
+            }
+        });
+        let mut stream = server.connect().await;
+        for _ in 0..3 {
+            stream.write_all(format!("{}\r\n\r\n", head_of(100_000)).as_bytes()).await.expect("open");
+            until(&mut stream, "</large>").await;
+            assert!(held.replace(0) >= 180_000);
+            while memory.held() > 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+}
+
+/// One service allows more to some: as a queue-proxy does where the hop's key is shown.
+struct Allowing;
+
+impl Service for Allowing {
+    type Body = Body;
+
+    async fn call(self: Rc<Self>, _: Request<Body>, _: Rc<Connection>) -> Result<Response<Body>, Abort> {
+        Ok(Response::new(Body::full("served")))
+    }
+
+    fn head_limits(&self, request: &Request<()>) -> HeadLimits {
+        if request.headers().contains_key("key") { HeadLimits::HOP } else { HeadLimits::OUTER }
+    }
+}
+
+#[test]
+fn a_head_is_as_large_as_its_sender_may_send_it() {
+    run(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let limits = ServerLimits { head: HeadLimits::HOP, ..ServerLimits::default() };
+        tokio::task::spawn_local(crate::serve(listener, Rc::new(Allowing), Drain::new(), limits));
+        let answer = async |bytes: usize, more: &str| {
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            let end = format!("\r\n{more}Connection: close\r\n\r\n");
+            let text = head_of(bytes - end.len() + 4) + &end;
+            assert_eq!(text.len(), bytes);
+            stream.write_all(text.as_bytes()).await.expect("open");
+            rest(&mut stream).await.expect("in order")
+        };
+        let limit = "larger than 131072 bytes";
+        for (bytes, more, expected) in [
+            (131_072, "", "served"),
+            (131_073, "", limit),
+            (147_456, "", limit),
+            (147_456, "key: 1\r\n", "served"),
+            (147_457, "key: 1\r\n", "longer than 147456 bytes"),
+        ] {
+            let answer = answer(bytes, more).await;
+            assert!(answer.contains(expected), "{bytes} {more}: {answer}");
+            assert_eq!(answer.starts_with("HTTP/1.1 431"), expected != "served", "{answer}");
+        }
+    });
+}

@@ -1,0 +1,143 @@
+//! What becomes of the head of a request for which there is no memory?
+//!
+//! Its connection is not read for a while: the heads that it holds may be gone by then. If they are not, the
+//! stream is refused and nothing else: before its head is read with `REFUSED_STREAM`, which tells the client
+//! that it may send it again, and with an answer where only reading it has shown how large it is. Whoever
+//! goes on all the same loses the connection.
+//!
+//! ```text
+//!     Relieved --no memory for a head--> Pausing --`Session::resume`--> Waited
+//!     Waited --no memory for a head--> that stream is refused
+//!     Waited --a head that counts is served--> Relieved
+//! ```
+
+use super::super::frame::{ErrorCode, Fault};
+use super::super::head::HeadProblem;
+use super::super::hpack::UnwantedHead;
+use super::{Block, Core, Session};
+
+/// So many streams in a row are refused for want of memory before their connection ends.
+const REFUSALS_MAX: u32 = 1_000;
+
+/// The fields of a head that take no more than this need no memory that counts.
+const SMALL_BLOCK_BYTES: usize = 512;
+
+/// What is added to twice the length of a head's fields, for what they are kept in.
+const PER_HEAD_BYTES: usize = 4 * 1024;
+
+/// How a connection gets by without memory for further heads.
+#[derive(Debug, Default)]
+pub(super) struct Shortage {
+    progress: ShortageProgress,
+    /// A whole head that waits for the end of the pause.
+    held_back: Option<Block>,
+    /// How many streams were refused since the last head was served.
+    refusals: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ShortageProgress {
+    #[default]
+    Relieved,
+    Pausing,
+    Waited,
+}
+
+impl Shortage {
+    /// Whether nothing more is to be looked at for now.
+    pub(super) fn wants_pause(&self) -> bool {
+        self.progress == ShortageProgress::Pausing
+    }
+
+    /// Whether a whole head waits.
+    pub(super) fn holds_back(&self) -> bool {
+        self.held_back.is_some()
+    }
+
+    /// The head that waited for the end of the pause.
+    pub(super) fn take_held_back(&mut self) -> Option<Block> {
+        self.held_back.take()
+    }
+
+    /// A head that takes so much memory was served.
+    pub(super) fn note_accepted(&mut self, memory: usize) {
+        if memory > 0 {
+            self.progress = ShortageProgress::Relieved;
+            self.refusals = 0;
+        }
+    }
+}
+
+impl Session {
+    /// Whether there is memory again for what waits.
+    pub fn has_memory_again(&self) -> bool {
+        let core = self.0.borrow();
+        match &core.shortage.held_back {
+            Some(block) => core.has_memory_for(block),
+            None => core.block.as_ref().is_none_or(|block| core.has_memory_for(block)),
+        }
+    }
+
+    /// The pause is over: what waits is read, or refused.
+    pub fn resume(&self) {
+        self.0.borrow_mut().shortage.progress = ShortageProgress::Waited;
+    }
+}
+
+impl Core {
+    fn has_memory_for(&self, block: &Block) -> bool {
+        let bytes = block.fields.len();
+        bytes <= SMALL_BLOCK_BYTES || self.memory.has_room(self.held() + 2 * bytes + PER_HEAD_BYTES)
+    }
+
+    /// A whole head, if it is to be read now, in full or for the table's sake.
+    pub(super) fn await_memory(&mut self, mut block: Block) -> Option<Block> {
+        if block.refused.is_some() || self.has_memory_for(&block) {
+            return Some(block);
+        }
+        match self.shortage.progress {
+            ShortageProgress::Relieved | ShortageProgress::Pausing => {
+                self.shortage.progress = ShortageProgress::Pausing;
+                // It may lie in the buffer of all.
+                block.fields = bytes::BytesMut::from(&block.fields[..]);
+                self.shortage.held_back = Some(block);
+                None
+            }
+            ShortageProgress::Waited => {
+                block.refused = Some((HeadProblem::NoMemory, UnwantedHead::default()));
+                Some(block)
+            }
+        }
+    }
+
+    /// The same for the beginning of a head: its connection pauses behind it, or it is refused from here on.
+    pub(super) fn await_memory_for_part(&mut self, block: &mut Block) {
+        if block.refused.is_some() || self.has_memory_for(block) {
+            return;
+        }
+        match self.shortage.progress {
+            ShortageProgress::Relieved => self.shortage.progress = ShortageProgress::Pausing,
+            ShortageProgress::Pausing => {}
+            ShortageProgress::Waited => {
+                block.refused = Some((HeadProblem::NoMemory, UnwantedHead::default()));
+            }
+        }
+    }
+
+    /// Refuses a stream whose head was not read.
+    pub(super) fn refuse_for_memory(&mut self, id: u32) -> Result<(), Fault> {
+        self.count_refused_head()?;
+        self.break_off(id, ErrorCode::REFUSED_STREAM);
+        Ok(())
+    }
+
+    pub(super) fn count_refused_head(&mut self) -> Result<(), Fault> {
+        self.memory.count_refusal();
+        self.shortage.refusals += 1;
+        if self.shortage.refusals < REFUSALS_MAX {
+            return Ok(());
+        }
+        let what = "heads for which there is no memory, again and again";
+        Err(Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, what))
+    }
+}
