@@ -205,6 +205,7 @@ fn facts_of_pod(pod: u32, settings: &Settings) -> PodFacts {
         link: Some(settings.address(address, LinkChannel::TlsOfPod)),
         outdated: false,
         trouble: None,
+        trouble_without_output: None,
         hold: None,
         details: BTreeMap::new(),
     }

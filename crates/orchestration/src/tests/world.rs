@@ -32,6 +32,7 @@ pub(super) fn pod(name: &str) -> PodFacts {
         link: Some(address.into()),
         outdated: false,
         trouble: None,
+        trouble_without_output: None,
         hold: None,
         details: BTreeMap::new(),
     }

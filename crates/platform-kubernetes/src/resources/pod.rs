@@ -352,6 +352,8 @@ impl PodObject {
             link,
             outdated: false,
             trouble: self.trouble.clone().or_else(|| self.not_injected()),
+            // Kubernetes' own rights say who reads of a pod.
+            trouble_without_output: None,
             hold: None,
             details: details.collect(),
         }
