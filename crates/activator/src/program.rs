@@ -178,9 +178,10 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     let is_ready = Rc::new(Cell::new(false));
     let pages = ConnectionBudget::of_connections(PAGE_CONNECTIONS_MAX, ClosedIdleConnections::default());
     let beside = Drain::within(pages);
-    let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: config.trusted };
+    let trusted = config.trusted;
+    let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: trusted.clone() };
     serve_pages(bind(config.admin)?, admin, &beside, memory);
-    serve_pages(bind(config.metrics)?, ActivatorMetricsPages(registry), &beside, memory);
+    serve_pages(bind(config.metrics)?, ActivatorMetricsPages { registry, trusted }, &beside, memory);
     // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}

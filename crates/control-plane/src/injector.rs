@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use autoscaler::metrics_router;
+use autoscaler::{metrics_router, refuse_foreign};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use injector::{InjectorSettings, ReviewQuestion, answer};
@@ -80,6 +80,7 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
     });
     let pages = listen(config.metrics)?;
     let beside = metrics_router(registry).merge(probe_router(&state));
+    let beside = refuse_foreign(beside, config.trusted, |status, why| (status, why).into_response());
     tokio::spawn(vital("a page of the injector", serve_pages(pages, beside)));
     let listener = WebhookListener::new(listen(config.address)?, certificates, places)?;
     let stopped = async move {

@@ -59,9 +59,10 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         autoscaler_config,
         Arc::<KubernetesPlatform>::clone(&platform) as Arc<dyn Platform>,
     );
-    let api =
-        refuse_foreign(autoscaler.router(), config.trusted, |status, why| (status, why).into_response());
-    for (address, router) in [(config.api, api), (config.metrics, metrics_router(registry))] {
+    let guarded =
+        |router| refuse_foreign(router, config.trusted.clone(), |status, why| (status, why).into_response());
+    let (api, metrics) = (guarded(autoscaler.router()), guarded(metrics_router(registry)));
+    for (address, router) in [(config.api, api), (config.metrics, metrics)] {
         tokio::spawn(vital("a page of the autoscaler", serve_pages(listen(address)?, router)));
     }
     stop_requests.next().await;

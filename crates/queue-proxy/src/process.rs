@@ -220,8 +220,8 @@ impl BoundProxy {
         );
         let _stat =
             stat.map(|stat| LocalTask::of_server(stat, parts.stat_pages(&config), beside, parts.memory));
-        let _metrics =
-            metrics.map(|metrics| LocalTask::of_server(metrics, parts.metrics_pages(), beside, parts.memory));
+        let _metrics = metrics
+            .map(|metrics| LocalTask::of_server(metrics, parts.metrics_pages(&config), beside, parts.memory));
         let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
         let _requests: Vec<LocalTask> = listeners
             .zip(stacks)
@@ -412,16 +412,21 @@ impl ProxyParts {
     }
 
     fn stat_pages(&self, config: &Config) -> Rc<StatPages> {
-        Rc::new(StatPages { pod: config.pod.clone(), load: Rc::clone(&self.load) })
+        Rc::new(StatPages {
+            pod: config.pod.clone(),
+            load: Rc::clone(&self.load),
+            trusted: config.trusted.clone(),
+        })
     }
 
-    fn metrics_pages(&self) -> Rc<PodMetricsPages> {
+    fn metrics_pages(&self, config: &Config) -> Rc<PodMetricsPages> {
         Rc::new(PodMetricsPages {
             metrics: Rc::clone(&self.metrics),
             load: Rc::clone(&self.load),
             health: Rc::clone(&self.health),
             drain: self.drain.clone(),
             memory: self.memory,
+            trusted: config.trusted.clone(),
         })
     }
 }
