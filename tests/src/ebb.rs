@@ -94,7 +94,10 @@ fn prepare(
     }
     write(&files.path().join("config-autoscaler.yaml"), &config.yaml());
     let mut command = Command::new(executable);
-    command.args(["up", "--listen", "127.0.0.1:0"]).args(arguments);
+    command.arg("up").args(arguments);
+    if !arguments.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
     if !arguments.contains(&"--api") {
         command.args(["--api", "127.0.0.1:0"]);
     }

@@ -22,6 +22,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
 use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, LinkToken, Problem, ReplicaName};
 
+use crate::forwarders::TrustedForwarders;
 use crate::link_certificates;
 use crate::pages::{ActivatorAdminPages, ActivatorMetricsPages};
 use crate::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners};
@@ -173,6 +174,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         metrics,
         reporting: config.reporting.follow(),
         log_format: LogFormat::Text,
+        forwarders: TrustedForwarders::Everybody,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Rc::new(Cell::new(false));

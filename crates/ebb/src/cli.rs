@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use activator::Network;
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
@@ -183,6 +184,10 @@ pub(crate) struct UpOptions {
     /// How log lines look.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogStyle,
+    /// Clients, by address or network, whose Forwarded and X-Forwarded-* headers apps get to see, such as a
+    /// proxy in front. Those of other clients are replaced by what is known here. `0.0.0.0/0,::/0` are all.
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', default_values = ["127.0.0.0/8", "::1/128"])]
+    pub(crate) trust_forwarded: Vec<Network>,
     /// Decide about every Service, and do nothing of it: `ebb shadow report` says what would have been done.
     #[arg(long)]
     pub(crate) shadow: bool,

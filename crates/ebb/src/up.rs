@@ -235,6 +235,7 @@ async fn serve(
     let mut hangups = Hangups::listen()?;
     let mut replacements = Replacements::listen()?;
     let front_door = sockets.front_door(&options.tls)?;
+    tell_forwarders(&options, front_door);
     let api_address = sockets.api.local_addr()?;
     let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
     let welcome = welcome(options.log_format, &foundations.manifests.loaded, front_door, api_address);
@@ -334,6 +335,20 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
     drop((front.restarts, front.hand_overs, front.place));
     parts.drain().await;
     front.api.task.abort();
+    front.api.access.leave();
+}
+
+/// Says whose headers apps get to see, where clients of other machines may ask.
+fn tell_forwarders(options: &UpOptions, door: FrontDoor) {
+    let addresses = [Some(door.requests), door.tls.map(|tls| tls.address)];
+    if addresses.into_iter().flatten().all(|address| address.ip().to_canonical().is_loopback()) {
+        return;
+    }
+    let networks: Vec<String> = options.trust_forwarded.iter().map(ToString::to_string).collect();
+    info!(
+        trusted = networks.join(","),
+        "X-Forwarded-* and Forwarded are replaced in requests of other clients (--trust-forwarded)"
+    );
 }
 
 /// Where everything is reached.

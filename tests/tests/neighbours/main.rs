@@ -2,3 +2,4 @@
 //! from another.
 
 mod api_token;
+mod forwarded;
