@@ -99,7 +99,10 @@ fn prepare(
     }
     write(&files.path().join("config-autoscaler.yaml"), &config.yaml());
     let mut command = Command::new(executable);
-    command.args(["up", "--listen", "127.0.0.1:0"]).args(arguments);
+    command.arg("up").args(arguments);
+    if !arguments.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
     if !arguments.contains(&"--api") {
         command.args(["--api", "127.0.0.1:0"]);
     }
@@ -108,6 +111,15 @@ fn prepare(
     }
     command.arg("-f").arg(files.path().join("config-autoscaler.yaml"));
     (command, Arc::new(files))
+}
+
+/// A user of the machine and the one group that it is in, by number.
+#[derive(Clone, Copy, Debug)]
+pub struct Account {
+    /// The user.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
 }
 
 /// A running `ebb up`. Dropping it kills it at once, and with it everything it started.
@@ -274,6 +286,8 @@ impl Ebb {
             .env_remove("EBB_EXECUTABLE")
             .env_remove("EBB_HARNESSED_EXECUTABLE")
             .env_remove("EBB_TEST_APP")
+            // Else each leaves a file in the home of the person who runs the suites.
+            .env("XDG_STATE_HOME", files.path())
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -362,13 +376,21 @@ impl Ebb {
 
     /// Runs `ebb ARGUMENTS --api …` and returns exit code, standard output and standard error.
     pub async fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        let output = Command::new(executable())
-            .args(arguments)
-            .args(["--api", &format!("http://{}", self.api)])
-            .stdin(Stdio::null())
-            .output()
-            .await
-            .expect("the executable starts");
+        self.ended_command(Command::new(executable()), arguments).await
+    }
+
+    /// The same as another user, which takes root.
+    pub async fn run_as(&self, account: Account, arguments: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new("setpriv");
+        let [user, group] = [account.user, account.group].map(|number| number.to_string());
+        command.args(["--reuid", &user, "--regid", &group, "--clear-groups"]).arg(executable());
+        self.ended_command(command, arguments).await
+    }
+
+    async fn ended_command(&self, mut command: Command, arguments: &[&str]) -> (i32, String, String) {
+        let api = format!("http://{}", self.api);
+        command.args(arguments).args(["--api", &api]).stdin(Stdio::null()).kill_on_drop(true);
+        let output = command.output().await.expect("the executable starts");
         (
             output.status.code().unwrap_or(-1),
             String::from_utf8_lossy(&output.stdout).into_owned(),

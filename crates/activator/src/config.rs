@@ -10,6 +10,7 @@ use runtime::{Clock, LogFormat, RequestReporting};
 use tokio::sync::watch;
 use vocabulary::ReplicaName;
 
+use crate::forwarders::TrustedForwarders;
 use crate::metrics::ActivatorMetrics;
 
 /// How an activator runs. What it serves comes over its link.
@@ -33,6 +34,8 @@ pub struct ActivatorConfig {
     pub reporting: watch::Receiver<Arc<RequestReporting>>,
     /// How the lines of its request log look.
     pub log_format: LogFormat,
+    /// Clients whose word about a request's way here is passed on; that of others is replaced.
+    pub forwarders: TrustedForwarders,
 }
 
 /// Limits of what one activator holds. Each is refused with `queue-full` and has a metric.

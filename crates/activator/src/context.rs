@@ -15,6 +15,7 @@ use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
 use crate::agenda::Agenda;
 use crate::assigned_revision::AssignedRevision;
 use crate::config::{ActivatorConfig, Limits};
+use crate::forwarders::TrustedForwarders;
 use crate::metrics::ActivatorMetrics;
 use crate::quota::Quota;
 
@@ -29,6 +30,7 @@ pub(crate) struct Context {
     pub(crate) reporting: watch::Receiver<Arc<RequestReporting>>,
     /// How the lines of the request log look.
     pub(crate) log_format: LogFormat,
+    pub(crate) forwarders: TrustedForwarders,
     pub(crate) seconds: ReporterSeconds,
     /// The first second that is not closed yet.
     open_second: AtomicU64,
@@ -63,6 +65,7 @@ impl Context {
             metrics: config.metrics,
             reporting: config.reporting,
             log_format: config.log_format,
+            forwarders: config.forwarders,
             // Seconds begin when the process's do: one activator that takes over from another in the same
             // process then reports the same seconds, and no request is counted in two of them.
             seconds: ReporterSeconds::since(Timestamp::from_secs(config.clock.now().whole_secs())),

@@ -13,6 +13,7 @@ mod config;
 mod context;
 mod doors;
 mod forward;
+mod forwarders;
 mod held;
 mod link;
 mod link_certificates;
@@ -57,6 +58,7 @@ use revision_ports::RevisionPorts;
 use workers::Threads;
 
 pub use config::{ActivatorConfig, Limits, Listeners, TlsListener};
+pub use forwarders::{Network, NetworkError, TrustedForwarders};
 pub use held::{HeldRequests, Holdings};
 pub use metrics::ActivatorMetrics;
 pub use program::main_from_env;

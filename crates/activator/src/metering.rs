@@ -124,6 +124,7 @@ mod tests {
     use super::*;
     use crate::assigned_revision::AssignedRevision;
     use crate::config::{ActivatorConfig, Limits};
+    use crate::forwarders::TrustedForwarders;
     use crate::metrics::ActivatorMetrics;
 
     fn context() -> Arc<Context> {
@@ -137,6 +138,7 @@ mod tests {
             metrics,
             reporting: tokio::sync::watch::channel(Arc::default()).1,
             log_format: runtime::LogFormat::Text,
+            forwarders: TrustedForwarders::default(),
         }))
     }
 

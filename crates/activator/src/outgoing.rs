@@ -1,18 +1,19 @@
 //! A request in the form its pod expects, as often as it has to be sent.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    Body, ClientAddress, ForwardedRequest, Gate, Protocol, RawTarget, names, set_forwarded, set_host,
-    strip_internal,
+    Body, ClientAddress, Connection, ForwardedRequest, Gate, Protocol, RawTarget, names, set_forwarded,
+    set_host, strip_forwarded, strip_internal,
 };
-use http::header::{EXPECT, HeaderMap, HeaderValue};
+use http::header::{EXPECT, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
 use crate::assigned_revision::HopHeaders;
 use crate::context::Context;
 use crate::replay::Replay;
+
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Which way a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,14 +64,22 @@ pub(crate) struct PodAttempt {
 
 impl RepeatableRequest {
     /// Ends the client's hop and begins ours: what only our own hops may say is removed, the trace of the way
-    /// is extended. A client's `Expect` travels under another name, because on this hop the header is ours.
-    /// Its `100 Continue` comes when the queue-proxy asks for the body, which it does when the app did:
-    /// asking earlier would hide that the app refuses.
-    pub(crate) fn new(forwarded: ForwardedRequest, client: IpAddr, context: &Arc<Context>) -> Self {
+    /// is extended, or begins here where the client's word about it is not believed. A client's `Expect`
+    /// travels under another name, because on this hop the header is ours. Its `100 Continue` comes when the
+    /// queue-proxy asks for the body, which it does when the app did: asking earlier would hide that the app
+    /// refuses.
+    pub(crate) fn new(forwarded: ForwardedRequest, connection: &Connection, context: &Arc<Context>) -> Self {
         let ForwardedRequest { mut request, protocol, .. } = forwarded;
         set_host(&mut request, None, "localhost");
         let (mut head, body) = request.into_parts();
         strip_internal(&mut head.headers);
+        let client = connection.peer().ip();
+        if !context.forwarders.trusts(client) {
+            strip_forwarded(&mut head.headers);
+            if connection.is_encrypted() {
+                head.headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+            }
+        }
         set_forwarded(&mut head.headers, ClientAddress(client));
         let is_expecting = head.headers.remove(EXPECT).is_some();
         if is_expecting {

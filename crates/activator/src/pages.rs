@@ -55,7 +55,10 @@ impl ActivatorAdminPages {
 }
 
 /// `GET /metrics` for Prometheus.
-pub(crate) struct ActivatorMetricsPages(pub(crate) MetricsRegistry);
+pub(crate) struct ActivatorMetricsPages {
+    pub(crate) registry: MetricsRegistry,
+    pub(crate) trusted: TrustedHosts,
+}
 
 impl Service for ActivatorMetricsPages {
     type Body = Body;
@@ -81,13 +84,16 @@ impl PageService for ActivatorMetricsPages {
 
 impl ActivatorMetricsPages {
     fn answer(&self, request: &Request<Body>) -> Response<Body> {
+        if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
+            return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
+        }
         if request.uri().path() != "/metrics" {
             return text(StatusCode::NOT_FOUND, "no such page\n");
         }
         if !is_read(request) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "this page is only read\n");
         }
-        metrics_page(request.headers(), self.0.encode())
+        metrics_page(request.headers(), self.registry.encode())
     }
 }
 
@@ -138,12 +144,16 @@ mod tests {
 
     #[tokio::test]
     async fn the_page_of_metrics_has_the_form_that_is_asked_for() {
-        let pages = ActivatorMetricsPages(MetricsRegistry::default());
+        let pages =
+            ActivatorMetricsPages { registry: MetricsRegistry::default(), trusted: TrustedHosts::default() };
         let get =
             |accept| Request::get("/metrics").header(ACCEPT, accept).body(Body::empty()).expect("legal");
         let (status, page) = read(pages.answer(&get("application/openmetrics-text"))).await;
         assert!(status == 200 && page.ends_with("# EOF\n"), "{page}");
         let (status, page) = read(pages.answer(&get("text/plain"))).await;
         assert!(status == 200 && page.contains("runtime_tasks") && !page.contains("# EOF"), "{page}");
+        let foreign = Request::get("/metrics").header("host", "evil.example").body(Body::empty());
+        let (status, why) = read(pages.answer(&foreign.expect("legal"))).await;
+        assert!(status == 403 && why.contains("EBB_TRUSTED_HOSTS"), "{status} {why}");
     }
 }

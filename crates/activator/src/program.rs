@@ -20,6 +20,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
 use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, LinkToken, Problem, ReplicaName};
 
+use crate::forwarders::TrustedForwarders;
 use crate::link_certificates;
 use crate::pages::{ActivatorAdminPages, ActivatorMetricsPages};
 use crate::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners};
@@ -171,13 +172,16 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         metrics,
         reporting: config.reporting.follow(),
         log_format: LogFormat::Text,
+        forwarders: TrustedForwarders::Everybody,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Rc::new(Cell::new(false));
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
-    let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: config.trusted };
+    let trusted = config.trusted;
+    let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: trusted.clone() };
     serve_beside(PageDoor::new(bind(config.admin)?, &places)?, admin, memory);
-    serve_beside(PageDoor::new(bind(config.metrics)?, &places)?, ActivatorMetricsPages(registry), memory);
+    let metrics = ActivatorMetricsPages { registry, trusted };
+    serve_beside(PageDoor::new(bind(config.metrics)?, &places)?, metrics, memory);
     // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}

@@ -142,7 +142,7 @@ impl ActivatorStack {
         let mut forwarded = ForwardedRequest::new(request);
         let upgrade = forwarded.upgrade.take();
         forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
-        let outgoing = RepeatableRequest::new(forwarded, connection.peer().ip(), &self.context);
+        let outgoing = RepeatableRequest::new(forwarded, connection, &self.context);
         RequestForwarder {
             stack: self,
             connection,

@@ -8,11 +8,12 @@ pub(crate) mod merged;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{Extensions, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use futures_util::future::join_all;
+use orchestration::AppOutput;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, RevisionName};
@@ -30,15 +31,22 @@ const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Query {
     /// All revisions.
-    List(oneshot::Sender<RevisionList>),
+    List(AppOutput, oneshot::Sender<RevisionList>),
     /// One revision, if it exists.
-    Detail(RevisionName, oneshot::Sender<Option<RevisionDetail>>),
+    Detail(DetailQuestion, oneshot::Sender<Option<RevisionDetail>>),
     /// What is wrong with the configuration.
     Problems(oneshot::Sender<ProblemList>),
     /// Whether the loop turns.
     Health(oneshot::Sender<()>),
     /// Whether it knows everything that is there.
     Readiness(oneshot::Sender<bool>),
+}
+
+/// Which revision is meant, and how much of it is told.
+#[derive(Clone, Debug)]
+pub(crate) struct DetailQuestion {
+    pub(crate) name: RevisionName,
+    pub(crate) output: AppOutput,
 }
 
 /// The asking end of one autoscaler.
@@ -106,23 +114,26 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .with_state(Panel(handles))
 }
 
-async fn list(State(panel): State<Panel>) -> Response {
-    let answers = panel.ask(Query::List).await;
+async fn list(State(panel): State<Panel>, extensions: Extensions) -> Response {
+    let output = output_for(&extensions);
+    let answers = panel.ask(|reply| Query::List(output, reply)).await;
     answer(merged::list(answers.given, &answers.silent))
 }
 
 async fn detail(
     State(panel): State<Panel>,
     Path((namespace, kind, name)): Path<(String, String, String)>,
+    extensions: Extensions,
 ) -> Response {
     let name = match RevisionName::new(&namespace, &kind, &name) {
         Ok(name) => name,
         Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
     };
-    let answers = panel.ask(|reply| Query::Detail(name.clone(), reply)).await;
+    let asked = DetailQuestion { name, output: output_for(&extensions) };
+    let answers = panel.ask(|reply| Query::Detail(asked.clone(), reply)).await;
     match (merged::detail(answers.given), answers.silent.is_empty()) {
         (Some(detail), _) => answer(Some(detail)),
-        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
+        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {}", asked.name)),
         // It may be one of those that whoever did not answer decides about.
         (None, false) => answer(None::<()>),
     }
@@ -149,6 +160,12 @@ async fn readiness(State(panel): State<Panel>) -> Response {
         }
         None => answer(None::<()>),
     }
+}
+
+/// As the pages in front of these say of whoever asks. On a cluster nothing stands in front: who reaches the
+/// API there has Kubernetes' right to.
+fn output_for(extensions: &Extensions) -> AppOutput {
+    extensions.get().copied().unwrap_or_default()
 }
 
 fn answer(body: Option<impl Serialize>) -> Response {

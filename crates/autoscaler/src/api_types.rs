@@ -339,6 +339,9 @@ pub struct FailureView {
     pub reason: String,
     /// The last lines of its standard error, oldest first.
     pub last_lines: Vec<String>,
+    /// Where these were left out: what to do to see them.
+    #[serde(default)]
+    pub withheld: Option<String>,
 }
 
 /// How a pod was killed that had been told to end and did not in its time.

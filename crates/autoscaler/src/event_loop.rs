@@ -298,11 +298,11 @@ impl EventLoop {
     fn answer(&self, query: Query) {
         let now = self.clock.now();
         match query {
-            Query::List(reply) => {
-                let _ = reply.send(views::list(&self.orchestrator, &self.name, now));
+            Query::List(output, reply) => {
+                let _ = reply.send(views::list(&self.orchestrator, &self.name, output, now));
             }
-            Query::Detail(name, reply) => {
-                let _ = reply.send(views::detail(&self.orchestrator, &self.sources, &name, &self.name, now));
+            Query::Detail(asked, reply) => {
+                let _ = reply.send(views::detail(&self.orchestrator, &self.sources, &asked, &self.name, now));
             }
             Query::Problems(reply) => {
                 let _ = reply.send(views::problems(&self.orchestrator));

@@ -11,8 +11,8 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use link::{AcceptedLink, Acceptor, ActivatorOrder, PodOrder, Reader, RefusedLinks, Writer};
 use orchestration::{
-    ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
-    Subject,
+    ActivatorFacts, ActivatorLife, AppOutput, Entrance, Order, PlatformFact, PlatformOrder, PodFacts,
+    PodFailure, RevisionFacts, Subject,
 };
 use platform::{Seat, Subscription};
 use runtime::MetricsRegistry;
@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Concurrency, Epoch, HopKey, LinkVersion, Load,
     Ownership, PodCount, PodExits, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName,
-    RequestTimeouts, RevisionLoad, RevisionName, Routing, Sample, Version,
+    RequestTimeouts, RevisionLoad, RevisionName, Routing, Sample, Timestamp, Version,
 };
 
 use super::*;
@@ -221,6 +221,7 @@ impl FakePod {
             adoption: None,
             outdated: false,
             trouble: None,
+            trouble_without_output: None,
             hold: None,
             details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
         }
@@ -610,6 +611,47 @@ async fn the_api_shows_revisions_pods_and_problems() {
     soon("the stop", world.autoscaler.stop()).await;
     let request = Request::builder().uri("/healthz").body(Body::empty()).unwrap();
     assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+/// What the API of `ebb up` says to those who may not read logs.
+#[tokio::test]
+async fn answers_repeat_what_apps_printed_only_where_it_may_be_shown() {
+    let mut world = World::start(1);
+    let mut pod = FakePod::bind("p1").await;
+    let reason = "the app exited with code 3".to_owned();
+    let crashed = PodFacts {
+        name: PodName::new("p2"),
+        link: None,
+        trouble: Some(format!("{reason}: the password is secret")),
+        trouble_without_output: Some(reason.clone()),
+        ..pod.facts()
+    };
+    world.begin(2, vec![pod.facts(), crashed], &[]).await;
+    let failure = PodFailure {
+        pod: PodName::new("p2"),
+        at: Timestamp::from_secs(1),
+        reason,
+        last_lines: vec!["the password is secret".to_owned()],
+    };
+    let fact = PlatformFact::PodFailed { revision: name(), failure };
+    world.say(fact).await;
+    let _end = pod.link(PodState::Ready).await;
+    world.noted("p1", PodState::Ready).await;
+    for path in ["/v1/revisions", "/v1/revisions/default/service/hello"] {
+        let asked = async |output| {
+            let mut request = Request::builder().uri(path).body(Body::empty()).unwrap();
+            request.extensions_mut().insert(output);
+            let response = soon("an answer", world.autoscaler.router().oneshot(request)).await.unwrap();
+            let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        let shown = asked(AppOutput::Shown).await;
+        assert!(shown.contains("secret") && !shown.contains(AppOutput::ADVICE), "{shown}");
+        let withheld = asked(AppOutput::Withheld).await;
+        assert!(!withheld.contains("secret") && withheld.contains("exited with code 3"), "{withheld}");
+        assert_eq!(withheld.contains(AppOutput::ADVICE), path.ends_with("hello"), "{withheld}");
+        assert!(world.get(path).await.1.windows(6).any(|part| part == b"secret"), "on a cluster");
+    }
 }
 
 /// A pod that reports the same concurrency every second of the paused clock, as long as its behaviour is to

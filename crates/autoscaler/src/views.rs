@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use orchestration::{
-    LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionView,
+    AppOutput, LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionView,
 };
 use scaling::hpa::HpaReport;
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
-use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
+use vocabulary::{PodCount, ReplicaName, Timestamp, format_duration};
 
+use crate::api::DetailQuestion;
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
     InputsView, KillView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PodView, ProblemList,
@@ -20,9 +21,14 @@ use crate::metric_sources::{AskedMetric, MetricSources};
 /// Names in an answer of those to whom no link is up. A person looks at one of them first.
 const NAMES_MAX: usize = 10;
 
-pub(crate) fn list(orchestrator: &Orchestrator, owner: &ReplicaName, now: Timestamp) -> RevisionList {
+pub(crate) fn list(
+    orchestrator: &Orchestrator,
+    owner: &ReplicaName,
+    output: AppOutput,
+    now: Timestamp,
+) -> RevisionList {
     let mut revisions: Vec<RevisionSummary> =
-        orchestrator.views(now).map(|view| summary(&view, owner)).collect();
+        orchestrator.views(now).map(|view| summary(&view, owner, output)).collect();
     revisions.sort_by(|one, other| one.name.cmp(&other.name));
     let problems = all_problems(orchestrator);
     let (activators, pods) = orchestrator.links();
@@ -44,23 +50,24 @@ fn link_tally_view(tally: LinkTally) -> LinkTallyView {
 pub(crate) fn detail(
     orchestrator: &Orchestrator,
     sources: &MetricSources,
-    name: &RevisionName,
+    asked: &DetailQuestion,
     owner: &ReplicaName,
     now: Timestamp,
 ) -> Option<RevisionDetail> {
+    let DetailQuestion { name, output } = asked;
     let view = orchestrator.view(name, now)?;
     Some(RevisionDetail {
         version: API_VERSION,
-        summary: summary(&view, owner),
+        summary: summary(&view, owner, *output),
         hosts: view.facts().hosts(),
         container_concurrency: view.facts().container_concurrency,
         min_scale: view.spec().min_scale,
         max_scale: view.spec().max_scale,
         hpa: view.hpa_report().map(|report| hpa_view(report, now)),
         asked: sources.asked(name).iter().map(asked_view).collect(),
-        pods: view.pods().iter().map(|pod| pod_view(pod, now)).collect(),
+        pods: view.pods(*output).iter().map(|pod| pod_view(pod, now)).collect(),
         decisions: view.decisions().map(|decision| decision_view(decision, now)).collect(),
-        last_failure: view.last_failure().map(|failure| failure_view(failure, now)),
+        last_failure: view.last_failure().map(|failure| failure_view(failure, *output, now)),
         last_kill: view.last_kill().map(|kill| kill_view(kill, now)),
         problems: all_problems(orchestrator),
     })
@@ -74,7 +81,7 @@ fn all_problems(orchestrator: &Orchestrator) -> Vec<String> {
     orchestrator.problems().values().flatten().cloned().collect()
 }
 
-fn summary(view: &RevisionView<'_>, owner: &ReplicaName) -> RevisionSummary {
+fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> RevisionSummary {
     let (facts, status) = (view.facts(), &view.status);
     RevisionSummary {
         name: facts.name.clone(),
@@ -100,7 +107,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName) -> RevisionSummary {
         activity: status.activity.to_owned(),
         last_reason: sentence(status.last_reason).unwrap_or_default(),
         why_not_zero: why_not_zero(view),
-        why_not_ready: view.why_not_ready(),
+        why_not_ready: view.why_not_ready(output),
         links: Some(link_tally_view(view.links())),
         owner: view.fence().map(|fence| OwnerView {
             name: owner.as_str().to_owned(),
@@ -191,12 +198,14 @@ fn asked_view(asked: &AskedMetric) -> AskedMetricView {
     AskedMetricView { metric: asked.metric.clone(), query: asked.query.clone(), answer: asked.answer.clone() }
 }
 
-fn failure_view(failure: &PodFailure, now: Timestamp) -> FailureView {
+fn failure_view(failure: &PodFailure, output: AppOutput, now: Timestamp) -> FailureView {
+    let is_withheld = output == AppOutput::Withheld && !failure.last_lines.is_empty();
     FailureView {
         pod: failure.pod.clone(),
         age_ms: age_ms(failure.at, now),
         reason: failure.reason.clone(),
-        last_lines: failure.last_lines.clone(),
+        last_lines: if is_withheld { Vec::new() } else { failure.last_lines.clone() },
+        withheld: is_withheld.then(|| AppOutput::ADVICE.to_owned()),
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use autoscaler::{PageServer, metrics_router};
+use autoscaler::{PageServer, metrics_router, refuse_foreign};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -86,8 +86,10 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
         patience: REVIEW_TIME_MAX,
     });
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
-    let beside = PageServer::new(metrics_router(registry).merge(probe_router(&state)));
-    tokio::spawn(vital("a page of the injector", beside.serve(listen(config.metrics)?, &places)?));
+    let beside = metrics_router(registry).merge(probe_router(&state));
+    let beside = refuse_foreign(beside, config.trusted, |status, why| (status, why).into_response());
+    let beside = PageServer::new(beside).serve(listen(config.metrics)?, &places)?;
+    tokio::spawn(vital("a page of the injector", beside));
     let listener = tokio::net::TcpListener::from_std(listen(config.address)?)?;
     let stopped = async move {
         stop_requests.next().await;

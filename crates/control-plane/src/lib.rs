@@ -58,10 +58,11 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         autoscaler_config,
         Arc::<KubernetesPlatform>::clone(&platform) as Arc<dyn Platform>,
     );
-    let api =
-        refuse_foreign(autoscaler.router(), config.trusted, |status, why| (status, why).into_response());
+    let guarded =
+        |router| refuse_foreign(router, config.trusted.clone(), |status, why| (status, why).into_response());
+    let (api, metrics) = (guarded(autoscaler.router()), guarded(metrics_router(registry)));
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
-    for (address, router) in [(config.api, api), (config.metrics, metrics_router(registry))] {
+    for (address, router) in [(config.api, api), (config.metrics, metrics)] {
         let serving = PageServer::new(router).serve(listen(address)?, &places)?;
         tokio::spawn(vital("a page of the autoscaler", serving));
     }

@@ -9,16 +9,17 @@ use autoscaler::api_types::{OwnersAnswer, RevisionList};
 use tokio::net::TcpStream;
 
 use crate::cli::AutoscalerArguments;
+use crate::client::UpClient;
 use crate::cluster::Cluster;
 use crate::cluster::problem::ProblemSubject;
-use crate::{client, output};
+use crate::output;
 
 /// Where `ebb up` has its API, unless it was told otherwise.
 const ON_THIS_MACHINE: &str = "127.0.0.1:9000";
 
 /// An API that was found.
 pub(crate) enum AutoscalerApi {
-    At(String),
+    At(UpClient),
     Of(Box<ClusterView>),
 }
 
@@ -30,10 +31,11 @@ pub(crate) struct ClusterView {
 
 impl AutoscalerApi {
     pub(crate) async fn find(asking: &AutoscalerArguments) -> anyhow::Result<Self> {
+        let up = |url| UpClient::at(url, asking.credentials.token_file.clone());
         match &asking.url {
-            Some(url) if !asking.cluster.is_given() => Ok(Self::At(url.clone())),
+            Some(url) if !asking.cluster.is_given() => Ok(Self::At(up(url.clone()))),
             None if !asking.cluster.is_given() && !is_cluster_meant().await => {
-                Ok(Self::At(format!("http://{ON_THIS_MACHINE}")))
+                Ok(Self::At(up(format!("http://{ON_THIS_MACHINE}"))))
             }
             Some(_) | None => {
                 let cluster = Cluster::find(&asking.cluster).await?;
@@ -51,7 +53,7 @@ impl AutoscalerApi {
     /// `GET path`, read as JSON.
     pub(crate) async fn get<Answer: OwnersAnswer>(&self, path: &str) -> anyhow::Result<Answer> {
         match self {
-            Self::At(url) => client::get(url, path).await,
+            Self::At(api) => api.get(path).await,
             Self::Of(view) => view.cluster.get(path).await,
         }
     }

@@ -8,13 +8,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use activator::Network;
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
 use runtime::TrustedHost;
 
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
-use values::{activators, autoscalers, domain, duration, pod_limit, socket_address, user_name, whose_place};
+pub(crate) use values::TokenGroup;
+use values::{
+    activators, autoscalers, domain, duration, pod_limit, socket_address, token_group, user_name, whose_place,
+};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -46,6 +50,7 @@ impl Cli {
             | CliCommand::Logs(_)
             | CliCommand::Lint(_)
             | CliCommand::Restart(_)
+            | CliCommand::Token(_)
             | CliCommand::Delete(_)
             | CliCommand::Autoscale(_)
             | CliCommand::Import(_)
@@ -84,6 +89,8 @@ pub(crate) enum CliCommand {
     Lint(LintOptions),
     /// Rebuild a part of a running `ebb up` from nothing while pods and traffic live on.
     Restart(RestartOptions),
+    /// Show in which file a running `ebb up` keeps the token of its API. Commands read it themselves.
+    Token(TokenOptions),
     /// Remove a Service from a running `ebb up`: its pods drain. It stays removed until its file is next
     /// written.
     Delete(DeleteOptions),
@@ -160,6 +167,10 @@ pub(crate) struct UpOptions {
     /// refused.
     #[arg(long, value_name = "NAME", env = "EBB_TRUSTED_HOSTS", value_delimiter = ',')]
     pub(crate) trusted_host: Vec<TrustedHost>,
+    /// A group, by name or number, that may read the file with the API's token, besides this user, who must
+    /// be in it. The token allows to restart, delete and read logs.
+    #[arg(long, value_name = "GROUP", value_parser = token_group)]
+    pub(crate) token_group: Option<TokenGroup>,
     /// Take the place of the `ebb up` of this user whose API is at the same address: its listening sockets,
     /// its pods as they run, and all that it knows of them. It goes on answering what it holds, and ends.
     /// Where nobody runs, this is an ordinary start. With API: of the one whose API is there, whatever --api
@@ -173,6 +184,10 @@ pub(crate) struct UpOptions {
     /// How log lines look.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogStyle,
+    /// Clients, by address or network, whose Forwarded and X-Forwarded-* headers apps get to see, such as a
+    /// proxy in front. Those of other clients are replaced by what is known here. `0.0.0.0/0,::/0` are all.
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', default_values = ["127.0.0.0/8", "::1/128"])]
+    pub(crate) trust_forwarded: Vec<Network>,
     /// Decide about every Service, and do nothing of it: `ebb shadow report` says what would have been done.
     #[arg(long)]
     pub(crate) shadow: bool,
@@ -325,6 +340,17 @@ pub(crate) struct ApiOptions {
     /// The API of the running `ebb up`.
     #[arg(long = "api", value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
     pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) credentials: CredentialOptions,
+}
+
+/// By what an API knows the user of a command.
+#[derive(Debug, Args)]
+pub(crate) struct CredentialOptions {
+    /// The file with the token of the API, where that is on another machine. Without this, the one that the
+    /// API of this machine names.
+    #[arg(long, value_name = "FILE", env = "EBB_TOKEN_FILE", hide_short_help = true)]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -379,6 +405,9 @@ pub(crate) struct InstallOptions {
     /// Where the API answers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
     pub(crate) api: SocketAddr,
+    /// A group that may read the file with the API's token, as of `ebb up`. With --system it takes --run-as.
+    #[arg(long, value_name = "GROUP", value_parser = token_group)]
+    pub(crate) token_group: Option<TokenGroup>,
     /// As whom ebb and its apps run, with --system. Without this, as a user that systemd makes up, which may
     /// write below /var/lib/ebb alone.
     #[arg(long, value_name = "USER", requires = "system", value_parser = user_name)]
@@ -397,7 +426,7 @@ pub(crate) struct InstallOptions {
     pub(crate) uninstall: bool,
     /// Write what a package of ebb brings, for /usr/bin/ebb and manifests in /etc/ebb; `cargo xtask dist`
     /// does.
-    #[arg(long, hide = true, requires = "system", requires = "unit_directory", conflicts_with_all = ["files", "uninstall"])]
+    #[arg(long, hide = true, requires = "system", requires = "unit_directory", conflicts_with_all = ["files", "uninstall", "token_group"])]
     pub(crate) for_package: bool,
 }
 
@@ -430,6 +459,15 @@ pub(crate) struct ManOptions {
 pub(crate) struct DeleteOptions {
     /// namespace/kind/name, or any unambiguous suffix of it.
     pub(crate) revision: String,
+    #[command(flatten)]
+    pub(crate) api: ApiOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenOptions {
+    /// Make another one: the former one is refused from then on.
+    #[arg(long)]
+    pub(crate) rotate: bool,
     #[command(flatten)]
     pub(crate) api: ApiOptions,
 }

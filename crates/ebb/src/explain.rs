@@ -147,9 +147,10 @@ fn why_not_zero(detail: &RevisionDetail) -> String {
 
 /// Its last words, however long ago that was: they are what a person looks for.
 fn failure(failure: &FailureView) -> Vec<String> {
-    let FailureView { pod, age_ms, reason, last_lines } = failure;
+    let FailureView { pod, age_ms, reason, last_lines, withheld } = failure;
     let mut lines = vec![format!("  failed     pod {pod}, {} ago: {reason}", age(*age_ms))];
     lines.extend(last_lines.iter().map(|line| format!("             | {line}")));
+    lines.extend(withheld.iter().map(|advice| format!("             ({advice})")));
     lines
 }
 

@@ -73,7 +73,8 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     if let Err(findings) = platform_local::load(&source) {
         return Ok(lint::refuse(&findings));
     }
-    let tls = match refuse_chosen_ports(options).and_then(|()| certificates::of_service(options, manager)) {
+    let refused = refuse_chosen_ports(options).and_then(|()| refuse_unreachable_token(options));
+    let tls = match refused.and_then(|()| certificates::of_service(options, manager)) {
         Ok(tls) => tls,
         Err(errors) => {
             errors.iter().for_each(output::print_error);
@@ -109,6 +110,17 @@ fn refuse_chosen_ports(options: &InstallOptions) -> Result<(), Vec<anyhow::Error
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
+/// What a user that systemd makes up keeps is in `/var/lib/private`, which root alone may enter.
+fn refuse_unreachable_token(options: &InstallOptions) -> Result<(), Vec<anyhow::Error>> {
+    let is_made_up = options.whose.system && options.run_as.is_none();
+    match &options.token_group {
+        Some(_) if is_made_up => Err(vec![anyhow!(
+            "--token-group takes --run-as: what a user keeps that systemd makes up no group can reach"
+        )]),
+        Some(_) | None => Ok(()),
+    }
+}
+
 fn next(manager: ServiceScope) -> String {
     let command = manager.command();
     let names = units::NAMES.join(" ");
@@ -136,6 +148,7 @@ fn facts(
         api: options.api,
         tls,
         run_as: options.run_as.clone(),
+        token_group: options.token_group.clone(),
         starts: StartCondition::Always,
     })
 }
@@ -150,6 +163,7 @@ fn facts_of_package(options: &InstallOptions) -> UnitFacts {
         api: options.api,
         tls: None,
         run_as: None,
+        token_group: None,
         starts: StartCondition::OnceThereAreManifests,
     }
 }

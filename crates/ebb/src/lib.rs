@@ -5,6 +5,7 @@
 //! read files.
 
 mod adopt;
+mod api_token;
 mod autoscale;
 mod autoscaler_api;
 mod check;
@@ -25,6 +26,7 @@ mod release;
 mod restart;
 mod sample_app;
 mod shadow;
+mod token;
 mod up;
 
 use std::ffi::OsString;
@@ -58,6 +60,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Logs(options) => logs::run(&options),
         CliCommand::Delete(options) => delete::run(&options),
         CliCommand::Restart(options) => restart::run(&options),
+        CliCommand::Token(options) => token::run(&options),
         CliCommand::Autoscale(options) => autoscale::run(&options),
         CliCommand::Import(options) => import::run(&options),
         CliCommand::Inject(options) => inject::run(&options),

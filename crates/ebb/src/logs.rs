@@ -7,17 +7,18 @@ use autoscaler::api_types::RevisionList;
 use serde_json::Value;
 
 use crate::cli::{LogsOptions, OutputFormat};
+use crate::client::UpClient;
 use crate::get::choose;
-use crate::{client, output};
+use crate::output;
 
 /// Shows what was kept, and then, if asked to, what comes.
 pub(crate) fn run(options: &LogsOptions) -> anyhow::Result<ExitCode> {
-    let api = &options.asking.api.url;
+    let api = UpClient::new(&options.asking.api);
     crate::up::runtime()?.block_on(async {
-        let list: RevisionList = client::get(api, "/v1/revisions").await?;
+        let list: RevisionList = api.get("/v1/revisions").await?;
         let name = &choose(&list, &options.revision)?.name;
         let path = format!("/v1/logs/{name}{}", query(options));
-        client::lines(api, &path, |line| show(line, options)).await
+        api.lines(&path, |line| show(line, options)).await
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,14 +4,17 @@
 //! The listening sockets belong to this module for as long as it lives. It lends clones, so that a part can
 //! be rebuilt while connections keep being accepted.
 
+mod access;
 mod api;
 mod logs;
 mod parts;
 mod scraping;
 mod service_manager;
 mod shutdown;
+mod state_folder;
 mod take_over;
 mod tls;
+mod token_file;
 mod watchdog;
 
 use std::io::Write as _;
@@ -28,8 +31,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use crate::api_token::ApiToken;
 use crate::cli::{LogStyle, Part, TlsOptions, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
+use access::ApiAccess;
 use api::{PersonalOrders, RestartOrder};
 use parts::{Entrances, Foundations, HandOverEnd, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
@@ -65,6 +70,14 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         Ok(tls) => tls,
         Err(errors) => return Ok(refuse(&errors)),
     };
+    if let Some(group) = options.token_group.as_ref().filter(|group| !group.has_this_user()) {
+        let problem = "--token-group: this user is not in the group";
+        output::print_problem(&format!(
+            "{problem} {}; in a unit of systemd SupplementaryGroups= adds it",
+            group.name
+        ));
+        return Ok(ExitCode::from(2));
+    }
     // Both first, so that little is left that could go wrong once another one's pods are ours.
     let descriptors = runtime::raise_descriptor_limit();
     let runtime = runtime()?;
@@ -76,9 +89,12 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         },
     };
     let manifests = Manifests { source, loaded };
-    let former_failure = former_failure(sockets.api.local_addr()?);
+    let api = sockets.api.local_addr()?;
+    let former_failure = former_failure(api);
+    let handed = inheritance.as_ref().and_then(|inherited| inherited.api_token);
+    let access = ApiAccess::prepare(api, &options, handed);
     let foundations = Foundations { manifests, descriptors, start_autoscaler, inheritance, former_failure };
-    runtime.block_on(serve(options, foundations, sockets, tls))
+    runtime.block_on(serve(options, foundations, sockets, tls, access))
 }
 
 /// Why the one before this one ended, if a part of it failed. Whoever starts `ebb up` again sees an exit
@@ -156,16 +172,17 @@ struct Inheritance {
     platform: Handover,
     predecessor: Predecessor,
     activators_started: u64,
+    api_token: Option<ApiToken>,
 }
 
 impl Inheritance {
     fn split(taken: TakenParts) -> (Sockets, Option<Self>) {
-        let TakenParts { requests, api, tls, platform, predecessor, activators_started } = taken;
+        let TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token } = taken;
         info!(
             pid = predecessor.pid,
             "everything was taken over; the other one answers what it holds, and ends"
         );
-        let inheritance = Self { platform, predecessor, activators_started };
+        let inheritance = Self { platform, predecessor, activators_started, api_token };
         (Sockets { requests, api, tls }, Some(inheritance))
     }
 }
@@ -212,11 +229,13 @@ async fn serve(
     foundations: Foundations,
     sockets: Sockets,
     tls: Option<FrontTls>,
+    access: ApiAccess,
 ) -> anyhow::Result<ExitCode> {
     let mut stop_requests = StopRequests::listen()?;
     let mut hangups = Hangups::listen()?;
     let mut replacements = Replacements::listen()?;
     let front_door = sockets.front_door(&options.tls)?;
+    tell_forwarders(&options, front_door);
     let api_address = sockets.api.local_addr()?;
     let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
     let welcome = welcome(options.log_format, &foundations.manifests.loaded, front_door, api_address);
@@ -230,12 +249,12 @@ async fn serve(
     if let Some(tls) = tls {
         tokio::spawn(runtime::vital("the watch over certificates", tls.watch()));
     }
-    let orders = PersonalOrders { restarts: orders, platform: parts.platform() };
+    let orders = PersonalOrders { restarts: orders, platform: parts.platform(), access: access.clone() };
     let task = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
     let place = take_over::listen(api_address, wanted);
     let watchdog = ServiceWatchdog::start(parts.vitals());
-    let front = Front { restarts, hand_overs, api: ApiServer { task, socket }, place, watchdog };
+    let front = Front { restarts, hand_overs, api: ApiServer { task, socket, access }, place, watchdog };
     // Whether anybody reads it is not our concern.
     let _ = writeln!(first_words, "{welcome}").and_then(|()| first_words.flush());
     drop(first_words);
@@ -287,6 +306,7 @@ struct ApiServer {
     task: JoinHandle<()>,
     /// To be handed over.
     socket: OwnedFd,
+    access: ApiAccess,
 }
 
 /// Works until it is to stop, or until everything is somebody else's; then finishes what is held.
@@ -298,7 +318,7 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
             () = stopping.cancelled() => break,
             Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
             Some(order) = front.hand_overs.recv() => {
-                if parts.hand_over(order, &front.api.socket).await == HandOverEnd::Over {
+                if parts.hand_over(order, &front.api).await == HandOverEnd::Over {
                     // Whoever has taken over says from now on that it lives.
                     drop(front.watchdog);
                     front.place.into_iter().for_each(TakeOverSocket::leave);
@@ -315,6 +335,20 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
     drop((front.restarts, front.hand_overs, front.place));
     parts.drain().await;
     front.api.task.abort();
+    front.api.access.leave();
+}
+
+/// Says whose headers apps get to see, where clients of other machines may ask.
+fn tell_forwarders(options: &UpOptions, door: FrontDoor) {
+    let addresses = [Some(door.requests), door.tls.map(|tls| tls.address)];
+    if addresses.into_iter().flatten().all(|address| address.ip().to_canonical().is_loopback()) {
+        return;
+    }
+    let networks: Vec<String> = options.trust_forwarded.iter().map(ToString::to_string).collect();
+    info!(
+        trusted = networks.join(","),
+        "X-Forwarded-* and Forwarded are replaced in requests of other clients (--trust-forwarded)"
+    );
 }
 
 /// Where everything is reached.

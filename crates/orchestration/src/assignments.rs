@@ -13,7 +13,7 @@ use vocabulary::{
     Version,
 };
 
-use crate::facts::{PodFacts, RevisionFacts};
+use crate::facts::{AppOutput, PodFacts, RevisionFacts};
 use crate::readiness::{HeardOfPod, hold, pod_state, waiting_for};
 use crate::registry::RevisionRecord;
 use crate::slices::Share;
@@ -58,7 +58,7 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
         timeouts: facts.timeouts,
         pods: assigned.collect(),
         hop_keys: facts.hop_keys.clone(),
-        waiting_for: waiting_for(record.wanted, pods.iter().copied()),
+        waiting_for: waiting_for(record.wanted, AppOutput::Shown, pods.iter().copied()),
         standing: Standing::Assigned,
         // Whoever decides instead of us may have asked for a pod: then one is on its way.
         hold: why_nobody_comes(facts)

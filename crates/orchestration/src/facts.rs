@@ -198,12 +198,31 @@ pub struct PodFacts {
     pub outdated: bool,
     /// Why it is in trouble, for people ("the app exited with code 3").
     pub trouble: Option<String>,
+    /// The same without a word that its app printed ([`AppOutput::Withheld`]); `None` where `trouble` has no
+    /// such word.
+    pub trouble_without_output: Option<String>,
     /// Why no request should wait for it, for people ("it failed 3 times in a row …"); `None` while a wait
     /// may help.
     pub hold: Option<String>,
     /// More for people and programs: pids, ports (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`,
     /// …).
     pub details: BTreeMap<String, String>,
+}
+
+/// Whether an answer repeats what apps printed: that may hold whatever an app knows, and is for those who
+/// may read its logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AppOutput {
+    /// The answer repeats it.
+    #[default]
+    Shown,
+    /// The answer says [`AppOutput::ADVICE`] instead.
+    Withheld,
+}
+
+impl AppOutput {
+    /// Stands where the last lines of an app would.
+    pub const ADVICE: &str = "run as the user of ebb to see its last lines";
 }
 
 /// How a pod failed: what people look for when its successor runs already, or nothing does.

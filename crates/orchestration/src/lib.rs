@@ -43,8 +43,8 @@ mod word_intake;
 pub use assignments::Urgency;
 pub use events::{ControlCommand, ControlEvent, LinkId, LinkNews, Peer, Priority, Unassignment};
 pub use facts::{
-    ActivatorFacts, ActivatorLife, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure, PodKill,
-    RevisionFacts, RouteInForce, Subject,
+    ActivatorFacts, ActivatorLife, AppOutput, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
+    PodKill, RevisionFacts, RouteInForce, Subject,
 };
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
 pub use orders::{

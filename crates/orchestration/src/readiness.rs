@@ -9,7 +9,7 @@ use std::time::Duration;
 use scaling::PodPhase;
 use vocabulary::{AdoptedConnections, Load, PodCount, PodState, Version};
 
-use crate::facts::PodFacts;
+use crate::facts::{AppOutput, PodFacts};
 use crate::host::HostSigns;
 
 /// How long after its refusal a pod must speak for itself, before the platform's word counts again.
@@ -76,12 +76,13 @@ pub(crate) fn pod_state(facts: &PodFacts, heard: &HeardOfPod) -> PodState {
 /// What a revision waits for while no pod is usable, for people; empty while one is.
 pub(crate) fn waiting_for<'a>(
     wanted: PodCount,
+    output: AppOutput,
     pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)> + Clone,
 ) -> String {
     if pods.clone().any(|(pod, heard)| pod_state(pod, heard) == PodState::Ready && pod.requests.is_some()) {
         return String::new();
     }
-    let mut troubles = pods.clone().filter_map(|(pod, heard)| Some((pod, pod_trouble(pod, heard)?)));
+    let mut troubles = pods.clone().filter_map(|(pod, heard)| Some((pod, pod_trouble(pod, heard, output)?)));
     if let Some((pod, trouble)) = troubles.next() {
         return format!("pod {}: {trouble}", pod.name);
     }
@@ -111,13 +112,17 @@ pub(crate) fn hold<'a>(pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)
 
 /// Why a pod is in trouble or not ready, for people: the platform's word, then its own, then that of its
 /// link.
-pub(crate) fn pod_trouble(pod: &PodFacts, heard: &HeardOfPod) -> Option<String> {
+pub(crate) fn pod_trouble(pod: &PodFacts, heard: &HeardOfPod, output: AppOutput) -> Option<String> {
+    let platforms = match output {
+        AppOutput::Shown => pod.trouble.as_ref(),
+        AppOutput::Withheld => pod.trouble_without_output.as_ref().or(pod.trouble.as_ref()),
+    };
     let own =
         (!heard.detail.is_empty() && heard.state != Some(PodState::Ready)).then(|| heard.detail.clone());
     let blocked =
         || heard.blocked.as_ref().map(|reason| format!("the autoscaler has no link to it: {reason}"));
     let lost = || heard.host.is_lost().then(|| LOST.to_owned());
-    pod.trouble.clone().or(own).or_else(lost).or_else(blocked)
+    platforms.cloned().or(own).or_else(lost).or_else(blocked)
 }
 
 #[cfg(test)]

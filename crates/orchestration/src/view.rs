@@ -6,7 +6,7 @@ use scaling::hpa::HpaReport;
 use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus, ScalingSpec};
 use vocabulary::{Ownership, PodCount, PodState, RevisionId, Timestamp};
 
-use crate::facts::{PodFacts, PodFailure, PodKill, RevisionFacts};
+use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
 use crate::readiness::{pod_trouble, waiting_for};
 use crate::registry::{PodRecord, RevisionRecord};
@@ -123,8 +123,8 @@ impl<'a> RevisionView<'a> {
     }
 
     /// Its pods, in the order of their names.
-    pub fn pods(&self) -> Vec<PodSnapshot<'a>> {
-        let mut pods: Vec<_> = self.record.pods.values().map(pod_view).collect();
+    pub fn pods(&self, output: AppOutput) -> Vec<PodSnapshot<'a>> {
+        let mut pods: Vec<_> = self.record.pods.values().map(|pod| pod_view(pod, output)).collect();
         pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
         pods
     }
@@ -171,20 +171,20 @@ impl<'a> RevisionView<'a> {
 
     /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
     /// was told; beyond that, what the revision waits for if a pod is wanted.
-    pub fn why_not_ready(&self) -> Option<String> {
+    pub fn why_not_ready(&self, output: AppOutput) -> Option<String> {
         let pods = self.record.pods_by_name();
         let trouble = pods
             .iter()
-            .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard)?)));
+            .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard, output)?)));
         let waits = || {
-            let text = waiting_for(self.record.wanted, pods.iter().copied());
+            let text = waiting_for(self.record.wanted, output, pods.iter().copied());
             (self.record.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
         };
         trouble.or_else(|| self.record.order_trouble().cloned()).or_else(waits)
     }
 }
 
-fn pod_view(pod: &PodRecord) -> PodSnapshot<'_> {
+fn pod_view(pod: &PodRecord, output: AppOutput) -> PodSnapshot<'_> {
     PodSnapshot {
         facts: &pod.facts,
         state: pod.state(),
@@ -192,6 +192,6 @@ fn pod_view(pod: &PodRecord) -> PodSnapshot<'_> {
         in_flight: pod.heard.load.concurrency.value(),
         queued: pod.heard.load.queued,
         heard_at: pod.heard_at,
-        trouble: pod_trouble(&pod.facts, &pod.heard),
+        trouble: pod_trouble(&pod.facts, &pod.heard, output),
     }
 }

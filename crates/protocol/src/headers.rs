@@ -272,6 +272,15 @@ pub fn strip_refusal(headers: &mut HeaderMap) {
     }
 }
 
+/// Forgets what a sender says of a request's way here: `Forwarded`, and every `X-Forwarded-*`.
+pub fn strip_forwarded(headers: &mut HeaderMap) {
+    let is_about_way = |name: &HeaderName| *name == FORWARDED || name.as_str().starts_with("x-forwarded-");
+    let about_way: Vec<HeaderName> = headers.keys().filter(|name| is_about_way(name)).cloned().collect();
+    for name in about_way {
+        headers.remove(name);
+    }
+}
+
 /// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when
 /// only those are there, then appends the sender to `X-Forwarded-For` (in this order, as Knative does: the
 /// last hop is in the latter only).

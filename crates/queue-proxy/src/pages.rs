@@ -120,6 +120,7 @@ impl PodAdminPages {
 pub(crate) struct StatPages {
     pub(crate) pod: PodName,
     pub(crate) load: Rc<LoadBook>,
+    pub(crate) trusted: TrustedHosts,
 }
 
 impl Service for StatPages {
@@ -130,8 +131,8 @@ impl Service for StatPages {
         request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
-        if request.uri().path() != "/metrics" {
-            return Ok(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
+        if let Some(refusal) = not_metrics(&request, &self.trusted) {
+            return Ok(refusal);
         }
         let message = stat::current(self.pod.as_str(), &self.load).encode_to_vec();
         let mut response = Response::new(Body::full(message));
@@ -157,6 +158,7 @@ pub(crate) struct PodMetricsPages {
     pub(crate) health: Rc<Health>,
     pub(crate) drain: Drain,
     pub(crate) memory: &'static MemoryBudget,
+    pub(crate) trusted: TrustedHosts,
 }
 
 impl Service for PodMetricsPages {
@@ -167,8 +169,8 @@ impl Service for PodMetricsPages {
         request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
-        if request.uri().path() != "/metrics" {
-            return Ok(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
+        if let Some(refusal) = not_metrics(&request, &self.trusted) {
+            return Ok(refusal);
         }
         let page = self.metrics.page(&Levels {
             in_flight: self.load.held(),
@@ -194,6 +196,15 @@ impl PageService for PodMetricsPages {
 
 fn refused(busy: PagesBusy) -> Response<Body> {
     gate::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
+}
+
+/// Why a request is not answered where there are numbers alone.
+fn not_metrics(request: &Request<Body>, trusted: &TrustedHosts) -> Option<Response<Body>> {
+    if request.uri().path() != "/metrics" {
+        return Some(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
+    }
+    let foreign = trusted.check(request.uri(), request.headers()).err()?;
+    Some(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()))
 }
 
 #[cfg(test)]

@@ -225,7 +225,7 @@ impl BoundProxy {
         // end.
         let _admin = parts.serve_beside(admin, parts.admin_pages(clock, config.trusted.clone()));
         let _stat = stat.map(|stat| parts.serve_beside(stat, parts.stat_pages(&config)));
-        let _metrics = metrics.map(|metrics| parts.serve_beside(metrics, parts.metrics_pages()));
+        let _metrics = metrics.map(|metrics| parts.serve_beside(metrics, parts.metrics_pages(&config)));
         let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
         let _requests: Vec<LocalTask> = listeners
             .zip(stacks)
@@ -440,16 +440,21 @@ impl ProxyParts {
     }
 
     fn stat_pages(&self, config: &Config) -> Rc<StatPages> {
-        Rc::new(StatPages { pod: config.pod.clone(), load: Rc::clone(&self.load) })
+        Rc::new(StatPages {
+            pod: config.pod.clone(),
+            load: Rc::clone(&self.load),
+            trusted: config.trusted.clone(),
+        })
     }
 
-    fn metrics_pages(&self) -> Rc<PodMetricsPages> {
+    fn metrics_pages(&self, config: &Config) -> Rc<PodMetricsPages> {
         Rc::new(PodMetricsPages {
             metrics: Rc::clone(&self.metrics),
             load: Rc::clone(&self.load),
             health: Rc::clone(&self.health),
             drain: self.drain.clone(),
             memory: self.memory,
+            trusted: config.trusted.clone(),
         })
     }
 }

@@ -4,7 +4,8 @@
 //! loopback, the admin port of a pod. Two things give such a request away. It names the page's `Origin`,
 //! where that differs from the address asked; and where the page was made to seem of the same origin, by a
 //! name that first led to its author's server and now leads here (DNS rebinding), its `Host` is that name. An
-//! address cannot be led anywhere, so who asks by address is right; kubelet and Prometheus do. What everybody
+//! address cannot be led anywhere, so who asks by address is right; kubelet and Prometheus do. Metrics name
+//! every revision and its load, and are no open page. What everybody
 //! may know ([`OPEN_PAGES`]) looks at neither.
 
 use std::fmt;
@@ -15,7 +16,7 @@ use http::Uri;
 use http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
 
 /// Pages that change nothing and tell nothing that a stranger may not know.
-const OPEN_PAGES: [&str; 4] = ["/healthz", "/ready", "/wait-for-drain", "/metrics"];
+const OPEN_PAGES: [&str; 3] = ["/healthz", "/ready", "/wait-for-drain"];
 
 /// Names that are only known within a machine or a cluster, so that no page can have been served under them.
 const OWN_NAMES: [&str; 3] = ["localhost", "*.svc", "*.svc.cluster.local"];

@@ -206,6 +206,7 @@ fn facts_of_pod(pod: u32, settings: &Settings) -> PodFacts {
         adoption: None,
         outdated: false,
         trouble: None,
+        trouble_without_output: None,
         hold: None,
         details: BTreeMap::new(),
     }

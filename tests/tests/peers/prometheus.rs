@@ -238,3 +238,33 @@ async fn prometheus_finds_each_pod_by_http_sd_and_follows_a_pod_that_is_replaced
     .await;
     found(pod_names(&ebb).await).await;
 }
+
+#[tokio::test]
+async fn prometheus_reads_an_api_on_a_network_with_the_file_of_its_token() {
+    let _timed = Stopwatch::of("prometheus reads an api on a network with the file of its token");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let ebb = Ebb::up_with(&[Service::new("hello")], &ConfigMap::short(), &["--api", "0.0.0.0:0"]).await;
+    let (code, file, errors) = ebb.run(&["token"]).await;
+    assert_eq!(code, 0, "{errors}");
+    let target = format!("static_configs: [{{targets: ['127.0.0.1:{}']}}]", ebb.api.port());
+    let known = format!("authorization: {{credentials_file: {}}}, {target}", file.trim_end());
+    // The second job has no token.
+    let jobs = format!("{known}}}, {{job_name: strangers, {target}");
+    let prometheus = Prometheus::scrape(folder.path(), &jobs);
+    let until = async |question: &str| {
+        tests::eventually(question, LONG, || async {
+            let data = ask(&prometheus, "/api/v1/query?query=", question).await?;
+            let found = data["result"][0]["value"][1].as_str().map(str::to_owned);
+            found.ok_or_else(|| data.to_string())
+        })
+        .await
+    };
+    until("up{job='jobs'} == 1").await;
+    until("autoscaler_ready_pods{job='jobs'} >= 0").await;
+    until("up{job='strangers'} == 0").await;
+    let (code, _, errors) = ebb.run(&["token", "--rotate"]).await;
+    assert_eq!(code, 0, "{errors}");
+    // Two scrapes later it has read the file again.
+    let before = until("timestamp(up{job='jobs'})").await;
+    until(&format!("up{{job='jobs'}} == 1 and timestamp(up{{job='jobs'}}) > {before} + 2.5")).await;
+}

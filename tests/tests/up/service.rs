@@ -112,7 +112,7 @@ fn expected_hardening(manager: &str, more: &[&str]) -> Vec<&'static str> {
     let whose: &[&str] = match (manager, more) {
         ("--user", _) => return of_all.to_vec(),
         (_, []) => &["DynamicUser=yes", "StateDirectory=ebb"],
-        _ => &["User=daemon", "ProtectSystem=full"],
+        _ => &["User=daemon", "ProtectSystem=full", "StateDirectory=ebb"],
     };
     let of_machine = [
         "ProtectKernelTunables=yes",

@@ -16,8 +16,18 @@ fn context(limits: Limits) -> Arc<Context> {
     let (connections, clock) = (Arc::default(), Clock::start());
     let reporting = tokio::sync::watch::channel(Arc::default()).1;
     let log_format = runtime::LogFormat::Text;
-    let config =
-        ActivatorConfig { name, workers: 1, limits, connections, clock, metrics, reporting, log_format };
+    let forwarders = crate::forwarders::TrustedForwarders::default();
+    let config = ActivatorConfig {
+        name,
+        workers: 1,
+        limits,
+        connections,
+        clock,
+        metrics,
+        reporting,
+        log_format,
+        forwarders,
+    };
     Arc::new(Context::new(config))
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::link::{ActivatorOrder, Reader, Writer};
-use activator::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners};
+use activator::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners, TrustedForwarders};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -85,6 +85,7 @@ impl World {
             metrics: counts,
             reporting: tokio::sync::watch::channel(std::sync::Arc::default()).1,
             log_format: runtime::LogFormat::Text,
+            forwarders: TrustedForwarders::default(),
         };
         let listeners = Listeners {
             requests: requests.try_clone().unwrap(),
@@ -111,6 +112,7 @@ impl World {
             metrics: counts,
             reporting: tokio::sync::watch::channel(std::sync::Arc::default()).1,
             log_format: runtime::LogFormat::Text,
+            forwarders: TrustedForwarders::default(),
         };
         let requests = self.requests.try_clone().unwrap();
         let listeners = Listeners {

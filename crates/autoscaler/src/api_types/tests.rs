@@ -136,6 +136,7 @@ fn detail() -> RevisionDetail {
             age_ms: 3,
             reason: "the app exited with code 3".to_owned(),
             last_lines: vec!["no such table".to_owned()],
+            withheld: None,
         }),
         last_kill: Some(KillView {
             pod: PodName::new("p"),

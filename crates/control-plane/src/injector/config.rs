@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use runtime::{Environment, EnvironmentReader};
+use runtime::{Environment, EnvironmentReader, TrustedHosts};
 use vocabulary::{CheckedValue, Problem};
 
 /// What `ebb-injector` needs.
@@ -21,12 +21,14 @@ pub(super) struct InjectorConfig {
     pub(super) observability: Option<PathBuf>,
     /// Of the queue-proxy.
     pub(super) image: String,
+    /// Names under which the page of metrics may be asked.
+    pub(super) trusted: TrustedHosts,
     pub(super) log: String,
 }
 
 impl InjectorConfig {
     /// Reads `INJECTOR_ADDRESS`, `INJECTOR_METRICS_ADDRESS`, `INJECTOR_TLS`, `INJECTOR_CLIENT_CA`,
-    /// `INJECTOR_CONFIG`, `INJECTOR_OBSERVABILITY`, `QUEUE_PROXY_IMAGE` and `EBB_LOG`.
+    /// `INJECTOR_CONFIG`, `INJECTOR_OBSERVABILITY`, `QUEUE_PROXY_IMAGE`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`.
     pub(super) fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
         let address = reader.socket_address_or("INJECTOR_ADDRESS", "[::]:8443");
@@ -37,8 +39,19 @@ impl InjectorConfig {
         let settings = reader.text("INJECTOR_CONFIG").map(PathBuf::from);
         let observability = reader.text("INJECTOR_OBSERVABILITY").map(PathBuf::from);
         let image = reader.required(&["QUEUE_PROXY_IMAGE"], "it names the image that pods get").to_owned();
+        let trusted = reader.trusted_hosts();
         let log = reader.text_or("EBB_LOG", "info");
-        reader.finish(Self { address, metrics, certificates, callers, settings, observability, image, log })
+        reader.finish(Self {
+            address,
+            metrics,
+            certificates,
+            callers,
+            settings,
+            observability,
+            image,
+            trusted,
+            log,
+        })
     }
 }
 

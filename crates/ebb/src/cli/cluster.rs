@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{OutputFormat, duration};
+use super::{CredentialOptions, OutputFormat, duration};
 
 /// What commands take that ask an autoscaler, on this machine or of a cluster.
 #[derive(Debug, Args)]
@@ -17,6 +17,8 @@ pub(crate) struct AutoscalerArguments {
     /// 127.0.0.1:9000; if nothing answers there and a kubeconfig is known, its cluster.
     #[arg(long = "api", value_name = "URL", env = "EBB_API")]
     pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) credentials: CredentialOptions,
     #[command(flatten)]
     pub(crate) cluster: ClusterOptions,
     /// Show those of all namespaces of the cluster.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use nix::unistd::{Group, getegid, geteuid, getgroups};
 use vocabulary::parse_duration;
 
 use super::WhosePlace;
@@ -63,6 +64,31 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// A group of this machine's users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TokenGroup {
+    /// As a person wrote it.
+    pub(crate) name: String,
+    pub(crate) number: u32,
+}
+
+impl TokenGroup {
+    /// Whether this user may give files to it.
+    pub(crate) fn has_this_user(&self) -> bool {
+        let others = || getgroups().unwrap_or_default();
+        geteuid().is_root()
+            || getegid().as_raw() == self.number
+            || others().iter().any(|group| group.as_raw() == self.number)
+    }
+}
+
+pub(super) fn token_group(text: &str) -> Result<TokenGroup, String> {
+    let named = || Some(Group::from_name(text).ok()??.gid.as_raw());
+    let number = text.parse().ok().or_else(named);
+    let number = number.ok_or_else(|| "there is no such group on this machine".to_owned())?;
+    Ok(TokenGroup { name: text.to_owned(), number })
+}
+
 /// A name that a unit can hold as it is.
 pub(super) fn user_name(text: &str) -> Result<String, String> {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
@@ -76,6 +102,14 @@ pub(super) fn user_name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_is_a_name_or_a_number() {
+        let root = TokenGroup { name: "root".to_owned(), number: 0 };
+        assert_eq!(token_group("root"), Ok(root));
+        assert_eq!(token_group("4711").map(|group| group.number), Ok(4711));
+        assert!(token_group("no such group").is_err_and(|advice| advice.contains("no such group")));
+    }
 
     #[test]
     fn an_address_has_a_port() {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use dataplane::CertificateFiles;
 
 use super::ServiceScope;
+use crate::cli::TokenGroup;
 use crate::up::TLS_LISTEN_OPTION;
 
 /// With this a file of ours begins: any other is left alone.
@@ -35,6 +36,8 @@ pub(super) struct UnitFacts {
     pub(super) api: SocketAddr,
     pub(super) tls: Option<TlsFacts>,
     pub(super) run_as: Option<String>,
+    /// May read the API's token.
+    pub(super) token_group: Option<TokenGroup>,
     pub(super) starts: StartCondition,
 }
 
@@ -94,11 +97,13 @@ WantedBy=sockets.target
 fn service(facts: &UnitFacts) -> String {
     let mut start = quoted(&facts.executable);
     let _ = write!(start, " up --listen {} --api {}", facts.listen, facts.api);
-    let mut groups = String::new();
     if let Some(tls) = &facts.tls {
         start += &options_of(tls);
-        groups = groups_of(tls);
     }
+    if let Some(group) = &facts.token_group {
+        let _ = write!(start, " --token-group {}", group.number);
+    }
+    let groups = groups_of(facts);
     for file in &facts.files {
         let _ = write!(start, " -f {}", quoted(file));
     }
@@ -162,9 +167,14 @@ fn options_of(tls: &TlsFacts) -> String {
     options
 }
 
-/// Whoever reads keys without being their owner.
-fn groups_of(tls: &TlsFacts) -> String {
-    let groups: Vec<String> = tls.groups.iter().map(u32::to_string).collect();
+/// The service reads keys without being their owner, and gives the file with its token to a group.
+fn groups_of(facts: &UnitFacts) -> String {
+    let mut numbers: BTreeSet<u32> = facts.tls.iter().flat_map(|tls| tls.groups.iter().copied()).collect();
+    // The manager of one user's services can put nobody into a group.
+    numbers.extend(
+        facts.token_group.iter().filter(|_| facts.manager == ServiceScope::System).map(|group| group.number),
+    );
+    let groups: Vec<String> = numbers.iter().map(u32::to_string).collect();
     if groups.is_empty() { String::new() } else { format!("SupplementaryGroups={}\n", groups.join(" ")) }
 }
 
@@ -181,7 +191,7 @@ fn conditions(directories: &[PathBuf]) -> String {
 /// Of a service of the machine.
 fn rights_of(run_as: Option<&str>) -> String {
     let whose = match run_as {
-        Some(user) => format!("User={user}\nProtectSystem=full\n"),
+        Some(user) => format!("User={user}\nProtectSystem=full\nStateDirectory=ebb\n"),
         // Made up for as long as it runs; implies a system that is read-only but for the directory.
         None => "DynamicUser=yes\nStateDirectory=ebb\n".to_owned(),
     };

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 use vocabulary::RevisionName;
 
+use super::access::ApiAccess;
 use super::{logs, scraping};
 use crate::cli::Part;
 
@@ -29,10 +30,11 @@ pub(super) struct RestartOrder {
     pub(super) done: oneshot::Sender<Result<(), String>>,
 }
 
-/// What a person may order.
+/// What a person may order, and who may.
 pub(super) struct PersonalOrders {
     pub(super) restarts: mpsc::Sender<RestartOrder>,
     pub(super) platform: Arc<LocalPlatform>,
+    pub(super) access: ApiAccess,
 }
 
 /// The router of the autoscaler that is at work now.
@@ -83,7 +85,8 @@ fn refusal(status: StatusCode, error: String) -> Response {
     (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
 
-/// Browsers are kept out here, in front of everything, so that no page can be forgotten.
+/// Requests of browsers and then those without a token are refused here, in front of everything, so that no
+/// page can be forgotten.
 fn router(current: CurrentRouter, orders: PersonalOrders, trusted: TrustedHosts) -> Router {
     let store = orders.platform.logs();
     let front = FallbackPages { current, platform: orders.platform };
@@ -98,8 +101,9 @@ fn router(current: CurrentRouter, orders: PersonalOrders, trusted: TrustedHosts)
         .route("/metrics", get(metrics))
         .route("/v1/http-sd", get(http_sd))
         .fallback(forward)
-        .with_state(front);
-    autoscaler::refuse_foreign(router, trusted, refusal)
+        .with_state(front)
+        .merge(orders.access.pages());
+    autoscaler::refuse_foreign(orders.access.guard(router), trusted, refusal)
 }
 
 /// What answers everything that has no route here.
@@ -186,7 +190,7 @@ async fn restart(
 mod tests {
     use axum::body::{Body, to_bytes};
     use axum::http::Method;
-    use axum::http::header::{HOST, ORIGIN};
+    use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
     use axum::routing::get;
 
     use super::*;
@@ -202,12 +206,15 @@ mod tests {
         let current = CurrentRouter::new(behind.route("/metrics", get(|| async { "numbers" })));
         let (orders, mut ordered) = mpsc::channel(1);
         let trusted = "ebb.example.com".parse().expect("a name");
-        let mut request = Request::builder().method(method).uri(path).header(HOST, host);
+        let access = ApiAccess::of_this_machine();
+        let token = format!("Bearer {}", access.token().expose());
+        let mut request =
+            Request::builder().method(method).uri(path).header(HOST, host).header(AUTHORIZATION, token);
         if let Some(origin) = origin {
             request = request.header(ORIGIN, origin);
         }
         let request = request.body(Body::empty()).expect("a request");
-        let orders = PersonalOrders { restarts: orders, platform: nothing_to_run() };
+        let orders = PersonalOrders { restarts: orders, platform: nothing_to_run(), access };
         let asking = tokio::spawn(router(current, orders, trusted).oneshot(request));
         let is_ordered = match ordered.recv().await {
             Some(RestartOrder { done, .. }) => done.send(Ok(())).is_ok(),
@@ -258,7 +265,8 @@ mod tests {
             assert_eq!(status, expected, "{host} {origin:?}: {text}");
             assert_eq!(is_restarted, expected == StatusCode::OK, "{host} {origin:?}");
             let (status, text, _) = asked(Method::GET, "/metrics", host, origin).await;
-            assert_eq!((status, text.as_str()), (StatusCode::OK, "numbers"), "{host} {origin:?}");
+            assert_eq!(status, expected, "{host} {origin:?}: {text}");
+            assert_eq!(text == "numbers", expected == StatusCode::OK, "{text}");
         }
     }
 

@@ -7,7 +7,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, Pulse, TlsListener};
+use activator::{
+    Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, Pulse, TlsListener,
+    TrustedForwarders,
+};
 use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
@@ -207,6 +210,7 @@ impl Parts {
             limits: limits(),
             reporting: platform.reporting(),
             log_format: super::format_of(options.log_format),
+            forwarders: TrustedForwarders::Networks(options.trust_forwarded.clone().into()),
             at_once: options.activators,
             started: names_given,
         };
@@ -351,6 +355,7 @@ struct ActivatorStarter {
     /// What they tell about each request.
     reporting: watch::Receiver<Arc<RequestReporting>>,
     log_format: LogFormat,
+    forwarders: TrustedForwarders,
     /// How many accept at once; they share the machine's cores.
     at_once: usize,
     started: u64,
@@ -375,6 +380,7 @@ impl ActivatorStarter {
             metrics: self.metrics.clone(),
             reporting: self.reporting.clone(),
             log_format: self.log_format,
+            forwarders: self.forwarders.clone(),
         };
         let Entrances { requests, tls, front_door: _ } = &self.entrances;
         let requests = requests.try_clone().context("lending the listening socket")?;

@@ -105,7 +105,7 @@ pub(super) async fn page(own: String, pods: Vec<ScrapedPod>) -> String {
 
 async fn ask(pod: &ScrapedPod) -> Option<String> {
     let address = format!("127.0.0.1:{}", pod.port);
-    let asking = client::ask(&address, http::Method::GET, "/metrics");
+    let asking = client::page(&address, "/metrics");
     let bytes = tokio::time::timeout(PATIENCE, asking).await.ok()?.ok()?;
     String::from_utf8(bytes.into()).ok()
 }

@@ -22,10 +22,12 @@ use serde::{Deserialize, Serialize};
 use vocabulary::{LinkAddress, LinkToken, ReplicaName};
 
 pub(super) use giving::{HandOverOffer, HandOverOrder, listen};
-pub(super) use place::{TakeOverSocket, last_words};
+pub(super) use place::{TakeOverSocket, last_words, private_folder};
 pub(super) use taking::{Predecessor, TakenParts, take};
 
 use orchestration::{ActivatorFacts, ActivatorLife};
+
+use crate::api_token::ApiToken;
 
 /// What can be understood by both; whoever takes over says which it speaks.
 const VERSION: u32 = 1;
@@ -62,6 +64,9 @@ pub(super) struct Offer {
     /// Whether requests are taken over TLS; an older executable does not say.
     #[serde(default)]
     has_tls: bool,
+    /// Of the API; an older executable has none.
+    #[serde(default)]
+    api_token: Option<ApiToken>,
 }
 
 /// An activator of the running one.
@@ -78,6 +83,7 @@ impl Offer {
         activators: Vec<ActivatorFacts>,
         activators_started: u64,
         platform: serde_json::Value,
+        api_token: ApiToken,
     ) -> Self {
         let record = |facts: ActivatorFacts| PredecessorActivator {
             name: facts.name,
@@ -85,7 +91,14 @@ impl Offer {
             token: facts.link.token,
         };
         let activators = activators.into_iter().map(record).collect();
-        Self { pid: std::process::id(), activators, activators_started, platform, has_tls: false }
+        Self {
+            pid: std::process::id(),
+            activators,
+            activators_started,
+            platform,
+            has_tls: false,
+            api_token: Some(api_token),
+        }
     }
 
     /// The last descriptor is the listening socket for TLS.

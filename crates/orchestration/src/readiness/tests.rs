@@ -17,6 +17,7 @@ pub(crate) fn pod(name: &str) -> PodFacts {
         adoption: None,
         outdated: false,
         trouble: None,
+        trouble_without_output: None,
         hold: None,
         details: BTreeMap::new(),
     }
@@ -64,7 +65,7 @@ fn a_pods_state_is_its_way_out_then_its_word_then_the_platforms() {
 #[test]
 fn what_a_revision_waits_for_is_the_worst_that_is_known() {
     let text = |wanted, pods: &[(PodFacts, HeardOfPod)]| {
-        waiting_for(PodCount::new(wanted), pods.iter().map(|(pod, heard)| (pod, heard)))
+        waiting_for(PodCount::new(wanted), AppOutput::Shown, pods.iter().map(|(pod, heard)| (pod, heard)))
     };
     let starting = || (pod("a"), heard(PodState::Starting));
     let probing = (

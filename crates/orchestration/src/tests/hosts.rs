@@ -118,7 +118,11 @@ fn a_pod_whose_host_is_dead_leaves_until_its_first_frame_and_the_last_ready_one_
     pod_is_unreachable(&mut world, "p");
     assert_eq!(out(&world), ["p"]);
     let view = world.orchestrator.view(&name(), world.now).expect("it is ours");
-    assert!(view.why_not_ready().expect("it is in trouble").contains("its port takes no connection"));
+    assert!(
+        view.why_not_ready(AppOutput::Shown)
+            .expect("it is in trouble")
+            .contains("its port takes no connection")
+    );
     pod_is_unreachable(&mut world, "q");
     assert_eq!(out(&world).len(), 1, "one of two stays");
     pod_frame(&mut world, "p", 0);

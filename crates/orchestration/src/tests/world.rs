@@ -33,6 +33,7 @@ pub(super) fn pod(name: &str) -> PodFacts {
         adoption: None,
         outdated: false,
         trouble: None,
+        trouble_without_output: None,
         hold: None,
         details: BTreeMap::new(),
     }

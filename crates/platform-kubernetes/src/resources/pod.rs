@@ -353,6 +353,8 @@ impl PodObject {
             adoption: None,
             outdated: false,
             trouble: self.trouble.clone().or_else(|| self.not_injected()),
+            // Kubernetes' own rights say who reads of a pod.
+            trouble_without_output: None,
             hold: None,
             details: details.collect(),
         }

@@ -1,5 +1,7 @@
 //! How a pod failed, and what it had to say before.
 
+use orchestration::AppOutput;
+
 /// How long a failure in one line may be: with the pod's name it fits what links say of a revision (512
 /// bytes).
 const IN_SHORT_MAX: usize = 400;
@@ -13,16 +15,58 @@ pub(crate) struct ProcessFailure {
     pub(crate) last_lines: Vec<String>,
 }
 
+/// Why a pod is in trouble, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PodTrouble {
+    /// With the last words of its app, or of the one before.
+    pub(crate) whole: String,
+    /// Without a word that an app printed.
+    pub(crate) without_output: String,
+}
+
+impl PodTrouble {
+    /// That of another process. An older ebb does not say where the words of an app begin in it.
+    pub(crate) fn taken_over(whole: Option<String>, without_output: Option<String>) -> Option<Self> {
+        let without_output = without_output.unwrap_or_else(|| format!("it failed ({})", AppOutput::ADVICE));
+        Some(Self { whole: whole?, without_output })
+    }
+
+    /// Both texts, changed alike.
+    pub(crate) fn map(&self, change: impl Fn(&str) -> String) -> Self {
+        Self { whole: change(&self.whole), without_output: change(&self.without_output) }
+    }
+}
+
+impl From<&str> for PodTrouble {
+    /// Trouble of which no app had anything to say.
+    fn from(text: &str) -> Self {
+        Self { whole: text.to_owned(), without_output: text.to_owned() }
+    }
+}
+
 impl ProcessFailure {
     /// One of a pod that printed nothing, or of which nobody knows what it printed.
     pub(crate) fn without_words(reason: &str) -> Self {
         Self { reason: reason.to_owned(), last_lines: Vec::new() }
     }
 
+    /// The trouble of a pod that failed so.
+    pub(crate) fn trouble(&self) -> PodTrouble {
+        let without_output = if self.words().is_empty() {
+            self.reason.clone()
+        } else {
+            format!("{} ({})", self.reason, AppOutput::ADVICE)
+        };
+        PodTrouble { whole: self.in_short(), without_output }
+    }
+
+    fn words(&self) -> Vec<&str> {
+        self.last_lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect()
+    }
+
     /// The reason and the last words in one line.
     pub(crate) fn in_short(&self) -> String {
-        let words: Vec<&str> =
-            self.last_lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+        let words = self.words();
         if words.is_empty() {
             return self.reason.clone();
         }

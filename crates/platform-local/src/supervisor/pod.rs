@@ -10,6 +10,7 @@ use vocabulary::{LinkAddress, PodExits, PodName, QueueProxyAnnouncement, Timesta
 
 use crate::pod::{PodMessage, SidecarProcess, Template};
 use crate::supervisor::causes::StartCause;
+use crate::supervisor::failure::PodTrouble;
 use crate::supervisor::handover::records::{HandOverPod, StageRecord};
 use crate::supervisor::restarts::{HEALTHY, Life};
 
@@ -30,7 +31,7 @@ pub(crate) struct SupervisedPod {
     /// Since when it says that it is ready, if it does.
     pub(crate) ready_since: Option<Timestamp>,
     /// Why it is in trouble.
-    pub(crate) trouble: Option<String>,
+    pub(crate) trouble: Option<PodTrouble>,
     /// How long its queue-proxy may drain.
     pub(crate) drain_limit: Duration,
     /// What its app has from TERM to KILL.
@@ -107,7 +108,8 @@ impl SupervisedPod {
             stage,
             started_before: now.saturating_since(self.started),
             ready_for: self.ready_since.map(|since| now.saturating_since(since)),
-            trouble: self.trouble.clone(),
+            trouble: self.trouble.as_ref().map(|trouble| trouble.whole.clone()),
+            trouble_without_output: self.trouble.as_ref().map(|trouble| trouble.without_output.clone()),
             drain_limit: self.drain_limit,
             app_grace: Some(self.app_grace),
             announced: self.announced,
@@ -129,7 +131,7 @@ impl SupervisedPod {
                 StageRecord::Ending { within } => PodStage::Ending { until: now + within },
             },
             ready_since: record.ready_for.map(|span| now - span),
-            trouble: record.trouble,
+            trouble: PodTrouble::taken_over(record.trouble, record.trouble_without_output),
             drain_limit: record.drain_limit,
             app_grace: record.app_grace.unwrap_or_else(|| Template::default().app_grace()),
             cause: None,
@@ -272,7 +274,12 @@ impl SupervisedPod {
                 .map(|ports| LinkAddress { token: ports.link_token, ..local(ports.link).into() }),
             adoption: None,
             outdated: self.template != present_template,
-            trouble: self.trouble.clone().or_else(|| self.waits.clone()),
+            trouble: self
+                .trouble
+                .as_ref()
+                .map(|trouble| trouble.whole.clone())
+                .or_else(|| self.waits.clone()),
+            trouble_without_output: self.trouble.as_ref().map(|trouble| trouble.without_output.clone()),
             hold: hold.filter(|_| self.is_wanted() && self.ready_since.is_none()).map(str::to_owned),
             details: self.details.clone(),
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use runtime::Backoff;
 use vocabulary::Timestamp;
 
+use super::failure::PodTrouble;
 use super::handover::records::RestartsRecord;
 
 /// The first wait after a failure.
@@ -29,7 +30,7 @@ pub(crate) struct Restarts {
     /// The last one that lengthened the wait.
     last_new: Option<Timestamp>,
     /// Why its new pods are watched with suspicion; until one gets ready.
-    reason: Option<String>,
+    reason: Option<PodTrouble>,
     /// Failures since a pod was seen to work, as many as lengthened the wait.
     in_a_row: u32,
     /// Why no request should wait for the next attempt.
@@ -62,7 +63,8 @@ impl Default for Restarts {
 impl Restarts {
     /// Notes a failure. Pods that were started together fail together; that is one failure, so only a pod
     /// that was started after the last one that lengthened the wait lengthens it again.
-    pub(crate) fn note_failure(&mut self, reason: &str, life: Life, now: Timestamp) {
+    pub(crate) fn note_failure(&mut self, reason: impl Into<PodTrouble>, life: Life, now: Timestamp) {
+        let reason = reason.into();
         let was_healthy = life.ready_since.is_some_and(|since| now.saturating_since(since) >= HEALTHY);
         let was_quiet = self.last.is_none_or(|last| now.saturating_since(last) >= HEALTHY + LONGEST);
         if was_healthy || was_quiet {
@@ -74,10 +76,11 @@ impl Restarts {
             self.last_new = Some(now);
             let wait = self.backoff.next_wait();
             self.not_before = now + wait;
-            self.reason = Some(format!("{reason}; it is started again {wait:?} later"));
+            self.reason = Some(reason.map(|text| format!("{text}; it is started again {wait:?} later")));
             self.in_a_row += 1;
             let failures = self.in_a_row;
-            self.hold = (failures >= HOPELESS).then(|| format!("{failures} failures in a row: {reason}"));
+            let why = reason.whole;
+            self.hold = (failures >= HOPELESS).then(|| format!("{failures} failures in a row: {why}"));
         }
     }
 
@@ -88,7 +91,8 @@ impl Restarts {
             wait_left: self.not_before.saturating_since(now),
             last_before: self.last.map(|last| now.saturating_since(last)),
             last_new_before: self.last_new.map(|last| now.saturating_since(last)),
-            reason: self.reason.clone(),
+            reason: self.reason.as_ref().map(|reason| reason.whole.clone()),
+            reason_without_output: self.reason.as_ref().map(|reason| reason.without_output.clone()),
             in_a_row: self.in_a_row,
             hold: self.hold.clone(),
         }
@@ -101,7 +105,7 @@ impl Restarts {
             not_before: now + record.wait_left.min(LONGEST),
             last: record.last_before.map(|span| now - span),
             last_new: record.last_new_before.map(|span| now - span),
-            reason: record.reason,
+            reason: PodTrouble::taken_over(record.reason, record.reason_without_output),
             in_a_row: record.in_a_row,
             hold: record.hold,
         }
@@ -132,8 +136,8 @@ impl Restarts {
     }
 
     /// The last failure, while no pod got ready since.
-    pub(crate) fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
+    pub(crate) fn reason(&self) -> Option<&PodTrouble> {
+        self.reason.as_ref()
     }
 }
 
@@ -213,7 +217,8 @@ mod tests {
     fn a_ready_pod_clears_the_reason_but_not_the_wait() {
         let mut restarts = Restarts::default();
         restarts.note_failure("the app exited with code 3", started(0), at(10));
-        assert_eq!(restarts.reason(), Some("the app exited with code 3; it is started again 100ms later"));
+        let text = "the app exited with code 3; it is started again 100ms later";
+        assert_eq!(restarts.reason(), Some(&text.into()));
         restarts.note_ready();
         assert_eq!(restarts.reason(), None);
         assert_eq!(restarts.not_before(), at(110));

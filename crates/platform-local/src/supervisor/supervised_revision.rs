@@ -348,7 +348,7 @@ impl SupervisedRevision {
 
     fn add(&mut self, count: usize, template: TemplateNumber, around: &mut RevisionSurroundings<'_>) {
         let (not_before, reason) = match self.restarts.get(&template) {
-            Some(restarts) => (restarts.not_before(), restarts.reason().map(str::to_owned)),
+            Some(restarts) => (restarts.not_before(), restarts.reason().cloned()),
             None => (Timestamp::ZERO, None),
         };
         let takes_over = template == self.present && !self.wanted_pods().1.is_empty();

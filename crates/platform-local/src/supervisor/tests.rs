@@ -316,6 +316,22 @@ fn a_failed_pod_is_replaced_with_growing_patience_and_the_reason_stays_until_one
     assert_eq!(world.facts(&pod(1, 3)).trouble, None);
 }
 
+#[test]
+fn trouble_without_output_has_no_word_of_the_app_here_and_after_a_take_over() {
+    let mut world = World::with_pods(1);
+    world.pass(SECOND);
+    world.fails(&pod(1, 1));
+    let advice = "(run as the user of ebb to see its last lines); it is started again 100ms later";
+    let text = format!("app-00001-0001 failed: the app exited with code 3 {advice}");
+    assert_eq!(world.facts(&pod(1, 2)).trouble_without_output, Some(text));
+    world.done();
+    let mut world = handed_over(world);
+    world.edit(&[service("app", "one")]);
+    let troubles: Vec<String> =
+        world.pods().into_iter().filter_map(|pod| pod.trouble_without_output).collect();
+    assert!(!troubles.is_empty() && !troubles.concat().contains("no database"), "{troubles:?}");
+}
+
 /// What its pods say of waiting for them.
 fn hold(world: &World) -> Option<String> {
     world.pods().iter().find_map(|pod| pod.hold.clone())

@@ -164,6 +164,27 @@ fn what_an_app_could_take_for_a_header_of_ours_is_dropped() {
 }
 
 #[test]
+fn nothing_of_a_senders_way_is_left_where_its_word_is_not_believed() {
+    let mut headers = map(&[
+        ("forwarded", "for=9.9.9.9"),
+        ("x-forwarded-for", "9.9.9.9"),
+        ("x-forwarded-for", "8.8.8.8"),
+        ("x-forwarded-host", "bank.example"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-port", "443"),
+        ("x-forwarded-prefix", "/admin"),
+        ("x-forwarded", "kept"),
+        ("x-request-id", "kept"),
+    ]);
+    strip_forwarded(&mut headers);
+    set_forwarded(&mut headers, LOOPBACK);
+    let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["x-forwarded", "x-forwarded-for", "x-request-id"]);
+    assert_eq!(headers["x-forwarded-for"], "127.0.0.1");
+}
+
+#[test]
 fn from_parts_that_are_too_long_no_forwarded_is_built() {
     for (bytes, expected) in [(FORWARDED_PARTS_BYTES_MAX, true), (FORWARDED_PARTS_BYTES_MAX + 1, false)] {
         let mut headers = map(&[("x-forwarded-for", &",".repeat(bytes))]);

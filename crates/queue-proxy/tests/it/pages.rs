@@ -173,6 +173,11 @@ fn browsers_lent_to_strangers_see_only_what_everybody_may() {
                 assert_eq!(answer.status, 200, "{host} {origin:?}: {}", answer.body);
             }
         }
+        for port in [proxy.ports.metrics, proxy.ports.stat] {
+            assert_eq!(asked_as(port, "/metrics", "127.0.0.1", None).await.status, 200);
+            assert_eq!(asked_as(port, "/metrics", "pod.example.com", None).await.status, 200);
+            assert_eq!(asked_as(port, "/metrics", "evil.example", None).await.status, 403);
+        }
         let refused = asked_as(admin, "/nowhere", "evil.example", None).await;
         assert!(refused.body.contains("EBB_TRUSTED_HOSTS"), "{}", refused.body);
     });

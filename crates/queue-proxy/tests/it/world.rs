@@ -211,7 +211,9 @@ pub(crate) async fn ask(
     body: &[u8],
 ) -> Answer {
     let mut stream = connect(port).await;
-    let mut request = format!("{method} {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n");
+    // Names other than a program's own get no metrics.
+    let host = if target == "/metrics" { "localhost" } else { "h" };
+    let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
     for (name, value) in headers {
         for part in [name, ": ", value, "\r\n"] {
             request.push_str(part);

@@ -58,7 +58,8 @@ fn a_host_is_an_address_or_a_name_that_no_page_was_served_under() {
         ("", "", false),
     ] {
         assert_eq!(is_answered(trusted, "/v1/revisions", &[(&HOST, host)]), expected, "{host:?} {trusted:?}");
-        let is_open = is_answered(trusted, "/metrics", &[(&HOST, host)]);
+        assert_eq!(is_answered(trusted, "/metrics", &[(&HOST, host)]), expected, "{host:?} {trusted:?}");
+        let is_open = is_answered(trusted, "/healthz", &[(&HOST, host)]);
         assert!(is_open, "{host:?} of an open page");
     }
 }
@@ -84,7 +85,9 @@ fn an_origin_is_the_address_that_is_asked() {
     ] {
         let headers = [(&HOST, host), (&ORIGIN, origin)];
         let is_answered = |page| is_answered(trusted, page, &headers);
-        assert_eq!(is_answered("/v1/restart/autoscaler"), expected, "{origin:?} {host:?}");
+        for page in ["/v1/restart/autoscaler", "/metrics"] {
+            assert_eq!(is_answered(page), expected, "{origin:?} {host:?} {page}");
+        }
         assert!(OPEN_PAGES.iter().all(|page| is_answered(page)), "{origin:?} of an open page");
     }
 }

@@ -124,7 +124,7 @@ async fn lost_links_to_activators(namespace: &TestNamespace) -> f64 {
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), SYSTEM);
     let status = pods.get(&owner.name).await.expect("it is there").status;
     let address = status.and_then(|status| status.pod_ip?.parse().ok()).expect("it has an address");
-    let page = whole_answer(SocketAddr::new(address, METRICS_PORT), "metrics", "/metrics").await;
+    let page = whole_answer(SocketAddr::new(address, METRICS_PORT), "localhost", "/metrics").await;
     let page = page.expect("it is answered");
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     let counted =

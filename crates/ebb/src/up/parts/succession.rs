@@ -1,7 +1,6 @@
 //! When another process takes everything over, or did before: what of the parts goes, and what stays until it
 //! has answered.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
 use super::{AnnouncedActivators, Entrances, Parts, PresentActivator};
+use crate::up::ApiServer;
 use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer, Predecessor};
 
 /// How long the other one may take from the offer to its acceptance.
@@ -39,7 +39,7 @@ struct StandingOffer {
 
 impl Parts {
     /// Hands everything over, or goes on as before.
-    pub(in crate::up) async fn hand_over(&mut self, order: HandOverOrder, api: &OwnedFd) -> HandOverEnd {
+    pub(in crate::up) async fn hand_over(&mut self, order: HandOverOrder, api: &ApiServer) -> HandOverEnd {
         let HandOverOrder(answer) = order;
         let (offering, offered) = match self.offer(api).await {
             Ok(offer) => offer,
@@ -52,15 +52,15 @@ impl Parts {
         self.conclude(offered).await
     }
 
-    async fn offer(&self, api: &OwnedFd) -> Result<(HandOverOffer, StandingOffer), String> {
+    async fn offer(&self, api: &ApiServer) -> Result<(HandOverOffer, StandingOffer), String> {
         let lent = |error: std::io::Error| format!("lending the listening sockets: {error}");
         let Entrances { requests, tls, front_door: _ } = &self.starter.entrances;
         let requests = requests.try_clone().map_err(lent)?;
         let tls = tls.as_ref().map(|tls| tls.socket.try_clone()).transpose().map_err(lent)?;
         let (handover, decision) = self.platform.hand_over().await?;
         let (activators, started) = (self.activators.facts(), self.starter.started);
-        let mut offer = Offer::new(activators, started, handover.record);
-        let mut descriptors = vec![requests.into(), api.try_clone().map_err(lent)?];
+        let mut offer = Offer::new(activators, started, handover.record, api.access.token());
+        let mut descriptors = vec![requests.into(), api.socket.try_clone().map_err(lent)?];
         descriptors.extend(handover.descriptors);
         if let Some(tls) = tls {
             offer.adds_tls();

@@ -36,8 +36,7 @@ impl Drop for TakeOverSocket {
 
 /// Listens there, in place of whoever did before: that one has ended, or has handed everything over.
 pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, TakeOverSocket)> {
-    let folder = folder();
-    make(&folder)?;
+    let folder = private_folder()?;
     let path = path(&folder, api);
     // Made under another name first, so that it is there whole or not at all.
     let begun = path.with_extension(std::process::id().to_string());
@@ -49,11 +48,17 @@ pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, TakeOverS
     Ok((listener, TakeOverSocket(path)))
 }
 
+/// A folder that only this user can write to, made if need be.
+pub(in crate::up) fn private_folder() -> anyhow::Result<PathBuf> {
+    let folder = folder();
+    make(&folder)?;
+    Ok(folder)
+}
+
 /// The file in which an `ebb up` with its API there says why it failed. `None` where it has no folder of its
 /// own.
 pub(in crate::up) fn last_words(api: SocketAddr) -> Option<PathBuf> {
-    let folder = folder();
-    make(&folder).ok()?;
+    let folder = private_folder().ok()?;
     Some(path(&folder, api).with_extension("failed"))
 }
 

@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt as _;
 use tracing::info;
 
 use super::{Offer, TakeOverMessage, VERSION, place, wire};
+use crate::api_token::ApiToken;
 use crate::cli::UpOptions;
 use crate::up::{Sockets, bind, tls};
 
@@ -27,6 +28,7 @@ pub(in crate::up) struct TakenParts {
     pub(in crate::up) platform: Handover,
     pub(in crate::up) predecessor: Predecessor,
     pub(in crate::up) activators_started: u64,
+    pub(in crate::up) api_token: Option<ApiToken>,
 }
 
 /// The one before, which serves what it holds.
@@ -98,8 +100,8 @@ fn understand(
         Ok((Sockets { requests, api, tls }, platform)) => {
             let activators = offer.activators.into_iter().map(super::PredecessorActivator::facts).collect();
             let predecessor = Predecessor { pid: offer.pid, activators, connection };
-            let activators_started = offer.activators_started;
-            Ok(TakenParts { requests, api, tls, platform, predecessor, activators_started })
+            let (activators_started, api_token) = (offer.activators_started, offer.api_token);
+            Ok(TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token })
         }
         Err(error) => Err((connection, error)),
     }

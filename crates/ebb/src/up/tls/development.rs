@@ -16,6 +16,8 @@ use platform_local::LoadedManifest;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use time::OffsetDateTime;
 
+use crate::up::state_folder;
+
 /// How long it is valid: browsers refuse what they are shown for longer than 398 days.
 const VALID: Duration = Duration::from_hours(397 * 24);
 
@@ -54,14 +56,10 @@ pub(super) fn certificate(names: &[String]) -> anyhow::Result<CertificateFiles> 
     Ok(files)
 }
 
-/// Where programs of one user keep what they made (XDG Base Directory).
 fn folder() -> anyhow::Result<PathBuf> {
-    let path = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local/state")));
-    let state = state.ok_or_else(|| {
+    state_folder::of_user().ok_or_else(|| {
         anyhow!("--tls dev needs a place for its certificate; set HOME or XDG_STATE_HOME to an absolute path")
-    })?;
-    Ok(state.join("ebb"))
+    })
 }
 
 fn make(names: &[String], files: &CertificateFiles, now: SystemTime) -> anyhow::Result<()> {

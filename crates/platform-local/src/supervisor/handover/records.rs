@@ -96,6 +96,8 @@ pub(crate) struct RestartsRecord {
     /// The last failure that lengthened the wait.
     pub(crate) last_new_before: Option<Duration>,
     pub(crate) reason: Option<String>,
+    #[serde(default)]
+    pub(crate) reason_without_output: Option<String>,
     pub(crate) in_a_row: u32,
     pub(crate) hold: Option<String>,
 }
@@ -116,6 +118,8 @@ pub(crate) struct HandOverPod {
     pub(crate) started_before: Duration,
     pub(crate) ready_for: Option<Duration>,
     pub(crate) trouble: Option<String>,
+    #[serde(default)]
+    pub(crate) trouble_without_output: Option<String>,
     pub(crate) drain_limit: Duration,
     /// `None`: as nobody says otherwise.
     #[serde(default)]

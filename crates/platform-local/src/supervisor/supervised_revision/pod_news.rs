@@ -50,12 +50,13 @@ impl SupervisedRevision {
             }
             // Only of a pod that was wanted. One that is on its way out may fail as it likes, and nobody is
             // made to wait for that.
-            restarts.note_failure(&format!("{name} failed: {}", failure.in_short()), pod.life(), now);
+            let reason = failure.trouble().map(|text| format!("{name} failed: {text}"));
+            restarts.note_failure(reason, pod.life(), now);
             self.causes.note_failure(name.clone(), failure.in_short());
             let ProcessFailure { reason, last_lines } = failure.clone();
             self.last_failure = Some(PodFailure { pod: name.clone(), at: now, reason, last_lines });
         }
-        pod.trouble = Some(failure.in_short());
+        pod.trouble = Some(failure.trouble());
         pod.ready_since = None;
         // What is left of it ends by itself; if it does not, the same limit holds as for one that was told
         // to.
