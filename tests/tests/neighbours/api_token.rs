@@ -42,13 +42,13 @@ async fn asked(api: SocketAddr, question: &str, token: Option<&str>) -> (u16, St
     (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
 }
 
-async fn token_file(ebb: &Ebb) -> PathBuf {
+pub(crate) async fn token_file(ebb: &Ebb) -> PathBuf {
     let (code, path, errors) = ebb.run(&["token"]).await;
     assert_eq!(code, 0, "{errors}");
     path.trim_end().into()
 }
 
-fn read(file: &Path) -> String {
+pub(crate) fn read(file: &Path) -> String {
     std::fs::read_to_string(file).expect("it is ours").trim_end().to_owned()
 }
 

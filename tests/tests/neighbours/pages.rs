@@ -9,14 +9,16 @@ use tests::{ConfigMap, Ebb, Service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::api_token::{read, token_file};
+
 /// What a careless system allows.
 const FEW: &str = "ulimit -S -n 64 && ulimit -H -n 512";
 /// Places of the API: connections, probes and long reads.
 const PLACES: [usize; 3] = [64, 4, 32];
 
-async fn asked(api: SocketAddr, path: &str) -> TcpStream {
+async fn asked(api: SocketAddr, path: &str, token: &str) -> TcpStream {
     let mut stream = TcpStream::connect(api).await.expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it is open");
     stream
 }
@@ -60,12 +62,13 @@ async fn readers_that_follow_logs_have_places_of_their_own_and_the_33rd_is_refus
     let hello = Service::new("hello").scaling("min-scale", "1");
     let ebb = Ebb::up(&[hello], &ConfigMap::short()).await;
     ebb.until_pods("hello", 1).await;
+    let token = read(&token_file(&ebb).await);
     let [connections, _, long_reads] = PLACES;
     let mut following = Vec::new();
     for number in 0..=long_reads {
         // A server decodes the query before it reads it.
         let query = if number % 2 == 0 { "follow=true" } else { "%66ollow=%74rue" };
-        let mut stream = asked(ebb.api, &format!("/v1/logs/default/service/hello?{query}")).await;
+        let mut stream = asked(ebb.api, &format!("/v1/logs/default/service/hello?{query}"), &token).await;
         let answer = begun(&mut stream).await;
         if number < long_reads {
             assert!(answer.starts_with("HTTP/1.1 200"), "{number}: {answer}");
