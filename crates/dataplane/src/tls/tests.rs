@@ -121,7 +121,8 @@ async fn a_long_answer_arrives_whole_and_its_end_is_told_from_a_cut() {
     }
 }
 
-/// The client announces its end within TLS (`close_notify`), or ends the sending side of the TCP connection alone.
+/// The client announces its end within TLS (`close_notify`), or ends the sending side of the TCP connection
+/// alone.
 #[tokio::test(flavor = "current_thread")]
 async fn a_client_that_ends_its_sending_side_gets_the_whole_answer() {
     for is_announced in [true, false] {

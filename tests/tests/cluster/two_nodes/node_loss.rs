@@ -44,8 +44,8 @@ async fn named_nodes(workload: &Workload) -> BTreeSet<String> {
     endpoints.filter_map(|endpoint| endpoint.node_name).collect()
 }
 
-/// Each node has an autoscaler and an activator. Pods of a node that was drained stay where they went, until a
-/// rollout spreads them again.
+/// Each node has an autoscaler and an activator. Pods of a node that was drained stay where they went, until
+/// a rollout spreads them again.
 async fn programs_are_spread(namespace: &TestNamespace) {
     for program in ["autoscaler", "activator"] {
         if namespace.nodes_of_program(program).await.len() < 2 {
