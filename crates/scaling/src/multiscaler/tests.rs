@@ -4,7 +4,6 @@ mod adopted;
 mod hpa;
 mod in_flight;
 mod laws;
-mod one_count;
 mod peers;
 mod rest;
 mod vectors;

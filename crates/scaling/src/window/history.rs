@@ -65,11 +65,6 @@ impl WindowHistory {
         panic.add(ring, second, change);
     }
 
-    /// Whether that second is new enough to be part of any average.
-    pub(crate) fn keeps(&self, second: Second) -> bool {
-        self.stable.edges.is_some_and(|edges| second > edges.last - self.ring.length())
-    }
-
     /// Changes the spans. The newest seconds stay if they are not older than the old stable span, and a
     /// window that changes counts as if it had been full (as Knative does: growing a young window dilutes its
     /// average). Unlike there a panic window that grows finds the seconds that the stable window has kept, so
