@@ -1,5 +1,5 @@
-//! A tenant who may write EndpointSlices in a namespace of its own forges one of ebb's, and takes no port of
-//! another tenant, whatever is restarted.
+//! A tenant that may write `EndpointSlice`s in a namespace of its own forges one of ebb's, and takes no port
+//! of another tenant, whatever is restarted.
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Patch, PatchParams};

@@ -72,19 +72,22 @@ fn the_autoscaler_changes_nothing_of_a_pod_but_its_deletion_cost() {
     });
 }
 
+/// What a write would do to the injector's webhooks.
+type HookChange = fn(&mut MutatingWebhookConfiguration);
+
 #[test]
 fn the_injector_changes_nothing_of_its_webhooks_but_their_bundle() {
     in_namespace("narrow", async |namespace| {
         kubectl(&["apply", "-f", &policies()]).await;
         let hooks: Api<MutatingWebhookConfiguration> = Api::all(acting_as(&namespace, "injector").await);
-        let would_write = async |change: fn(&mut MutatingWebhookConfiguration)| {
+        let would_write = async |change: HookChange| {
             let mut written = hooks.get("ebb-injector").await.map_err(|error| error.to_string())?;
             change(&mut written);
             let parameters = PostParams { dry_run: true, ..PostParams::default() };
             let answer = hooks.replace("ebb-injector", &parameters, &written).await;
             answer.map(drop).map_err(|error| error.to_string())
         };
-        let refused: [(&str, fn(&mut MutatingWebhookConfiguration)); 4] = [
+        let refused: [(&str, HookChange); 4] = [
             ("a URL", |written| {
                 let config = &mut written.webhooks.as_mut().expect("there is one")[0].client_config;
                 (config.service, config.url) = (None, Some("https://stranger.example.com/".to_owned()));
