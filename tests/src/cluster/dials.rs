@@ -1,5 +1,6 @@
 //! Connections that are asked for one after another, and how each of them went.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -39,6 +40,18 @@ impl Dials {
             dials.push(dial.await.expect("it does not panic"));
         }
         Self { dials }
+    }
+
+    /// How many failed in each second after `began`, and why, for the output of a test.
+    pub fn failures(&self, began: Duration) -> String {
+        let mut counts = BTreeMap::<(u64, &str), u32>::new();
+        for (asked, how) in &self.dials {
+            if let Err(why) = how {
+                *counts.entry((asked.saturating_sub(began).as_secs(), why)).or_default() += 1;
+            }
+        }
+        let counts = counts.iter().map(|((second, why), count)| format!("{second}s: {count} {why}"));
+        counts.collect::<Vec<_>>().join("; ")
     }
 
     /// When the last one was asked for that failed; `None` if none did.

@@ -90,6 +90,9 @@ async fn lose_node(workloads: &[Workload; 2], time: Duration) -> [Option<Duratio
     let named = [named_nodes(direct).await, named_nodes(through).await];
     component("start", &format!("{DEAD}/network")).await;
     assert_eq!(named, [(); 2].map(|()| BTreeSet::from([ALIVE.to_owned()])), "the dead node's have left");
+    for dials in &dialled {
+        println!("failures after the node's death: {}", dials.failures(dead));
+    }
     dialled.map(|dials| dials.last_failure().map(|failed| failed.saturating_sub(dead)))
 }
 
