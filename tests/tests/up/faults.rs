@@ -276,8 +276,7 @@ async fn cut_and_stalled_links_scale_nothing_down_and_lose_no_request() {
     let service = Service::new("linked").scaling("min-scale", "1").scaling("target", "20");
     let ebb = Ebb::up_through(&relay, &[service], &ConfigMap::short()).await;
     // 35 in flight at 14 per pod: in the middle of what 3 pods take.
-    let load = ebb.load("linked").path("/?sleep=500");
-    let traffic = tokio::spawn(async move { load.steady(70, Duration::from_secs(45)).await });
+    let traffic = ebb.load("linked").path("/?sleep=500").in_background(70);
     ebb.until("linked", "three pods, settled", |revision| revision.is_settled_at(3)).await;
     assert!(relay.carried() >= 4, "the activator's link and those of three pods");
     for mood in [Mood::Cut, Mood::Stalled] {
@@ -295,7 +294,7 @@ async fn cut_and_stalled_links_scale_nothing_down_and_lose_no_request() {
         ebb.until("linked", "every link is back", |revision| revision.ready() >= 3 && is_linked(revision))
             .await;
     }
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end().await.assert_all_answered();
 }
 
 /// Whether every pod's link is up.

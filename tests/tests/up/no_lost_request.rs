@@ -123,8 +123,7 @@ async fn parts_are_rebuilt_under_load_without_a_change_of_count(#[values(1, 3)] 
         Service::new("rebuilt").scaling("target", "20").scaling("window", "30s").scaling("min-scale", "1");
     let ebb = up(activators, &[service, from_zero("asleep")], &zero_allowed()).await;
     ebb.until_pods("rebuilt", 1).await;
-    let load = ebb.load("rebuilt").path("/?sleep=500");
-    let traffic = tokio::spawn(async move { load.steady(70, Duration::from_secs(55)).await });
+    let traffic = ebb.load("rebuilt").path("/?sleep=500").in_background(70);
     ebb.until("rebuilt", "a load that calls for three pods", |revision| {
         revision.field("stable_value").as_f64().is_some_and(|value| value > 29.0)
     })
@@ -140,7 +139,7 @@ async fn parts_are_rebuilt_under_load_without_a_change_of_count(#[values(1, 3)] 
         ebb.until_pods("asleep", 0).await;
         ebb.load("asleep").one().await.assert_all_answered();
     }
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end().await.assert_all_answered();
 }
 
 #[rstest]
