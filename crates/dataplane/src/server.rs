@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use runtime::Backoff;
+use runtime::{Backoff, is_of_one_connection};
 use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 use tracing::{debug, warn};
@@ -159,13 +159,6 @@ fn accept_now(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAdd
             Err(error) => return Err(error),
         }
     }
-}
-
-fn is_of_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
-    )
 }
 
 fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &ServerDoor<S>) {

@@ -35,7 +35,7 @@ pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit,
 pub use environment::{Environment, EnvironmentReader};
 pub use hangups::{Hangup, Hangups};
 pub use histogram::{DurationHistogram, REQUEST_DURATION_BOUNDS};
-pub use listen::listen;
+pub use listen::{is_of_one_connection, listen};
 pub use logs::{
     Colours, LogFormat, error_format, print_error, print_errors_as, print_warning, start_logs, timestamp,
 };

@@ -23,6 +23,15 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
+/// Whether a connection could not be accepted because its own peer has gone. Other errors say that none can
+/// be accepted now, most likely for want of file descriptors.
+pub fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    )
+}
+
 fn listen_at(address: SocketAddr, is_everywhere: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if is_everywhere {

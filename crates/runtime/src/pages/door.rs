@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::places::PagePlaces;
 use super::seat::PageSeat;
 use crate::backoff::Backoff;
+use crate::listen::is_of_one_connection;
 
 /// A peer that is gone without a word is noticed after 90 s, as by the proxies: the place of a long read
 /// would be its own for ever.
@@ -109,11 +110,4 @@ impl PageDoor {
             }
         }
     }
-}
-
-fn is_of_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
-    )
 }
