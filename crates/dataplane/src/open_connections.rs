@@ -7,14 +7,15 @@
 //! another.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use runtime::TcpTableRow;
 
 use crate::silence::ConnectionEnds;
 use crate::socket_diagnosis::{DiagnosedConnection, SocketDiagnosis};
 
 /// States in the table: both sides are open, or the peer has ended its sending side.
-const OPEN_STATES: [&str; 2] = ["01", "08"];
-const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+const OPEN_STATES: [u8; 2] = [1, 8];
 
 /// What tells one connection from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,44 +120,20 @@ impl ConnectionReader {
     }
 }
 
-/// Both tables; a kernel without IPv6 has one.
 fn read_tables() -> io::Result<Vec<KernelConnection>> {
-    let [four, six] = TABLES.map(std::fs::read_to_string);
-    let text = four? + &six.unwrap_or_default();
-    Ok(text.lines().filter_map(connection_of).collect())
+    Ok(runtime::tcp_table()?.into_iter().filter_map(open_connection).collect())
 }
 
-/// The open connection in a line of the table, if the line is about one.
-fn connection_of(line: &str) -> Option<KernelConnection> {
-    let mut fields = line.split_ascii_whitespace().skip(1);
-    let (own, peer, state) = (end_of(fields.next()?)?, end_of(fields.next()?)?, fields.next()?);
-    // Behind queues, a timer, retries, the user and a timeout.
-    let socket = fields.nth(5)?.parse().ok()?;
-    let id = ConnectionId { ends: ConnectionEnds { own, peer }, socket };
-    OPEN_STATES.contains(&state).then_some(KernelConnection { id, bytes: None })
-}
-
-/// `0100007F:1F90`: words of the address as this machine's numbers, the port as a number.
-fn end_of(text: &str) -> Option<SocketAddr> {
-    let (address, port) = text.split_once(':')?;
-    let word = |from: usize| u32::from_str_radix(address.get(from..from + 8)?, 16).ok().map(u32::to_ne_bytes);
-    let address: IpAddr = match address.len() {
-        8 => Ipv4Addr::from(word(0)?).into(),
-        32 => {
-            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
-            let mut bytes = [0; 16];
-            for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
-                place.copy_from_slice(&word);
-            }
-            Ipv6Addr::from(bytes).into()
-        }
-        _ => return None,
-    };
-    Some(SocketAddr::new(address.to_canonical(), u16::from_str_radix(port, 16).ok()?))
+/// The connection of a socket, if it is open.
+fn open_connection(row: TcpTableRow) -> Option<KernelConnection> {
+    let id = ConnectionId::new(row.own, row.peer, row.inode);
+    OPEN_STATES.contains(&row.state).then_some(KernelConnection { id, bytes: None })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -255,6 +232,7 @@ mod tests {
         let rest =
             "00000000:00000000 00:00000000 00000000     0        0 4711 1 0000000000000000 20 4 30 10 -1";
         let line = |ends: &str, state: &str| format!("   0: {ends} {state} {rest}");
+        let connection_of = |line: &str| TcpTableRow::read(line).and_then(open_connection);
         let read = |line: &str| {
             connection_of(line)
                 .map(|found| (found.id.own().to_string(), found.id.peer().to_string(), found.id.socket))

@@ -24,6 +24,7 @@ mod percent;
 mod program;
 mod request_log;
 mod signals;
+mod socket_table;
 mod traces;
 mod vital;
 
@@ -54,5 +55,6 @@ pub use percent::percent_encoded;
 pub use program::{EXIT_BAD_CONFIG, run_program};
 pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine, RequestLogTemplate};
 pub use signals::{StopRequest, StopRequests};
+pub use socket_table::{TcpTableRow, tcp_table};
 pub use traces::{SampleRate, TRACING_PROTOCOL, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
 pub use vital::{EXIT_PART_FAILED, leave_last_words_in, relied_on, vital, vital_thread};

@@ -1,10 +1,9 @@
 //! As which user does the process run that has accepted a connection? The kernel's tables of sockets say so
 //! of processes of this machine (`proc_pid_net(5)`).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
-/// One for each family of addresses.
-const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+use runtime::TcpTableRow;
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -16,43 +15,19 @@ pub(super) struct ApiConnectionEnds {
 /// The number of the user whose process has accepted it; `None` if that is not on this machine, or has not
 /// accepted it yet. The user who listens may be another: a service manager listens as root for each service.
 pub(super) fn user_of_peer(ends: ApiConnectionEnds) -> Option<u32> {
-    TABLES.iter().find_map(|table| user_in(&std::fs::read_to_string(table).ok()?, ends))
+    user_in(runtime::tcp_table().ok()?, ends)
 }
 
-fn user_in(table: &str, ends: ApiConnectionEnds) -> Option<u32> {
-    table.lines().skip(1).find_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let (local, remote) = (address(fields.nth(1)?)?, address(fields.next()?)?);
-        if !is_same(local, ends.theirs) || !is_same(remote, ends.ours) {
-            return None;
-        }
-        let (user, inode) = (fields.nth(4)?, fields.nth(1)?);
-        // A connection that waits to be accepted has no inode, and seems to be root's.
-        if inode == "0" { None } else { user.parse().ok() }
-    })
+fn user_in(table: impl IntoIterator<Item = TcpTableRow>, ends: ApiConnectionEnds) -> Option<u32> {
+    let (ours, theirs) = (canonical(ends.ours), canonical(ends.theirs));
+    // A connection that waits to be accepted has no inode, and seems to be root's.
+    let is_it = |row: &TcpTableRow| row.own == theirs && row.peer == ours && row.inode != 0;
+    table.into_iter().find(is_it).map(|row| row.user)
 }
 
-/// A socket that takes both families writes an address of version 4 within one of version 6.
-fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
-    one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
-}
-
-/// `0100007F:2328`: words of four bytes in the order of this machine, and a port.
-fn address(text: &str) -> Option<SocketAddr> {
-    let (words, port) = text.split_once(':')?;
-    let word = |index: usize| u32::from_str_radix(words.get(8 * index..8 * index + 8)?, 16).ok();
-    let ip: IpAddr = match words.len() {
-        8 => Ipv4Addr::from(word(0)?.to_ne_bytes()).into(),
-        32 => {
-            let mut bytes = [0; 16];
-            for (index, part) in bytes.chunks_mut(4).enumerate() {
-                part.copy_from_slice(&word(index)?.to_ne_bytes());
-            }
-            Ipv6Addr::from(bytes).into()
-        }
-        _ => return None,
-    };
-    Some((ip, u16::from_str_radix(port, 16).ok()?).into())
+/// A socket that takes both families has an address of version 4 within one of version 6.
+fn canonical(end: SocketAddr) -> SocketAddr {
+    SocketAddr::new(end.ip().to_canonical(), end.port())
 }
 
 #[cfg(test)]
@@ -93,8 +68,10 @@ mod tests {
         if cfg!(target_endian = "big") {
             return;
         }
+        let rows = table.lines().filter_map(TcpTableRow::read);
         let theirs = ([127, 0, 0, 1], 9000).into();
-        let of = |port| user_in(table, ApiConnectionEnds { ours: ([127, 0, 0, 1], port).into(), theirs });
+        let of =
+            |port| user_in(rows.clone(), ApiConnectionEnds { ours: ([127, 0, 0, 1], port).into(), theirs });
         assert_eq!((of(40_000), of(40_001), of(40_002)), (Some(1000), None, None));
     }
 }
