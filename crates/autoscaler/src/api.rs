@@ -162,8 +162,8 @@ async fn readiness(State(panel): State<Panel>) -> Response {
     }
 }
 
-/// As the pages in front of these say of whoever asks. On a cluster nothing stands in front: who reaches the
-/// API there has Kubernetes' right to.
+/// How much the client may see, as a layer in front of these pages has noted. On a cluster no layer stands in
+/// front: a client that reaches the API there has Kubernetes' right to.
 fn output_for(extensions: &Extensions) -> AppOutput {
     extensions.get().copied().unwrap_or_default()
 }

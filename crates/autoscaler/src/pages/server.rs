@@ -118,7 +118,7 @@ fn closing(mut response: Response) -> Response {
     response
 }
 
-/// The body of an answer, for as long as which its request has its place.
+/// The body of an answer. The request keeps its place until the body is written or dropped.
 struct TurnBody {
     body: Body,
     _turn: PageTurn,

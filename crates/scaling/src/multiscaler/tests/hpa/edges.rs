@@ -88,6 +88,15 @@ proptest! {
     }
 }
 
+/// Time passes in which neither CPU nor the queue says that a pod is needed.
+fn rest(world: &mut World) {
+    world.acknowledged(true);
+    world.busy(15, 0, 0);
+    if let Some(&round) = world.asked().last() {
+        world.answer(round, 0);
+    }
+}
+
 /// Neither a queue nor CPU sees a request that lasts.
 #[test]
 fn a_stream_keeps_the_last_pod_under_metrics_that_see_no_requests() {
@@ -96,20 +105,13 @@ fn a_stream_keeps_the_last_pod_under_metrics_that_see_no_requests() {
         let mut world = World::new(settings(0, 10, metrics.clone()));
         world.create(3);
         world.activator_starts();
-        let pass = |world: &mut World| {
-            world.acknowledged(true);
-            world.busy(15, 0, 0);
-            if let Some(&round) = world.asked().last() {
-                world.answer(round, 0);
-            }
-        };
         world.streams.insert(PodId(0), 1);
-        (0..20).for_each(|_| pass(&mut world));
+        (0..20).for_each(|_| rest(&mut world));
         assert_eq!(world.scale_orders().last().map(|&(_, count)| count), Some(1), "{metrics:?}");
         let why = world.status().why_not_zero.map(|why| why.to_string()).unwrap_or_default();
         assert!(why.starts_with("1 request in flight for "), "{metrics:?}: {why}");
         world.streams.clear();
-        (0..10).for_each(|_| pass(&mut world));
+        (0..10).for_each(|_| rest(&mut world));
         assert_eq!(world.status().wanted, PodCount::ZERO, "{metrics:?}");
     }
 }
@@ -125,21 +127,14 @@ fn connections_from_before_an_adoption_hold_the_count_whatever_a_document_measur
         let mut world = World::new(settings(0, 10, metrics.clone()));
         world.create(3);
         world.activator_starts();
-        let pass = |world: &mut World| {
-            world.acknowledged(true);
-            world.busy(15, 0, 0);
-            if let Some(&round) = world.asked().last() {
-                world.answer(round, 0);
-            }
-        };
         world.ready(3);
         says(&mut world, 4);
-        (0..20).for_each(|_| pass(&mut world));
+        (0..20).for_each(|_| rest(&mut world));
         assert_eq!(world.scale_orders(), [], "{metrics:?}");
         let why = world.status().why_not_zero.map(|why| why.to_string()).unwrap_or_default();
         assert!(why.starts_with("stays at 3: 4 connections from before the adoption"), "{metrics:?}: {why}");
         says(&mut world, 0);
-        (0..10).for_each(|_| pass(&mut world));
+        (0..10).for_each(|_| rest(&mut world));
         assert_eq!(world.status().wanted, PodCount::ZERO, "{metrics:?}");
     }
 }
