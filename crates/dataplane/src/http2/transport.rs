@@ -8,10 +8,9 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use protocol::http2::{ArrivedRequest, ErrorCode, Session, SessionEvent};
+use protocol::http2::{ArrivedRequest, ErrorCode, MEMORY_PAUSE, Session, SessionEvent};
 use runtime::Clock;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -25,10 +24,6 @@ const READS_PER_TURN: usize = 4;
 
 /// A peer that does not read what it made us write is not read either while more than this waits.
 const UNREAD_OUTPUT_BYTES_MAX: usize = 256 * 1024;
-
-/// How long a connection is not read when there is no memory for a head that came on it, before that is
-/// refused: others may have been answered by then.
-const MEMORY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Why a connection ended.
 #[derive(Debug, Error)]

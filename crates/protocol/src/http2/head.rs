@@ -10,6 +10,7 @@ use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 
 use super::hpack::Field;
+use super::memory::head_memory;
 use crate::content_length::parse_length;
 use crate::target::{RawTarget, TargetProblem, stand_in};
 
@@ -53,10 +54,6 @@ pub(super) struct Head {
 
 /// A head up to this size, as nearly all are, is not counted among what a connection holds.
 const UNCOUNTED_BYTES: usize = 1024;
-
-/// What a field takes beside its letters and the 32 bytes that it counts for: its place in a map that grows
-/// by doubling, and two allocations.
-const FIELD_BYTES: usize = 192;
 
 impl Head {
     /// One whose fields were not kept.
@@ -124,10 +121,9 @@ impl Head {
         self.bytes
     }
 
-    /// What it takes of memory, if that is much: its letters twice, as they are kept and as they are written
-    /// on to the next hop.
+    /// What it takes of memory, if that is much.
     pub(super) fn memory(&self) -> usize {
-        if self.bytes <= UNCOUNTED_BYTES { 0 } else { 2 * self.bytes + FIELD_BYTES * self.headers_seen }
+        if self.bytes <= UNCOUNTED_BYTES { 0 } else { head_memory(self.bytes, self.headers_seen) }
     }
 
     /// Whether nothing can be made of it.

@@ -16,8 +16,23 @@
 //! never touches what all threads share.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+
+/// How long a connection is not read when there is no memory for a head that comes on it, before that head
+/// is refused: others may have been answered by then.
+pub const MEMORY_PAUSE: Duration = Duration::from_millis(250);
+
+/// What a field of a head takes beside its letters: its place in a map that grows by doubling, and two
+/// allocations.
+const FIELD_BYTES: usize = 192;
+
+/// What a head of so many bytes and fields takes of memory: its letters twice, as they are kept and as they
+/// are written on to the next hop, and its fields.
+pub fn head_memory(bytes: usize, fields: usize) -> usize {
+    2 * bytes + FIELD_BYTES * fields
+}
 
 /// As much as all connections may hold, where memory is not scarcer than that.
 const BUDGET_BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -3,11 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::Version;
 use protocol::http1::{NextMessage, RequestHead, RequestReader, UnreadableRequest};
-use protocol::http2::OverShare;
+use protocol::http2::{MEMORY_PAUSE, OverShare, head_memory};
 use protocol::{Ambiguity, ambiguity};
 use tokio::time::Sleep;
 
@@ -21,12 +20,6 @@ const READ_BYTES: usize = 8 * 1024;
 
 /// A head up to this size is not counted.
 const COUNTED_BYTES: usize = 4 * 1024;
-
-/// How long a connection is not read when there is no memory for more of its head, before that is refused.
-const MEMORY_PAUSE: Duration = Duration::from_millis(250);
-
-/// What a field of a head takes beside its letters: its place in a map, which may be half empty.
-const FIELD_BYTES: usize = 192;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,11 +115,10 @@ impl HeadReader {
         pause.as_mut().poll(context).map(|()| Err(UnreadableRequest::NoMemory { bytes }))
     }
 
-    /// Counts the head that was read for as long as its request lasts: as it was kept, as it is written on to
-    /// the next hop, and its fields.
+    /// Counts the head that was read for as long as its request lasts.
     fn hold_whole(&mut self, wire: &ServerWire) -> Result<(), UnreadableRequest> {
         let Some(head) = self.reader.head().filter(|head| head.bytes > COUNTED_BYTES) else { return Ok(()) };
-        let bytes = 2 * head.bytes + FIELD_BYTES * head.request.headers().len();
+        let bytes = head_memory(head.bytes, head.request.headers().len());
         wire.hold_head(bytes).map_err(|OverShare| UnreadableRequest::NoMemory { bytes: head.bytes })
     }
 
