@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 RUNNING = re.compile(r"^\s+Running (?P<what>.+?) \((?P<executable>\S+)\)$")
 DOC_TESTS = re.compile(r"^\s+Doc-tests (?P<crate>\S+)$")
 RESULT = re.compile(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed;")
+RESULT_OF = re.compile(r"^test (?P<name>\S+)(?: - should panic)? \.\.\. (?P<word>ok|FAILED)$")
 OUTPUT_OF = re.compile(r"^---- (?P<name>\S+)(?: stdout)? ----$")
 
 
@@ -16,6 +17,8 @@ class Program:
     name: str
     is_unit_tests: bool
     passed: int = 0
+    results: dict[str, str] = field(default_factory=dict)
+    """`ok` or `FAILED`, of each test that has ended. A line into which a process printed something else is not known as a result."""
     failed: list[str] = field(default_factory=list)
     outputs: dict[str, list[str]] = field(default_factory=dict)
     """What each failed test printed."""
@@ -56,6 +59,8 @@ class Reader:
             self._output_of, self._is_list = None, True
         elif self._output_of is not None:
             program.outputs[self._output_of].append(line)
+        elif not self._is_list and (result := RESULT_OF.match(line)):
+            program.results[result["name"]] = result["word"]
         elif self._is_list and line.startswith("    ") and " " not in line.strip():
             program.failed.append(line.strip())
 
@@ -69,7 +74,7 @@ def reason(output: list[str]) -> str:
     return next((line.strip().replace("|", "/")[:160] for line in output if line.strip()), "no output")
 
 
-def neighbours(listed: list[str], name: str, each_side: int) -> list[str]:
+def neighbours(listed: list[str], name: str, before: int, after: int) -> list[str]:
     """The test and those that ran beside it: a test program starts its tests in the order in which it lists them."""
     at = listed.index(name)
-    return listed[max(0, at - each_side) : at + each_side + 1]
+    return listed[max(0, at - before) : at + after + 1]

@@ -1,13 +1,13 @@
-"""Runs test programs by cargo, and runs once more what depends on time and failed: alone, then among its neighbours."""
+"""Runs test programs by cargo. What depends on time and failed runs again, and is flaky when it passes then."""
 
 import os
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import flaky, libtest
+from . import flaky, libtest, second_runs
 from .flaky import FlakyTest
 from .process import run
+from .second_runs import Suspect
 
 TIME_DEPENDENT = {
     # Suites with real processes, and with other makers' programs.
@@ -16,12 +16,6 @@ TIME_DEPENDENT = {
     "cluster_smoke", "cluster_shared", "cluster_exclusive", "cluster_teardown", "cluster_upgrade", "cluster_two_nodes",
 }
 """The test programs whose tests are run again. A pure test that failed once has failed."""
-
-NEIGHBOURS = 12
-"""Tests on each side of one that is run again: twice as many as run at once."""
-
-SECOND_RUNS_SECONDS = 120
-"""What all second runs of one suite may take. What has no time left for its second run has failed."""
 
 
 @dataclass
@@ -61,7 +55,7 @@ class Suites:
                 outcome.words.append(f"{program.name} ended without a result (it crashed, aborted, or took too long)")
             for test in program.failed:
                 if program.name in TIME_DEPENDENT and not program.is_unit_tests:
-                    suspects.append((program, test))
+                    suspects.append(Suspect(program.name, test, program.outputs.get(test, [])))
                 else:
                     outcome.failed.append(f"{program.name}::{test}")
         if code != 0 and not outcome.words and not suspects and not outcome.failed:
@@ -78,45 +72,24 @@ class Suites:
 
     def _second_runs(self, suspects, outcome):
         if len(suspects) > flaky.MOST_IN_A_RUN:
-            outcome.failed += [f"{program.name}::{test}" for program, test in suspects]
+            outcome.failed += [suspect.name for suspect in suspects]
             outcome.words.append(f"{len(suspects)} tests failed, too many to be a matter of time: none was run again")
             return
-        ends = time.monotonic() + SECOND_RUNS_SECONDS
+        for suspect in suspects:
+            output = self.logs / f"{suspect.name.replace('::', '-')}.first-failure.log"
+            output.write_text("\n".join(suspect.output) + "\n")
+            print(f"\n--- {suspect.name} failed; second runs: alone, then among its neighbours", flush=True)
+        passed = second_runs.passed_twice(suspects, second_runs.Runner(self.root, self.logs).attempt)
         table = self.root / "tests/flaky.md"
-        for program, test in suspects:
-            name = f"{program.name}::{test}"
-            output = self.logs / f"{name.replace('::', '-')}.first-failure.log"
-            output.write_text("\n".join(program.outputs.get(test, [])) + "\n")
-            print(f"\n--- {name} failed; second runs: alone, then among its neighbours")
-            if not self._passes_twice(program.name, test, ends):
-                outcome.failed.append(name)
+        for suspect in suspects:
+            if suspect not in passed:
+                outcome.failed.append(suspect.name)
                 continue
             outcome.passed += 1
-            found = FlakyTest(program.name, test, libtest.reason(program.outputs.get(test, [])))
-            outcome.flaky.append(found)
-            if name in flaky.known(table):
-                outcome.words.append(f"{name} is flaky a second time: tests/flaky.md has it already, and it was not mended")
+            outcome.flaky.append(FlakyTest(suspect.program, suspect.test, libtest.reason(suspect.output)))
+            if suspect.name in flaky.known(table):
+                outcome.words.append(f"{suspect.name} is flaky a second time: tests/flaky.md has it already, and it was not mended")
         flaky.write(table, outcome.flaky)
-
-    def _passes_twice(self, suite, test, ends):
-        listed = []
-        command = ["cargo", "test", "--quiet", "--workspace", "--test", suite, "--"]
-        run(command + ["--list"], self.root, self.logs / "list.log", 60, lambda line: listed.append(line.rstrip()), is_silent=True)
-        listed = [line.removesuffix(": test") for line in listed if line.endswith(": test")]
-        for turn, tests in (("alone", [test]), ("among neighbours", libtest.neighbours(listed, test, NEIGHBOURS))):
-            left = ends - time.monotonic()
-            if left <= 1:
-                print(f"--- no time is left to run {suite}::{test} {turn}")
-                return False
-            reader = libtest.Reader()
-            log = self.logs / f"{suite}-{test.replace('::', '-')}.{turn.replace(' ', '-')}.log"
-            run([part for part in command if part != "--quiet"] + ["--exact", *tests], self.root, log, left, reader.line)
-            ended = [program for program in reader.programs if program.name == suite]
-            is_passed = len(ended) == 1 and ended[0].has_ended and test not in ended[0].failed and ended[0].passed > 0
-            print(f"--- {turn}: {'passed' if is_passed else 'FAILED'}")
-            if not is_passed:
-                return False
-        return True
 
 
 class Threads:

@@ -1,6 +1,7 @@
 """The pipeline's own tests, which its first stage runs: `cd .ci && python3 -m unittest pipeline.tests`."""
 
 import contextlib
+import json
 import os
 import stat
 import subprocess
@@ -10,8 +11,9 @@ import time
 import unittest
 from pathlib import Path
 
-from . import flaky, libtest, machine
-from .process import run
+from . import flaky, libtest, machine, second_runs
+from .process import ENOUGH, run
+from .second_runs import Suspect, Turn, Verdict
 from .stages import Table
 from .suites import Outcome, Suites
 
@@ -65,27 +67,51 @@ class Reading(unittest.TestCase):
         self.assertEqual(libtest.reason(up.outputs["faults::slow"]), "3 requests are missing / of 7")
 
     def test_neighbours_are_those_that_are_listed_around_a_test(self):
-        self.assertEqual(libtest.neighbours(list("abcdefg"), "b", 2), list("abcd"))
+        self.assertEqual(libtest.neighbours(list("abcdefg"), "b", 2, 2), list("abcd"))
+        self.assertEqual(libtest.neighbours(list("abcdefg"), "e", 1, 3), list("defg"))
+
+    def test_results_are_read_as_they_come_and_not_from_what_a_failed_test_printed(self):
+        up = read(FAILED_SUITE.replace("3 requests are missing", "test faults::slow ... ok"))[1]
+        self.assertEqual(up.results, {"faults::slow": "FAILED", "faults::quick": "ok"})
+        line = "     Running tests/up/main.rs (debug/deps/up-0)\ntest refused - should panic ... ok\n"
+        self.assertEqual(read(line)[0].results, {"refused": "ok"})
 
 
 CARGO = """\
-#!/bin/sh
-# Plays cargo: the first run fails, a second one as the file `second` says.
-echo "$*" >>calls
-case "$*" in *--list*) echo 'faults::quick: test'; echo 'faults::slow: test'; exit 0 ;; esac
-cat <<END
-     Running tests/up/main.rs (target/debug/deps/up-fedcba9876543210)
-END
-name=faults::slow result=FAILED code=101
-case "$*" in *--exact*) result=$(cat second); [ "$result" = ok ] && code=0 ;; esac
-if [ $result = ok ]; then
-    echo "test result: ok. 1 passed; 0 failed; 0 ignored"
-else
-    printf 'failures:\\n\\n---- %s stdout ----\\npanicked at x:1:\\nlate\\n\\nfailures:\\n    %s\\n\\n' $name $name
-    echo "test result: FAILED. 5 passed; 1 failed; 0 ignored"
-fi
-exit $code
+#!/usr/bin/env python3
+# Plays cargo and a test program of libtest. `plan.json` says of each test, in the order of the list, how long each of its runs takes and how the run ends.
+import concurrent.futures, json, os, pathlib, sys, time
+
+plan = json.loads(pathlib.Path("plan.json").read_text())
+with open("calls", "a") as calls:
+    calls.write(" ".join(sys.argv[1:]) + "\\n")
+if "--list" in sys.argv:
+    print("\\n".join(f"{name}: test" for name in plan))
+    sys.exit()
+pathlib.Path("pid").write_text(str(os.getpid()))
+chosen = sys.argv[sys.argv.index("--exact") + 1 :] if "--exact" in sys.argv else plan
+runs = {name: plan[name].pop(0) if len(plan[name]) > 1 else plan[name][0] for name in plan if name in chosen}
+pathlib.Path("plan.json").write_text(json.dumps(plan))
+
+def test(name):
+    seconds, result = runs[name]
+    time.sleep(seconds)
+    print(f"test {name} ... {result}", flush=True)
+
+print("     Running tests/up/main.rs (target/debug/deps/up-fedcba9876543210)", flush=True)
+print(f"\\nrunning {len(runs)} tests", flush=True)
+with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("RUST_TEST_THREADS", 4))) as pool:
+    list(pool.map(test, runs))
+failed = [name for name in runs if runs[name][1] != "ok"]
+if failed:
+    outputs = "".join(f"---- {name} stdout ----\\npanicked at x:1:\\nlate\\n\\n" for name in failed)
+    print(f"\\nfailures:\\n\\n{outputs}\\nfailures:\\n    " + "\\n    ".join(failed))
+print(f"\\ntest result: {'FAILED' if failed else 'ok'}. {len(runs) - len(failed)} passed; {len(failed)} failed; 0 ignored")
+sys.exit(101 if failed else 0)
 """
+
+PASSES, FAILS, FAILS_ONCE = [[0, "ok"]], [[0, "FAILED"]], [[0, "FAILED"], [0, "ok"]]
+HANGS_AFTERWARDS = [[0, "ok"], [600, "ok"]]
 
 
 class SecondRuns(unittest.TestCase):
@@ -96,6 +122,9 @@ class SecondRuns(unittest.TestCase):
         (self.root / "tests").mkdir()
         self.table = self.root / "tests/flaky.md"
         self.table.write_text("| date | test | reason |\n|---|---|---|\n")
+        settings = self.root / ".cargo/config.toml"
+        settings.parent.mkdir()
+        settings.write_text('[env]\nRUST_TEST_THREADS = "4"\n')
         cargo = self.root / "bin/cargo"
         cargo.parent.mkdir()
         cargo.write_text(CARGO)
@@ -104,31 +133,97 @@ class SecondRuns(unittest.TestCase):
         os.environ["PATH"] = f"{cargo.parent}:{path}"
         self.addCleanup(os.environ.__setitem__, "PATH", path)
 
-    def outcome(self, second) -> Outcome:
-        (self.root / "second").write_text(second)
+    def outcome(self, plan, threads=None) -> Outcome:
+        (self.root / "plan.json").write_text(json.dumps(plan))
         suites = Suites(self.root, self.root / "target/ci")
         with open(os.devnull, "w") as silence:
             with contextlib.redirect_stdout(silence):
-                return suites.suite("up", 30)
+                return suites.suite("up", 30, threads)
+
+    def chosen(self):
+        """The tests of each run that chose its tests."""
+        calls = (self.root / "calls").read_text().splitlines()
+        return [call.split("--exact ")[1] for call in calls if "--exact" in call]
 
     def test_a_test_that_passes_alone_and_among_neighbours_is_flaky_and_written_down(self):
-        outcome = self.outcome("ok")
+        outcome = self.outcome({"faults::quick": PASSES, "faults::slow": FAILS_ONCE})
         self.assertTrue(outcome.is_green, outcome)
         self.assertEqual([test.name for test in outcome.flaky], ["up::faults::slow"])
         self.assertEqual(flaky.known(self.table), {"up::faults::slow"})
-        exact = [call for call in (self.root / "calls").read_text().splitlines() if "--exact" in call]
-        self.assertEqual([call.split("--exact ")[1] for call in exact], ["faults::slow", "faults::quick faults::slow"])
+        self.assertEqual(self.chosen(), ["faults::slow", "faults::quick faults::slow"])
 
     def test_a_flaky_test_that_comes_a_second_time_is_red(self):
-        self.outcome("ok")
-        outcome = self.outcome("ok")
+        self.outcome({"faults::slow": FAILS_ONCE})
+        outcome = self.outcome({"faults::slow": FAILS_ONCE})
         self.assertFalse(outcome.is_green)
         self.assertIn("a second time", outcome.words[0])
 
     def test_a_test_that_fails_again_has_failed(self):
-        outcome = self.outcome("FAILED")
-        self.assertEqual((outcome.failed, outcome.flaky), (["up::faults::slow"], []))
-        self.assertEqual(flaky.known(self.table), set())
+        for runs in (FAILS, [[0, "FAILED"], [0, "ok"], [0, "FAILED"]]):
+            outcome = self.outcome({"faults::quick": PASSES, "faults::slow": runs})
+            self.assertEqual((outcome.failed, outcome.flaky), (["up::faults::slow"], []))
+            self.assertEqual(flaky.known(self.table), set())
+
+    def test_more_failed_tests_than_a_run_may_have_flaky_ones_do_not_run_again(self):
+        names = [f"faults::number_{number}" for number in range(flaky.MOST_IN_A_RUN + 1)]
+        outcome = self.outcome(dict.fromkeys(names, FAILS_ONCE))
+        self.assertEqual((outcome.failed, outcome.flaky, self.chosen()), ([f"up::{name}" for name in names], [], []))
+
+    def test_a_pure_test_does_not_run_again(self):
+        cargo = self.root / "bin/cargo"
+        cargo.write_text(CARGO.replace("tests/up/main.rs", "unittests src/lib.rs"))
+        outcome = self.outcome({"faults::slow": FAILS_ONCE})
+        self.assertEqual((outcome.failed, outcome.flaky, self.chosen()), (["up::faults::slow"], [], []))
+
+    def test_neighbours_run_beside_a_test_and_end_with_it(self):
+        plan = {f"faults::{letter}": HANGS_AFTERWARDS for letter in "abcdefgh"} | {"faults::e": FAILS_ONCE}
+        outcome = self.outcome(plan)
+        self.assertEqual([test.name for test in outcome.flaky], ["up::faults::e"], outcome)
+        self.assertTrue(is_gone(self.root / "pid"))
+        # Three before it: four run at once, and all four start together.
+        self.assertEqual(self.chosen()[1], " ".join(f"faults::{letter}" for letter in "bcdefgh"))
+
+    def test_a_test_of_a_suite_that_runs_one_by_one_waits_for_no_neighbour(self):
+        outcome = self.outcome({"faults::a": HANGS_AFTERWARDS, "faults::b": FAILS_ONCE}, threads=1)
+        self.assertEqual([test.name for test in outcome.flaky], ["up::faults::b"], outcome)
+
+
+class SharesOfTime(unittest.TestCase):
+    """Of 120 made-up seconds."""
+
+    def passed(self, seconds):
+        """The tests that pass twice, where each of their runs takes so long."""
+        now = [0]
+
+        def attempt(suspect, _, limit):
+            now[0] += min(seconds[suspect.test], limit)
+            return Verdict.PASSED if seconds[suspect.test] <= limit else Verdict.NO_TIME
+
+        suspects = [Suspect("up", test) for test in seconds]
+        passed = second_runs.passed_twice(suspects, attempt, 120, lambda: now[0])
+        self.assertLessEqual(now[0], 120)
+        return {suspect.test for suspect in passed}
+
+    def test_a_test_may_use_what_the_others_leave(self):
+        self.assertEqual(self.passed({"alone": 60}), {"alone"})
+        self.assertEqual(self.passed({"first": 40, "quick": 1, "other": 1}), {"first", "quick", "other"})
+        self.assertEqual(self.passed({"quick": 1, "other": 1, "last": 58}), {"quick", "other", "last"})
+
+    def test_a_test_that_hangs_takes_no_time_from_the_others(self):
+        self.assertEqual(self.passed({"hangs": 999, "first": 19, "second": 19}), {"first", "second"})
+        self.assertEqual(self.passed({"hangs": 999}), set())
+        self.assertEqual(self.passed({"hangs": 999, "too": 999}), set())
+
+    def test_a_test_that_failed_again_gives_its_time_to_the_others(self):
+        seen = []
+
+        def attempt(suspect, turn, limit):
+            seen.append((suspect.test, turn, limit))
+            return Verdict.FAILED if suspect.test == "broken" else Verdict.PASSED
+
+        good, broken = Suspect("up", "good"), Suspect("up", "broken")
+        self.assertEqual(second_runs.passed_twice([broken, good], attempt, 120, lambda: 0), [good])
+        self.assertEqual(seen, [("broken", Turn.ALONE, 30), ("good", Turn.ALONE, 60), ("good", Turn.AMONG_NEIGHBOURS, 120)])
 
 
 def is_gone(file: Path) -> bool:
@@ -190,6 +285,14 @@ class Stages(unittest.TestCase):
             self.assertEqual(code, 124)
             self.assertTrue(is_gone(started))
 
+    def test_a_command_that_said_enough_is_ended_with_all_that_it_started(self):
+        with tempfile.TemporaryDirectory() as folder:
+            started = Path(folder) / "started"
+            # What it starts lives on for a moment after TERM, and has no part in its output.
+            rest = f"trap 'sleep 0.3; exit' TERM; echo $$ >{started}; while :; do sleep 0.1; done"
+            command = ["sh", "-c", f'sh -c "{rest}" >/dev/null 2>&1 & while [ ! -s {started} ]; do sleep 0.01; done; echo ready; exec sleep 600']
+            run(command, Path(folder), Path(folder) / "log", 600, lambda text: ENOUGH if text == "ready\n" else None, is_silent=True)
+            self.assertTrue(is_gone(started))
 
     def test_a_run_that_is_told_to_end_ends_its_command(self):
         with tempfile.TemporaryDirectory() as folder:
