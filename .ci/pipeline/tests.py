@@ -26,7 +26,7 @@ test window::tests::full ... ok
 
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
-     Running tests/up/main.rs (/somewhere/debug/deps/up-fedcba9876543210)
+     Running tests/end_to_end/main.rs (/somewhere/debug/deps/end_to_end-fedcba9876543210)
 
 running 2 tests
 test faults::slow ... FAILED
@@ -36,7 +36,7 @@ failures:
 
 ---- faults::slow stdout ----
 
-thread 'faults::slow' (7) panicked at tests/tests/up/faults.rs:9:5:
+thread 'faults::slow' (7) panicked at tests/tests/end_to_end/up/faults.rs:9:5:
 3 requests are missing | of 7
 
 failures:
@@ -57,23 +57,23 @@ def read(text):
 
 class Reading(unittest.TestCase):
     def test_programs_have_their_names_results_and_failures(self):
-        scaling, up, doc_tests = read(FAILED_SUITE)
+        scaling, suite, doc_tests = read(FAILED_SUITE)
         self.assertEqual((scaling.name, scaling.is_unit_tests, scaling.passed, scaling.failed), ("scaling", True, 2, []))
-        self.assertEqual((up.name, up.is_unit_tests, up.passed, up.failed), ("up", False, 1, ["faults::slow"]))
+        self.assertEqual((suite.name, suite.is_unit_tests, suite.passed, suite.failed), ("end_to_end", False, 1, ["faults::slow"]))
         self.assertFalse(doc_tests.has_ended, "it printed no result")
 
     def test_a_reason_is_the_first_line_of_the_panic(self):
-        up = read(FAILED_SUITE)[1]
-        self.assertEqual(libtest.reason(up.outputs["faults::slow"]), "3 requests are missing / of 7")
+        suite = read(FAILED_SUITE)[1]
+        self.assertEqual(libtest.reason(suite.outputs["faults::slow"]), "3 requests are missing / of 7")
 
     def test_neighbours_are_those_that_are_listed_around_a_test(self):
         self.assertEqual(libtest.neighbours(list("abcdefg"), "b", 2, 2), list("abcd"))
         self.assertEqual(libtest.neighbours(list("abcdefg"), "e", 1, 3), list("defg"))
 
     def test_results_are_read_as_they_come_and_not_from_what_a_failed_test_printed(self):
-        up = read(FAILED_SUITE.replace("3 requests are missing", "test faults::slow ... ok"))[1]
-        self.assertEqual(up.results, {"faults::slow": "FAILED", "faults::quick": "ok"})
-        line = "     Running tests/up/main.rs (debug/deps/up-0)\ntest refused - should panic ... ok\n"
+        suite = read(FAILED_SUITE.replace("3 requests are missing", "test faults::slow ... ok"))[1]
+        self.assertEqual(suite.results, {"faults::slow": "FAILED", "faults::quick": "ok"})
+        line = "     Running tests/end_to_end/main.rs (debug/deps/end_to_end-0)\ntest refused - should panic ... ok\n"
         self.assertEqual(read(line)[0].results, {"refused": "ok"})
 
 
@@ -98,7 +98,7 @@ def test(name):
     time.sleep(seconds)
     print(f"test {name} ... {result}", flush=True)
 
-print("     Running tests/up/main.rs (target/debug/deps/up-fedcba9876543210)", flush=True)
+print("     Running tests/end_to_end/main.rs (target/debug/deps/end_to_end-fedcba9876543210)", flush=True)
 print(f"\\nrunning {len(runs)} tests", flush=True)
 with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("RUST_TEST_THREADS", 4))) as pool:
     list(pool.map(test, runs))
@@ -138,7 +138,7 @@ class SecondRuns(unittest.TestCase):
         suites = Suites(self.root, self.root / "target/ci")
         with open(os.devnull, "w") as silence:
             with contextlib.redirect_stdout(silence):
-                return suites.suite("up", 30, threads)
+                return suites.suite("end_to_end", 30, threads)
 
     def chosen(self):
         """The tests of each run that chose its tests."""
@@ -148,8 +148,8 @@ class SecondRuns(unittest.TestCase):
     def test_a_test_that_passes_alone_and_among_neighbours_is_flaky_and_written_down(self):
         outcome = self.outcome({"faults::quick": PASSES, "faults::slow": FAILS_ONCE})
         self.assertTrue(outcome.is_green, outcome)
-        self.assertEqual([test.name for test in outcome.flaky], ["up::faults::slow"])
-        self.assertEqual(flaky.known(self.table), {"up::faults::slow"})
+        self.assertEqual([test.name for test in outcome.flaky], ["end_to_end::faults::slow"])
+        self.assertEqual(flaky.known(self.table), {"end_to_end::faults::slow"})
         self.assertEqual(self.chosen(), ["faults::slow", "faults::quick faults::slow"])
 
     def test_a_flaky_test_that_comes_a_second_time_is_red(self):
@@ -161,31 +161,31 @@ class SecondRuns(unittest.TestCase):
     def test_a_test_that_fails_again_has_failed(self):
         for runs in (FAILS, [[0, "FAILED"], [0, "ok"], [0, "FAILED"]]):
             outcome = self.outcome({"faults::quick": PASSES, "faults::slow": runs})
-            self.assertEqual((outcome.failed, outcome.flaky), (["up::faults::slow"], []))
+            self.assertEqual((outcome.failed, outcome.flaky), (["end_to_end::faults::slow"], []))
             self.assertEqual(flaky.known(self.table), set())
 
     def test_more_failed_tests_than_a_run_may_have_flaky_ones_do_not_run_again(self):
         names = [f"faults::number_{number}" for number in range(flaky.MOST_IN_A_RUN + 1)]
         outcome = self.outcome(dict.fromkeys(names, FAILS_ONCE))
-        self.assertEqual((outcome.failed, outcome.flaky, self.chosen()), ([f"up::{name}" for name in names], [], []))
+        self.assertEqual((outcome.failed, outcome.flaky, self.chosen()), ([f"end_to_end::{name}" for name in names], [], []))
 
     def test_a_pure_test_does_not_run_again(self):
         cargo = self.root / "bin/cargo"
-        cargo.write_text(CARGO.replace("tests/up/main.rs", "unittests src/lib.rs"))
+        cargo.write_text(CARGO.replace("tests/end_to_end/main.rs", "unittests src/lib.rs"))
         outcome = self.outcome({"faults::slow": FAILS_ONCE})
-        self.assertEqual((outcome.failed, outcome.flaky, self.chosen()), (["up::faults::slow"], [], []))
+        self.assertEqual((outcome.failed, outcome.flaky, self.chosen()), (["end_to_end::faults::slow"], [], []))
 
     def test_neighbours_run_beside_a_test_and_end_with_it(self):
         plan = {f"faults::{letter}": HANGS_AFTERWARDS for letter in "abcdefgh"} | {"faults::e": FAILS_ONCE}
         outcome = self.outcome(plan)
-        self.assertEqual([test.name for test in outcome.flaky], ["up::faults::e"], outcome)
+        self.assertEqual([test.name for test in outcome.flaky], ["end_to_end::faults::e"], outcome)
         self.assertTrue(is_gone(self.root / "pid"))
         # Three before it: four run at once, and all four start together.
         self.assertEqual(self.chosen()[1], " ".join(f"faults::{letter}" for letter in "bcdefgh"))
 
     def test_a_test_of_a_suite_that_runs_one_by_one_waits_for_no_neighbour(self):
         outcome = self.outcome({"faults::a": HANGS_AFTERWARDS, "faults::b": FAILS_ONCE}, threads=1)
-        self.assertEqual([test.name for test in outcome.flaky], ["up::faults::b"], outcome)
+        self.assertEqual([test.name for test in outcome.flaky], ["end_to_end::faults::b"], outcome)
 
 
 class SharesOfTime(unittest.TestCase):
@@ -199,7 +199,7 @@ class SharesOfTime(unittest.TestCase):
             now[0] += min(seconds[suspect.test], limit)
             return Verdict.PASSED if seconds[suspect.test] <= limit else Verdict.NO_TIME
 
-        suspects = [Suspect("up", test) for test in seconds]
+        suspects = [Suspect("end_to_end", test) for test in seconds]
         passed = second_runs.passed_twice(suspects, attempt, 120, lambda: now[0])
         self.assertLessEqual(now[0], 120)
         return {suspect.test for suspect in passed}
@@ -221,7 +221,7 @@ class SharesOfTime(unittest.TestCase):
             seen.append((suspect.test, turn, limit))
             return Verdict.FAILED if suspect.test == "broken" else Verdict.PASSED
 
-        good, broken = Suspect("up", "good"), Suspect("up", "broken")
+        good, broken = Suspect("end_to_end", "good"), Suspect("end_to_end", "broken")
         self.assertEqual(second_runs.passed_twice([broken, good], attempt, 120, lambda: 0), [good])
         self.assertEqual(seen, [("broken", Turn.ALONE, 30), ("good", Turn.ALONE, 60), ("good", Turn.AMONG_NEIGHBOURS, 120)])
 
@@ -263,14 +263,14 @@ class Stages(unittest.TestCase):
     def test_a_stage_is_red_when_it_fails_or_takes_more_than_twice_its_budget(self):
         table = Table()
         self.assertTrue(self.quiet(lambda: table.stage("quick", 5, lambda _: Outcome())))
-        self.assertFalse(self.quiet(lambda: table.stage("failed", 5, lambda _: Outcome(failed=["up::x"]))))
+        self.assertFalse(self.quiet(lambda: table.stage("failed", 5, lambda _: Outcome(failed=["end_to_end::x"]))))
         self.assertFalse(self.quiet(lambda: table.stage("late", -1, lambda _: Outcome())))
         self.assertFalse(self.quiet(lambda: table.end("a run")))
 
     def test_more_than_three_flaky_tests_in_a_run_are_red(self):
         def end(number):
             table = Table()
-            found = [flaky.FlakyTest("up", str(count), "late") for count in range(number)]
+            found = [flaky.FlakyTest("end_to_end", str(count), "late") for count in range(number)]
             self.quiet(lambda: table.stage("tests", 5, lambda _: Outcome(flaky=found)))
             return self.quiet(lambda: table.end("a run"))
 

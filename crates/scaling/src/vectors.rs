@@ -5,7 +5,7 @@
 //! instead; about Knative's own objects, which ebb does not have; or about parts that are not built yet. One
 //! row per id, in the order of the ids. Group N (buckets, subsets, what is sent) is `orchestration`'s, but
 //! N8, which is the `queue-proxy`'s, and N9–N12, which are `throttling`'s; group P (end to end) is of the
-//! suite `up`.
+//! suite `end_to_end`, module `up`.
 
 /// A vector that does not hold here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
