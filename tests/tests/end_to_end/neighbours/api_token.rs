@@ -59,7 +59,9 @@ fn set_mode(path: &Path, mode: u32) {
 #[tokio::test]
 async fn another_user_sees_counts_and_neither_commands_nor_reads_what_apps_print() {
     let script = "echo the password is 4711 >&2; exit 3";
-    let services = [Service::running("crashes", &["sh", "-c", script]), Service::new("hello")];
+    // What follows can take longer than a window, and its end compares pods.
+    let hello = Service::new("hello").scaling("min-scale", "1");
+    let services = [Service::running("crashes", &["sh", "-c", script]), hello];
     let ebb = Ebb::up(&services, &ConfigMap::short()).await;
     ebb.until("crashes", "its last words", |revision| revision.0.to_string().contains("password is 4711"))
         .await;
