@@ -1,11 +1,14 @@
 """What does the machine have, and what is it missing? Packages come from the system's package manager."""
 
+import atexit
 import ctypes
 import fcntl
 import os
 import shutil
 import subprocess
 from pathlib import Path
+
+from .sources import Sources
 
 GIGABYTE = 1 << 30
 DISK_NEEDED = 12 * GIGABYTE
@@ -96,6 +99,9 @@ def _may_unshare() -> bool:
 target_lock = []
 """The open file whose lock this run holds until it ends."""
 
+sources_of_run = []
+"""The sources of this run's checkout, once the run has the kept target."""
+
 
 def rustc() -> str:
     """The compiler's version, by which kept builds and stamps are known."""
@@ -125,6 +131,10 @@ def kept_target(checkout: Path) -> tuple[Path, bool]:
     target.mkdir(parents=True, exist_ok=True)
     key.write_text(rustc() + "\n")
     forget_other_checkout(target, checkout)
+    if not sources_of_run:
+        sources_of_run.append(Sources(target, checkout))
+        sources_of_run[0].restore()
+        atexit.register(sources_of_run[0].keep)
     return target, is_kept
 
 
@@ -138,6 +148,8 @@ def forget_other_checkout(target: Path, checkout: Path):
     if last.exists() and last.read_text() != str(checkout):
         print(f"{target} was last used by {last.read_text()}: what was built of that checkout is dropped", flush=True)
         subprocess.run(["cargo", "clean", "--workspace", "--quiet", "--target-dir", str(target)], cwd=checkout, check=True)
+        # Cargo cleans the profile of the tests alone. For the others all sources of this checkout are new.
+        Sources(target, checkout).forget()
     last.write_text(str(checkout))
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from . import flaky, libtest, machine, second_runs
 from .process import ENOUGH, run
 from .second_runs import Suspect, Turn, Verdict
+from .sources import Sources
 from .stages import Table
 from .suites import Outcome, Suites
 
@@ -247,12 +249,105 @@ class KeptTarget(unittest.TestCase):
             os.environ["PATH"] = f"{bin_folder}:{path}"
             self.addCleanup(os.environ.__setitem__, "PATH", path)
             checkouts = [Path(folder) / name for name in "aab"]
+            record = target / "sources.json"
+            record.write_text("{}")
             for checkout in checkouts:
+                self.assertTrue(record.exists())
                 checkout.mkdir(exist_ok=True)
                 with open(os.devnull, "w") as silence, contextlib.redirect_stdout(silence):
                     machine.forget_other_checkout(target, checkout)
+            self.assertFalse(record.exists())
             calls = (Path(folder) / "calls").read_text().splitlines()
             self.assertEqual(calls, [f"clean --workspace --quiet --target-dir {target}"])
+
+
+HOUR = 3600 * 10**9
+
+
+class SourcesOfAClone(unittest.TestCase):
+    """Clones at one path, an hour one after another; a run of each takes a few minutes."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.target, self.checkout = Path(folder.name) / "target", Path(folder.name) / "checkout"
+        self.began = 1_700_000_000 * 10**9
+        self.hours = 0
+
+    def set_time(self, file, time):
+        os.utime(file, ns=(time, time))
+
+    def clone(self, **contents) -> Sources:
+        self.hours += 1
+        shutil.rmtree(self.checkout, ignore_errors=True)
+        self.checkout.mkdir()
+        subprocess.run(["git", "init", "--quiet", self.checkout], check=True)
+        for name, text in contents.items():
+            (self.checkout / name).write_text(text)
+            self.set_time(self.checkout / name, self.began + self.hours * HOUR)
+        subprocess.run(["git", "add", "."], cwd=self.checkout, check=True)
+        return Sources(self.target, self.checkout)
+
+    def build(self, time):
+        build = self.target / "debug/.fingerprint/a-0/invoked.timestamp"
+        build.parent.mkdir(parents=True, exist_ok=True)
+        build.touch()
+        self.set_time(build, time)
+
+    def run_whole(self, sources, act=lambda: None):
+        began = self.began + self.hours * HOUR
+        sources.restore()
+        self.build(began + HOUR // 10)
+        act()
+        sources.keep()
+        self.set_time(sources.record, began + HOUR // 5)
+
+    def age(self, name):
+        """In which hour the file changed for the last time, as cargo sees it."""
+        return ((self.checkout / name).stat().st_mtime_ns - self.began) / HOUR
+
+    def test_unchanged_sources_are_as_old_as_they_were_and_changed_ones_are_new(self):
+        self.run_whole(self.clone(a="one", b="one"))
+        self.assertEqual((self.age("a"), self.age("b")), (1, 1))
+        self.run_whole(self.clone(a="one", b="two", c="one"))
+        self.assertEqual((self.age("a"), self.age("b"), self.age("c")), (1, 2, 2))
+        # The former content of `b` was compiled before another was.
+        self.run_whole(self.clone(a="one", b="one", c="one"))
+        self.assertEqual((self.age("a"), self.age("b"), self.age("c")), (1, 3, 2))
+
+    def test_a_source_that_was_written_during_a_run_is_new_in_the_next(self):
+        self.run_whole(self.clone(a="one", b="one"), lambda: (self.checkout / "b").write_text("one"))
+        self.run_whole(self.clone(a="one", b="one"))
+        self.assertEqual((self.age("a"), self.age("b")), (1, 2))
+
+    def test_a_run_that_was_killed_leaves_no_record(self):
+        self.run_whole(self.clone(a="one"))
+        self.clone(a="one").restore()
+        self.run_whole(self.clone(a="one"))
+        self.assertEqual(self.age("a"), 3)
+
+    def test_what_another_program_built_meanwhile_makes_all_sources_new(self):
+        self.run_whole(self.clone(a="one"))
+        self.build(self.began + self.hours * HOUR + HOUR // 2)
+        self.run_whole(self.clone(a="one"))
+        self.assertEqual(self.age("a"), 2)
+
+    def test_a_checkout_in_which_a_person_works_keeps_its_times(self):
+        self.run_whole(self.clone(a="one", b="one"))
+        (self.checkout / "b").write_text("two")
+        (self.checkout / "b").write_text("one")
+        written = self.age("b")
+        self.run_whole(Sources(self.target, self.checkout))
+        self.assertEqual((self.age("a"), self.age("b")), (1, written))
+
+    def test_a_source_that_is_older_than_the_last_build_is_new_in_the_next_clone(self):
+        self.run_whole(self.clone(a="one"))
+        # Another content with an old time, as an archive or a move brings it: cargo does not compile it.
+        (self.checkout / "a").write_text("two")
+        self.set_time(self.checkout / "a", self.began)
+        self.run_whole(Sources(self.target, self.checkout))
+        self.run_whole(self.clone(a="two"))
+        self.assertEqual(self.age("a"), 2)
 
 
 class Stages(unittest.TestCase):
