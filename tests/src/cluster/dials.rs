@@ -1,10 +1,11 @@
 //! Connections that are asked for one after another, and how each of them went.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 
 use crate::bench::clock;
@@ -21,12 +22,19 @@ pub struct Dials {
 
 impl Dials {
     /// Asks for a connection once in `each`, however long those before it take, until the clock says `until`.
+    /// `address` is one of IPv4.
+    ///
+    /// Each connection has a port of its own. A node remembers for two minutes to which endpoint it sent the
+    /// unanswered SYN of a port (`nf_conntrack_tcp_timeout_syn_sent`), and sends the next one of that port
+    /// there too, whatever the slices say meanwhile.
     pub async fn made(address: SocketAddr, each: Duration, until: Duration) -> Self {
         let mut under_way = Vec::<JoinHandle<(Duration, Result<(), String>)>>::new();
+        let mut used = HashSet::new();
         while clock::now() < until {
+            let socket = socket_of_unused_port(&mut used).expect("this machine has ports");
             under_way.push(tokio::spawn(async move {
                 let asked = clock::now();
-                let how = match tokio::time::timeout(CLIENT_WAITS, TcpStream::connect(address)).await {
+                let how = match tokio::time::timeout(CLIENT_WAITS, socket.connect(address)).await {
                     Ok(Ok(_)) => Ok(()),
                     Ok(Err(error)) => Err(error.to_string()),
                     Err(_) => Err("no answer".to_owned()),
@@ -57,5 +65,16 @@ impl Dials {
     /// When the last one was asked for that failed; `None` if none did.
     pub fn last_failure(&self) -> Option<Duration> {
         self.dials.iter().filter(|(_, how)| how.is_err()).map(|(asked, _)| *asked).max()
+    }
+}
+
+/// A socket whose port is none of the `used` ones, among which it is from then on.
+fn socket_of_unused_port(used: &mut HashSet<u16>) -> io::Result<TcpSocket> {
+    loop {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
+        if used.insert(socket.local_addr()?.port()) {
+            return Ok(socket);
+        }
     }
 }

@@ -350,7 +350,7 @@ impl ScaledRevision {
 
     /// Knative's reconcile: the last answer, the bounds, the rules around zero, who serves.
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
-        let settled = self.settle(now);
+        let Some(settled) = self.settle(now) else { return self.note_silence(trigger, now, commands) };
         let plan = self.held(settled, trigger);
         // The route follows what the load needs: connections past ebb follow no route.
         let routed = plan.want;

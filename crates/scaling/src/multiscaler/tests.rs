@@ -581,6 +581,27 @@ fn loss_of_all_data_is_said_once_and_changes_nothing() {
     assert_eq!(world.status().wanted, PodCount::new(3));
 }
 
+/// All requests may be at activators whose links are cut: a zero of before the silence ends no pod.
+#[test]
+fn a_zero_that_was_decided_before_a_silence_waits_for_its_end() {
+    // Active for less than a stable window, and inactive within the retention.
+    for silence in [40.0, 65.0] {
+        let mut world = serving(ScalingSpec { pod_retention: Duration::from_secs(20), ..spec() });
+        world.run_until(silence);
+        assert_eq!(world.status().desired, Some(PodCount::ZERO));
+        world.falls_silent();
+        world.run_until(200.0);
+        world.pods(2);
+        world.run_until(300.0);
+        assert_eq!(world.scale_orders(), [], "silent after {silence} s: no data is not zero");
+        assert_eq!(world.status().wanted, PodCount::ONE);
+        world.activator_starts();
+        world.ready(1);
+        world.run_until(400.0);
+        assert_eq!(world.scale_orders().last().map(|&(_, count)| count), Some(0), "there is data again");
+    }
+}
+
 #[test]
 fn an_activator_that_was_there_first_reports_for_later_revisions() {
     let mut world = World::new(spec());

@@ -307,7 +307,7 @@ async fn with_no_link_at_all_nothing_is_scaled_down() {
     let relay = Relay::start().await.expect("a port is free");
     let service = Service::new("silent").scaling("min-scale", "0");
     let ebb = Ebb::up_through(&relay, &[service], &ConfigMap::short()).await;
-    // A window begins with it: on a slow machine that of the start may be over.
+    // It begins a window, which lasts for longer than reporters that say nothing count as heard.
     ebb.load("silent").one().await.assert_all_answered();
     ebb.until_pods("silent", 1).await;
     assert!(relay.carried() >= 2, "the activator's link and the pod's");

@@ -37,6 +37,7 @@ async fn an_open_websocket_keeps_its_pod_under_metric_rps_as_under_concurrency()
     });
     let ebb = Ebb::up(&services, &ConfigMap::short().set("routing-dwell", "0s")).await;
     let mut sockets = Vec::new();
+    // A pod that has ended again by then is started for the socket.
     for service in &services {
         sockets.push((service.name(), connect(&ebb, service).await));
     }

@@ -12,14 +12,19 @@ const LOOKS_MAX: u32 = 4;
 
 impl ScaledRevision {
     /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the
-    /// same or leaves it alone: it is the one that says why.
-    pub(super) fn settle(&mut self, now: Timestamp) -> Plan {
+    /// same or leaves it alone: it is the one that says why. `None`, and no change of activity, where the next
+    /// step would lead to zero while no reporter is heard: the zero that was decided before the silence does
+    /// not say that there are no requests now.
+    pub(super) fn settle(&mut self, now: Timestamp) -> Option<Plan> {
         let desired = self.algorithm.desired();
         let ready = self.pods.counts().ready;
         let in_flight = self.in_flight(desired, now);
         let mut settled: Option<Plan> = None;
         for _ in 0..LOOKS_MAX {
             let plan = scale_to_zero::apply_scale(desired, &self.situation(in_flight, now));
+            if plan.want == Some(PodCount::ZERO) && self.is_unheard(desired, now) {
+                return None;
+            }
             let needed = scale_to_zero::needed_pods(&self.spec, self.initialization);
             let before = (self.activity, self.initialization);
             if ready >= needed {
@@ -34,7 +39,15 @@ impl ScaledRevision {
                 break;
             }
         }
-        settled.expect("at least one look was taken")
+        Some(settled.expect("at least one look was taken"))
+    }
+
+    /// Whether there are pods, the last decision came from requests, and there is no data of requests now.
+    fn is_unheard(&self, desired: Option<PodCount>, now: Timestamp) -> bool {
+        desired.is_some()
+            && self.wanted > PodCount::ZERO
+            && self.algorithm.counts_requests()
+            && self.collectors.first().observe(self.pods.ready(), now).is_none()
     }
 
     /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
