@@ -10,7 +10,7 @@ use dataplane::{
     RefusalReason, RequestKind, SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams,
     effective_host, note_tls,
 };
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use vocabulary::Timestamp;
 
 use crate::assigned_revision::AssignedRevision;
@@ -61,6 +61,10 @@ impl Service for ActivatorStack {
                 // Boxed, because hardly any request has to wait here, and each would have room for it.
                 Destination::Unknown(host) => Box::pin(self.await_revision(&host)).await,
             };
+            let revision = revision.and_then(|revision| match misdirected(&request, &connection) {
+                Some(refusal) => Err(refusal),
+                None => Ok(revision),
+            });
             let name = revision.as_ref().ok().map(|revision| &revision.name);
             let line = self.reporter.begin(&request, &connection, name, arrived);
             let answer = match revision {
@@ -210,6 +214,19 @@ impl ActivatorStack {
         tracing::debug!(reason = %refusal.reason, detail = %refusal.detail, "refused a request");
         refusal.into_response(kind).map(|body: Body| GuardedBody::new(body, None))
     }
+}
+
+/// A client may share one connection among all names that lead to one address. What it asks of a name that
+/// the certificate here does not cover, and another one does, is refused: on a connection of its own it is
+/// shown that other one (RFC 9110 §15.5.20).
+fn misdirected(request: &Request<Body>, connection: &Connection) -> Option<Refusal> {
+    let host = normalised(effective_host(request)?);
+    connection.misdirects(&host).then(|| {
+        let detail = format!(
+            "the certificate of this connection does not cover the host {host:?}, and another one here does; send the request on a connection that names the host in its handshake (SNI)"
+        );
+        Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::MISDIRECTED_REQUEST)
+    })
 }
 
 /// A host as assignments name it: lower case, without port and without a final dot.

@@ -315,6 +315,9 @@ pub struct PodView {
     pub in_flight: f64,
     /// Of them, those that waited for a slot.
     pub queued: u32,
+    /// What its app sent behind whole responses; absent while its connections are used again as ever.
+    #[serde(default)]
+    pub late_bytes: Option<LateBytesView>,
     /// How long ago it was last heard; absent if never.
     pub heard_ms_ago: Option<u64>,
     /// Where it takes requests.
@@ -326,6 +329,15 @@ pub struct PodView {
     /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`,
     /// `metrics_port`, …).
     pub details: BTreeMap<String, String>,
+}
+
+/// Bytes that an app sent behind whole responses over HTTP/1.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateBytesView {
+    /// The connections on which they came since the queue-proxy started.
+    pub connections: u32,
+    /// For how long each further connection to the app is used for one request alone.
+    pub reuse_in_ms: u64,
 }
 
 /// How a pod failed.

@@ -717,7 +717,8 @@ async fn steady(mut pod: FakePod, load: Load, mut behaviour: watch::Receiver<Beh
                 order = reader.next() => if !matches!(order, Ok(Some(_))) { break },
                 Ok(()) = behaviour.changed() => if *behaviour.borrow_and_update() == Behaviour::Cuts { break },
                 () = tokio::time::sleep(Duration::from_secs(1)), if *behaviour.borrow() == Behaviour::Talks => {
-                    if writer.send(&PodWord::Load { sample: Sample { second: second() - 1, load }, usage: None }).await.is_err() {
+                    let sample = Sample { second: second() - 1, load };
+                    if writer.send(&PodWord::Load { sample, usage: None, late_bytes: None }).await.is_err() {
                         break;
                     }
                 }

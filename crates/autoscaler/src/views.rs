@@ -8,13 +8,13 @@ use orchestration::{
 use scaling::hpa::HpaReport;
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
-use vocabulary::{PodCount, ReplicaName, Timestamp, format_duration};
+use vocabulary::{LateBytes, PodCount, ReplicaName, Timestamp, format_duration};
 
 use crate::api::DetailQuestion;
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
-    InputsView, KillView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PodView, ProblemList,
-    ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
+    InputsView, KillView, LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PodView,
+    ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
 
@@ -140,11 +140,19 @@ fn pod_view(pod: &PodSnapshot<'_>, now: Timestamp) -> PodView {
         linked: pod.is_linked,
         in_flight: pod.in_flight,
         queued: pod.queued,
+        late_bytes: pod.late_bytes.map(late_bytes_view),
         heard_ms_ago: pod.heard_at.map(|at| age_ms(at, now)),
         requests: facts.requests,
         link: facts.link.map(|link| link.socket),
         trouble: pod.trouble.clone(),
         details: facts.details.clone(),
+    }
+}
+
+fn late_bytes_view(late: LateBytes) -> LateBytesView {
+    LateBytesView {
+        connections: late.connections,
+        reuse_in_ms: u64::try_from(late.reuse_in.as_millis()).unwrap_or(u64::MAX),
     }
 }
 

@@ -1,5 +1,7 @@
 //! One accepted connection, as far as anybody but its own task may know of it or ask of it.
 
+#[cfg(feature = "tls")]
+use std::cell::OnceCell;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::task::{Context, Waker};
@@ -9,6 +11,8 @@ use http::header::HeaderValue;
 use protocol::ClientAddress;
 use tokio::net::TcpStream;
 
+#[cfg(feature = "tls")]
+use crate::certificates::PresentedCertificate;
 use crate::silence::ConnectionEnds;
 
 /// Where a connection is kept among others.
@@ -22,6 +26,9 @@ pub struct Connection {
     ends: Option<ConnectionEnds>,
     forwarded_for: HeaderValue,
     is_encrypted: Cell<bool>,
+    /// What it was shown in its TLS handshake.
+    #[cfg(feature = "tls")]
+    presented: OnceCell<PresentedCertificate>,
     /// What it agreed on with its client, if its client asked.
     agreed: Cell<Option<Version>>,
     is_retired: Cell<bool>,
@@ -53,6 +60,8 @@ impl Connection {
             ends: None,
             forwarded_for: ClientAddress(peer.ip()).to_value(),
             is_encrypted: Cell::default(),
+            #[cfg(feature = "tls")]
+            presented: OnceCell::new(),
             agreed: Cell::default(),
             is_retired: Cell::default(),
             is_from_hop: Cell::default(),
@@ -83,11 +92,20 @@ impl Connection {
         self.is_encrypted.get()
     }
 
-    /// Its TLS handshake is over, in which this protocol was agreed on (ALPN).
+    /// Its TLS handshake is over, in which this protocol was agreed on (ALPN) and this certificate was shown.
     #[cfg(feature = "tls")]
-    pub(crate) fn mark_as_encrypted(&self, agreed: Option<Version>) {
+    pub(crate) fn mark_as_encrypted(&self, agreed: Option<Version>, presented: PresentedCertificate) {
         self.is_encrypted.set(true);
         self.agreed.set(agreed);
+        self.presented.set(presented).expect("a connection shakes hands once");
+    }
+
+    /// Whether a request for this host (without its port) belongs on another connection of its client: over
+    /// TLS, the certificate that was shown here does not cover the host, and one does that another connection
+    /// would be shown.
+    #[cfg(feature = "tls")]
+    pub fn misdirects(&self, host: &str) -> bool {
+        self.presented.get().is_some_and(|presented| presented.misdirects(host))
     }
 
     /// Whether a client that speaks this keeps to what it agreed on.

@@ -12,6 +12,8 @@ mod body;
 mod breaker;
 mod bridge;
 mod budget;
+#[cfg(feature = "tls")]
+mod certificates;
 mod connection;
 mod date;
 mod drain;
@@ -53,6 +55,8 @@ pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
 pub use breaker::{AsyncBreaker, BreakerFull, Permit};
 pub use bridge::translate;
 pub use budget::{ClosedIdleConnections, ConnectionBudget};
+#[cfg(feature = "tls")]
+pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity, Certificates};
 pub use connection::Connection;
 pub use drain::Drain;
 pub use failed_hop::{HopFailure, NextHop, limit_reached};
@@ -77,9 +81,7 @@ pub use server::{
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]
-pub use tls::{
-    CertificateFiles, CertificateProblem, CertificateValidity, Certificates, FailedHandshakes, Tls, note_tls,
-};
+pub use tls::{FailedHandshakes, Tls, note_tls};
 pub use traces::{Attribute, Span, SpanCounts, Tracer};
 pub use upgrade::ClientUpgrade;
 pub use upstream::{

@@ -5,7 +5,6 @@
 //! slowly delays nobody, and it counts as one of the connections that clients may have. Certificates can be
 //! replaced at any time; connections that stand keep theirs.
 
-mod certificates;
 mod failures;
 
 use std::fmt;
@@ -22,10 +21,10 @@ use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 
-pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity, Certificates};
 pub use failures::FailedHandshakes;
 pub(crate) use failures::HandshakeError;
 
+use crate::certificates::{Certificates, PresentedCertificate};
 use crate::connection::Connection;
 use crate::drain::{Drain, Phase};
 use crate::socket::{Socket, has_more_in_kernel};
@@ -43,6 +42,7 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 #[derive(Clone)]
 pub struct Tls {
     acceptor: TlsAcceptor,
+    certificates: Arc<Certificates>,
     failed: FailedHandshakes,
 }
 
@@ -53,9 +53,10 @@ impl Tls {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.expect("ring speaks the versions that rustls thinks safe");
-        let mut config = builder.with_no_client_auth().with_cert_resolver(certificates);
+        let mut config =
+            builder.with_no_client_auth().with_cert_resolver(Arc::<Certificates>::clone(&certificates));
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
-        Self { acceptor: TlsAcceptor::from(Arc::new(config)), failed }
+        Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificates, failed }
     }
 
     /// Shakes hands with a client.
@@ -74,7 +75,9 @@ impl Tls {
         let shaken = tokio::time::timeout(HANDSHAKE_LIMIT, shaking).await;
         match shaken.unwrap_or(Err((HandshakeError::TooSlow, None))) {
             Ok(stream) => {
-                connection.mark_as_encrypted(agreed_protocol(stream.get_ref().1.alpn_protocol()));
+                let (_, session) = stream.get_ref();
+                let presented = PresentedCertificate::to(session.server_name(), &self.certificates);
+                connection.mark_as_encrypted(agreed_protocol(session.alpn_protocol()), presented);
                 Ok(Socket::from(stream))
             }
             // Its connection is open until it is counted: who was turned away finds that in the numbers.

@@ -24,7 +24,7 @@ use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
 use runtime::{Clock, vital};
-use vocabulary::Timestamp;
+use vocabulary::{LateBytes, Timestamp};
 
 pub(crate) use dial::dial;
 pub use error::{PeerStart, SendError, SendErrorKind};
@@ -260,6 +260,15 @@ impl Upstreams {
     /// How many connections to `address` exist or are being established.
     pub fn connections(&self, address: SocketAddr) -> usize {
         self.0.hosts.borrow().get(&address).map_or(0, |host| host.open)
+    }
+
+    /// What is to be told of apps that sent bytes behind whole responses; `None` once their connections are
+    /// used again.
+    pub fn late_bytes(&self) -> Option<LateBytes> {
+        let until = self.0.hosts.borrow().values().filter_map(|host| host.distrusted_until).max()?;
+        let reuse_in = until.checked_since(self.0.clock.now()).filter(|left| !left.is_zero())?;
+        let connections = u32::try_from(self.0.late_bytes.get()).unwrap_or(u32::MAX);
+        Some(LateBytes { connections, reuse_in })
     }
 
     /// How many connections exist in all.

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, PodView, ReasonView,
-    RevisionDetail, RevisionSummary,
+    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, LateBytesView, PodView,
+    ReasonView, RevisionDetail, RevisionSummary,
 };
 use vocabulary::PodCount;
 
@@ -66,6 +66,7 @@ fn text(detail: &RevisionDetail) -> String {
     lines.extend(detail.asked.iter().map(asked));
     lines.extend(detail.last_failure.iter().flat_map(failure));
     lines.extend(detail.last_kill.iter().map(kill));
+    lines.extend(detail.pods.iter().filter_map(late_bytes));
     lines.extend(problems(detail).map(|problem| format!("  problem    {problem}")));
     lines.push(String::new());
     let pods = if detail.pods.is_empty() { "no pods".to_owned() } else { pods(&detail.pods) };
@@ -158,6 +159,17 @@ fn failure(failure: &FailureView) -> Vec<String> {
 fn kill(kill: &KillView) -> String {
     let KillView { pod, age_ms, reason } = kill;
     format!("  killed     pod {pod}, {} ago: {reason}", age(*age_ms))
+}
+
+/// Why a connection to the app is used once, and how often the app gave cause for that.
+fn late_bytes(pod: &PodView) -> Option<String> {
+    let LateBytesView { connections, reuse_in_ms } = pod.late_bytes?;
+    let plural = if connections == 1 { "" } else { "s" };
+    Some(format!(
+        "  late bytes pod {}: the app sent bytes behind whole responses on {connections} connection{plural}; each of its connections is used for one request, for {} more",
+        pod.name,
+        age(reuse_in_ms)
+    ))
 }
 
 fn pods(pods: &[PodView]) -> String {

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use platform_local::{ForeignKinds, ManifestSource};
 
 use crate::cli::InstallOptions;
 use crate::{lint, output, up};
@@ -69,11 +68,13 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // What `ebb up` would refuse must not be found out by a service that does not start.
-    let source = ManifestSource::new(options.files.clone(), "example.com", ForeignKinds::Refused)?;
+    let source = options.reading.source(&options.files)?;
     if let Err(findings) = platform_local::load(&source) {
         return Ok(lint::refuse(&findings));
     }
     let refused = refuse_chosen_ports(options).and_then(|()| refuse_unreachable_token(options));
+    let refused =
+        refused.and_then(|()| runtime::check_log_filter(&options.operation.log).map_err(|error| vec![error]));
     let tls = match refused.and_then(|()| certificates::of_service(options, manager)) {
         Ok(tls) => tls,
         Err(errors) => {
@@ -149,6 +150,7 @@ fn facts(
         tls,
         run_as: options.run_as.clone(),
         token_group: options.token_group.clone(),
+        given_to_up: options.given_to_up.clone(),
         starts: StartCondition::Always,
     })
 }
@@ -164,6 +166,7 @@ fn facts_of_package(options: &InstallOptions) -> UnitFacts {
         tls: None,
         run_as: None,
         token_group: None,
+        given_to_up: Vec::new(),
         starts: StartCondition::OnceThereAreManifests,
     }
 }

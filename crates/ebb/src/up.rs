@@ -51,10 +51,10 @@ const RESTARTS_WAITING: usize = 4;
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
     // Before anything can go wrong: whoever collects what is said here reads every line as JSON.
-    runtime::print_errors_as(format_of(options.log_format));
+    runtime::print_errors_as(format_of(options.operation.log_format));
     let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
-    let source = if options.shadow { source.in_shadow() } else { source };
+    let source = if options.operation.shadow { source.in_shadow() } else { source };
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
         Err(findings) => return Ok(lint::refuse(&findings)),
@@ -154,9 +154,9 @@ fn format_of(style: LogStyle) -> LogFormat {
 }
 
 fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
-    let format = format_of(options.log_format);
+    let format = format_of(options.operation.log_format);
     let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    runtime::start_logs(format, &options.log, if on_terminal { Colours::On } else { Colours::Off })
+    runtime::start_logs(format, &options.operation.log, if on_terminal { Colours::On } else { Colours::Off })
 }
 
 /// The sockets that outlive every part.
@@ -238,7 +238,8 @@ async fn serve(
     tell_forwarders(&options, front_door);
     let api_address = sockets.api.local_addr()?;
     let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
-    let welcome = welcome(options.log_format, &foundations.manifests.loaded, front_door, api_address);
+    let welcome =
+        welcome(options.operation.log_format, &foundations.manifests.loaded, front_door, api_address);
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
     let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
     let entrances = Entrances { front_door, requests: sockets.requests, tls: tls_entrance };
@@ -250,7 +251,7 @@ async fn serve(
         tokio::spawn(runtime::vital("the watch over certificates", tls.watch()));
     }
     let orders = PersonalOrders { restarts: orders, platform: parts.platform(), access: access.clone() };
-    let task = api::serve(sockets.api, parts.api(), orders, options.trusted_host.clone().into())?;
+    let task = api::serve(sockets.api, parts.api(), orders, options.operation.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
     let place = take_over::listen(api_address, wanted);
     let watchdog = ServiceWatchdog::start(parts.vitals());
@@ -344,7 +345,7 @@ fn tell_forwarders(options: &UpOptions, door: FrontDoor) {
     if addresses.into_iter().flatten().all(|address| address.ip().to_canonical().is_loopback()) {
         return;
     }
-    let networks: Vec<String> = options.trust_forwarded.iter().map(ToString::to_string).collect();
+    let networks: Vec<String> = options.operation.trust_forwarded.iter().map(ToString::to_string).collect();
     info!(
         trusted = networks.join(","),
         "X-Forwarded-* and Forwarded are replaced in requests of other clients (--trust-forwarded)"

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use scaling::PodPhase;
-use vocabulary::{AdoptedConnections, Load, PodCount, PodState, Version};
+use vocabulary::{AdoptedConnections, LateBytes, Load, PodCount, PodState, Timestamp, Version};
 
 use crate::facts::{AppOutput, PodFacts};
 use crate::host::HostSigns;
@@ -34,10 +34,34 @@ pub(crate) struct HeardOfPod {
     pub(crate) blocked: Option<String>,
     /// The settings that it has in force.
     pub(crate) settings: Option<Version>,
+    /// What its app sent behind whole responses, as it was last said.
+    pub(crate) late_bytes: Option<HeardLateBytes>,
     /// What is left of the connections from before an adoption; `None` while nothing was said of them.
     pub(crate) adopted: Option<AdoptedConnections>,
     /// Whether its host lives.
     pub(crate) host: HostSigns,
+}
+
+/// Bytes that an app sent behind whole responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeardLateBytes {
+    /// The connections on which they came.
+    pub(crate) connections: u32,
+    /// When its connections are used for further requests again.
+    pub(crate) reuse_at: Timestamp,
+}
+
+impl HeardLateBytes {
+    pub(crate) fn new(late: LateBytes, now: Timestamp) -> Self {
+        Self { connections: late.connections, reuse_at: now + late.reuse_in }
+    }
+
+    /// What is left of them; `None` once connections are used again.
+    pub(crate) fn at(self, now: Timestamp) -> Option<LateBytes> {
+        let Self { connections, reuse_at } = self;
+        let reuse_in = reuse_at.checked_since(now).filter(|left| !left.is_zero())?;
+        Some(LateBytes { connections, reuse_in })
+    }
 }
 
 /// How a pod's link is doing.

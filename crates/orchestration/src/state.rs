@@ -264,7 +264,9 @@ impl ControlState {
         }
         // A version of this pod's own, which the record does not keep: to the other pods nothing is new.
         let version = self.versions.next(epoch);
-        let settings = own.within(&Arc::new(PodSettings { version, ..PodSettings::clone(settings) }));
+        let OwnPodSettings { departure, adoption } = own;
+        let own = PodSettings { version, departure, adoption, ..PodSettings::clone(settings) };
+        let settings = Arc::new(own);
         self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
     }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::{
-    ActivatorWord, Bucket, Epoch, Ownership, PodState, PresentCount, Routing, Slice, Standing, Version,
+    ActivatorWord, Bucket, Epoch, LateBytes, Ownership, PodState, PresentCount, Routing, Sample, Slice,
+    Standing, Version,
 };
 
 use self::world::{World, hello, name, pod};
@@ -337,6 +338,31 @@ fn the_oldest_wait_is_that_of_all_activators_and_grows_until_it_is_no_news() {
     assert_eq!(oldest(&world), Some(Duration::from_millis(1_700)));
     world.pass(Duration::from_secs(2));
     assert_eq!(oldest(&world), None, "nobody has said so for three seconds");
+}
+
+#[test]
+fn late_bytes_of_a_pods_app_are_shown_until_its_connections_are_used_again() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    let second = |world: &mut World, late_bytes| {
+        let sample = Sample { second: 0, load: vocabulary::Load::default() };
+        world.pod("p", vocabulary::PodWord::Load { sample, usage: None, late_bytes });
+    };
+    let shown = |world: &World| {
+        let view = world.orchestrator.view(&name(), world.now).expect("it is ours");
+        view.pods(AppOutput::Withheld)[0].late_bytes
+    };
+    let late = |seconds| LateBytes { connections: 3, reuse_in: Duration::from_secs(seconds) };
+    second(&mut world, None);
+    assert_eq!(shown(&world), None);
+    second(&mut world, Some(late(600)));
+    world.pass(Duration::from_secs(100));
+    assert_eq!(shown(&world), Some(late(500)), "a silent link changes nothing");
+    world.pass(Duration::from_secs(500));
+    assert_eq!(shown(&world), None);
+    second(&mut world, Some(late(600)));
+    second(&mut world, None);
+    assert_eq!(shown(&world), None, "another queue-proxy has begun anew");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scaling::hpa::HpaReport;
 use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus, ScalingSpec};
-use vocabulary::{Ownership, PodCount, PodState, RevisionId, Timestamp};
+use vocabulary::{LateBytes, Ownership, PodCount, PodState, RevisionId, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
@@ -37,6 +37,8 @@ pub struct PodSnapshot<'a> {
     pub in_flight: f64,
     /// Those that waited at the end of that second.
     pub queued: u32,
+    /// What its app sent behind whole responses, while its connections are not used again for that.
+    pub late_bytes: Option<LateBytes>,
     /// When it was last heard.
     pub heard_at: Option<Timestamp>,
     /// Why it is in trouble or not ready, for people.
@@ -124,7 +126,7 @@ impl<'a> RevisionView<'a> {
 
     /// Its pods, in the order of their names.
     pub fn pods(&self, output: AppOutput) -> Vec<PodSnapshot<'a>> {
-        let mut pods: Vec<_> = self.record.pods.values().map(|pod| pod_view(pod, output)).collect();
+        let mut pods: Vec<_> = self.record.pods.values().map(|pod| pod_view(pod, output, self.now)).collect();
         pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
         pods
     }
@@ -184,13 +186,14 @@ impl<'a> RevisionView<'a> {
     }
 }
 
-fn pod_view(pod: &PodRecord, output: AppOutput) -> PodSnapshot<'_> {
+fn pod_view(pod: &PodRecord, output: AppOutput, now: Timestamp) -> PodSnapshot<'_> {
     PodSnapshot {
         facts: &pod.facts,
         state: pod.state(),
         is_linked: is_heard(pod),
         in_flight: pod.heard.load.concurrency.value(),
         queued: pod.heard.load.queued,
+        late_bytes: pod.heard.late_bytes.and_then(|late| late.at(now)),
         heard_at: pod.heard_at,
         trouble: pod_trouble(&pod.facts, &pod.heard, output),
     }

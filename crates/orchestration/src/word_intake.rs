@@ -18,7 +18,7 @@ use crate::host_review::HostReview;
 use crate::links::LinkEnd;
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
-use crate::readiness::{LinkCondition, REFUSAL_COUNTS};
+use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
 use crate::registry::PodRecord;
 use crate::state::{ControlState, Deadline};
 
@@ -195,7 +195,8 @@ impl WordIntake<'_> {
         match word {
             // The first word of a link, and taken in as that.
             PodWord::Hello(_) => {}
-            PodWord::Load { sample, usage } => {
+            PodWord::Load { sample, usage, late_bytes } => {
+                record.heard.late_bytes = late_bytes.map(|late| HeardLateBytes::new(late, self.now));
                 let sample = Sample { load: bounded(sample.load, limit), ..sample };
                 record.heard.load = sample.load;
                 // Before the load: whatever that makes us decide knows it.

@@ -26,7 +26,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{PodFailure, PodReach, RouteInForce, Subject};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use scaling::config::CONFIG_MAP_NAME;
@@ -53,6 +52,7 @@ pub(crate) use handover::Takeover;
 use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::{Announcement, Tone};
+use proofs::KnownSlice;
 
 /// What whoever decides has to be told. In the order in which it is: what is named later stands on what is
 /// named earlier.
@@ -108,7 +108,7 @@ pub(crate) struct Index {
     zones: BTreeMap<String, String>,
     /// Kubernetes' own, and what each scales.
     autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
-    slices: BTreeMap<ObjectKey, EndpointSlice>,
+    slices: BTreeMap<ObjectKey, KnownSlice>,
     /// Those without a signature that are believed.
     believed_slices: BTreeSet<ObjectKey>,
     /// The names of those that are not ours, by their Services.

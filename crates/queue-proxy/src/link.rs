@@ -8,6 +8,7 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
+use dataplane::Upstreams;
 use link::{AcceptedLink, Acceptor, LinkAccess, LinkError, PodOrder, RefusedLinks};
 use runtime::Clock;
 use tokio::net::TcpListener;
@@ -39,6 +40,8 @@ pub(crate) struct LinkServer {
     pub(crate) judge: ReadinessJudge,
     pub(crate) settings: Rc<OwnerSettings>,
     pub(crate) adopted: Rc<AdoptedClients>,
+    /// Connections to the app.
+    pub(crate) upstreams: Upstreams,
 }
 
 impl LinkServer {
@@ -132,7 +135,8 @@ impl LinkServer {
                 () = self.load.completed(next_second) => {
                     for sample in self.load.seconds_from(next_second) {
                         next_second = sample.second + 1;
-                        writer.send(&PodWord::Load { sample, usage: self.usage.take() }).await?;
+                        let (usage, late_bytes) = (self.usage.take(), self.upstreams.late_bytes());
+                        writer.send(&PodWord::Load { sample, usage, late_bytes }).await?;
                     }
                 }
                 count = risen => {

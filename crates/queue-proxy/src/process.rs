@@ -128,6 +128,8 @@ struct ProxyParts {
     health: Rc<Health>,
     settings: Rc<OwnerSettings>,
     adopted: Rc<AdoptedClients>,
+    /// Connections to the app.
+    upstreams: Upstreams,
     metrics: Rc<QueueProxyMetrics>,
     drain: Drain,
     pages: PodPages,
@@ -202,7 +204,10 @@ impl BoundProxy {
     pub async fn run_until(self, leaving: CancellationToken) -> ProcessEnd {
         let metrics = QueueProxyMetrics::new(self.config.container_concurrency);
         let settings = Rc::new(OwnerSettings::new());
+        let memory = MemoryBudget::of_process(runtime::memory_limit());
+        let limits = UpstreamLimits { memory, ..UpstreamLimits::default() };
         let parts = ProxyParts {
+            upstreams: Upstreams::counting_late_bytes(self.clock, limits, metrics.late_bytes()),
             adopted: Rc::new(self.adopted(&settings)),
             load: Rc::new(LoadBook::new(self.clock)),
             usage: Rc::default(),
@@ -213,7 +218,7 @@ impl BoundProxy {
             tracer: self.tracer(&metrics),
             metrics,
             pages: PodPages { drain: Drain::new(), places: PagePlaces::new(PAGE_LIMITS, self.clock) },
-            memory: MemoryBudget::of_process(runtime::memory_limit()),
+            memory,
             leaving,
             left: CancellationToken::new(),
         };
@@ -260,9 +265,6 @@ impl BoundProxy {
             let limits = BreakerLimits { depth, capacity_max, capacity };
             AsyncBreaker::new(Breaker::new(limits).expect("depth and capacity are above zero"))
         });
-        let limits = UpstreamLimits { memory: parts.memory, ..UpstreamLimits::default() };
-        let late_bytes = parts.metrics.late_bytes();
-        let upstreams = Upstreams::counting_late_bytes(self.clock, limits, late_bytes);
         let logging = self.logging(parts).map(Rc::new);
         let more = self.more.iter().map(|(pair, _)| (pair.app, AppProtocol::Unsaid));
         let app_ports = iter::once((app_port, app_protocol)).chain(more);
@@ -280,7 +282,7 @@ impl BoundProxy {
                 settings: Rc::clone(&parts.settings),
                 metrics: Rc::clone(&parts.metrics),
                 drain: parts.drain.clone(),
-                app: AppEnd::new(upstreams.clone(), port, protocol),
+                app: AppEnd::new(parts.upstreams.clone(), port, protocol),
                 life: Rc::clone(&parts.life),
                 logging: logging.clone(),
                 tracer: parts.tracer.clone(),
@@ -331,6 +333,7 @@ impl BoundProxy {
             judge: self.config.probes.judge,
             settings: Rc::clone(&parts.settings),
             adopted: Rc::clone(&parts.adopted),
+            upstreams: parts.upstreams.clone(),
         }
     }
 

@@ -38,7 +38,8 @@ pub use hangups::{Hangup, Hangups};
 pub use histogram::{DurationHistogram, REQUEST_DURATION_BOUNDS};
 pub use listen::{is_of_one_connection, listen};
 pub use logs::{
-    Colours, LogFormat, error_format, print_error, print_errors_as, print_warning, start_logs, timestamp,
+    Colours, LogFormat, check_log_filter, error_format, print_error, print_errors_as, print_warning,
+    start_logs, timestamp,
 };
 pub use memory::{memory_headroom, memory_limit};
 pub use metrics::{MetricsFormat, MetricsRegistry, RevisionLabels};

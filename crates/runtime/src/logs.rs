@@ -61,8 +61,7 @@ pub fn error_format() -> LogFormat {
 /// while standard error is full, lines are dropped (how many is said afterwards), and a process whose
 /// standard error is closed goes on without logs.
 pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter)
-        .with_context(|| format!("the log filter {filter:?} is malformed; write something like \"info\""))?;
+    let filter = read_filter(filter)?;
     print_errors_as(format);
     // A line that nobody reads any more is lost. By default, complaining about it on the same standard error
     // would panic.
@@ -75,6 +74,16 @@ pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::
         LogFormat::Json => lines.json().try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("logging was started twice: {error}"))
+}
+
+/// Fails if [`start_logs`] could not read this filter.
+pub fn check_log_filter(filter: &str) -> anyhow::Result<()> {
+    read_filter(filter).map(drop)
+}
+
+fn read_filter(filter: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(filter)
+        .with_context(|| format!("the log filter {filter:?} is malformed; write something like \"info\""))
 }
 
 /// The present as log lines write it.

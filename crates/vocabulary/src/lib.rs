@@ -14,6 +14,7 @@ mod duration;
 mod findings;
 mod injection;
 mod intern;
+mod late_bytes;
 mod likeness;
 mod link;
 mod load;
@@ -46,6 +47,7 @@ pub use injection::{
     PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,
 };
 pub use intern::Interner;
+pub use late_bytes::LateBytes;
 pub use likeness::{LikelyName, likeness, nearest};
 pub use link::{LinkAddress, LinkChannel, LinkRole, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Reporter, Sample};

@@ -29,7 +29,23 @@ pub struct Load {
     pub queued: u32,
 }
 
+/// What requests that are refused under a hold count as, all of a second together: enough for one pod at any
+/// target, and too little for two, however many activators refuse. So a pod stays while somebody asks, and is
+/// started again and again by its platform: a workload whose database is back serves with nobody's help. They
+/// come and go at once, so by themselves they would be no concurrency, and by their rate far too many pods.
+const REFUSED_IN_ALL: f64 = 1.0 / 8192.0;
+
 impl Load {
+    /// The same second, in which requests were refused under a hold, too.
+    #[must_use]
+    pub fn with_refused_requests(self) -> Self {
+        Self {
+            concurrency: Concurrency::clamped(self.concurrency.value().max(REFUSED_IN_ALL)),
+            request_rate: RequestRate::clamped(self.request_rate.value().max(REFUSED_IN_ALL)),
+            ..self
+        }
+    }
+
     /// Whether there is nothing to say.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()

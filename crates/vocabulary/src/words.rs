@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::adopted_connections::{AdoptedConnections, AdoptionId};
 use crate::assignment::{HopKey, PodState, RequestTimeouts, Routing, Version};
+use crate::late_bytes::LateBytes;
 use crate::load::{BootId, Load, PresentCount, Sample};
 use crate::revision::{PodName, ReplicaName, RevisionName};
 use crate::usage::ResourceUsage;
@@ -32,6 +33,8 @@ pub enum PodWord {
         sample: Sample,
         /// What its app used, where somebody reads that.
         usage: Option<ResourceUsage>,
+        /// What its app sent behind responses, while its connections are not used again for that.
+        late_bytes: Option<LateBytes>,
     },
     /// The pod's state changed.
     State {

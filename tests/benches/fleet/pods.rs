@@ -134,7 +134,8 @@ async fn play_pod(shape: Shape, pod: u32, stream: ByteStream) {
         tokio::select! {
             order = reader.next() => if !matches!(order, Ok(Some(_))) { return },
             _ = ticks.tick() => {
-                if writer.send(&PodWord::Load { sample: sample(next), usage: shape.usage() }).await.is_err() {
+                let (sample, usage) = (sample(next), shape.usage());
+                if writer.send(&PodWord::Load { sample, usage, late_bytes: None }).await.is_err() {
                     return;
                 }
                 next += 1;

@@ -1,6 +1,7 @@
 //! The contestants of a hop, and the app behind them: each a process on its cores that forwards from a port
 //! of its own.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use super::process::Process;
 use super::{api, executables};
+use crate::queue_proxy;
 
 /// How long a program may take to serve.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -120,9 +122,10 @@ pub fn queue_proxy_named(
 }
 
 /// What a queue-proxy is told, as `ebb pod` would.
-pub fn queue_proxy_environment(app_port: u16, limit: u32) -> Vec<(&'static str, String)> {
+pub fn queue_proxy_environment(app_port: u16, limit: u32) -> BTreeMap<String, String> {
+    let mut environment = queue_proxy::environment(app_port);
     let probe = format!(r#"{{"tcpSocket":{{"host":"127.0.0.1","port":{app_port}}}}}"#);
-    [
+    let changes = [
         ("SERVING_POD", "bench-pod"),
         ("SERVING_NAMESPACE", "default"),
         ("SERVING_REVISION", "bench"),
@@ -130,23 +133,13 @@ pub fn queue_proxy_environment(app_port: u16, limit: u32) -> Vec<(&'static str, 
         ("SERVING_POD_IP", "127.0.0.1"),
         ("SERVING_LOGGING_CONFIG", ""),
         ("SERVING_LOGGING_LEVEL", ""),
-        ("QUEUE_SERVING_PORT", "0"),
         ("QUEUE_SERVING_TLS_PORT", "0"),
-        ("EBB_ADMIN_PORT", "0"),
-        ("EBB_LINK_PORT", "0"),
-        ("EBB_STAT_PORT", "0"),
-        ("EBB_METRICS_PORT", "0"),
         ("EBB_ANNOUNCE", "stdout"),
-        ("REVISION_TIMEOUT_SECONDS", "300"),
-    ]
-    .map(|(name, value)| (name, value.to_owned()))
-    .into_iter()
-    .chain([
-        ("CONTAINER_CONCURRENCY", limit.to_string()),
-        ("USER_PORT", app_port.to_string()),
-        ("SERVING_READINESS_PROBE", probe),
-    ])
-    .collect()
+        ("CONTAINER_CONCURRENCY", &limit.to_string()),
+        ("SERVING_READINESS_PROBE", &probe),
+    ];
+    environment.extend(changes.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    environment
 }
 
 /// Where a contestant runs and keeps its files.

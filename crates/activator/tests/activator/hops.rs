@@ -1,6 +1,9 @@
 //! Activator and queue-proxy, one behind the other: what the outer lets through, the inner takes, and what an
 //! app refuses is asked for with patience.
 
+#[path = "../../../../tests/src/queue_proxy.rs"]
+mod environment;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +15,7 @@ use http_body_util::{BodyExt, Empty, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use queue_proxy::Config;
-use runtime::{Clock, Environment};
+use runtime::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -90,21 +93,8 @@ async fn raw(to: SocketAddr, request: &str) -> String {
 
 /// A queue-proxy in a thread of its own, as its tasks cannot leave theirs.
 fn start_queue_proxy(app: SocketAddr) -> (vocabulary::QueueProxyAnnouncement, DropGuard) {
-    let environment: Environment = [
-        ("SERVING_POD", "a"),
-        ("CONTAINER_CONCURRENCY", "0"),
-        ("QUEUE_SERVING_PORT", "0"),
-        ("EBB_ADMIN_PORT", "0"),
-        ("EBB_LINK_PORT", "0"),
-        ("EBB_STAT_PORT", "0"),
-        ("EBB_METRICS_PORT", "0"),
-        ("EBB_BIND", "127.0.0.1"),
-        ("EBB_DRAIN_LINGER", "0"),
-        ("REVISION_TIMEOUT_SECONDS", "300"),
-        ("USER_PORT", &app.port().to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into();
+    let mut environment = environment::environment(app.port());
+    environment.insert("SERVING_POD".to_owned(), "a".to_owned());
     let config = Config::read(&environment).unwrap().value;
     let leaving = CancellationToken::new();
     let stop = leaving.clone().drop_guard();

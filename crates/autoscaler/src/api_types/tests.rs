@@ -112,6 +112,7 @@ fn detail() -> RevisionDetail {
             linked: true,
             in_flight: 2.5,
             queued: 1,
+            late_bytes: Some(LateBytesView { connections: 3, reuse_in_ms: 590_000 }),
             heard_ms_ago: Some(7),
             requests: Some(([127, 0, 0, 1], 8012).into()),
             link: None,

@@ -21,6 +21,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 use crate::body::Body;
+use crate::certificates::CertificateFiles;
 use crate::connection::Connection;
 use crate::drain::Drain;
 use crate::server::{Abort, ServerLimits, Service, serve_tls};
@@ -48,13 +49,23 @@ fn files(folder: &Path) -> CertificateFiles {
 }
 
 fn identity(folder: &Path) -> CertificateFiles {
-    let key = KeyPair::generate().expect("a key");
-    let parameters = CertificateParams::new(["localhost".to_owned()]).expect("a name");
-    let certificate = parameters.self_signed(&key).expect("a certificate");
     let files = files(folder);
+    write_identity(&files, &["localhost"]);
+    files
+}
+
+fn write_identity(files: &CertificateFiles, hosts: &[&str]) {
+    let key = KeyPair::generate().expect("a key");
+    let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let parameters = CertificateParams::new(hosts).expect("names");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
     std::fs::write(&files.certificate, certificate.pem()).expect("the folder can be written");
     std::fs::write(&files.key, key.serialize_pem()).expect("the folder can be written");
-    files
+}
+
+#[expect(clippy::disallowed_methods, reason = "certificates are checked against the real time")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 /// A server with long answers, what it presents, and its life.
@@ -67,8 +78,7 @@ struct Server {
 fn serve() -> Server {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let files = identity(folder.path());
-    #[expect(clippy::disallowed_methods, reason = "certificates are checked against the real time")]
-    let now = SystemTime::now();
+    let now = now();
     let certificates = Certificates::read(std::slice::from_ref(&files), now).expect("a pair");
     assert!(certificates.cover("localhost") && !certificates.cover("other") && certificates.expires() > now);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -176,6 +186,32 @@ async fn who_says_nothing_rests_and_goes_when_it_is_asked_to() {
         assert_eq!(silent.read(&mut [0]).await.expect("in order"), 0);
     };
     LocalSet::new().run_until(waiting).await;
+}
+
+#[test]
+fn a_request_belongs_elsewhere_if_another_certificate_covers_its_host_and_the_shown_one_does_not() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let pair = |name: &str| CertificateFiles {
+        certificate: folder.path().join(format!("{name}.pem")),
+        key: folder.path().join(format!("{name}-key.pem")),
+    };
+    let files = [pair("name"), pair("addresses")];
+    write_identity(&files[0], &["localhost"]);
+    write_identity(&files[1], &["::1", "127.0.0.1"]);
+    let certificates = Arc::new(Certificates::read(&files, now()).expect("pairs"));
+    let shown = PresentedCertificate::to(None, &certificates);
+    for (host, expected) in
+        [("localhost", false), ("[::1]", true), ("127.0.0.1", true), ("other", false), ("", false)]
+    {
+        assert_eq!(shown.misdirects(host), expected, "{host}");
+    }
+    // What was shown stays; what another connection would be shown is looked at as it is by then.
+    let single = Arc::new(Certificates::read(&files[..1], now()).expect("a pair"));
+    let shown = PresentedCertificate::to(None, &single);
+    assert!(!shown.misdirects("127.0.0.1"));
+    write_identity(&files[0], &["localhost", "127.0.0.1"]);
+    single.read_again(&files[..1], now()).expect("a pair");
+    assert!(shown.misdirects("127.0.0.1") && !shown.misdirects("localhost"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 
 /// In which the autoscaler keeps what it makes.
 const SECRETS: [&str; 4] = [AUTHORITY_SECRET, "ebb-autoscaler-tls", "ebb-activator-tls", "ebb-injector-tls"];
-/// The autoscaler looks every 20 s; what is due for longer is not renewed.
+/// An autoscaler looks once a minute, and again after a failure; what is due for longer is not renewed.
 const RENEWAL_DELAY: Duration = Duration::from_mins(10);
 const DAY: Duration = Duration::from_hours(24);
 

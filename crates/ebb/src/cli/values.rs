@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::unistd::{Group, getegid, geteuid, getgroups};
 use vocabulary::parse_duration;
 
-use super::WhosePlace;
+use super::serving::WhosePlace;
 
 /// More than this on one machine only take each other's cores.
 const ACTIVATORS_MAX: usize = 16;

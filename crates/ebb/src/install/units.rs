@@ -1,6 +1,7 @@
 //! What do the units say?
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub(super) struct UnitFacts {
     pub(super) run_as: Option<String>,
     /// May read the API's token.
     pub(super) token_group: Option<TokenGroup>,
+    /// Further options of `ebb up`.
+    pub(super) given_to_up: Vec<String>,
     pub(super) starts: StartCondition,
 }
 
@@ -102,6 +105,9 @@ fn service(facts: &UnitFacts) -> String {
     }
     if let Some(group) = &facts.token_group {
         let _ = write!(start, " --token-group {}", group.number);
+    }
+    for word in &facts.given_to_up {
+        let _ = write!(start, " {}", quoted(word));
     }
     let groups = groups_of(facts);
     for file in &facts.files {
@@ -206,16 +212,16 @@ ProtectHostname=yes
 }
 
 /// A word of a command line as systemd reads it.
-fn quoted(path: &Path) -> String {
-    let mut word = String::from("\"");
-    for character in path.to_string_lossy().chars() {
+fn quoted(word: impl AsRef<OsStr>) -> String {
+    let mut text = String::from("\"");
+    for character in word.as_ref().to_string_lossy().chars() {
         match character {
-            '"' | '\\' => word.extend(['\\', character]),
-            '%' | '$' => word.extend([character, character]),
-            other => word.push(other),
+            '"' | '\\' => text.extend(['\\', character]),
+            '%' | '$' => text.extend([character, character]),
+            other => text.push(other),
         }
     }
-    word + "\""
+    text + "\""
 }
 
 #[cfg(test)]

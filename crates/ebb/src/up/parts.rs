@@ -190,10 +190,10 @@ impl Parts {
         let connections = activator_metrics.connection_budget(descriptors.present);
         let config = LocalConfig {
             manifests: manifests.source,
-            autoscalers: (0..options.autoscalers).map(autoscaler_name).collect(),
+            autoscalers: (0..options.operation.autoscalers).map(autoscaler_name).collect(),
             front_door: entrances.front_door,
             logs: log_options(options),
-            max_pods: options.max_pods.unwrap_or_else(platform_local::pods_that_fit),
+            max_pods: options.operation.max_pods.unwrap_or_else(platform_local::pods_that_fit),
             ebb,
             clock,
             handover,
@@ -209,9 +209,9 @@ impl Parts {
             connections,
             limits: limits(),
             reporting: platform.reporting(),
-            log_format: super::format_of(options.log_format),
-            forwarders: TrustedForwarders::Networks(options.trust_forwarded.clone().into()),
-            at_once: options.activators,
+            log_format: super::format_of(options.operation.log_format),
+            forwarders: TrustedForwarders::Networks(options.operation.trust_forwarded.clone().into()),
+            at_once: options.operation.activators,
             started: names_given,
         };
         let activators = AnnouncedActivators::none(&platform);
@@ -220,7 +220,7 @@ impl Parts {
             retiring.spawn(succession::outlive(predecessor, Arc::clone(&activators))?);
         }
         let mut accepting = Vec::new();
-        for _ in 0..options.activators {
+        for _ in 0..options.operation.activators {
             let activator = starter.start()?;
             activators.add(&activator);
             accepting.push(activator);
@@ -239,7 +239,7 @@ impl Parts {
             autoscalers: Vec::new(),
             api,
         };
-        parts.start_autoscalers(options.autoscalers);
+        parts.start_autoscalers(options.operation.autoscalers);
         for running in &parts.accepting {
             running.activator.synced().await;
         }
@@ -398,8 +398,8 @@ impl ActivatorStarter {
 fn log_options(options: &UpOptions) -> LogOptions {
     let of_terminal = crate::output::is_terminal().then_some(Duration::ZERO);
     LogOptions {
-        format: super::format_of(options.log_format),
-        patience: options.log_patience.or(of_terminal),
+        format: super::format_of(options.operation.log_format),
+        patience: options.operation.log_patience.or(of_terminal),
     }
 }
 

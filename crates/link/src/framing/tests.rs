@@ -28,7 +28,7 @@ async fn to_pod() -> (Reader<PodWord>, Writer<PodOrder>, TcpStream) {
 }
 
 fn heartbeat(second: u64) -> PodWord {
-    PodWord::Load { sample: Sample { second, load: Load::default() }, usage: None }
+    PodWord::Load { sample: Sample { second, load: Load::default() }, usage: None, late_bytes: None }
 }
 
 fn framed(payload: &[u8]) -> Vec<u8> {

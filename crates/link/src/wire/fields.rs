@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use vocabulary::{
     AdoptedConnections, BootId, Bucket, Concurrency, ConnectionTally, Epoch, HopKey, IgnoredUserAgents,
-    LinkVersion, Load, MilliValue, Ownership, PeerList, PodName, PodState, PresentCount, QuantityError,
-    ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionName, Routing, Slice, Standing,
-    Version,
+    LateBytes, LinkVersion, Load, MilliValue, Ownership, PeerList, PodName, PodState, PresentCount,
+    QuantityError, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionName, Routing, Slice,
+    Standing, Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -301,6 +301,14 @@ pub(super) fn usage(usage: proto::ResourceUsage) -> ResourceUsage {
         memory: MilliValue::saturated_from(i128::from(usage.memory) * 1000),
         window: Duration::from_nanos(usage.window),
     }
+}
+
+pub(super) fn late_bytes_out(late: LateBytes) -> proto::LateBytes {
+    proto::LateBytes { connections: late.connections, reuse_in: nanoseconds(late.reuse_in) }
+}
+
+pub(super) fn late_bytes(late: proto::LateBytes) -> LateBytes {
+    LateBytes { connections: late.connections, reuse_in: Duration::from_nanos(late.reuse_in) }
 }
 
 pub(super) fn adopted_connections_out(connections: &AdoptedConnections) -> proto::AdoptedConnections {

@@ -15,10 +15,11 @@ impl From<&PodWord> for proto::PodReport {
     fn from(report: &PodWord) -> Self {
         let body = match report {
             PodWord::Hello(hello) => proto::PodReportBody::Hello(Box::new(hello.into())),
-            PodWord::Load { sample, usage } => proto::PodReportBody::Load(proto::Sample {
+            PodWord::Load { sample, usage, late_bytes } => proto::PodReportBody::Load(proto::Sample {
                 second: sample.second,
                 load: fields::load_out(&sample.load),
                 usage: usage.map(fields::usage_out),
+                late_bytes: late_bytes.map(fields::late_bytes_out),
             }),
             PodWord::State { state, detail } => proto::PodReportBody::State(proto::StateChange {
                 state: fields::state_number(*state),
@@ -47,6 +48,7 @@ impl TryFrom<proto::PodReport> for PodWord {
                     load: fields::load(sample.load)?,
                 },
                 usage: sample.usage.map(fields::usage),
+                late_bytes: sample.late_bytes.map(fields::late_bytes),
             },
             proto::PodReportBody::State(change) => Self::State {
                 state: fields::state("state.state", change.state)?,

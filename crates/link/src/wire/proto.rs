@@ -132,6 +132,19 @@ pub(crate) struct Sample {
     pub load: Option<Load>,
     #[prost(message, optional, tag = "3")]
     pub usage: Option<ResourceUsage>,
+    #[prost(message, optional, tag = "4")]
+    pub late_bytes: Option<LateBytes>,
+}
+
+/// What an app sent behind whole responses.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct LateBytes {
+    /// Connections on which bytes came.
+    #[prost(uint32, tag = "1")]
+    pub connections: u32,
+    /// Nanoseconds until connections are used again.
+    #[prost(uint64, tag = "2")]
+    pub reuse_in: u64,
 }
 
 /// What an app used.

@@ -5,10 +5,10 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
     ActivatorHello, ActivatorWord, AdoptedConnections, AdoptionId, Assignment, BootId, Bucket, Concurrency,
-    ConnectionTally, Departure, Epoch, HopKey, IgnoredUserAgents, LinkVersion, Load, MilliValue, Ownership,
-    PeerList, PodAssignment, PodExits, PodHello, PodName, PodSettings, PodState, PodWord, PresentCount,
-    ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad, RevisionName, Routing, Sample,
-    Slice, Standing, Version,
+    ConnectionTally, Departure, Epoch, HopKey, IgnoredUserAgents, LateBytes, LinkVersion, Load, MilliValue,
+    Ownership, PeerList, PodAssignment, PodExits, PodHello, PodName, PodSettings, PodState, PodWord,
+    PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad, RevisionName,
+    Routing, Sample, Slice, Standing, Version,
 };
 
 use super::*;
@@ -41,7 +41,7 @@ fn settings_one() -> PodSettings {
 }
 
 fn second_of_a_pod(sample: Sample) -> PodWord {
-    PodWord::Load { sample, usage: None }
+    PodWord::Load { sample, usage: None, late_bytes: None }
 }
 
 /// Since programs of one machine say what their apps use; those that do not know the field read the second
@@ -54,9 +54,18 @@ fn the_bytes_of_what_an_app_used_are_pinned() {
         window: Duration::from_nanos(15),
     };
     let sample = Sample { second: 300, load: Load::default() };
-    let bytes = bytes_of(&PodWord::Load { sample, usage: Some(usage) });
+    let bytes = bytes_of(&PodWord::Load { sample, usage: Some(usage), late_bytes: None });
     let expected = vec![0x12, 13, 0x08, 0xac, 0x02, 0x1a, 8, 0x08, 0xfa, 1, 0x10, 0x80, 0x20, 0x18, 15];
     assert_eq!(bytes, expected);
+}
+
+/// An owner that does not know the field reads the second without it, too.
+#[test]
+fn the_bytes_of_what_an_app_sent_behind_responses_are_pinned() {
+    let late_bytes = LateBytes { connections: 3, reuse_in: Duration::from_nanos(300) };
+    let sample = Sample { second: 300, load: Load::default() };
+    let bytes = bytes_of(&PodWord::Load { sample, usage: None, late_bytes: Some(late_bytes) });
+    assert_eq!(bytes, vec![0x12, 10, 0x08, 0xac, 0x02, 0x22, 5, 0x08, 3, 0x10, 0xac, 0x02]);
 }
 
 /// What every later version must still understand, byte by byte (the second half of vector N8: our own
@@ -151,7 +160,12 @@ fn bad_values_are_refused_by_name() {
     let sample = |change: fn(&mut proto::Load)| {
         let mut load = proto::Load::default();
         change(&mut load);
-        let body = proto::PodReportBody::Load(proto::Sample { second: 1, load: Some(load), usage: None });
+        let body = proto::PodReportBody::Load(proto::Sample {
+            second: 1,
+            load: Some(load),
+            usage: None,
+            late_bytes: None,
+        });
         proto::PodReport { body: Some(body) }.encode_to_vec()
     };
     for (bytes, field) in [
@@ -309,6 +323,10 @@ fn a_bad_hop_key_is_refused_and_not_repeated() {
     assert!(error.contains("settings.hop_keys") && !error.contains("secret"), "{error}");
 }
 
+fn any_late_bytes() -> impl Strategy<Value = LateBytes> {
+    (any::<u32>(), any_duration()).prop_map(|(connections, reuse_in)| LateBytes { connections, reuse_in })
+}
+
 fn any_usage() -> impl Strategy<Value = ResourceUsage> {
     (0..i64::MAX, 0..i64::MAX / 1000, any_duration()).prop_map(|(cpu, bytes, window)| ResourceUsage {
         cpu: MilliValue::new(cpu),
@@ -401,8 +419,15 @@ fn any_pod_hello() -> impl Strategy<Value = PodHello> {
 fn any_pod_report() -> impl Strategy<Value = PodWord> {
     prop_oneof![
         any_pod_hello().prop_map(PodWord::Hello),
-        (any_second(), any_load(), proptest::option::of(any_usage()))
-            .prop_map(|(second, load, usage)| PodWord::Load { sample: Sample { second, load }, usage }),
+        (
+            any_second(),
+            any_load(),
+            proptest::option::of(any_usage()),
+            proptest::option::of(any_late_bytes()),
+        )
+            .prop_map(|(second, load, usage, late_bytes)| {
+                PodWord::Load { sample: Sample { second, load }, usage, late_bytes }
+            }),
         (any_state(), "\\PC{0,80}").prop_map(|(state, detail)| PodWord::State { state, detail }),
         any_count().prop_map(PodWord::Present),
         any_version().prop_map(PodWord::SettingsAcknowledged),

@@ -43,7 +43,7 @@ fn pass_seconds(world: &mut World, seconds: u64) {
     for _ in 0..seconds {
         let second = world.now.whole_secs() - 1000;
         let idle = Sample { second, load: vocabulary::Load::default() };
-        world.pod("p", vocabulary::PodWord::Load { sample: idle, usage: None });
+        world.pod("p", vocabulary::PodWord::Load { sample: idle, usage: None, late_bytes: None });
         world.activator("a", vocabulary::ActivatorWord::Loads { second, loads: Vec::new() });
         world.acknowledge_all();
         world.pass(Duration::from_secs(1));

@@ -29,7 +29,8 @@ fn frame(world: &mut World, activator: &str) {
 
 /// A frame of a pod.
 fn pod_frame(world: &mut World, pod: &str, second: u64) {
-    let idle = PodWord::Load { sample: Sample { second, load: Load::default() }, usage: None };
+    let sample = Sample { second, load: Load::default() };
+    let idle = PodWord::Load { sample, usage: None, late_bytes: None };
     world.pod(pod, idle);
 }
 

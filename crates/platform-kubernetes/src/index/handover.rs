@@ -7,6 +7,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::{RevisionName, Timestamp};
 
 use super::notices::{Announcement, Tone, service_subject};
+use super::proofs::KnownSlice;
 use super::{Index, Topic};
 use crate::custody::{Custody, Traces, custody};
 use crate::endpoints;
@@ -91,15 +92,18 @@ impl Index {
         let version = |slice: &EndpointSlice| {
             slice.metadata.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok())
         };
-        if let Some(known) = self.slices.get(&key)
+        let known = self.slices.get(&key).map(|known| &known.object);
+        if let Some(known) = known
             && known.metadata.uid == slice.metadata.uid
             && version(known) > version(&slice)
         {
             return;
         }
         let service = slices::service_of(&slice);
+        let is_of_another = known.is_some_and(|known| slices::service_of(known) != service);
+        let slice = KnownSlice::new(slice, &self.slice_key);
         self.learn_ports(&slice);
-        if self.slices.get(&key).is_some_and(|known| slices::service_of(known) != service) {
+        if is_of_another {
             self.forget_author(&key);
         }
         self.slices.insert(key.clone(), slice);
@@ -116,7 +120,7 @@ impl Index {
         self.forget_author(key);
         self.believed_slices.remove(key);
         let Some(slice) = self.slices.remove(key) else { return };
-        let Some(service) = slices::service_of(&slice) else { return };
+        let Some(service) = slices::service_of(&slice.object) else { return };
         // Before the review, after which the Service may be nobody's, and its revision not to be found by it.
         self.unrouted.extend(self.revision_of_service(&service));
         self.review(&service);
@@ -273,8 +277,8 @@ impl Index {
 
     /// For whom the slices of ours were written that a Service has.
     fn written_for(&self, key: &ObjectKey, uid: &str) -> Option<RevisionName> {
-        let mut ours = self.slices_of(key, uid).filter(|slice| self.is_genuine(slice));
-        ours.find_map(|slice| slices::revision_of(slice, &key.namespace))
+        let mut ours = self.known_slices_of(key, uid).filter(|slice| self.is_genuine(slice));
+        ours.find_map(|slice| slices::revision_of(&slice.object, &key.namespace))
     }
 
     /// A pod that the Service reaches today, and would not if it were ours.

@@ -13,8 +13,21 @@ use super::notices::service_subject;
 use crate::notice::{FORGED_SLICE, Notice};
 use crate::port_book::PortClaim;
 use crate::resources::ObjectKey;
-use crate::slice_key::ClaimNumber;
+use crate::slice_key::{ClaimNumber, SliceKey};
 use crate::slices::{self, SliceAuthor};
+
+/// A slice with our label, and by whom it was written: its signature is verified once, when it comes.
+#[derive(Clone, Debug)]
+pub(super) struct KnownSlice {
+    pub(super) object: EndpointSlice,
+    author: SliceAuthor,
+}
+
+impl KnownSlice {
+    pub(super) fn new(object: EndpointSlice, key: &SliceKey) -> Self {
+        Self { author: slices::author_of(&object, key), object }
+    }
+}
 
 /// What becomes of slices that are not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +38,14 @@ pub(super) enum UnsignedSlices {
 
 impl Index {
     /// Whether a slice with our label is ours.
-    pub(super) fn is_genuine(&self, slice: &EndpointSlice) -> bool {
-        match slices::author_of(slice, &self.slice_key) {
+    pub(super) fn is_genuine(&self, slice: &KnownSlice) -> bool {
+        match slice.author {
             SliceAuthor::Autoscaler(_) => true,
             SliceAuthor::Forger => false,
             SliceAuthor::Unsigned => {
-                let is_decided = self.bucket_of_slice(slice).is_none_or(|bucket| self.ports.is_ours(bucket));
-                !is_decided || self.believed_slices.contains(&ObjectKey::of(&slice.metadata))
+                let bucket = self.bucket_of_slice(&slice.object);
+                let is_decided = bucket.is_none_or(|bucket| self.ports.is_ours(bucket));
+                !is_decided || self.believed_slices.contains(&ObjectKey::of(&slice.object.metadata))
             }
         }
     }
@@ -43,9 +57,10 @@ impl Index {
     }
 
     /// What a slice says of its Service's ports, whether that holds or not; nothing if it is a forgery.
-    fn claim_of(&self, slice: &EndpointSlice) -> Option<PortClaim> {
-        let number = match slices::author_of(slice, &self.slice_key) {
-            SliceAuthor::Autoscaler(number) => number,
+    fn claim_of(&self, slice: &KnownSlice) -> Option<PortClaim> {
+        let KnownSlice { object: slice, author } = slice;
+        let number = match author {
+            SliceAuthor::Autoscaler(number) => *number,
             SliceAuthor::Unsigned if self.is_of_service(slice) => ClaimNumber::UNSIGNED,
             SliceAuthor::Unsigned | SliceAuthor::Forger => return None,
         };
@@ -62,11 +77,11 @@ impl Index {
 
     /// Of all slices whose Services there are.
     pub(super) fn claims_of_slices(&self) -> Vec<PortClaim> {
-        let slices = self.slices.values().filter(|slice| self.is_of_service(slice));
+        let slices = self.slices.values().filter(|slice| self.is_of_service(&slice.object));
         slices.filter_map(|slice| self.claim_of(slice)).collect()
     }
 
-    pub(super) fn learn_ports(&mut self, slice: &EndpointSlice) {
+    pub(super) fn learn_ports(&mut self, slice: &KnownSlice) {
         if let Some(claim) = self.claim_of(slice) {
             self.ports.learn(&claim);
         }
@@ -74,12 +89,11 @@ impl Index {
 
     /// Who takes a bucket over decides about its slices without a signature.
     pub(super) fn judge_unsigned(&mut self, bucket: Bucket, unsigned: UnsignedSlices) {
-        let is_unsigned =
-            |slice: &EndpointSlice| slices::author_of(slice, &self.slice_key) == SliceAuthor::Unsigned;
-        let judged = self.slices.iter().filter(|(_, slice)| {
-            self.bucket_of_slice(slice).is_none_or(|of| of == bucket) && is_unsigned(slice)
-        });
-        let judged: Vec<_> = judged.map(|(key, slice)| (key.clone(), self.is_of_service(slice))).collect();
+        let unsigned_slices = self.slices.iter().filter(|(_, slice)| slice.author == SliceAuthor::Unsigned);
+        let judged = unsigned_slices
+            .filter(|(_, slice)| self.bucket_of_slice(&slice.object).is_none_or(|of| of == bucket));
+        let judged: Vec<_> =
+            judged.map(|(key, slice)| (key.clone(), self.is_of_service(&slice.object))).collect();
         for (key, is_of_service) in judged {
             if unsigned == UnsignedSlices::Believed && is_of_service {
                 self.believed_slices.insert(key.clone());
@@ -94,10 +108,10 @@ impl Index {
     /// endpoints does not follow from one.
     pub(super) fn note_author(&mut self, key: &ObjectKey) {
         let Some(slice) = self.slices.get(key) else { return };
-        if slices::author_of(slice, &self.slice_key) != SliceAuthor::Unsigned {
+        if slice.author != SliceAuthor::Unsigned {
             self.believed_slices.remove(key);
         }
-        let (is_genuine, service) = (self.is_genuine(slice), slices::service_of(slice));
+        let (is_genuine, service) = (self.is_genuine(slice), slices::service_of(&slice.object));
         let Some(service) = service else { return };
         let forged = self.forged_slices.entry(service.clone()).or_default();
         let is_news = if is_genuine { forged.remove(&key.name) } else { forged.insert(key.name.clone()) };
@@ -112,7 +126,9 @@ impl Index {
 
     /// A slice is gone, or is to be another.
     pub(super) fn forget_author(&mut self, key: &ObjectKey) {
-        let Some(service) = self.slices.get(key).and_then(slices::service_of) else { return };
+        let Some(service) = self.slices.get(key).and_then(|slice| slices::service_of(&slice.object)) else {
+            return;
+        };
         let Some(forged) = self.forged_slices.get_mut(&service) else { return };
         let is_news = forged.remove(&key.name);
         if forged.is_empty() {

@@ -4,6 +4,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::RouteInForce;
 use vocabulary::{PodName, RevisionName, Routing};
 
+use super::proofs::KnownSlice;
 use super::{Index, Topic};
 use crate::resources::ObjectKey;
 use crate::resources::other_slice::SliceWriter;
@@ -71,6 +72,11 @@ impl Index {
     /// Those of ours that a Service has. One that was made anew under the same name is another one: its
     /// slices go with it.
     pub(super) fn slices_of(&self, key: &ObjectKey, uid: &str) -> impl Iterator<Item = &EndpointSlice> {
+        self.known_slices_of(key, uid).map(|slice| &slice.object)
+    }
+
+    /// The same, with by whom they were written.
+    pub(super) fn known_slices_of(&self, key: &ObjectKey, uid: &str) -> impl Iterator<Item = &KnownSlice> {
         let prefix = slices::name_prefix(&key.name);
         let first = ObjectKey { namespace: key.namespace.clone(), name: prefix.clone() };
         let (key, uid) = (key.clone(), uid.to_owned());
@@ -78,7 +84,7 @@ impl Index {
         let named = named.take_while(move |(slice, _)| {
             slice.namespace == key.namespace && slice.name.starts_with(&prefix)
         });
-        named.map(|(_, slice)| slice).filter(move |slice| {
+        named.map(|(_, slice)| slice).filter(move |KnownSlice { object: slice, .. }| {
             slices::service_of(slice).is_some_and(|service| service.name == key.name)
                 && slices::owner_uid(slice) == Some(uid.as_str())
         })

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::*;
@@ -595,7 +596,7 @@ fn an_older_copy_of_a_slice_is_no_news() {
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
     index.set_route(&name(), route(Routing::Direct));
     write(&mut index, "9");
-    let older = index.slices.values().next().cloned().map(|mut slice| {
+    let older = index.slices.values().next().map(|slice| slice.object.clone()).map(|mut slice| {
         slice.metadata.resource_version = Some("8".to_owned());
         slice.endpoints.clear();
         slice
@@ -613,7 +614,7 @@ fn the_next_owner_finds_the_route_whatever_comes_first() {
     put_activator(&mut first);
     first.set_route(&name(), route(Routing::ThroughActivator));
     write(&mut first, "3");
-    let slices: Vec<_> = first.slices.values().cloned().collect();
+    let slices: Vec<_> = first.slices.values().map(|slice| slice.object.clone()).collect();
     for service_first in [true, false] {
         let mut next = index();
         if service_first {
@@ -643,14 +644,14 @@ fn who_stands_by_follows_the_route_that_the_owner_writes() {
         owner.set_route(&name(), route(routing));
         write(&mut owner, version);
         told(&mut next);
-        owner.slices.values().cloned().for_each(|slice| next.put_slice(slice));
+        owner.slices.values().for_each(|slice| next.put_slice(slice.object.clone()));
         assert!(told(&mut next).contains(&expected.to_owned()), "{routing:?}");
     }
     // Who decides itself knows better than slices that it has yet to write, until somebody else decides.
     next.set_route(&name(), route(Routing::Direct));
     owner.set_route(&name(), route(Routing::ThroughActivator));
     write(&mut owner, "6");
-    owner.slices.values().cloned().for_each(|slice| next.put_slice(slice));
+    owner.slices.values().for_each(|slice| next.put_slice(slice.object.clone()));
     assert!(!told(&mut next).contains(&"route ThroughActivator".to_owned()));
     next.decider_changed(&[Bucket(0)].into());
     assert!(told(&mut next).contains(&"route ThroughActivator".to_owned()));

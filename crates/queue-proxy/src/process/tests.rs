@@ -1,9 +1,11 @@
 //! The end of a queue-proxy whose app has clients past it.
 
+#[path = "../../../../tests/src/queue_proxy.rs"]
+mod environment;
+
 use std::net::TcpStream;
 
 use ::link::{PodOrder, Reader, Writer};
-use runtime::Environment;
 use tokio::task::LocalSet;
 use vocabulary::{AdoptedConnections, AdoptionId, PodSettings, PodWord};
 
@@ -13,22 +15,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn config(app: u16) -> Config {
-    let variables = [
-        ("SERVING_POD", "hello-1"),
-        ("CONTAINER_CONCURRENCY", "0"),
-        ("REVISION_TIMEOUT_SECONDS", "300"),
-        ("QUEUE_SERVING_PORT", "0"),
-        ("EBB_ADMIN_PORT", "0"),
-        ("EBB_LINK_PORT", "0"),
-        ("EBB_STAT_PORT", "0"),
-        ("EBB_METRICS_PORT", "0"),
-        ("EBB_BIND", "127.0.0.1"),
-        ("EBB_DRAIN_LINGER", "0"),
-    ];
-    let mut environment: Environment =
-        variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    environment.insert("USER_PORT".to_owned(), app.to_string());
-    Config::read(&environment).expect("it is legal").value
+    Config::read(&environment::environment(app)).expect("it is legal").value
 }
 
 /// Names an adoption as the owner, and waits until one connection from before it is told.

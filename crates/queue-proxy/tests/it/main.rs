@@ -4,6 +4,8 @@
 mod adopted;
 mod breaker;
 mod drain;
+#[path = "../../../../tests/src/queue_proxy.rs"]
+mod environment;
 mod frames;
 mod headers;
 mod health_checks;

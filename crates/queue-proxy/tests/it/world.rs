@@ -1,7 +1,6 @@
 //! The world around a queue-proxy under test.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -25,6 +24,8 @@ use vocabulary::{
     Departure, HopKey, LinkAddress, LinkVersion, PodHello, PodSettings, PodWord, QueueProxyAnnouncement,
     Routing, Timestamp,
 };
+
+use crate::environment;
 
 /// The proof that the world's activator has.
 pub(crate) const HOP_KEY: &str = "the-hop-key";
@@ -55,23 +56,8 @@ pub(crate) struct Proxy {
 }
 
 pub(crate) fn environment(app: u16, changes: &[(&str, &str)]) -> Environment {
-    let mut environment: BTreeMap<String, String> = [
-        ("SERVING_POD", "hello-1"),
-        ("CONTAINER_CONCURRENCY", "0"),
-        ("QUEUE_SERVING_PORT", "0"),
-        ("EBB_ADMIN_PORT", "0"),
-        ("EBB_LINK_PORT", "0"),
-        ("EBB_STAT_PORT", "0"),
-        ("EBB_METRICS_PORT", "0"),
-        ("EBB_BIND", "127.0.0.1"),
-        ("EBB_DRAIN_LINGER", "0"),
-        ("REVISION_TIMEOUT_SECONDS", "300"),
-    ]
-    .into_iter()
-    .chain(changes.iter().copied())
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .collect();
-    environment.insert("USER_PORT".to_owned(), app.to_string());
+    let mut environment = environment::environment(app);
+    environment.extend(changes.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
     environment
 }
 

@@ -5,6 +5,7 @@ mod hpa;
 mod in_flight;
 mod laws;
 mod peers;
+mod refused;
 mod rest;
 mod vectors;
 mod world;

@@ -26,6 +26,7 @@ const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 /// | `/unterminated` | 200 in chunks, without the last one |
 /// | `/nothing` | none: the connection is closed |
 /// | `/garbage` | something that is not HTTP |
+/// | `/late-bytes` | 200, and bytes behind its body |
 /// | `/trailers` | 200 in chunks with an announced trailer `x-checksum` |
 /// | any other | 200 with the head of the request |
 pub(crate) async fn serve(mut stream: TcpStream) {
@@ -50,6 +51,7 @@ pub(crate) async fn serve(mut stream: TcpStream) {
         "/unterminated" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n7 bytes\r\n".to_owned(),
         "/nothing" => String::new(),
         "/garbage" => "SSH-2.0-not-a-web-server\r\n".to_owned(),
+        "/late-bytes" => plain("200 OK", "ok\n") + "HTTP/1.1 200 OK\r\n",
         "/trailers" => trailers(),
         _ => plain("200 OK", &head),
     };

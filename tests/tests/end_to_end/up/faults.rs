@@ -44,6 +44,30 @@ async fn a_killed_app_or_queue_proxy_breaks_only_what_it_held() {
     }
 }
 
+#[tokio::test]
+async fn bytes_behind_a_response_are_explained_while_connections_to_the_app_are_not_used_again() {
+    let service = Service::new("late").args(&["--raw"]).scaling("min-scale", "1");
+    let host = service.host();
+    let ebb = Ebb::up(&[service], &ConfigMap::short()).await;
+    ebb.until_pods("late", 1).await;
+    let whole = whole_answer(ebb.requests, &host, "/whole").await.expect("an answer");
+    assert!(whole.starts_with("HTTP/1.1 200 "), "{whole}");
+    let (_, text, _) = ebb.run(&["explain", "late"]).await;
+    assert!(!text.contains("late bytes"), "{text}");
+    for _ in 0..2 {
+        let late = whole_answer(ebb.requests, &host, "/late-bytes").await.expect("an answer");
+        assert!(late.ends_with("\r\n\r\nok\n"), "{late}");
+    }
+    let words = "the app sent bytes behind whole responses on 2 connections; each of its connections is used for one request, for 9m";
+    eventually("a line about late bytes", Duration::from_secs(60), || async {
+        let (_, text, _) = ebb.run(&["explain", "late"]).await;
+        if text.contains(words) { Ok(()) } else { Err(text) }
+    })
+    .await;
+    let detail = ebb.json(&["explain", "late", "-o", "json"]).await.expect("it answers");
+    assert_eq!(detail["pods"][0]["late_bytes"]["connections"], 2, "{detail}");
+}
+
 /// Nothing goes on half alive: the process ends at once, says which part failed and why, and takes its pods
 /// with it. Who started it (systemd, `docker run --restart`) starts it again.
 #[tokio::test]

@@ -100,6 +100,27 @@ async fn units_are_written_as_systemd_wants_them_and_removed_again() {
     }
 }
 
+#[tokio::test]
+async fn the_service_runs_ebb_up_with_the_options_that_install_was_given() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let manifest = folder.path().join("hello.yaml");
+    std::fs::write(&manifest, Service::new("hello").yaml()).expect("writing");
+    let manifest = manifest.to_string_lossy().into_owned();
+    let place = ["--user", "-f", &manifest];
+    let options = ["--trust-forwarded", "10.0.0.0/8,192.0.2.7", "--trusted-host", "a.example", "--shadow"];
+    let (code, _, stderr) = install(folder.path(), &[&place[..], &options].concat()).await;
+    assert_eq!(code, 0, "{stderr}");
+    let units = folder.path().join("units");
+    verify(&units, "--user").await;
+    let service = std::fs::read_to_string(units.join("ebb.service")).expect("it was written");
+    let words = r#" "--trusted-host=a.example" "--trust-forwarded=10.0.0.0/8" "--trust-forwarded=192.0.2.7" "--shadow" -f "#;
+    let start = service.lines().find(|line| line.starts_with("ExecStart=")).expect("it is there");
+    assert!(start.contains(words), "{start}");
+    // What `ebb up` would refuse is refused before a service fails to start.
+    let (code, _, stderr) = install(folder.path(), &[&place[..], &["--log", "a=b=c"]].concat()).await;
+    assert!(code == 2 && stderr.contains("the log filter \"a=b=c\" is malformed"), "{code}: {stderr}");
+}
+
 /// What the service may not do, and as whom it runs.
 fn hardening(service: &str) -> Vec<&str> {
     let words = ["NoNew", "Restrict", "LockPersonality", "Protect", "DynamicUser", "StateDirectory", "User="];

@@ -144,6 +144,44 @@ async fn the_name_that_a_client_asks_for_chooses_the_certificate() {
     }
 }
 
+/// Rows: the name in the handshake (an address is sent as none), the host of the request, and the answer's
+/// status. The first certificate covers `two` alone, the second both.
+#[tokio::test]
+async fn a_host_is_misdirected_only_where_another_certificate_than_the_shown_one_covers_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (one, two) = (Service::new("one"), Service::new("two"));
+    let own = Identity::new(folder.path(), "two", &two.host());
+    let shared = Identity::new(folder.path(), "shared", "*.default.example.com");
+    let (_ebb, at) = up(&[one.clone(), two.clone()], &[&own, &shared]).await;
+    let (one, two) = (one.host(), two.host());
+    for (asked, host, expected) in [
+        (&*one, &*one, 200),
+        // Another certificate covers it, too, but so does the one that was shown.
+        (&one, &two, 200),
+        (&two, &two, 200),
+        (&two, &one, 421),
+        ("127.0.0.1", &two, 200),
+        ("127.0.0.1", &one, 421),
+        ("other.example", &two, 200),
+        ("other.example", &one, 421),
+        // No certificate covers it, so another connection would be no better.
+        (&two, "one.localhost", 200),
+        // Covered by the second certificate, and unknown.
+        (&two, "three.default.example.com", 404),
+    ] {
+        for flag in ["--http2", "--http1.1"] {
+            let header = format!("Host: {host}");
+            let arguments =
+                [flag, "--insecure", "--header", &header, "--write-out", "%{http_version} %{http_code}"];
+            let said = curl(at, &own.certificate, asked, &arguments).await.expect("an answer");
+            let version = if flag == "--http2" { "2" } else { "1.1" };
+            assert!(said.ends_with(&format!("{version} {expected}")), "{asked}, {host}: {said}");
+            let text = format!("does not cover the host {host:?}");
+            assert_eq!(said.contains(&text), expected == 421, "{asked}, {host}: {said}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_development_certificate_is_made_once_and_covers_the_services() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

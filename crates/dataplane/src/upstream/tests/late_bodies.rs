@@ -221,6 +221,10 @@ fn bytes_behind_an_ordinary_response_cost_an_app_its_kept_connections() {
                 assert_eq!(app.connections.get(), asked, "{after:?}: none is used again");
             }
             assert_eq!(late_bytes.get(), 1);
+            let told = upstreams.late_bytes().expect("connections are not used again");
+            let ten_minutes = Duration::from_mins(10);
+            assert_eq!(told.connections, 1);
+            assert!(told.reuse_in > ten_minutes - Duration::from_mins(1) && told.reuse_in <= ten_minutes);
         }
     });
 }
@@ -236,5 +240,6 @@ fn a_line_too_many_behind_a_response_costs_its_connection_alone() {
             exchange(&upstreams, app.address, Protocol::Http1).await;
         }
         assert_eq!((app.connections.get(), late_bytes.get()), (2, 0));
+        assert_eq!(upstreams.late_bytes(), None);
     });
 }

@@ -107,7 +107,7 @@ fn later_slices_of_ours_are_no_later_adoption() {
     index.set_route(&name(), RouteInForce { routing: Routing::ThroughActivator, activators: Vec::new() });
     write_at(&mut index, 500);
     let slices: Vec<ObjectKey> = index.slices.keys().cloned().collect();
-    let mut later = index.slices[&slices[0]].clone();
+    let mut later = index.slices[&slices[0]].object.clone();
     later.metadata.name = Some("hello-ebb-ipv4-9".to_owned());
     later.metadata.creation_timestamp = Some(Time(wall(600)));
     index.put_slice(later);

@@ -64,7 +64,7 @@ fn port_of(index: &Index, uid: &str) -> Vec<u16> {
 
 fn slices_in(index: &Index, namespace: &str) -> Vec<EndpointSlice> {
     let all = index.slices.iter().filter(|(key, _)| key.namespace == namespace);
-    all.map(|(_, slice)| slice.clone()).collect()
+    all.map(|(_, slice)| slice.object.clone()).collect()
 }
 
 fn annotate(slice: &mut EndpointSlice, key: &str, value: Option<&str>) {
@@ -293,8 +293,8 @@ fn an_upgrade_changes_no_port_and_signs_all_slices() {
     let lease = work(&mut index, &["bank", "thief"], WALL);
     assert_eq!((port_of(&index, "u-bank"), port_of(&index, "u-thief")), (vec![10_000], vec![10_001]));
     assert_eq!(announced(&mut index), 0);
-    let is_signed = |slice: &EndpointSlice| {
-        matches!(slices::author_of(slice, &SliceKey::new(b"key")), SliceAuthor::Autoscaler(_))
+    let is_signed = |slice: &KnownSlice| {
+        matches!(slices::author_of(&slice.object, &SliceKey::new(b"key")), SliceAuthor::Autoscaler(_))
     };
     assert!(index.slices.values().all(is_signed));
     // Who takes over at once, before all are signed, believes the others too.

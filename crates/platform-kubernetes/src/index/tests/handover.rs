@@ -75,7 +75,7 @@ fn carry_out(index: &mut Index) {
 
 /// Where our slices lead.
 fn addresses_that_stand(index: &Index) -> Vec<&str> {
-    let endpoints = index.slices.values().flat_map(|slice| &slice.endpoints);
+    let endpoints = index.slices.values().flat_map(|slice| &slice.object.endpoints);
     endpoints.flat_map(|endpoint| &endpoint.addresses).map(String::as_str).collect()
 }
 
@@ -191,7 +191,7 @@ fn without_annotation_and_selector_ours_stay_directly_and_say_why() {
 fn the_next_owner_gives_back_what_the_former_one_began_to() {
     let former = taken_over();
     let mut next = index();
-    former.slices.values().cloned().for_each(|slice| next.put_slice(slice));
+    former.slices.values().for_each(|slice| next.put_slice(slice.object.clone()));
     put_annotated(&mut next, &json!({}), with_selector());
     put_workload(&mut next, 1, &json!({}));
     put_pod(&mut next, "a", json!({}), "10.0.0.1", "True");

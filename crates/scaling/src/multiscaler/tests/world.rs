@@ -26,6 +26,8 @@ pub(super) struct World {
     pub(super) streams: BTreeMap<PodId, u32>,
     /// The same of the activator.
     pub(super) streams_in_activator: u32,
+    /// How many activators refuse requests under a hold, in each second.
+    pub(super) refusing_activators: u32,
     /// Pods whose link is up.
     pub(super) linked: BTreeSet<PodId>,
     /// Pods that take requests.
@@ -47,6 +49,7 @@ impl World {
             in_pods: BTreeMap::new(),
             streams: BTreeMap::new(),
             streams_in_activator: 0,
+            refusing_activators: 0,
             linked: BTreeSet::new(),
             ready: BTreeSet::new(),
             activator_linked: false,
@@ -177,12 +180,22 @@ impl World {
         let second = self.now.whole_secs() - 1;
         if self.activator_linked {
             self.reported(ACTIVATOR, second, (self.in_activator, self.streams_in_activator), self.waiting);
+            self.report_refusals(second);
             self.handle(Event::ReporterHeard { reporter: ACTIVATOR, second });
         }
         for pod in self.linked.clone() {
             let of = |held: &BTreeMap<PodId, u32>| held.get(&pod).copied().unwrap_or(0);
             self.reported(Reporter::Pod(pod), second, (of(&self.in_pods), of(&self.streams)), 0);
             self.handle(Event::ReporterHeard { reporter: Reporter::Pod(pod), second });
+        }
+    }
+
+    /// One report for all activators: the multiscaler adds theirs up.
+    fn report_refusals(&mut self, second: u64) {
+        if self.refusing_activators > 0 {
+            let of_one = Load::default().with_refused_requests().concurrency.value();
+            let sample = sample(second, of_one * f64::from(self.refusing_activators), 0);
+            self.handle(Event::LoadReported { reporter: ACTIVATOR, revision: REVISION, sample });
         }
     }
 

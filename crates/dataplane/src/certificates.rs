@@ -131,25 +131,62 @@ impl Certificates {
 
     /// Whether one of them is valid for a name.
     pub fn cover(&self, name: &str) -> bool {
-        self.0.load().iter().any(|pair| pair.covers(name))
+        self.0.load().iter().any(|pair| covers(&pair.key, name))
     }
-}
 
-impl Pair {
-    fn covers(&self, name: &str) -> bool {
-        let Ok(name) = ServerName::try_from(name) else { return false };
-        let certificate = self.key.end_entity_cert().and_then(ParsedCertificate::try_from);
-        certificate.is_ok_and(|certificate| verify_server_name(&certificate, &name).is_ok())
+    /// What a client is presented that asks for this name, or for none.
+    fn presented_for(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+        let pairs = self.0.load();
+        let named = name.filter(|_| pairs.len() > 1);
+        let pair = named.and_then(|name| pairs.iter().find(|pair| covers(&pair.key, name)));
+        Arc::clone(&pair.or(pairs.first()).expect("there is at least one pair").key)
+    }
+
+    /// Whether this is the only pair.
+    fn are_only(&self, key: &Arc<CertifiedKey>) -> bool {
+        matches!(self.0.load().as_slice(), [pair] if Arc::ptr_eq(&pair.key, key))
     }
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let pairs = self.0.load();
-        let named = hello.server_name().filter(|_| pairs.len() > 1);
-        let pair = named.and_then(|name| pairs.iter().find(|pair| pair.covers(name))).or(pairs.first())?;
-        Some(Arc::clone(&pair.key))
+        Some(self.presented_for(hello.server_name()))
     }
+}
+
+/// The certificate that the client of one connection was shown, beside those that it would be shown on
+/// another one.
+#[derive(Debug)]
+pub(crate) struct PresentedCertificate {
+    key: Arc<CertifiedKey>,
+    all: Arc<Certificates>,
+}
+
+impl PresentedCertificate {
+    /// What a client was shown that asked for this name, or for none. To be asked right after its handshake:
+    /// rustls does not say which certificate it took. A client whose handshake runs while the files are
+    /// replaced may be told to open one connection more than it needs.
+    pub(crate) fn to(name: Option<&str>, all: &Arc<Certificates>) -> Self {
+        Self { key: all.presented_for(name), all: Arc::clone(all) }
+    }
+
+    /// Whether a request for this host (a name or an address, without its port) belongs on another
+    /// connection: the certificate here does not cover the host, and another one does. Where none does,
+    /// another connection would be no better.
+    pub(crate) fn misdirects(&self, host: &str) -> bool {
+        // The usual case costs no look into a certificate.
+        if self.all.are_only(&self.key) {
+            return false;
+        }
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        !covers(&self.key, host) && self.all.cover(host)
+    }
+}
+
+fn covers(key: &CertifiedKey, name: &str) -> bool {
+    let Ok(name) = ServerName::try_from(name) else { return false };
+    let certificate = key.end_entity_cert().and_then(ParsedCertificate::try_from);
+    certificate.is_ok_and(|certificate| verify_server_name(&certificate, &name).is_ok())
 }
 
 fn read_all(files: &[CertificateFiles], now: SystemTime) -> Result<Vec<Pair>, Vec<CertificateProblem>> {
