@@ -15,6 +15,7 @@ pub mod executions;
 pub mod guard;
 pub mod h2load;
 pub mod machine;
+pub mod memory_group;
 pub mod options;
 pub mod plot;
 pub mod process;

@@ -28,7 +28,7 @@ impl Service for ActivatorAdminPages {
 }
 
 impl PageService for ActivatorAdminPages {
-    fn kind_of(&self, request: &Request<Body>) -> PageKind {
+    fn kind_of(&self, request: &Request<Body>, _: &Connection) -> PageKind {
         PageKind::of_path(request.uri().path())
     }
 
@@ -73,7 +73,7 @@ impl Service for ActivatorMetricsPages {
 }
 
 impl PageService for ActivatorMetricsPages {
-    fn kind_of(&self, _: &Request<Body>) -> PageKind {
+    fn kind_of(&self, _: &Request<Body>, _: &Connection) -> PageKind {
         PageKind::Ordinary
     }
 

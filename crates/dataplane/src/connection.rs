@@ -3,7 +3,7 @@
 #[cfg(feature = "tls")]
 use std::cell::OnceCell;
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Waker};
 
 use http::Version;
@@ -80,6 +80,11 @@ impl Connection {
     /// The other end.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// The address of this end. `None` of a connection that ended before it was asked for.
+    pub fn own_ip(&self) -> Option<IpAddr> {
+        self.ends.map(|ends| ends.own.ip().to_canonical())
     }
 
     /// The other end's address as it is added to `X-Forwarded-For`.

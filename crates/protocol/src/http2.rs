@@ -25,7 +25,7 @@ use vocabulary::Timestamp;
 
 pub use frame::{ErrorCode, PREFACE};
 pub use handle::{Receiver, Sender};
-pub use memory::{MEMORY_PAUSE, MemoryBudget, MemoryShare, OverShare, head_memory};
+pub use memory::{MEMORY_PAUSE, MemoryBudget, MemoryShare, OverShare, head_memory, large_head_memory};
 pub use session::{
     ArrivedRequest, HasBody, PeerPreface, RefusedHead, Role, Session, SessionEvent, SessionLimits,
     UnfinishedInput,

@@ -10,7 +10,6 @@
 mod set;
 
 use std::cell::{Cell, RefCell};
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use tracing::{info, warn};
 use vocabulary::{AdoptedConnections, AdoptionId, ConnectionTally, Timestamp};
 
 use self::set::{AdoptedSet, MembersBytes};
+use crate::own_peers::OwnPeers;
 use crate::settings::OwnerSettings;
 
 /// How long after the owner's word connections still become members: kube-proxy may lead clients to the app's
@@ -38,7 +38,8 @@ pub(crate) struct AdoptedClients {
     clock: Clock,
     /// The app's, as far as requests reach it there.
     ports: Vec<u16>,
-    peers: CountedPeers,
+    /// Whose connections are no clients' of the Service.
+    own_peers: Rc<OwnPeers>,
     settings: Rc<OwnerSettings>,
     set: RefCell<AdoptedSet>,
     /// Since when no way to read connections is found; `None` while one is, and before any was tried.
@@ -50,39 +51,17 @@ pub(crate) struct AdoptedClients {
     changed: Notify,
 }
 
-/// Which peers of connections are clients of the Service.
-#[derive(Clone, Debug)]
-pub(crate) enum CountedPeers {
-    /// Those of other machines, by their addresses: neither this pod itself, nor the node, from which kubelet
-    /// asks.
-    BeyondNode(Vec<IpAddr>),
-    /// Every peer, for tests on loopback.
-    #[cfg(test)]
-    All,
-}
-
-impl CountedPeers {
-    fn counts(&self, id: &ConnectionId) -> bool {
-        let peer = id.peer().ip();
-        match self {
-            Self::BeyondNode(node) => !peer.is_loopback() && peer != id.own().ip() && !node.contains(&peer),
-            #[cfg(test)]
-            Self::All => true,
-        }
-    }
-}
-
 impl AdoptedClients {
     pub(crate) fn new(
         clock: Clock,
         ports: Vec<u16>,
-        peers: CountedPeers,
+        own_peers: Rc<OwnPeers>,
         settings: Rc<OwnerSettings>,
     ) -> Self {
         Self {
             clock,
             ports,
-            peers,
+            own_peers,
             settings,
             set: RefCell::default(),
             unreadable_since: Cell::new(None),
@@ -139,7 +118,8 @@ impl AdoptedClients {
     fn admit(&self, found: Vec<dataplane::KernelConnection>) {
         let now = self.clock.now();
         let mut set = self.set.borrow_mut();
-        for connection in found.into_iter().filter(|found| self.peers.counts(&found.id)) {
+        let is_client = |id: &ConnectionId| !self.own_peers.include(id.peer().ip(), Some(id.own().ip()));
+        for connection in found.into_iter().filter(|found| is_client(&found.id)) {
             set.admit(connection, now);
         }
     }

@@ -12,6 +12,7 @@ mod health;
 mod link;
 mod load;
 mod metrics;
+mod own_peers;
 mod pages;
 mod process;
 mod settings;

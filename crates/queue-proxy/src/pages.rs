@@ -14,6 +14,7 @@ use vocabulary::{DRAIN_HOOK_PATH, PodName};
 use crate::health::Health;
 use crate::load::LoadBook;
 use crate::metrics::{Levels, QueueProxyMetrics};
+use crate::own_peers::OwnPeers;
 use crate::stack::gate;
 use crate::stat;
 
@@ -27,9 +28,11 @@ const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 /// count as unready until the next time.
 const START_EXPECTED_WITHIN: Duration = Duration::from_millis(800);
 
-/// What a pod keeps for readers of its pages. Its long reads are the hooks of its containers, which wait for
-/// the drain: more than a pod has containers, and less than would keep its probes out.
-pub(crate) const PAGE_LIMITS: PageLimits = PageLimits { long_reads: 16, ..PageLimits::STANDARD };
+/// What a pod keeps for readers of its pages. Its long reads wait for the drain. Those of the pod itself and
+/// of its node are the hooks of its containers: more than a pod has containers. As many others may wait
+/// beside them. Together they are as many as in other programs.
+pub(crate) const PAGE_LIMITS: PageLimits =
+    PageLimits { long_reads: 16, own_long_reads: 16, ..PageLimits::STANDARD };
 
 /// Pages of the admin port.
 const PAGES: [&str; 3] = ["/healthz", "/ready", DRAIN_HOOK_PATH];
@@ -40,6 +43,8 @@ pub(crate) struct PodAdminPages {
     pub(crate) health: Rc<Health>,
     pub(crate) clock: Clock,
     pub(crate) trusted: TrustedHosts,
+    /// By whom the hooks of the pod's containers are asked.
+    pub(crate) own_peers: Rc<OwnPeers>,
     /// Cancelled when the drain begins.
     pub(crate) leaving: CancellationToken,
     /// Cancelled when the last request has ended.
@@ -77,9 +82,10 @@ fn asks_the_gate(request: &Request<Body>) -> bool {
 }
 
 impl PageService for PodAdminPages {
-    fn kind_of(&self, request: &Request<Body>) -> PageKind {
+    fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind {
         match request.uri().path() {
             _ if asks_the_gate(request) => PageKind::Probe,
+            DRAIN_HOOK_PATH if self.own_peers.are_at(connection) => PageKind::OwnLongRead,
             DRAIN_HOOK_PATH => PageKind::LongRead,
             path => PageKind::of_path(path),
         }
@@ -142,7 +148,7 @@ impl Service for StatPages {
 }
 
 impl PageService for StatPages {
-    fn kind_of(&self, _: &Request<Body>) -> PageKind {
+    fn kind_of(&self, _: &Request<Body>, _: &Connection) -> PageKind {
         PageKind::Ordinary
     }
 
@@ -185,7 +191,7 @@ impl Service for PodMetricsPages {
 }
 
 impl PageService for PodMetricsPages {
-    fn kind_of(&self, _: &Request<Body>) -> PageKind {
+    fn kind_of(&self, _: &Request<Body>, _: &Connection) -> PageKind {
         PageKind::Ordinary
     }
 
@@ -216,9 +222,15 @@ mod tests {
             health: Health::new(),
             clock: Clock::start(),
             trusted: TrustedHosts::default(),
+            own_peers: Rc::new(OwnPeers::PodAndNode(Vec::new())),
             leaving: CancellationToken::new(),
             left: CancellationToken::new(),
         }
+    }
+
+    #[test]
+    fn the_pages_of_a_pod_take_as_many_descriptors_as_those_of_other_programs() {
+        assert_eq!(PAGE_LIMITS.descriptors(), PageLimits::STANDARD.descriptors());
     }
 
     #[tokio::test(start_paused = true)]

@@ -25,14 +25,14 @@ use vocabulary::{
     AppProtocol, BootId, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage, drain_limit_within,
 };
 
-use crate::adopted::{AdoptedClients, CountedPeers};
+use crate::adopted::AdoptedClients;
 use crate::app_life::AppLife;
 use crate::config::{AppUsageSource, Config, PortAudience, PortPair};
-use crate::gateways::gateways;
 use crate::health::{AppFailure, Health};
 use crate::link::LinkServer;
 use crate::load::LoadBook;
 use crate::metrics::QueueProxyMetrics;
+use crate::own_peers::OwnPeers;
 use crate::pages::{PAGE_LIMITS, PodAdminPages, PodMetricsPages, StatPages};
 use crate::settings::OwnerSettings;
 use crate::stack::{PodStack, app::AppEnd, logging::RequestLogging};
@@ -73,8 +73,8 @@ pub struct BoundProxy {
     link_access: LinkAccess,
     stat: Option<TcpListener>,
     metrics: Option<TcpListener>,
-    /// Whose connections to the app are those of clients.
-    peers: CountedPeers,
+    /// Whose connections are neither those of clients nor those of strangers.
+    own_peers: Rc<OwnPeers>,
 }
 
 /// Binds all ports.
@@ -105,7 +105,7 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
         link_access,
         stat: config.ports.stat.map(|port| listen(port, "stat")).transpose()?,
         metrics,
-        peers: CountedPeers::BeyondNode(config.node_addresses.iter().copied().chain(gateways()).collect()),
+        own_peers: Rc::new(OwnPeers::of_pod(&config.node_addresses)),
         config,
         clock,
     })
@@ -223,12 +223,11 @@ impl BoundProxy {
             left: CancellationToken::new(),
         };
         let (stacks, linked) = (self.stacks(&parts), self.linked(&parts));
-        let Self { config, clock, requests, more, admin, link, stat, metrics, .. } = self;
+        let Self { config, clock, requests, more, admin, link, stat, metrics, own_peers, .. } = self;
         let link = tokio::net::TcpListener::from_std(link);
         let link = link.expect("a bound listener can be registered");
-        // The small servers end with the process, after everything else: what they tell matters most at the
-        // end.
-        let _admin = parts.serve_beside(admin, parts.admin_pages(clock, config.trusted.clone()));
+        // The small servers end last, with the process: what they tell matters most at the end.
+        let _admin = parts.serve_beside(admin, parts.admin_pages(clock, config.trusted.clone(), own_peers));
         let _stat = stat.map(|stat| parts.serve_beside(stat, parts.stat_pages(&config)));
         let _metrics = metrics.map(|metrics| parts.serve_beside(metrics, parts.metrics_pages(&config)));
         let listeners = iter::once(requests).chain(more.into_iter().map(|(_, listener)| listener));
@@ -340,7 +339,7 @@ impl BoundProxy {
     fn adopted(&self, settings: &Rc<OwnerSettings>) -> AdoptedClients {
         let more = self.more.iter().map(|(pair, _)| pair.app);
         let ports = iter::once(self.config.app_port).chain(more).collect();
-        AdoptedClients::new(self.clock, ports, self.peers.clone(), Rc::clone(settings))
+        AdoptedClients::new(self.clock, ports, Rc::clone(&self.own_peers), Rc::clone(settings))
     }
 }
 
@@ -432,9 +431,10 @@ impl ProxyParts {
         })
     }
 
-    fn admin_pages(&self, clock: Clock, trusted: TrustedHosts) -> Rc<PodAdminPages> {
+    fn admin_pages(&self, clock: Clock, trusted: TrustedHosts, own_peers: Rc<OwnPeers>) -> Rc<PodAdminPages> {
         Rc::new(PodAdminPages {
             trusted,
+            own_peers,
             health: Rc::clone(&self.health),
             clock,
             leaving: self.leaving.clone(),

@@ -3,7 +3,7 @@
 use tests::bench::proxies::Protocol;
 
 use super::attacker::Attacker;
-use super::{frames, hogs, texts};
+use super::{frames, heads, hogs, pages, texts};
 
 /// Which of a contestant's ports is attacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,19 @@ pub(crate) enum Door {
     Requests,
     /// Every other port it listens on: one of them is its link.
     Others,
+    /// Its pages: the admin port of a queue-proxy, the API of `ebb up`. Honest clients ask there, too.
+    Pages,
+    /// The pages of a pod.
+    PodPages,
+}
+
+/// What an attack may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    /// Memory by the number of connections.
+    ByConnection,
+    /// The same memory for each attack, and a median beside HAProxy's under the same attack.
+    BesideHaproxy,
 }
 
 /// One of them.
@@ -19,6 +32,7 @@ pub(crate) struct Attack {
     /// What honest clients speak beside it, and with which the app is reached.
     pub(crate) protocol: Protocol,
     pub(crate) door: Door,
+    pub(crate) bounds: Bounds,
     /// Connections at once.
     pub(crate) connections: u32,
     /// Goes on until its time is over.
@@ -26,15 +40,26 @@ pub(crate) struct Attack {
 }
 
 const fn http2(name: &'static str, connections: u32, carry_out: fn(&Attacker)) -> Attack {
-    Attack { name, protocol: Protocol::H2c, door: Door::Requests, connections, carry_out }
+    let bounds = Bounds::ByConnection;
+    Attack { name, protocol: Protocol::H2c, door: Door::Requests, bounds, connections, carry_out }
 }
 
 const fn http1(name: &'static str, connections: u32, carry_out: fn(&Attacker)) -> Attack {
-    Attack { name, protocol: Protocol::Http1, door: Door::Requests, connections, carry_out }
+    Attack { protocol: Protocol::Http1, ..http2(name, connections, carry_out) }
+}
+
+impl Attack {
+    const fn beside_haproxy(self) -> Self {
+        Self { bounds: Bounds::BesideHaproxy, ..self }
+    }
+
+    const fn at(self, door: Door) -> Self {
+        Self { door, ..self }
+    }
 }
 
 /// All of them.
-pub(crate) const ATTACKS: [Attack; 29] = [
+pub(crate) const ATTACKS: [Attack; 39] = [
     http2("one-byte DATA, unread", 1, hogs::bytes_that_nobody_reads),
     http2("heads of static references", 4, hogs::heads_of_references),
     http2("responses, closed window", 40, hogs::responses_that_nobody_takes),
@@ -62,12 +87,16 @@ pub(crate) const ATTACKS: [Attack; 29] = [
     http1("what is no request", 16, texts::what_is_no_request),
     http1("app: head in single bytes", 4, texts::answers_in_single_bytes),
     http1("app: endless 103", 4, texts::endless_interim),
-    Attack {
-        name: "fragments on the link's port",
-        protocol: Protocol::Http1,
-        door: Door::Others,
-        connections: 16,
-        carry_out: hogs::fragments,
-    },
+    http1("fragments on the link's port", 16, hogs::fragments).at(Door::Others),
+    http1("heads of 250 KB, HTTP/1.1", 8, heads::beyond_the_limit_http1).beside_haproxy(),
+    http1("heads of 100 KB, HTTP/1.1", 200, heads::large_http1).beside_haproxy(),
+    http1("half heads, HTTP/1.1", 800, heads::halves_http1).beside_haproxy(),
+    http2("heads of 250 KB, HTTP/2", 8, heads::beyond_the_limit_http2).beside_haproxy(),
+    http2("heads of 120 KB, HTTP/2", 8, heads::near_the_limit_http2).beside_haproxy(),
+    http2("half heads, HTTP/2", 200, heads::halves_http2).beside_haproxy(),
+    http2("table-size updates", 4, heads::table_size_updates).beside_haproxy(),
+    http2("MadeYouReset", 4, frames::made_you_reset).beside_haproxy(),
+    http1("pages: idle sockets", 800, pages::idle_sockets).beside_haproxy().at(Door::Pages),
+    http1("pages: waits for the drain", 64, pages::waits_for_the_drain).beside_haproxy().at(Door::PodPages),
     http1("nothing", 1, texts::nothing),
 ];

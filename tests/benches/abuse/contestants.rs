@@ -7,28 +7,36 @@ use anyhow::{Context, ensure};
 use tests::ConfigMap;
 use tests::bench::api;
 use tests::bench::machine::{Cores, move_to, starting_on};
+use tests::bench::memory_group::MemoryGroup;
 use tests::bench::process::{cpu_time, cpu_time_of_threads, listening_ports, peak_memory};
-use tests::bench::proxies::{App, Place, Protocol, Server, haproxy, queue_proxy};
+use tests::bench::proxies::{
+    App, Place, Protocol, Server, Target, haproxy, queue_proxy, queue_proxy_in_group,
+};
 use tests::bench::up::{self, Up, service};
 
 /// How all threads of the activator are called.
 const ACTIVATOR_THREADS: &str = "activator-";
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What the container of a queue-proxy may have, in bytes.
+pub(crate) const CONTAINER_BYTES: u32 = 128 << 20;
 
 /// Who they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     QueueProxy,
+    /// One in a memory group of its own, as in its container.
+    QueueProxyIn128,
     Activator,
     Haproxy,
 }
 
-pub(crate) const NAMES: [Name; 3] = [Name::QueueProxy, Name::Activator, Name::Haproxy];
+pub(crate) const NAMES: [Name; 4] = [Name::QueueProxy, Name::QueueProxyIn128, Name::Activator, Name::Haproxy];
 
 impl Name {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::QueueProxy => "queue-proxy",
+            Self::QueueProxyIn128 => "queue-proxy in 128 MiB",
             Self::Activator => "activator",
             Self::Haproxy => "HAProxy",
         }
@@ -45,8 +53,16 @@ pub(crate) struct Ground<'a> {
 
 /// A running one.
 pub(crate) enum Contestant {
-    Alone { server: Server, _app: App },
-    Up { up: Box<Up>, queue_proxy: u32 },
+    /// Its group goes last, when the process in it has ended.
+    Alone {
+        server: Server,
+        _app: App,
+        _group: Option<MemoryGroup>,
+    },
+    Up {
+        up: Box<Up>,
+        queue_proxy: u32,
+    },
 }
 
 impl<'a> Ground<'a> {
@@ -59,16 +75,33 @@ impl<'a> Ground<'a> {
         let place = Place { folder: self.folder, cores: &self.cores.contestant };
         match name {
             Name::Activator => self.start_up(protocol),
-            Name::QueueProxy | Name::Haproxy => {
-                let app = App::start(self.folder, &self.cores.load)?;
-                let target = app.target(protocol);
-                let server = match name {
-                    Name::Haproxy => haproxy("haproxy", target, place)?,
-                    Name::QueueProxy | Name::Activator => queue_proxy(&self.ebb, target, 0, place)?,
-                };
-                Ok(Contestant::Alone { server, _app: app })
+            Name::QueueProxy => {
+                let (app, target) = self.start_app(protocol)?;
+                Ok(alone(queue_proxy(&self.ebb, target, 0, place)?, app))
+            }
+            Name::QueueProxyIn128 => self.start_in_group(protocol, place),
+            Name::Haproxy => {
+                let (app, target) = self.start_app(protocol)?;
+                Ok(alone(haproxy("haproxy", target, place)?, app))
             }
         }
+    }
+
+    fn start_app(&self, protocol: Protocol) -> anyhow::Result<(App, Target)> {
+        let app = App::start(self.folder, &self.cores.load)?;
+        let target = app.target(protocol);
+        Ok((app, target))
+    }
+
+    /// Where this user may make no group, the process has the machine's memory, and its peak is looked at.
+    fn start_in_group(&self, protocol: Protocol, place: Place<'_>) -> anyhow::Result<Contestant> {
+        let (app, target) = self.start_app(protocol)?;
+        let group = MemoryGroup::with_limit("abuse", CONTAINER_BYTES.into());
+        let server = match &group {
+            Some(group) => queue_proxy_in_group(&self.ebb, group, target, place)?,
+            None => queue_proxy(&self.ebb, target, 0, place)?,
+        };
+        Ok(Contestant::Alone { server, _app: app, _group: group })
     }
 
     /// `ebb up` with the activator in the path whatever the load. Its pod is moved to where the load is.
@@ -98,7 +131,27 @@ impl<'a> Ground<'a> {
     }
 }
 
+fn alone(server: Server, app: App) -> Contestant {
+    Contestant::Alone { server, _app: app, _group: None }
+}
+
 impl Contestant {
+    /// Fails if it has ended.
+    pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Alone { server, .. } => server.process.check_alive(),
+            Self::Up { .. } => peak_memory(self.pid()).map(drop),
+        }
+    }
+
+    /// Where its pages are.
+    pub(crate) fn pages(&self) -> anyhow::Result<u16> {
+        match self {
+            Self::Alone { server, .. } => server.admin.context("it has no pages"),
+            Self::Up { up, .. } => Ok(up.ebb().api.port()),
+        }
+    }
+
     /// Where requests go.
     pub(crate) fn port(&self) -> u16 {
         match self {

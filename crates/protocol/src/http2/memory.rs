@@ -8,6 +8,9 @@
 //! affair: for a body it breaks off the stream that was not read for the longest time; for a head it reads no
 //! more for a while, and then refuses the stream that the head would open.
 //!
+//! Large heads have a smaller budget inside: what many hostile clients hold of them costs them nothing but
+//! time, and apps that want such heads get few at a time.
+//!
 //! A connection of HTTP/1.1 has one piece of a body under way at most, and reads small ones while memory is
 //! scarce, which need no account. Its heads count from when they are longer than a read, as they do in
 //! HTTP/2.
@@ -41,6 +44,12 @@ const BUDGET_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// of it.
 const CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// As much as large heads of all connections may hold: 180 requests with cookies of 64 KB at once.
+const LARGE_HEADS_BYTES_MAX: usize = 24 * 1024 * 1024;
+
+/// A head is large if it takes more memory than this: hardly any browser sends so much.
+const LARGE_HEAD_BYTES: usize = 32 * 1024;
+
 /// What a connection holds without taking it from the budget.
 const UNCOUNTED_BYTES: usize = 16 * 1024;
 
@@ -49,6 +58,9 @@ const STEP_BYTES: usize = 16 * 1024;
 
 /// A connection may hold one part of so many of what is free.
 const FREE_PARTS: usize = 4;
+
+/// The same of large heads. Those of many clients come on one connection of an activator.
+const LARGE_HEADS_FREE_PARTS: usize = 2;
 
 /// From one part of so many on, what is held is so much that new streams get no more room than they need: 16
 /// MiB of 256, which are 1,000 responses of 16 KiB that nobody reads. Honest clients read, so it takes an
@@ -60,7 +72,14 @@ const SCARCE_PARTS: usize = 16;
 pub struct MemoryBudget {
     bytes_max: usize,
     held: AtomicUsize,
+    /// Of that, by large heads.
+    large_heads: AtomicUsize,
     refusals: AtomicU64,
+}
+
+/// What a head of this memory takes of the budget of large heads.
+pub fn large_head_memory(memory: usize) -> usize {
+    if memory > LARGE_HEAD_BYTES { memory } else { 0 }
 }
 
 /// The budget of a process that says nothing else. Made when it is asked for: loom's numbers cannot be made
@@ -69,7 +88,8 @@ static DEFAULT: LazyLock<MemoryBudget> = LazyLock::new(|| MemoryBudget::new(BUDG
 
 impl MemoryBudget {
     fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, held: AtomicUsize::new(0), refusals: AtomicU64::new(0) }
+        let [held, large_heads] = [0, 0].map(AtomicUsize::new);
+        Self { bytes_max, held, large_heads, refusals: AtomicU64::new(0) }
     }
 
     /// A budget for as long as the process lives: 256 MiB, or half of what the process may have if that is
@@ -132,12 +152,14 @@ pub struct OverShare;
 pub struct MemoryShare {
     budget: &'static MemoryBudget,
     taken: usize,
+    /// Of the budget of large heads.
+    large_heads: usize,
 }
 
 impl MemoryShare {
     /// Of a connection that holds nothing yet.
     pub fn new(budget: &'static MemoryBudget) -> Self {
-        Self { budget, taken: 0 }
+        Self { budget, taken: 0, large_heads: 0 }
     }
 
     /// From now on the connection holds so many bytes. If that is more than its part, nothing changes.
@@ -167,6 +189,34 @@ impl MemoryShare {
         more == 0 || (wanted <= CONNECTION_BYTES_MAX && wanted <= self.free_after(more) / FREE_PARTS)
     }
 
+    /// From now on large heads of the connection hold so many bytes, within what it holds in all. If that is
+    /// more than its part, nothing changes.
+    pub fn settle_large_heads(&mut self, held: usize) -> Result<(), OverShare> {
+        if !self.has_room_for_large_heads(held) {
+            return Err(OverShare);
+        }
+        let wanted = held.next_multiple_of(STEP_BYTES);
+        if wanted > self.large_heads {
+            self.budget.large_heads.fetch_add(wanted - self.large_heads, Ordering::Relaxed);
+        } else if wanted < self.large_heads {
+            self.budget.large_heads.fetch_sub(self.large_heads - wanted, Ordering::Relaxed);
+        }
+        self.large_heads = wanted;
+        Ok(())
+    }
+
+    /// Whether large heads of the connection may hold so many bytes. What they hold does not change by the
+    /// question.
+    pub fn has_room_for_large_heads(&self, held: usize) -> bool {
+        let wanted = held.next_multiple_of(STEP_BYTES);
+        // An ordinary request never touches what all threads share.
+        if wanted <= self.large_heads {
+            return true;
+        }
+        let taken = self.budget.large_heads.load(Ordering::Relaxed) + wanted - self.large_heads;
+        wanted <= LARGE_HEADS_BYTES_MAX.saturating_sub(taken) / LARGE_HEADS_FREE_PARTS
+    }
+
     fn free_after(&self, more: usize) -> usize {
         self.budget.bytes_max.saturating_sub(self.budget.held()).saturating_sub(more)
     }
@@ -180,6 +230,7 @@ impl MemoryShare {
 impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.budget.held.fetch_sub(self.taken, Ordering::Relaxed);
+        self.budget.large_heads.fetch_sub(self.large_heads, Ordering::Relaxed);
     }
 }
 
@@ -211,6 +262,32 @@ mod tests {
         share.settle(1 << 20).expect("much is free");
         drop(share);
         assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn large_heads_of_many_connections_hold_24_mib_and_leave_room_for_one_more() {
+        let budget = MemoryBudget::of_process(None);
+        let head = large_head_memory(head_memory(120_000, 30));
+        assert_eq!((head, large_head_memory(LARGE_HEAD_BYTES)), (240_000 + 30 * FIELD_BYTES, 0));
+        let mut shares: Vec<(MemoryShare, usize)> = (0..100).map(|_| (MemoryShare::new(budget), 0)).collect();
+        for _ in 0..200 {
+            for (share, held) in &mut shares {
+                if share.settle_large_heads(*held + head).is_ok() {
+                    *held += head;
+                }
+            }
+        }
+        let total = budget.large_heads.load(Ordering::Relaxed);
+        assert!((20 * MIB..=24 * MIB).contains(&total), "{total}");
+        assert_eq!(MemoryShare::new(budget).settle_large_heads(130 << 10), Ok(()), "of 64 KB");
+        // What a connection gives back others may take.
+        drop(shares);
+        assert_eq!(budget.large_heads.load(Ordering::Relaxed), 0);
+        let mut share = MemoryShare::new(budget);
+        assert_eq!(share.settle_large_heads(8 * MIB), Ok(()), "one connection has a third of all");
+        assert_eq!(share.settle_large_heads(9 * MIB), Err(OverShare));
+        assert_eq!(share.settle_large_heads(0), Ok(()));
+        assert_eq!(budget.large_heads.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use http::{HeaderMap, Response};
 use thiserror::Error;
 
 use super::frame::ErrorCode;
+use super::memory::large_head_memory;
 use super::small_pieces::SmallPieces;
 use crate::pieces::BodyPieces;
 
@@ -216,6 +217,8 @@ pub(super) struct Streams {
     /// How many of them are over, and only wait to be read.
     over: usize,
     head_bytes: usize,
+    /// Of these, those of large heads.
+    large_head_bytes: usize,
     /// What their small pieces may cost the peer.
     small_overhead: usize,
 }
@@ -245,6 +248,11 @@ impl Streams {
         self.head_bytes
     }
 
+    /// How much of that is of large heads.
+    pub(super) fn large_head_bytes(&self) -> usize {
+        self.large_head_bytes
+    }
+
     /// How much the small pieces that were sent on them may cost the peer.
     pub(super) fn small_overhead(&self) -> usize {
         self.small_overhead
@@ -265,6 +273,7 @@ impl Streams {
     /// Adds one with a higher number than all others.
     pub(super) fn open(&mut self, stream: Rc<Stream>) {
         self.head_bytes += stream.head_bytes;
+        self.large_head_bytes += large_head_memory(stream.head_bytes);
         self.list.push(stream);
     }
 
@@ -272,6 +281,7 @@ impl Streams {
         let at = self.list.binary_search_by_key(&id, |stream| stream.id).ok()?;
         let stream = self.list.remove(at);
         self.head_bytes -= stream.head_bytes;
+        self.large_head_bytes -= large_head_memory(stream.head_bytes);
         self.small_overhead -= stream.small_pieces.take().overhead();
         self.over -= usize::from(stream.is_over.get());
         Some(stream)
@@ -296,6 +306,8 @@ impl Streams {
     pub(super) fn take_above(&mut self, id: u32) -> Vec<Rc<Stream>> {
         let taken = self.list.split_off(self.list.partition_point(|stream| stream.id <= id));
         self.head_bytes -= taken.iter().map(|stream| stream.head_bytes).sum::<usize>();
+        self.large_head_bytes -=
+            taken.iter().map(|stream| large_head_memory(stream.head_bytes)).sum::<usize>();
         self.small_overhead -=
             taken.iter().map(|stream| stream.small_pieces.take().overhead()).sum::<usize>();
         self.over -= taken.iter().filter(|stream| stream.is_over.get()).count();

@@ -68,9 +68,9 @@ struct World {
 }
 
 impl World {
-    fn of(app: &App, peers: CountedPeers) -> Self {
+    fn of(app: &App, own_peers: OwnPeers) -> Self {
         let (clock, settings) = (Clock::start(), Rc::new(OwnerSettings::new()));
-        let clients = AdoptedClients::new(clock, vec![app.port()], peers, Rc::clone(&settings));
+        let clients = AdoptedClients::new(clock, vec![app.port()], Rc::new(own_peers), Rc::clone(&settings));
         Self { clock, settings, clients: Rc::new(clients), counter: Cell::new(0) }
     }
 
@@ -94,7 +94,7 @@ impl World {
 
 /// Runs a test beside the task that looks after the set.
 async fn run<Test: Future<Output = ()>>(app: App, test: impl FnOnce(App, World) -> Test) {
-    let world = World::of(&app, CountedPeers::All);
+    let world = World::of(&app, OwnPeers::Only(Vec::new()));
     let clients = Rc::clone(&world.clients);
     let local = LocalSet::new();
     local.spawn_local(async move { clients.keep().await });
@@ -215,36 +215,11 @@ async fn a_drain_waits_for_members_in_use_until_each_has_rested_for_ten_seconds(
 async fn connections_of_this_machine_itself_are_no_clients() {
     let mut app = App::listen();
     app.connect();
-    let world = World::of(&app, CountedPeers::BeyondNode(Vec::new()));
+    let world = World::of(&app, OwnPeers::PodAndNode(Vec::new()));
     let (reader, found) = ConnectionReader::open(&[app.port()]).expect("this kernel shows them");
     assert_eq!((found.len(), reader.all(&[app.port()]).expect("again").len()), (1, 1));
     world.clients.admit(found);
     assert_eq!(world.count(), 0);
-}
-
-#[test]
-fn peers_on_this_node_are_no_clients_and_others_are() {
-    let address = |text: &str| -> SocketAddr { text.parse().expect("an address") };
-    let peers = CountedPeers::BeyondNode(
-        ["172.30.0.2", "10.200.0.1", "fd00::1"].map(|text| text.parse().expect("an address")).into(),
-    );
-    for (own, peer, counts) in [
-        ("10.200.0.7:8080", "10.200.0.9:40000", true),
-        ("10.200.0.7:8080", "172.30.0.1:40000", true),
-        ("10.200.0.7:8080", "172.30.0.2:40000", false),
-        ("10.200.0.7:8080", "10.200.0.1:40000", false),
-        ("10.200.0.7:8080", "10.200.0.7:40000", false),
-        ("127.0.0.1:8080", "127.0.0.1:40000", false),
-        ("[fd00::7]:8080", "[fd00::1]:40000", false),
-        ("[fd00::7]:8080", "[fd00::9]:40000", true),
-        ("[::1]:8080", "[::1]:40000", false),
-    ] {
-        assert_eq!(
-            peers.counts(&ConnectionId::new(address(own), address(peer), 1)),
-            counts,
-            "{peer} to {own}"
-        );
-    }
 }
 
 #[test]

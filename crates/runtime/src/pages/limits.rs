@@ -11,6 +11,8 @@ pub enum PageKind {
     Ordinary,
     /// A page that lasts until its reader has enough, or until something happens: a stream, a wait.
     LongRead,
+    /// A long read by the program's own side (a hook of its pod), for which no stranger can pass.
+    OwnLongRead,
 }
 
 impl PageKind {
@@ -29,6 +31,8 @@ pub struct PageLimits {
     pub probes: usize,
     /// Long reads, beside both.
     pub long_reads: usize,
+    /// Long reads by the program's own side, beside those of strangers.
+    pub own_long_reads: usize,
     /// How large the head of a request may be.
     pub head_bytes: usize,
     /// How long the head of a request may take, from its first byte on.
@@ -44,15 +48,26 @@ impl PageLimits {
         connections: 64,
         probes: 4,
         long_reads: 32,
+        own_long_reads: 0,
         head_bytes: 16 * 1024,
         head_time: Duration::from_secs(5),
         idle_time: Duration::from_secs(60),
     };
 
+    /// How many requests of this kind are answered at once.
+    pub const fn places_of(self, kind: PageKind) -> usize {
+        match kind {
+            PageKind::Probe => self.probes,
+            PageKind::Ordinary => self.connections,
+            PageKind::LongRead => self.long_reads,
+            PageKind::OwnLongRead => self.own_long_reads,
+        }
+    }
+
     /// How many descriptors they take at most, not counting the one that each listener holds while it waits
     /// for a place.
     pub const fn descriptors(self) -> usize {
-        self.connections + self.probes + self.long_reads
+        self.connections + self.probes + self.long_reads + self.own_long_reads
     }
 }
 

@@ -61,6 +61,7 @@ pub(super) struct RequestCounts {
     probes: usize,
     ordinary: usize,
     long_reads: usize,
+    own_long_reads: usize,
 }
 
 impl RequestCounts {
@@ -69,6 +70,7 @@ impl RequestCounts {
             PageKind::Probe => &mut self.probes,
             PageKind::Ordinary => &mut self.ordinary,
             PageKind::LongRead => &mut self.long_reads,
+            PageKind::OwnLongRead => &mut self.own_long_reads,
         }
     }
 
@@ -78,7 +80,7 @@ impl RequestCounts {
 
     /// Its connection is counted among long reads, and among nothing else.
     fn is_long_read(self) -> bool {
-        self.long_reads > 0 && self.ordinary == 0 && self.probes == 0
+        self.long_reads + self.own_long_reads > 0 && self.ordinary == 0 && self.probes == 0
     }
 }
 

@@ -47,17 +47,15 @@ pub struct PagesBusy {
 
 impl fmt::Display for PagesBusy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PageLimits { connections, probes, long_reads, .. } = self.limits;
+        let PageLimits { connections, probes, .. } = self.limits;
         match self.kind {
             PageKind::Probe => write!(formatter, "{probes} probes are being answered; ask again in a moment"),
             PageKind::Ordinary => {
                 write!(formatter, "{connections} requests are being answered; ask again in a moment")
             }
-            PageKind::LongRead => {
-                write!(
-                    formatter,
-                    "{long_reads} long reads are under way, which is the limit; end one of them"
-                )
+            PageKind::LongRead | PageKind::OwnLongRead => {
+                let reads = self.limits.places_of(self.kind);
+                write!(formatter, "{reads} long reads are under way, which is the limit; end one of them")
             }
         }
     }
@@ -108,15 +106,10 @@ impl PageSeat {
                 let turn = tokio::time::timeout(PROBE_PATIENCE, turn).await;
                 Some(turn.ok().and_then(Result::ok).ok_or(busy)?)
             }
-            PageKind::Ordinary | PageKind::LongRead => None,
-        };
-        let places_of_kind = match kind {
-            PageKind::Probe => limits.probes,
-            PageKind::Ordinary => limits.connections,
-            PageKind::LongRead => limits.long_reads,
+            PageKind::Ordinary | PageKind::LongRead | PageKind::OwnLongRead => None,
         };
         let mut book = places.book();
-        if book.under_way(kind) >= places_of_kind {
+        if book.under_way(kind) >= limits.places_of(kind) {
             return Err(busy);
         }
         if let Some(seat) = book.seats.get_mut(&self.0.number) {

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 use super::*;
 use crate::clock::Clock;
 
-const FEW: PageLimits = PageLimits { connections: 3, probes: 2, long_reads: 2, ..PageLimits::STANDARD };
+const FEW: PageLimits =
+    PageLimits { connections: 3, probes: 2, long_reads: 2, own_long_reads: 1, ..PageLimits::STANDARD };
 const MOMENT: Duration = Duration::from_millis(200);
 
 fn places() -> PagePlaces {
@@ -98,6 +99,29 @@ async fn long_reads_take_places_of_their_own_alone() {
     }
     readers.pop();
     assert!(seats[0].begin(PageKind::LongRead).await.is_ok(), "one has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_reads_of_strangers_and_of_the_programs_own_side_take_no_place_of_each_other() {
+    let places = places();
+    let mut strangers = Vec::new();
+    for _ in 0..FEW.long_reads {
+        let seat = places.take().await;
+        strangers.push((seat.begin(PageKind::LongRead).await.expect("there is room"), seat));
+    }
+    let (own, second) = (places.take().await, places.take().await);
+    let turn = own.begin(PageKind::OwnLongRead).await.expect("its own place is free");
+    let refused = second.begin(PageKind::OwnLongRead).await.expect_err("one is under way");
+    assert!(refused.to_string().starts_with("1 long reads are under way"), "{refused}");
+    strangers.pop();
+    assert!(second.begin(PageKind::OwnLongRead).await.is_err(), "a stranger's place is no place of its own");
+    assert!(second.begin(PageKind::LongRead).await.is_ok());
+    // None of the three takes a place of a connection that rests.
+    drop(second);
+    let resting = [places.take().await, places.take().await, places.take().await];
+    assert_eq!(places.open(), strangers.len() + 1 + resting.len());
+    drop(turn);
+    assert!(resting[0].begin(PageKind::OwnLongRead).await.is_ok(), "it has ended");
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,8 +38,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::LocalSet;
 
 const SMALL: usize = 12;
-/// The longest head that is read.
-const HEAD_MAX: usize = 16 * 1024;
+/// The longest head that is read: proxies let 128 KiB through.
+const HEAD_MAX: usize = 256 * 1024;
+/// What a connection has room for at first.
+const BUFFER: usize = 64 * 1024;
+/// The same over HTTP/2.
+const HEADER_LIST_MAX: u32 = 256 * 1024;
 const BACKLOG: u32 = 4096;
 
 fn main() -> anyhow::Result<()> {
@@ -129,10 +133,13 @@ struct Head {
 impl App {
     async fn http1(&self, mut stream: TcpStream) -> anyhow::Result<()> {
         stream.set_nodelay(true)?;
-        let mut buffer = vec![0; HEAD_MAX.max(64 * 1024)];
+        let mut buffer = vec![0; BUFFER];
         let mut filled = 0;
         loop {
             let Some(head) = head(&buffer[..filled])? else {
+                if filled == buffer.len() {
+                    buffer.resize(2 * filled, 0);
+                }
                 match stream.read(&mut buffer[filled..]).await? {
                     0 => return Ok(()),
                     read => filled += read,
@@ -245,7 +252,10 @@ async fn accept_h2c(listener: TcpListener, app: Rc<App>) {
                 async move { Ok::<_, Infallible>(app.h2c(request).await) }
             });
             let mut builder = hyper::server::conn::http2::Builder::new(Local);
-            builder.timer(TokioTimer::new()).max_concurrent_streams(2048);
+            builder
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(2048)
+                .max_header_list_size(HEADER_LIST_MAX);
             // A client that goes away mid-request is its own affair.
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         });

@@ -1,11 +1,19 @@
 //! Pods end under load, whatever their apps do when they are to: no request is lost.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
+use tests::client::whole_answer;
 use tests::cluster::{PATIENCE, RequestPath, TestNamespace, WorkloadPlan, in_namespace};
 use tests::eventually;
+use tokio::task::JoinSet;
+
+/// Where an injected pod answers probes and hooks.
+const ADMIN_PORT: u16 = 8022;
 
 /// Deletes the only pod of an app that takes a second for each request, under load, on either path.
 async fn is_ended_without_loss(namespace: &TestNamespace, name: &str, hook: Option<Value>, args: &[&str]) {
@@ -117,6 +125,75 @@ fn a_pod_whose_app_ignores_term_is_deleted_again_when_its_own_time_is_over_and_p
             if period.is_some_and(|seconds| seconds <= 5) { Ok(()) } else { Err(format!("{period:?}")) }
         })
         .await;
+        eventually(&format!("{deleted} is gone"), PATIENCE, || async {
+            let present = app.pod_names().await;
+            if present.contains(&deleted) { Err(format!("{present:?}")) } else { Ok(()) }
+        })
+        .await;
+    });
+}
+
+/// Strangers that wait for a pod's drain, each again as soon as it was answered. Their address is that of
+/// this test, which is no node's.
+struct DrainWaiters {
+    refused: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl DrainWaiters {
+    fn start(count: usize, pod: SocketAddr) -> Self {
+        let (refused, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
+        for _ in 0..count {
+            let refused = Arc::clone(&refused);
+            tasks.spawn(async move {
+                // The pod is gone in the end.
+                while let Ok(answer) = whole_answer(pod, "localhost", "/wait-for-drain").await {
+                    if answer.starts_with("HTTP/1.1 503") {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            });
+        }
+        Self { refused, _tasks: tasks }
+    }
+
+    /// Waits until one more was refused: strangers hold all places that they may have.
+    async fn fill_their_places(&self) {
+        let before = self.refused.load(Ordering::Relaxed);
+        eventually("a stranger is refused", PATIENCE, || async {
+            let refused = self.refused.load(Ordering::Relaxed);
+            if refused > before { Ok(()) } else { Err("each of them waits".to_owned()) }
+        })
+        .await;
+    }
+}
+
+/// The app ends at once when it is told to, so a hook that is refused loses what is under way.
+#[test]
+fn strangers_that_wait_for_a_pods_drain_keep_out_neither_its_hooks_nor_its_probes() {
+    in_namespace("occupied", async |namespace| {
+        let plan = WorkloadPlan::new("occupied").by(RequestPath::Direct);
+        let app = plan.annotated("autoscaling.knative.dev/min-scale", "1").create(&namespace).await;
+        app.has_pods(1).await;
+        app.is_served_by(RequestPath::Direct).await;
+        let pod = *app.pod_addresses().await.first().expect("its pod has an address");
+        let admin = SocketAddr::new(pod, ADMIN_PORT);
+        let strangers = DrainWaiters::start(64, admin);
+        strangers.fill_their_places().await;
+        let load = app.load().path("/?sleep=3000").with_own_connections();
+        let traffic = tokio::spawn(async move { load.steady(10, Duration::from_secs(10)).await });
+        // As many as there will be at once are under way.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let deleted = app.delete_a_pod().await;
+        strangers.fill_their_places().await;
+        for page in ["/healthz", "/ready"].repeat(10) {
+            let answer = whole_answer(admin, "localhost", page).await.expect("the pod drains");
+            assert!(answer.starts_with("HTTP/1.1 200"), "{page}: {answer}");
+        }
+        let tally = traffic.await.expect("the client does not panic");
+        println!("{deleted}: {:?}", tally.outcomes);
+        tally.assert_nothing_missing();
         eventually(&format!("{deleted} is gone"), PATIENCE, || async {
             let present = app.pod_names().await;
             if present.contains(&deleted) { Err(format!("{present:?}")) } else { Ok(()) }

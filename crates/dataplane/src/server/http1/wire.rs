@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use http::Version;
 use protocol::http1::{BodyDecoder, BodyFraming, DecodedPiece, OutgoingMessage};
-use protocol::http2::{MemoryBudget, MemoryShare, OverShare};
+use protocol::http2::{MemoryBudget, MemoryShare, OverShare, large_head_memory};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
@@ -168,7 +168,12 @@ impl ServerWire {
 
     /// A head takes so much memory, for as long as its request lasts.
     pub(super) fn hold_head(&self, bytes: usize) -> Result<(), OverShare> {
-        self.held.borrow_mut().settle(bytes)?;
+        let mut held = self.held.borrow_mut();
+        held.settle_large_heads(large_head_memory(bytes))?;
+        held.settle(bytes).inspect_err(|OverShare| {
+            // It is no more than was held a moment ago.
+            let _ = held.settle_large_heads(large_head_memory(self.head_bytes.get()));
+        })?;
         self.head_bytes.set(bytes);
         Ok(())
     }
@@ -176,6 +181,8 @@ impl ServerWire {
     /// The request is over, and with it its head.
     pub(super) fn let_go_of_head(&self) {
         if self.head_bytes.take() > 0 {
+            // To hold nothing is always allowed.
+            let _ = self.held.borrow_mut().settle_large_heads(0);
             self.hold(0);
         }
     }

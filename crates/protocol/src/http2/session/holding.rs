@@ -9,6 +9,7 @@
 use bytes::Bytes;
 
 use super::super::frame::{ErrorCode, FrameKind, SETTING_STREAM_WINDOW, write_frame, write_setting};
+use super::super::memory::{OverShare, large_head_memory};
 use super::super::stream::Stream;
 use super::Core;
 
@@ -73,6 +74,9 @@ impl Core {
 
     /// Tells the budget what is held. Breaks streams off until that is allowed.
     pub(super) fn settle_memory(&mut self) {
+        // Large heads that are gone give their room back. There are no more of them than were let in, but for
+        // the beginning of one, for which room is awaited.
+        let _ = self.memory.settle_large_heads(self.large_heads_held());
         // A loop, because the stream that is broken off may hold less than what just came. It ends at the
         // latest when no stream holds anything.
         while self.memory.settle(self.held()).is_err() {
@@ -83,7 +87,23 @@ impl Core {
     }
 
     pub(super) fn held(&self) -> usize {
-        let begun = self.block.as_ref().map_or(0, |block| block.fields.capacity());
-        self.unread + self.streams.head_bytes() + begun
+        self.unread + self.streams.head_bytes() + self.begun_block()
+    }
+
+    pub(super) fn large_heads_held(&self) -> usize {
+        self.streams.large_head_bytes() + large_head_memory(self.begun_block())
+    }
+
+    fn begun_block(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.fields.capacity())
+    }
+
+    /// Counts a head that was read whole. If there is no memory for it, nothing changes.
+    pub(super) fn settle_head(&mut self, memory: usize) -> Result<(), OverShare> {
+        self.memory.settle_large_heads(self.large_heads_held() + large_head_memory(memory))?;
+        self.memory.settle(self.held() + memory).inspect_err(|OverShare| {
+            // It is less than was held a moment ago.
+            let _ = self.memory.settle_large_heads(self.large_heads_held());
+        })
     }
 }

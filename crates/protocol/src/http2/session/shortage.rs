@@ -3,7 +3,8 @@
 //! Its connection is not read for a while: the heads that it holds may be gone by then. If they are not, the
 //! stream is refused and nothing else: before its head is read with `REFUSED_STREAM`, which tells the client
 //! that it may send it again, and with an answer where only reading it has shown how large it is. Whoever
-//! goes on all the same loses the connection.
+//! goes on all the same loses the connection. One of our own hops neither pauses nor loses it, because it
+//! passes on what many clients send: there the stream gets an answer at once.
 //!
 //! ```text
 //!     Relieved --no memory for a head--> Pausing --`Session::resume`--> Waited
@@ -14,6 +15,7 @@
 use super::super::frame::{ErrorCode, Fault};
 use super::super::head::HeadProblem;
 use super::super::hpack::UnwantedHead;
+use super::super::memory::large_head_memory;
 use super::{Block, Core, Session};
 
 /// So many streams in a row are refused for want of memory before their connection ends.
@@ -87,7 +89,17 @@ impl Session {
 impl Core {
     fn has_memory_for(&self, block: &Block) -> bool {
         let bytes = block.fields.len();
-        bytes <= SMALL_BLOCK_BYTES || self.memory.has_room(self.held() + 2 * bytes + PER_HEAD_BYTES)
+        if bytes <= SMALL_BLOCK_BYTES {
+            return true;
+        }
+        let memory = 2 * bytes + PER_HEAD_BYTES;
+        self.memory.has_room(self.held() + memory)
+            && self.memory.has_room_for_large_heads(self.large_heads_held() + large_head_memory(memory))
+    }
+
+    /// A connection that many share does not pause: those whose heads are small would wait with the others.
+    fn shortage_progress(&self) -> ShortageProgress {
+        if self.account.is_shared() { ShortageProgress::Waited } else { self.shortage.progress }
     }
 
     /// A whole head, if it is to be read now, in full or for the table's sake.
@@ -95,7 +107,7 @@ impl Core {
         if block.refused.is_some() || self.has_memory_for(&block) {
             return Some(block);
         }
-        match self.shortage.progress {
+        match self.shortage_progress() {
             ShortageProgress::Relieved | ShortageProgress::Pausing => {
                 self.shortage.progress = ShortageProgress::Pausing;
                 // It may lie in the buffer of all.
@@ -115,7 +127,7 @@ impl Core {
         if block.refused.is_some() || self.has_memory_for(block) {
             return;
         }
-        match self.shortage.progress {
+        match self.shortage_progress() {
             ShortageProgress::Relieved => self.shortage.progress = ShortageProgress::Pausing,
             ShortageProgress::Pausing => {}
             ShortageProgress::Waited => {
@@ -134,7 +146,7 @@ impl Core {
     pub(super) fn count_refused_head(&mut self) -> Result<(), Fault> {
         self.memory.count_refusal();
         self.shortage.refusals += 1;
-        if self.shortage.refusals < REFUSALS_MAX {
+        if self.shortage.refusals < REFUSALS_MAX || self.account.is_shared() {
             return Ok(());
         }
         let what = "heads for which there is no memory, again and again";

@@ -201,6 +201,30 @@ fn heads_beyond_a_connections_part_are_refused_and_the_connection_lives() {
     assert_eq!(memory.held(), 0);
 }
 
+#[test]
+fn large_heads_of_many_connections_take_a_small_part_of_the_budget_and_smaller_heads_go_on() {
+    let memory = MemoryBudget::of_process(None);
+    let fields = large_fields(100_000);
+    let sessions: Vec<Session> = (0..40).map(|_| session_with(memory)).collect();
+    let mut streams = Vec::new();
+    for session in &sessions {
+        for number in 0..20 {
+            streams.push(received(session, &[head_frames(2 * number + 1, &fields)]));
+        }
+    }
+    let held = memory.held();
+    assert!((20 << 20..=24 << 20).contains(&held), "{held} bytes are held of {} heads", streams.len());
+    let last = sessions.last().expect("there are 40");
+    assert_eq!(received(last, &[head_frames(101, &large_fields(12_000))]).len(), 1, "it is not large");
+    assert_eq!(received(last, &[head_frames(103, &fields)]).len(), 0);
+    // What the other connections held is free again.
+    drop(streams);
+    drop(sessions);
+    assert_eq!(memory.held(), 0);
+    let session = session_with(memory);
+    assert_eq!(received(&session, &[head_frames(1, &fields)]).len(), 1);
+}
+
 /// Reading stops before the head that finds no room is read, and goes on with that head.
 #[test]
 fn a_connection_pauses_once_before_a_head_is_refused() {
@@ -240,6 +264,32 @@ fn a_connection_that_goes_on_for_a_thousand_refused_heads_ends() {
     let mut read = BytesMut::from(&head_frames(2_001, &fields)[..]);
     let ended = session.receive(&mut read, &|| Timestamp::ZERO).expect_err("enough");
     assert_eq!(ended.0, ErrorCode::ENHANCE_YOUR_CALM);
+}
+
+#[test]
+fn a_connection_that_many_share_neither_pauses_nor_ends_for_heads_without_memory() {
+    let memory = MemoryBudget::of_process(Some(2 << 20));
+    let session = session_with(memory);
+    session.share();
+    let fields = large_fields(60_000);
+    assert_eq!(received(&session, &[head_frames(1, &fields)]).len(), 1);
+    for number in 1..=1_100 {
+        session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
+        let stream = 4 * number + 1;
+        let mut read = BytesMut::from(&[head_frames(stream, &fields), request(stream + 2)].concat()[..]);
+        let mut next = || {
+            let next = session.receive(&mut read, &|| Timestamp::ZERO).expect("the connection lives");
+            let SessionEvent::Request(arrived) = next else { panic!("the {number}th makes others wait") };
+            arrived
+        };
+        let (large, small) = (next(), next());
+        assert!(matches!(large.request, Err(RefusedHead::NoMemory)), "it gets an answer");
+        assert_eq!((large.stream.id, small.stream.id, small.request.is_ok()), (stream, stream + 2, true));
+        for arrived in [large, small] {
+            session.reset(&arrived.stream, ErrorCode::CANCEL);
+        }
+        written(&session);
+    }
 }
 
 /// Half heads of many connections: what is kept of each one is little once memory is short, and none of them

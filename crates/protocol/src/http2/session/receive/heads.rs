@@ -94,6 +94,7 @@ impl Core {
         self.step_over_refused(&mut block)?;
         self.block = Some(block);
         // There is room, or nothing can be done about it: what is left of a refused head is little.
+        let _ = self.memory.settle_large_heads(self.large_heads_held());
         let _ = self.memory.settle(self.held());
         Ok(())
     }
@@ -201,7 +202,7 @@ impl Core {
         let (memory, head_bytes) = (head.memory(), head.bytes());
         let request = match head.into_request() {
             // Counted before there is a stream: what is open goes on, and this one is refused.
-            Ok(_) if memory > 0 && self.memory.settle(self.held() + memory).is_err() => {
+            Ok(_) if memory > 0 && self.settle_head(memory).is_err() => {
                 self.count_refused_head()?;
                 Err(RefusedHead::NoMemory)
             }
@@ -209,6 +210,11 @@ impl Core {
             // It gets a stream all the same, because it gets an answer that says what is wrong, and not only
             // a reset.
             Err(HeadProblem::TooLarge) => Err(RefusedHead::TooLarge),
+            // An activator would take a reset for a pod that takes nothing, and have other requests wait.
+            Err(HeadProblem::NoMemory) if self.account.is_shared() => {
+                self.count_refused_head()?;
+                Err(RefusedHead::NoMemory)
+            }
             Err(HeadProblem::NoMemory) => return self.refuse_for_memory(id).map(|()| None),
             Err(HeadProblem::Target(problem, method)) => Err(RefusedHead::Target { problem, method }),
             Err(HeadProblem::Malformed) => return Err(malformed),
