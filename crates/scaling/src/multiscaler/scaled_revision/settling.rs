@@ -12,9 +12,10 @@ const LOOKS_MAX: u32 = 4;
 
 impl ScaledRevision {
     /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the
-    /// same or leaves it alone: it is the one that says why. `None`, and no change of activity, where the next
-    /// step would lead to zero while no reporter is heard: the zero that was decided before the silence does
-    /// not say that there are no requests now.
+    /// same or leaves it alone: it is the one that says why.
+    ///
+    /// `None`, and no change of activity, where the next step would lead to zero while no reporter is heard:
+    /// the zero that was decided before the silence does not say that there are no requests now.
     pub(super) fn settle(&mut self, now: Timestamp) -> Option<Plan> {
         let desired = self.algorithm.desired();
         let ready = self.pods.counts().ready;
