@@ -74,6 +74,25 @@ fn status_of_hpa() -> HpaView {
     }
 }
 
+fn pod() -> PodView {
+    PodView {
+        name: PodName::new("p"),
+        phase: "running".to_owned(),
+        state: PodState::Ready,
+        leaving: false,
+        outdated: true,
+        linked: true,
+        in_flight: 2.5,
+        queued: 1,
+        late_bytes: Some(LateBytesView { connections: 3, reuse_in_ms: 590_000 }),
+        heard_ms_ago: Some(7),
+        requests: Some(([127, 0, 0, 1], 8012).into()),
+        link: None,
+        trouble: None,
+        details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
+    }
+}
+
 fn detail() -> RevisionDetail {
     let inputs = InputsView {
         ready_pods: PodCount::ONE,
@@ -103,22 +122,7 @@ fn detail() -> RevisionDetail {
             query: Some("sum({__name__=\"jobs\"})".to_owned()),
             answer: "no series".to_owned(),
         }],
-        pods: vec![PodView {
-            name: PodName::new("p"),
-            phase: "running".to_owned(),
-            state: PodState::Ready,
-            leaving: false,
-            outdated: true,
-            linked: true,
-            in_flight: 2.5,
-            queued: 1,
-            late_bytes: Some(LateBytesView { connections: 3, reuse_in_ms: 590_000 }),
-            heard_ms_ago: Some(7),
-            requests: Some(([127, 0, 0, 1], 8012).into()),
-            link: None,
-            trouble: None,
-            details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
-        }],
+        pods: vec![pod()],
         decisions: vec![DecisionView {
             age_ms: 12,
             trigger: "tick".to_owned(),
