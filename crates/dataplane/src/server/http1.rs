@@ -109,6 +109,8 @@ pub(super) fn serve<S: Service>(
     async move {
         loop {
             let next = poll_fn(|context| {
+                // Each time: the limit can change while a connection waits for its next request.
+                heads.allow(&*served.service);
                 let next = heads.poll_next(&served.wire, served.drain, context);
                 if next.is_pending() {
                     served.rest(&heads);
@@ -137,8 +139,9 @@ pub(super) fn serve<S: Service>(
                     Box::pin(served.refuse(ambiguity.into(), head)).await?;
                     return Ok(None);
                 }
-                Err(unreadable) => {
-                    Box::pin(served.refuse(unreadable.into(), None)).await?;
+                Err(why) => {
+                    let refusal = unserved::unreadable(&*served.service, why);
+                    Box::pin(served.refuse(refusal, None)).await?;
                     return Ok(None);
                 }
             }

@@ -327,3 +327,22 @@ fn input_that_stands_half_is_told_from_the_next_one() {
     assert_eq!(take(&data[50..]), None);
     assert!(matches!(take(&ping()[..9]), Some(UnfinishedInput::Head(_))));
 }
+
+#[test]
+fn a_new_limit_of_heads_counts_at_once_and_is_told_to_the_peer() {
+    let session = session_with(<&MemoryBudget>::default());
+    session.limit_heads(128 << 10, 100);
+    assert!(written(&session).is_empty(), "the peer knows it");
+    session.limit_heads(1_000, 100);
+    let told = [&SETTING_HEAD_BYTES.to_be_bytes()[..], &1_000_u32.to_be_bytes()].concat();
+    assert_eq!(written(&session), [(FrameKind::Settings, 0, told)]);
+    let is_served = |stream, letters| {
+        let mut read = BytesMut::from(&head_frames(stream, &large_fields(letters))[..]);
+        let event = session.receive(&mut read, &|| Timestamp::ZERO).expect("legal");
+        let SessionEvent::Request(arrived) = event else { panic!("it is answered") };
+        arrived.request.is_ok()
+    };
+    assert!(!is_served(1, 1_000));
+    session.limit_heads(200 << 10, 100);
+    assert!(is_served(3, 150_000));
+}
