@@ -13,7 +13,7 @@ use super::super::super::frame::{
 };
 use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
 use super::super::super::hpack::{CompressionError, UnwantedHead};
-use super::super::super::stream::{HeadProgress, State, Stream};
+use super::super::super::stream::{HeadProgress, State, Stream, UnreadHead};
 use super::super::ending::LeavingProgress;
 use super::super::{ArrivedRequest, Block, Core, RefusedHead, Role, Session};
 use super::STREAM_BITS;
@@ -174,14 +174,20 @@ impl Core {
             // after it is trailers.
             let is_response =
                 self.role == Role::Client && stream.state.borrow().receiving.head < HeadProgress::Here;
+            let memory = head.memory();
             let taken = if is_response {
                 Self::response(&mut stream.state.borrow_mut(), head, block.is_end)
             } else {
                 Self::trailers(&mut stream.state.borrow_mut(), head, block.is_end)
             };
             taken.map_err(|code| Fault::Stream(id, code))?;
+            let is_interim = is_response && stream.state.borrow().receiving.head < HeadProgress::Here;
+            if memory > 0 && !is_interim {
+                let part = if is_response { UnreadHead::Response } else { UnreadHead::Trailers };
+                self.keep_head(&stream, part, memory);
+            }
             self.forget_if_over(&stream);
-            if is_response && stream.state.borrow().receiving.head < HeadProgress::Here {
+            if is_interim {
                 // An interim one, of which there may be any number.
                 self.charge(Burden::UselessHead(block.bytes), now)?;
             } else {
