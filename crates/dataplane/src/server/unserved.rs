@@ -34,6 +34,12 @@ pub(super) fn too_large<S: Service>(service: &S, limits: HeadLimits) -> Refusal 
     with_setting(service, refusal.with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE))
 }
 
+/// The app has answered, and there is no memory for the head of its answer.
+pub(super) fn no_memory_for_answer() -> Refusal {
+    let detail = "the head of the answer is large, and the heads that wait here take as much memory as they may; ask again later";
+    Refusal::new(RefusalReason::UpstreamReset, detail)
+}
+
 /// Says why a head cannot be read.
 pub(super) fn unreadable<S: Service>(service: &S, why: UnreadableRequest) -> Refusal {
     let is_too_large = matches!(why, UnreadableRequest::TooLong { .. });

@@ -20,7 +20,7 @@ use crate::server::service::Service;
 const READ_BYTES: usize = 8 * 1024;
 
 /// A head up to this size is not counted.
-const COUNTED_BYTES: usize = 4 * 1024;
+pub(super) const COUNTED_BYTES: usize = 4 * 1024;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

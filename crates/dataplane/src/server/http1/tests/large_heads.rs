@@ -163,3 +163,25 @@ fn a_changed_limit_holds_for_the_next_head_of_a_running_connection() {
         assert!(answer.contains(" than 8192 bytes") && answer.contains("; a key sets it"), "{answer}");
     });
 }
+
+/// An answer's head counts beside that of its request, and one that finds no room becomes a short refusal.
+#[test]
+fn the_head_of_an_answer_takes_its_part_of_the_memory_and_no_more() {
+    run(async {
+        for (mib, letters, expected) in [(1, 100_000, "502"), (16, 100_000, "200"), (1, 3_000, "200")] {
+            let memory = MemoryBudget::of_process(Some(mib << 20));
+            let limits = ServerLimits { memory, ..ServerLimits::default() };
+            let server = Server::limited(limits, move |_| async move {
+                let answer = Response::builder().header("a", "x".repeat(letters));
+                Ok(answer.body(Body::full("answered")).expect("legal"))
+            });
+            let answer = server.ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{mib} MiB, {letters} letters");
+            assert_eq!(answer.ends_with("answered"), expected == "200");
+            assert_eq!(answer.contains("the head of the answer is large"), expected == "502");
+            while memory.held() > 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+}
