@@ -22,7 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::counter::Counter;
 use throttling::{Dispatch, LoadMeter, Origin, Throttler, Ticket};
 use tokio::sync::oneshot;
-use vocabulary::{Assignment, Load, PresentCount, RevisionName, Timestamp, Version};
+use vocabulary::{Assignment, HeadSizeLimit, Load, PresentCount, RevisionName, Timestamp, Version};
 
 use crate::context::{Context, random_number};
 use crate::held::HeldRequests;
@@ -155,6 +155,11 @@ impl AssignedRevision {
     /// What the autoscaler said last.
     pub(crate) fn settings(&self) -> Arc<AssignedSettings> {
         self.settings.load_full()
+    }
+
+    /// How large the head of a request for it may be.
+    pub(crate) fn head_size(&self) -> HeadSizeLimit {
+        self.settings.load().head_size
     }
 
     /// Takes over a newer assignment; from the return on, pods that it does not name or names as draining are

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use vocabulary::{Assignment, Ownership, RevisionName, Routing, Version};
+use vocabulary::{Assignment, HeadSizeLimit, Ownership, RevisionName, Routing, Version};
 
 use crate::assigned_revision::AssignedRevision;
 use crate::context::Context;
+use crate::head_sizes::HeadSizes;
 use crate::held::HeldRequests;
 
 /// What became of an assignment.
@@ -44,6 +45,7 @@ pub(crate) struct Assignments {
     by_host: DashMap<String, Arc<AssignedRevision>>,
     /// Changed by the links alone.
     known: Mutex<KnownRevisions>,
+    head_sizes: HeadSizes,
     /// Changes whenever a host may have become known, or unknown for certain.
     news: watch::Sender<AssignmentNews>,
 }
@@ -64,6 +66,7 @@ impl Assignments {
             context,
             by_host: DashMap::new(),
             known: Mutex::default(),
+            head_sizes: HeadSizes::default(),
             news: watch::Sender::new(AssignmentNews::default()),
         }
     }
@@ -71,6 +74,11 @@ impl Assignments {
     /// The revision behind a host: lower case, without port.
     pub(crate) fn find(&self, host: &str) -> Option<Arc<AssignedRevision>> {
         self.by_host.get(host).map(|entry| Arc::clone(entry.value()))
+    }
+
+    /// How large the head of a request may be while its revision is not known.
+    pub(crate) fn head_size_max(&self) -> HeadSizeLimit {
+        self.head_sizes.most()
     }
 
     /// Tells of every change that may let [`Assignments::find`] answer otherwise.
@@ -100,6 +108,7 @@ impl Assignments {
 
     /// All of every bucket was told.
     pub(crate) fn note_synced(&self) {
+        self.head_sizes.note_synced();
         self.news.send_modify(|news| {
             news.is_synced = true;
             news.changes += 1;
@@ -131,7 +140,9 @@ impl Assignments {
         //     apply ── known ── release the old hosts ── insert the new ones
         //
         // So a request never finds a revision under a host that has not its pods yet.
+        let head_size_before = known.get(&assignment.revision).map(|revision| revision.head_size());
         let lost = revision.apply(assignment);
+        self.head_sizes.replace(head_size_before, Some(assignment.head_size_limit));
         known.insert(assignment.revision.clone(), Arc::clone(&revision));
         for host in hosts_before.iter().filter(|host| !assignment.hosts.contains(host)) {
             self.release_host(host, &revision);
@@ -199,6 +210,7 @@ impl Assignments {
     fn drop_revision(&self, known: &mut KnownRevisions, name: &RevisionName) {
         if let Some(revision) = known.remove(name) {
             self.context.metrics.assigned_revisions.dec();
+            self.head_sizes.replace(Some(revision.head_size()), None);
             for host in &revision.settings().hosts {
                 self.release_host(host, &revision);
             }

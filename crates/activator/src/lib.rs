@@ -14,6 +14,7 @@ mod context;
 mod doors;
 mod forward;
 mod forwarders;
+mod head_sizes;
 mod held;
 mod link;
 mod link_certificates;

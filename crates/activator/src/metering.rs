@@ -118,7 +118,8 @@ mod tests {
 
     use runtime::{Clock, MetricsRegistry};
     use vocabulary::{
-        Assignment, IgnoredUserAgents, ReplicaName, RequestTimeouts, RevisionName, Routing, Standing, Version,
+        Assignment, HeadSizeLimit, IgnoredUserAgents, ReplicaName, RequestTimeouts, RevisionName, Routing,
+        Standing, Version,
     };
 
     use super::*;
@@ -157,6 +158,7 @@ mod tests {
             standing: Standing::Assigned,
             hold: None,
             ignored_user_agents: IgnoredUserAgents::default(),
+            head_size_limit: HeadSizeLimit::default(),
         }
     }
 

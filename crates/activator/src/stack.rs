@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataplane::{
-    Abort, AppRefusals, Body, Connection, Drain, ForwardedRequest, GuardedBody, HopFailure, Refusal,
-    RefusalReason, RequestKind, SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams,
-    effective_host, note_tls,
+    Abort, AppRefusals, Body, Connection, Drain, ForwardedRequest, GuardedBody, HEAD_SIZE_SETTING,
+    HeadLimits, HopFailure, Refusal, RefusalReason, RequestKind, SecondAttempt, Service, Span, Timers,
+    UnservedRequest, Upstreams, effective_host, note_tls,
 };
 use http::{Request, Response, StatusCode};
 use vocabulary::Timestamp;
@@ -91,6 +91,24 @@ impl Service for ActivatorStack {
         })
     }
 
+    fn head_limits(&self, request: &Request<()>) -> HeadLimits {
+        HeadLimits::outer(match self.destination(request) {
+            Destination::Known(revision) => revision.head_size(),
+            Destination::Unknown(_) => self.assignments.head_size_max(),
+        })
+    }
+
+    fn head_limits_max(&self, _usual: HeadLimits) -> HeadLimits {
+        HeadLimits::outer(match &self.port {
+            Some(port) => port.revision.head_size(),
+            None => self.assignments.head_size_max(),
+        })
+    }
+
+    fn head_size_setting(&self) -> Option<&'static str> {
+        Some(HEAD_SIZE_SETTING)
+    }
+
     fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
         self.context.metrics.count_refusal(unserved.reason);
         self.reporter.note_unserved(unserved);
@@ -112,7 +130,7 @@ enum Destination {
 }
 
 impl ActivatorStack {
-    fn destination(&self, request: &Request<Body>) -> Destination {
+    fn destination<B>(&self, request: &Request<B>) -> Destination {
         if let Some(port) = &self.port {
             return Destination::Known(Arc::clone(&port.revision));
         }
@@ -143,6 +161,7 @@ impl ActivatorStack {
         if let Some(span) = span {
             span.note("ebb.revision", revision.name.to_string().as_str());
         }
+        self.upstreams.limit_heads(HeadLimits::hop(self.assignments.head_size_max()));
         let mut forwarded = ForwardedRequest::new(request);
         let upgrade = forwarded.upgrade.take();
         forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));

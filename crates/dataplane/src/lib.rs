@@ -72,7 +72,7 @@ pub use protocol::{
     strip_refusal, strip_shadowing,
 };
 pub use proxy::{ForwardedRequest, Hop};
-pub use refusal::{NotStartedMark, Refusal, RefusalReason, RequestKind};
+pub use refusal::{HEAD_SIZE_SETTING, NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;
 pub use server::{

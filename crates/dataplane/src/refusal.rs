@@ -163,6 +163,9 @@ pub struct Refusal {
     pub never_started: NotStartedMark,
 }
 
+/// Which setting bounds the size of heads at the front, for people.
+pub const HEAD_SIZE_SETTING: &str = "the size is head-size-limit of ConfigMap config-autoscaler, or less by annotation ebb.dev/head-size-limit";
+
 /// Whether a refusal says `ebb-not-started: 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NotStartedMark {

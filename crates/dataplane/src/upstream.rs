@@ -13,7 +13,7 @@ mod error;
 mod http1;
 mod http2;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
@@ -106,7 +106,7 @@ pub struct UpstreamLimits {
     pub idle: Duration,
     /// How many connections one address may have; a request beyond that is refused.
     pub connections_per_address: usize,
-    /// How large the head of a response may be.
+    /// How large the head of a response may be, until [`Upstreams::limit_heads`] says otherwise.
     pub head: HeadLimits,
     /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as
     /// its client takes nothing, that is all that is held of it here.
@@ -160,13 +160,14 @@ pub struct Upstreams(Rc<Pool>);
 pub(crate) struct Pool {
     clock: Clock,
     limits: UpstreamLimits,
+    head: Cell<HeadLimits>,
     /// How many connections bytes came on behind a whole response.
     late_bytes: Counter,
     /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
     /// collisions that nobody can cause.
     hosts: RefCell<BTreeMap<SocketAddr, Host>>,
     /// Whether a task is running that closes what was idle for too long.
-    is_sweeping: std::cell::Cell<bool>,
+    is_sweeping: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -206,9 +207,10 @@ impl Upstreams {
         Self(Rc::new(Pool {
             clock,
             limits,
+            head: Cell::new(limits.head),
             late_bytes,
             hosts: RefCell::default(),
-            is_sweeping: std::cell::Cell::default(),
+            is_sweeping: Cell::default(),
         }))
     }
 
@@ -232,6 +234,15 @@ impl Upstreams {
                 Protocol::Http1 => http1::send(&self.0, to, request).await,
                 // Boxed, because the future of every HTTP/1.1 request would have room for it.
                 Protocol::Http2 => Box::pin(http2::send(&self.0, to, request)).await,
+            }
+        }
+    }
+
+    /// How large the head of a response may be from now on. Cheap where nothing changes.
+    pub fn limit_heads(&self, limits: HeadLimits) {
+        if self.0.head.replace(limits) != limits {
+            for host in self.0.hosts.borrow().values() {
+                host.http2.limit_heads(limits);
             }
         }
     }
@@ -278,6 +289,11 @@ impl Upstreams {
 }
 
 impl Pool {
+    /// As they are now.
+    fn limits(&self) -> UpstreamLimits {
+        UpstreamLimits { head: self.head.get(), ..self.limits }
+    }
+
     /// Looks at or changes what is known of an address.
     fn with_host<Answer>(&self, address: SocketAddr, use_host: impl FnOnce(&mut Host) -> Answer) -> Answer {
         use_host(self.hosts.borrow_mut().entry(address).or_default())

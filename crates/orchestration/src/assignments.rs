@@ -65,6 +65,7 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
             .filter(|_| record.wanted == PodCount::ZERO && !record.has_ready_pod())
             .or_else(|| hold(pods.iter().copied())),
         ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
+        head_size_limit: facts.settings.effective_head_size_limit(config),
     }
 }
 

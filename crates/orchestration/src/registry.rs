@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{PodFact, PodPhase, ScalingSpec};
+use scaling::{ClusterConfig, PodFact, PodPhase, ScalingSpec};
 use vocabulary::{
     AdoptionId, Assignment, Departure, Epoch, Interner, LinkAddress, PodCount, PodId, PodName, PodSettings,
     PodState, ReplicaId, RevisionId, RevisionName, Routing, Timestamp, Version,
@@ -234,7 +234,7 @@ impl RevisionRecord {
     }
 
     /// What its queue-proxies are to be told, without a version.
-    pub(crate) fn pod_settings(&self) -> PodSettings {
+    pub(crate) fn pod_settings(&self, config: &ClusterConfig) -> PodSettings {
         PodSettings {
             version: Version::default(),
             surge_threshold: self.surge_threshold,
@@ -242,6 +242,7 @@ impl RevisionRecord {
             hop_keys: self.facts.hop_keys.clone(),
             departure: Departure::NotPlanned,
             adoption: None,
+            head_size_limit: self.facts.settings.effective_head_size_limit(config),
         }
     }
 

@@ -229,11 +229,11 @@ impl ControlState {
         self.order(revision, Order::Tell { about, reason, text }, Purpose::Notice);
     }
 
-    /// Hop keys, routing and surge threshold, as they now are, if they are news.
+    /// Hop keys, routing, surge threshold and the limit of heads, as they now are, if they are news.
     pub(crate) fn tell_pods_their_settings(&mut self, id: RevisionId) {
         let Some(record) = self.registry.revisions.get_mut(&id) else { return };
         let Some(epoch) = record.epoch else { return };
-        let next = record.pod_settings();
+        let next = record.pod_settings(&self.config);
         let is_known = record
             .settings
             .as_ref()

@@ -584,3 +584,29 @@ fn activators_hear_at_once_whose_requests_are_not_measured() {
     world.fact(config("kube-probe/"));
     assert_eq!(agents(&world), "HAProxy", "a revision's own stand instead");
 }
+
+#[test]
+fn activators_and_pods_hear_at_once_how_large_heads_may_be() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    let told = |world: &World| {
+        let of_pod = world.settings("p").expect("it is linked").head_size_limit.to_string();
+        assert_eq!(world.told("a").expect("it serves").head_size_limit.to_string(), of_pod);
+        of_pod
+    };
+    assert_eq!(told(&world), "128Ki");
+    let config = |bytes: u32| {
+        let head_size_limit = vocabulary::HeadSizeLimit::new(bytes).expect("in range");
+        PlatformFact::ConfigChanged(Arc::new(scaling::ClusterConfig {
+            head_size_limit,
+            ..scaling::ClusterConfig::default()
+        }))
+    };
+    world.fact(config(256 << 10));
+    assert_eq!(told(&world), "256Ki");
+    world.state_annotated(&[("ebb.dev/head-size-limit", "64Ki")]);
+    assert_eq!(told(&world), "64Ki");
+    world.fact(config(32 << 10));
+    assert_eq!(told(&world), "32Ki", "an annotation that was accepted before lets nothing larger in");
+}

@@ -18,6 +18,7 @@ mod response_writing;
 mod strict;
 
 use thiserror::Error;
+use vocabulary::HeadSizeLimit;
 
 pub use decoder::{BodyDecoder, DecodedPiece};
 pub use framing::BodyFraming;
@@ -27,9 +28,6 @@ pub use request_reader::{NextMessage, RequestReader};
 pub use response_head::{BodilessResponse, BodySize, ResponseHead, write_request};
 pub use response_reader::ResponseReader;
 pub use response_writing::{AnnouncedResponse, Date, ResponseForm, write_response};
-
-/// As long as the head of a request may be, or that of a response. Clients send cookies of 64 KB.
-const HEAD_BYTES_MAX: usize = 128 * 1024;
 
 /// As many headers as a message may have.
 const HEADERS_MAX: usize = 100;
@@ -55,13 +53,23 @@ pub struct HeadLimits {
 }
 
 impl HeadLimits {
-    /// What comes from strangers, clients and apps.
-    pub const OUTER: Self = Self { bytes: HEAD_BYTES_MAX, headers: HEADERS_MAX };
+    /// The limits of strangers, clients and apps, where no other size is set.
+    pub const OUTER: Self = Self::outer(HeadSizeLimit::DEFAULT);
 
-    /// What one of our proxies sends to another: what the outer one let through, with all that it adds, the
-    /// inner one must not refuse.
-    pub const HOP: Self =
-        Self { bytes: HEAD_BYTES_MAX + HOP_ADDED_BYTES, headers: HEADERS_MAX + HOP_ADDED_HEADERS };
+    /// The limits between our proxies, likewise.
+    pub const HOP: Self = Self::hop(HeadSizeLimit::DEFAULT);
+
+    /// The limits of strangers, where this size is set.
+    pub const fn outer(size: HeadSizeLimit) -> Self {
+        Self { bytes: size.bytes() as usize, headers: HEADERS_MAX }
+    }
+
+    /// The limits between our proxies, where this size is set: the inner one must not refuse a head that the
+    /// outer one let through, with all that the outer one adds.
+    pub const fn hop(size: HeadSizeLimit) -> Self {
+        let Self { bytes, headers } = Self::outer(size);
+        Self { bytes: bytes + HOP_ADDED_BYTES, headers: headers + HOP_ADDED_HEADERS }
+    }
 
     /// Whether a head of so many bytes and headers is within them.
     pub const fn allow(self, bytes: usize, headers: usize) -> bool {

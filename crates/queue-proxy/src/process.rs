@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{
-    AsyncBreaker, Drain, HeadLimits, MemoryBudget, PageService, ServerLimits, Service, Tracer,
-    UpstreamLimits, Upstreams, serve, serve_pages,
+    AsyncBreaker, Drain, MemoryBudget, PageService, ServerLimits, Service, Tracer, UpstreamLimits, Upstreams,
+    serve, serve_pages,
 };
 use link::{LinkAccess, TlsDoor};
 use runtime::{
@@ -478,8 +478,7 @@ impl LocalTask {
     ) -> Self {
         let drain = drain.clone();
         Self::new(async move {
-            // What an activator let through must pass here too, with what it adds.
-            let limits = ServerLimits { head: HeadLimits::HOP, memory, ..ServerLimits::default() };
+            let limits = ServerLimits { memory, ..ServerLimits::default() };
             if let Err(error) = serve(listener, service, drain, limits).await {
                 error!(%error, "a listener could not be served");
             }

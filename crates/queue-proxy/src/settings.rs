@@ -8,10 +8,11 @@ use runtime::Clock;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use vocabulary::{
-    AdoptionId, DRAIN_ACCEPTS_MAX, Departure, Epoch, HopKey, PodSettings, Routing, Timestamp, Version,
+    AdoptionId, DRAIN_ACCEPTS_MAX, Departure, Epoch, HeadSizeLimit, HopKey, PodSettings, Routing, Timestamp,
+    Version,
 };
 
-use dataplane::names;
+use dataplane::{HeadLimits, names};
 
 use crate::config::DRAIN_LINGER_MAX;
 
@@ -32,6 +33,7 @@ pub(crate) struct OwnerSettings {
     hop_keys: RefCell<Vec<HopKey>>,
     departure: Cell<Departure>,
     adoption: Cell<Option<AdoptionId>>,
+    head_size: Cell<HeadSizeLimit>,
     changed: Notify,
     /// Since when a request has waited for the first settings.
     awaited_since: Cell<Option<Timestamp>>,
@@ -45,6 +47,7 @@ impl OwnerSettings {
             hop_keys: RefCell::default(),
             departure: Cell::default(),
             adoption: Cell::default(),
+            head_size: Cell::default(),
             changed: Notify::new(),
             awaited_since: Cell::new(None),
         }
@@ -61,6 +64,7 @@ impl OwnerSettings {
         self.hop_keys.replace(settings.hop_keys.clone());
         self.departure.set(settings.departure);
         self.adoption.set(settings.adoption);
+        self.head_size.set(settings.head_size_limit);
         self.changed.notify_waiters();
         true
     }
@@ -170,6 +174,29 @@ impl OwnerSettings {
         self.routing.get()
     }
 
+    /// How large the head of a request with these headers may be. An activator adds to the head of its
+    /// client. Before the owner's first word its key cannot be checked, and its request waits for that.
+    pub(crate) fn head_limits(&self, headers: &HeaderMap) -> HeadLimits {
+        let is_hop = self.is_vouched_for(headers) || self.may_yet_vouch_for(headers);
+        if is_hop { self.head_limits_max() } else { HeadLimits::outer(self.head_size.get()) }
+    }
+
+    /// How large the head of any request may be.
+    pub(crate) fn head_limits_max(&self) -> HeadLimits {
+        HeadLimits::hop(self.head_size_at_most())
+    }
+
+    /// How large the head of the app's response may be.
+    pub(crate) fn head_limits_of_app(&self) -> HeadLimits {
+        HeadLimits::outer(self.head_size_at_most())
+    }
+
+    /// Before the owner's first word as much as any owner may allow: an activator hears of its settings
+    /// first, and a head that it let through must not be refused here.
+    fn head_size_at_most(&self) -> HeadSizeLimit {
+        if self.version.get().is_none() { HeadSizeLimit::MAX } else { self.head_size.get() }
+    }
+
     /// Whether a request proves that one of our own hops sent it.
     pub(crate) fn is_vouched_for(&self, headers: &HeaderMap) -> bool {
         let Some(given) = headers.get(names::EBB_HOP_KEY) else { return false };
@@ -188,6 +215,22 @@ mod tests {
     use vocabulary::Epoch;
 
     use super::*;
+
+    #[test]
+    fn heads_of_hops_are_not_refused_before_the_owner_says_how_large_they_may_be() {
+        let settings = OwnerSettings::new();
+        let mut hop = HeaderMap::new();
+        hop.insert(names::EBB_HOP_KEY, HeaderValue::from_static("key"));
+        let bytes = |headers: &HeaderMap| settings.head_limits(headers).bytes;
+        assert_eq!((bytes(&HeaderMap::new()), bytes(&hop)), (128 << 10, 528 << 10));
+        let told = PodSettings {
+            hop_keys: vec![HopKey::new("key".to_owned())],
+            head_size_limit: HeadSizeLimit::MIN,
+            ..PodSettings::default()
+        };
+        assert!(settings.set(&told));
+        assert_eq!((bytes(&HeaderMap::new()), bytes(&hop)), (8 << 10, 24 << 10));
+    }
 
     #[test]
     fn the_present_and_the_previous_key_are_proof_and_nothing_else() {

@@ -13,10 +13,10 @@ use std::rc::Rc;
 
 use dataplane::{
     Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, ForwardedRequest,
-    Gate, GuardedBody, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol, Refusal,
-    RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Span, Timers, Tracer,
-    UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
-    strip_shadowing, translate,
+    Gate, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit,
+    Protocol, Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Span,
+    Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal,
+    strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
 use http::header::{HeaderValue, USER_AGENT};
@@ -182,12 +182,16 @@ impl Service for PodStack {
         }
     }
 
-    /// An activator adds to what its client was allowed to send. Before the owner's first word its key cannot
-    /// be checked, and its request waits for that.
     fn head_limits(&self, request: &Request<()>) -> HeadLimits {
-        let headers = request.headers();
-        let is_hop = self.settings.is_vouched_for(headers) || self.settings.may_yet_vouch_for(headers);
-        if is_hop { HeadLimits::HOP } else { HeadLimits::OUTER }
+        self.settings.head_limits(request.headers())
+    }
+
+    fn head_limits_max(&self, _usual: HeadLimits) -> HeadLimits {
+        self.settings.head_limits_max()
+    }
+
+    fn head_size_setting(&self) -> Option<&'static str> {
+        Some(HEAD_SIZE_SETTING)
     }
 
     fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
@@ -281,6 +285,7 @@ impl PodStack {
             let refusals = Cell::new(0);
             let exchange = async {
                 begun.in_flight.admitted(self.admit(&begun.admission).await?);
+                self.app.limit_heads(self.settings.head_limits_of_app());
                 match self.app.send(begun.protocol, begun.request).await {
                     Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. })
                         if begun.admission.sender == RequestSender::Client =>

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::head_size::HeadSizeLimit;
 use crate::ownership::Epoch;
 use crate::revision::{PodName, RevisionName};
 use crate::user_agents::IgnoredUserAgents;
@@ -42,6 +43,8 @@ pub struct Assignment {
     pub standing: Standing,
     /// Whose requests are passed on and answered, but neither measured nor waited with.
     pub ignored_user_agents: IgnoredUserAgents,
+    /// How large the head of a request for it may be.
+    pub head_size_limit: HeadSizeLimit,
 }
 
 /// What a revision is to one activator.

@@ -12,6 +12,7 @@ mod cluster_names;
 mod draining;
 mod duration;
 mod findings;
+mod head_size;
 mod injection;
 mod intern;
 mod late_bytes;
@@ -42,6 +43,7 @@ pub use cluster_names::{
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use findings::{CheckedValue, Findings, Problem, did_you_mean, printable, shown};
+pub use head_size::HeadSizeLimit;
 pub use injection::{
     DRAIN_HOOK_PATH, DeclaredPort, INJECT_LABEL, INJECTED_ANNOTATION, INJECTION_ANNOTATIONS,
     PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::adopted_connections::{AdoptedConnections, AdoptionId};
 use crate::assignment::{HopKey, PodState, RequestTimeouts, Routing, Version};
+use crate::head_size::HeadSizeLimit;
 use crate::late_bytes::LateBytes;
 use crate::load::{BootId, Load, PresentCount, Sample};
 use crate::revision::{PodName, ReplicaName, RevisionName};
@@ -92,6 +93,8 @@ pub struct PodSettings {
     /// The latest adoption of a Service that led to the pod before; `None` while there was none. Its number
     /// stands for a set of connections, which is taken once.
     pub adoption: Option<AdoptionId>,
+    /// How large heads of clients' requests and of the app's responses may be.
+    pub head_size_limit: HeadSizeLimit,
 }
 
 /// How far a pod's departure has come, as its owner knows it.

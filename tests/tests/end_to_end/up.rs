@@ -5,6 +5,7 @@ mod containers;
 mod descriptors;
 mod faults;
 mod files;
+mod head_sizes;
 mod health_checks;
 mod hpa;
 mod lifecycle;

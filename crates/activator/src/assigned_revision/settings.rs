@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use vocabulary::{
-    Assignment, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Version,
+    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts,
+    Routing, Version,
 };
 
 /// What only our own hop says of a request.
@@ -26,6 +27,7 @@ pub(crate) struct AssignedSettings {
     pub(crate) routing: Routing,
     pub(crate) timeouts: RequestTimeouts,
     ignored_user_agents: IgnoredUserAgents,
+    pub(crate) head_size: HeadSizeLimit,
     /// Proves to the pods' queue-proxies who sends.
     hop_key: Option<HeaderValue>,
     /// The names of the pods, by where they take requests usually.
@@ -58,6 +60,7 @@ impl AssignedSettings {
             hop_key,
             pods: assignment.pods.iter().filter_map(name_by_address).collect(),
             ignored_user_agents: assignment.ignored_user_agents.clone(),
+            head_size: assignment.head_size_limit,
             waiting_for: assignment.waiting_for.clone(),
             hold: assignment.hold.clone(),
             kept: stays.flat_map(|pod| pod.exits.all(pod.address)).collect(),

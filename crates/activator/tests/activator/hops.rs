@@ -19,7 +19,9 @@ use runtime::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use vocabulary::{HopKey, PodSettings, PodState, PodWord, RequestTimeouts, Routing};
+use vocabulary::{
+    Assignment, HeadSizeLimit, HopKey, PodSettings, PodState, PodWord, RequestTimeouts, Routing,
+};
 
 use crate::world::{Autoscaler, HOP_KEY, HOST, World, assignment, within};
 
@@ -30,8 +32,9 @@ const HEAD_BYTES_MAX: usize = 128 * 1024;
 /// Activator, queue-proxy and the links of both.
 struct Hops {
     world: World,
-    _autoscaler: Autoscaler,
-    _link: (::link::Reader<PodWord>, ::link::Writer<::link::PodOrder>),
+    autoscaler: Autoscaler,
+    assigned: Assignment,
+    link: (::link::Reader<PodWord>, ::link::Writer<::link::PodOrder>),
     _queue_proxy: DropGuard,
 }
 
@@ -69,8 +72,23 @@ impl Hops {
         let world = World::start();
         let mut assigned = assignment(1, &[(pod, address, PodState::Ready)]);
         assigned.timeouts = timeouts;
-        let autoscaler = world.synced(&[assigned]).await;
-        Self { world, _autoscaler: autoscaler, _link: (reader, writer), _queue_proxy: stop }
+        let autoscaler = world.synced(std::slice::from_ref(&assigned)).await;
+        Self { world, autoscaler, assigned, link: (reader, writer), _queue_proxy: stop }
+    }
+
+    /// Both are told how large heads may be from now on.
+    async fn limit_heads(&mut self, limit: HeadSizeLimit) {
+        self.assigned.version.counter += 1;
+        let version = self.assigned.version;
+        let hop_keys = vec![HopKey::new(HOP_KEY.to_owned())];
+        let settings = PodSettings { version, hop_keys, head_size_limit: limit, ..PodSettings::default() };
+        self.link.1.send(&::link::PodOrder::Settings(settings.into())).await.unwrap();
+        let taken_over = async {
+            while self.link.0.next().await.unwrap() != Some(PodWord::SettingsAcknowledged(version)) {}
+        };
+        within("the pod has the limit", taken_over).await;
+        self.assigned.head_size_limit = limit;
+        self.autoscaler.assign(&self.assigned).await;
     }
 
     /// What a client gets for these bytes, to the end of the connection.
@@ -296,6 +314,42 @@ async fn over_http2_too_what_the_inner_hop_lets_through_of_an_answer_the_outer_t
     for (count, status) in [(HEADERS_MAX - 1, 200), (HEADERS_MAX, 502)] {
         let hops = Hops::before(http2_app(vec![("a", "b".to_owned()); count]).await).await;
         assert_eq!(http2_get(&hops, &[]).await.0, status, "{count}");
+    }
+}
+
+/// In both directions, over both protocols, on connections that were there before the change.
+#[tokio::test]
+async fn a_new_limit_of_heads_holds_at_both_hops_at_once() {
+    let answer = |bytes: usize| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length:2\r\nConnection:close\r\na:";
+        format!("{head}{}\r\n\r\nok", "b".repeat(bytes - head.len() - 4))
+    };
+    let mut large = Hops::before(http1_app(answer(200_000)).await).await;
+    let mut small = Hops::before(http1_app(PLAIN.to_owned()).await).await;
+    let mut http2 = Hops::before(http2_app(vec![("a", "b".repeat(190_000))]).await).await;
+    let get = format!("GET / HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n");
+    let cookie = |bytes: usize| [("cookie", "c".repeat(bytes))];
+    for (kib, has_room) in [(128, false), (256, true), (64, false)] {
+        let limit = HeadSizeLimit::new(kib << 10).unwrap();
+        for hops in [&mut large, &mut small, &mut http2] {
+            hops.limit_heads(limit).await;
+        }
+        let status = |refusal: &'static str| if has_room { "200" } else { refusal };
+        let answers = [
+            (small.raw(&request_of_bytes(250_000)).await, status("431")),
+            (large.raw(&get).await, status("502")),
+        ];
+        for (answer, status) in answers {
+            let begin = &answer[..answer.len().min(500)];
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{kib}: {begin}");
+            let bytes = limit.bytes();
+            let names_all = begin.contains(&format!("er than {bytes} bytes"))
+                && (status == "502" || begin.contains("head-size-limit of ConfigMap config-autoscaler"));
+            assert_eq!(names_all, !has_room, "{begin}");
+        }
+        // The app's answers have a head of 190 KB.
+        assert_eq!(http2_get(&http2, &cookie(100)).await.0, if has_room { 200 } else { 502 }, "{kib}");
+        assert_eq!(http2_get(&http2, &cookie(260_000)).await.0, if has_room { 200 } else { 431 }, "{kib}");
     }
 }
 

@@ -20,9 +20,9 @@ use runtime::{Clock, MetricsRegistry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use vocabulary::{
-    ActivatorWord, Assignment, Epoch, HopKey, IgnoredUserAgents, LinkAddress, LinkToken, Ownership,
-    PodAssignment, PodExits, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice,
-    Standing, Version,
+    ActivatorWord, Assignment, Epoch, HeadSizeLimit, HopKey, IgnoredUserAgents, LinkAddress, LinkToken,
+    Ownership, PodAssignment, PodExits, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName,
+    Routing, Slice, Standing, Version,
 };
 
 pub(crate) const HOST: &str = "hello.default.example.com";
@@ -267,6 +267,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
         standing: Standing::Assigned,
         hold: None,
         ignored_user_agents: IgnoredUserAgents::default(),
+        head_size_limit: HeadSizeLimit::default(),
     }
 }
 

@@ -27,11 +27,11 @@ use crate::connection::Connection;
 use crate::date;
 use crate::drain::Drain;
 use crate::http1::LINGER_LIMIT;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RequestKind};
 use crate::socket::Socket;
 use crate::stream::ReadAheadStream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
-use heads::{ClientStart, HeadReader};
+use heads::{COUNTED_BYTES, ClientStart, HeadReader};
 use wire::body::RequestBody;
 use wire::{BegunBody, ServerWire};
 
@@ -109,6 +109,8 @@ pub(super) fn serve<S: Service>(
     async move {
         loop {
             let next = poll_fn(|context| {
+                // Each time: the limit can change while a connection waits for its next request.
+                heads.allow(&*served.service);
                 let next = heads.poll_next(&served.wire, served.drain, context);
                 if next.is_pending() {
                     served.rest(&heads);
@@ -137,8 +139,9 @@ pub(super) fn serve<S: Service>(
                     Box::pin(served.refuse(ambiguity.into(), head)).await?;
                     return Ok(None);
                 }
-                Err(unreadable) => {
-                    Box::pin(served.refuse(unreadable.into(), None)).await?;
+                Err(why) => {
+                    let refusal = unserved::unreadable(&*served.service, why);
+                    Box::pin(served.refuse(refusal, None)).await?;
                     return Ok(None);
                 }
             }
@@ -238,12 +241,32 @@ impl<S: Service> ServedConnection<'_, S> {
             ResponseForm { keeps_alive: asked.keeps_alive && !is_ending && self.wire.can_go_on(), ..asked };
         let mut head = spare_buffer();
         let announced = write_response(&parts, body.size_hint().exact(), asked, date::now, &mut head);
+        // The part that a client does not take waits here, in a buffer that grows by doubling.
+        if head.len() > COUNTED_BYTES && self.wire.hold_answer(2 * head.len()).is_err() {
+            return self.respond_without_memory(asked);
+        }
         SendingResponse {
             wire: &self.wire,
             outgoing: OutgoingMessage::new(head, announced.framing),
             body: Some(body),
             announced,
             is_switched: parts.status == StatusCode::SWITCHING_PROTOCOLS,
+            failure: None,
+        }
+    }
+
+    /// Says that there is no memory for the head of the answer, in a head without a body.
+    fn respond_without_memory<B: ResponseBody>(&self, asked: ResponseForm) -> SendingResponse<'_, B> {
+        let refusal = unserved::no_memory_for_answer().into_response(RequestKind::Plain);
+        let asked = ResponseForm { keeps_alive: false, ..asked };
+        let mut head = spare_buffer();
+        let announced = write_response(&refusal.into_parts().0, Some(0), asked, date::now, &mut head);
+        SendingResponse {
+            wire: &self.wire,
+            outgoing: OutgoingMessage::new(head, announced.framing),
+            body: None,
+            announced,
+            is_switched: false,
             failure: None,
         }
     }

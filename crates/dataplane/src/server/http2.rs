@@ -43,16 +43,25 @@ pub(super) async fn serve<S: Service>(
     (limits, head_time): (SessionLimits, Duration),
 ) -> Result<(), ConnectionEnd> {
     let clock = Clock::start();
+    let usual_heads = HeadLimits { bytes: limits.head_bytes, headers: limits.headers };
+    let HeadLimits { bytes, headers } = service.head_limits_max(usual_heads);
+    let limits = SessionLimits { head_bytes: bytes, headers, ..limits };
     let session = Rc::new(Session::new(Role::Server, limits, clock.now()));
     let (socket, mut ahead) = stream.into_parts();
     ahead.advance(PREFACE.len());
     let mut transport = Transport::new(socket, ahead, Rc::clone(&session), clock);
-    let answerer =
-        Answerer { service, connection: Rc::clone(&connection), session: Rc::clone(&session), limits, clock };
+    let answerer = Answerer {
+        service,
+        connection: Rc::clone(&connection),
+        session: Rc::clone(&session),
+        usual_heads,
+        clock,
+    };
     let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
     let mut unfinished = UnfinishedInputWatch::new(head_time, clock);
     let mut farewell = None;
     let end = poll_fn(|context| {
+        answerer.limit_heads();
         let end = transport.poll_turn(
             context,
             |arrived| answerer.answer(arrived),
@@ -113,11 +122,21 @@ struct Answerer<S> {
     service: Rc<S>,
     connection: Rc<Connection>,
     session: Rc<Session>,
-    limits: SessionLimits,
+    usual_heads: HeadLimits,
     clock: Clock,
 }
 
 impl<S: Service> Answerer<S> {
+    fn head_limits_max(&self) -> HeadLimits {
+        self.service.head_limits_max(self.usual_heads)
+    }
+
+    /// Takes over the present limit of the service, which can change while the connection is open.
+    fn limit_heads(&self) {
+        let HeadLimits { bytes, headers } = self.head_limits_max();
+        self.session.limit_heads(bytes, headers);
+    }
+
     fn answer(&self, ArrivedRequest { stream, request, head_bytes }: ArrivedRequest) {
         let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&self.session), stream);
@@ -150,8 +169,8 @@ impl<S: Service> Answerer<S> {
     fn refused_head(&self, refused: RefusedHead) -> (Refusal, AnswerForm) {
         match refused {
             RefusedHead::TooLarge => {
-                let limits = HeadLimits { bytes: self.limits.head_bytes, headers: self.limits.headers };
-                (unserved::too_large(limits), AnswerForm { is_head: false })
+                let refusal = unserved::too_large(&*self.service, self.head_limits_max());
+                (refusal, AnswerForm { is_head: false })
             }
             RefusedHead::NoMemory => (no_memory(), AnswerForm { is_head: false }),
             RefusedHead::Target { problem, method } => {

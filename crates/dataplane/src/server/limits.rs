@@ -8,8 +8,8 @@ use protocol::http2::MemoryBudget;
 /// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// How large a head is read; more is answered 431. The service may allow less
-    /// ([`Service::head_limits`](super::Service::head_limits)).
+    /// How large a head is read where the service has no limit of its own
+    /// ([`Service::head_limits_max`](super::Service::head_limits_max)); more is answered 431.
     pub head: HeadLimits,
     /// How long the head of a request may take, from its first byte to its end; over HTTP/1.1 more is
     /// answered with 408, over HTTP/2 it ends the connection, as a DATA frame does of which no byte comes for

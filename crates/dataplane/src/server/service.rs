@@ -24,8 +24,19 @@ pub trait Service: 'static {
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Abort>> + 'static;
 
+    /// How large a head is read before its sender is known; asked before each, so that it may change. `usual`
+    /// is [`ServerLimits::head`](super::ServerLimits::head).
+    fn head_limits_max(&self, usual: HeadLimits) -> HeadLimits {
+        usual
+    }
+
+    /// Which setting bounds the size of heads, for people; `None` where none does.
+    fn head_size_setting(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How large the head of this request may be. Asked where it is not small; what is larger than
-    /// [`ServerLimits::head`](super::ServerLimits::head) is refused unasked.
+    /// [`Service::head_limits_max`] is refused unasked.
     fn head_limits(&self, request: &Request<()>) -> HeadLimits {
         let _ = request;
         HeadLimits::OUTER

@@ -5,7 +5,7 @@
 //! forgot to ask would be a way in for smuggled requests.
 
 use http::{Request, Response, StatusCode};
-use protocol::http1::HeadLimits;
+use protocol::http1::{HeadLimits, UnreadableRequest};
 
 use super::service::{Service, UnservedRequest};
 use crate::body::Body;
@@ -22,15 +22,34 @@ pub(super) fn oversize<S: Service>(service: &S, request: &Request<()>, bytes: us
         return None;
     }
     let limits = service.head_limits(request);
-    (!limits.allow(bytes, headers)).then(|| too_large(limits))
+    (!limits.allow(bytes, headers)).then(|| too_large(service, limits))
 }
 
 /// Says which limit of a head was passed.
-pub(super) fn too_large(limits: HeadLimits) -> Refusal {
+pub(super) fn too_large<S: Service>(service: &S, limits: HeadLimits) -> Refusal {
     let HeadLimits { bytes, headers } = limits;
     let detail =
         format!("the head of the request is larger than {bytes} bytes or has more than {headers} headers");
-    Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+    let refusal = Refusal::new(RefusalReason::BadRequest, detail);
+    with_setting(service, refusal.with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE))
+}
+
+/// The app has answered, and there is no memory for the head of its answer.
+pub(super) fn no_memory_for_answer() -> Refusal {
+    let detail = "the head of the answer is large, and the heads that wait here take as much memory as they may; ask again later";
+    Refusal::new(RefusalReason::UpstreamReset, detail)
+}
+
+/// Says why a head cannot be read.
+pub(super) fn unreadable<S: Service>(service: &S, why: UnreadableRequest) -> Refusal {
+    let is_too_large = matches!(why, UnreadableRequest::TooLong { .. });
+    if is_too_large { with_setting(service, why.into()) } else { why.into() }
+}
+
+/// Names the setting of the limit.
+fn with_setting<S: Service>(service: &S, refusal: Refusal) -> Refusal {
+    let Some(setting) = service.head_size_setting() else { return refusal };
+    Refusal { detail: format!("{}; {setting}", refusal.detail).into(), ..refusal }
 }
 
 /// The answer to a request that is not served; the service hears of it.

@@ -194,7 +194,7 @@ pub(super) async fn send(
     let repeats = if can_be_repeated && is_repeating { Repeats::IfLost } else { Repeats::Never };
     while let Some(mut connection) = take_live(pool, to, is_trusting).await {
         let is_after_bodiless = std::mem::take(&mut connection.is_after_bodiless);
-        let failed = match exchange(Rc::clone(&connection.wire), request, repeats, &pool.limits).await {
+        let failed = match exchange(Rc::clone(&connection.wire), request, repeats, &pool.limits()).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
@@ -239,7 +239,7 @@ async fn send_on_new(
         Ok(connection) => connection,
         Err(kind) => return Err(SendError::not_started(kind, request)),
     };
-    match exchange(Rc::clone(&connection.wire), request, Repeats::Never, &pool.limits).await {
+    match exchange(Rc::clone(&connection.wire), request, Repeats::Never, &pool.limits()).await {
         Ok(answered) => Ok(respond(pool, to, connection, answered)),
         Err(failed) => Err(failed.into()),
     }

@@ -11,6 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, Version};
+use protocol::http1::HeadLimits;
 use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError};
 use runtime::Clock;
 use tokio::sync::Notify;
@@ -68,6 +69,12 @@ impl Http2Host {
     pub(super) fn retire(&mut self) {
         for session in self.connections.drain(..) {
             session.leave_now();
+        }
+    }
+
+    pub(super) fn limit_heads(&self, limits: HeadLimits) {
+        for session in &self.connections {
+            session.limit_heads(limits.bytes, limits.headers);
         }
     }
 
@@ -309,13 +316,14 @@ impl DialAttempt {
             None => self.pool.open(self.to)?.0,
         };
         let socket = dial(self.to, self.pool.limits.connect).await?;
+        let head = self.pool.limits().head;
         let limits = SessionLimits {
             streams: 0,
             stream_window: self.pool.limits.unread_window,
             proven_window: self.pool.limits.proven_window,
             read_window: self.pool.limits.stream_window,
-            head_bytes: self.pool.limits.head.bytes,
-            headers: self.pool.limits.head.headers,
+            head_bytes: head.bytes,
+            headers: head.headers,
             memory: self.pool.limits.memory,
         };
         let (session, running) = connection::connect(socket, limits, self.pool.clock);

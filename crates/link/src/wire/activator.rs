@@ -242,6 +242,7 @@ impl From<&Assignment> for proto::Assignment {
             retired: assignment.standing == Standing::Retired,
             hold: assignment.hold.as_deref().map(fields::cut_detail),
             ignored_user_agents: Some(fields::user_agents_out(&assignment.ignored_user_agents)),
+            head_size_limit: fields::head_size_out(assignment.head_size_limit),
         }
     }
 }
@@ -277,6 +278,7 @@ impl TryFrom<proto::Assignment> for Assignment {
                 "assign.ignored_user_agents",
                 assignment.ignored_user_agents,
             )?,
+            head_size_limit: fields::head_size("assign.head_size_limit", assignment.head_size_limit)?,
         })
     }
 }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use vocabulary::{
-    AdoptedConnections, BootId, Bucket, Concurrency, ConnectionTally, Epoch, HopKey, IgnoredUserAgents,
-    LateBytes, LinkVersion, Load, MilliValue, Ownership, PeerList, PodName, PodState, PresentCount,
-    QuantityError, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionName, Routing, Slice,
-    Standing, Version,
+    AdoptedConnections, BootId, Bucket, Concurrency, ConnectionTally, Epoch, HeadSizeLimit, HopKey,
+    IgnoredUserAgents, LateBytes, LinkVersion, Load, MilliValue, Ownership, PeerList, PodName, PodState,
+    PresentCount, QuantityError, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionName,
+    Routing, Slice, Standing, Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -203,6 +203,18 @@ pub(super) fn speaks(number: u32) -> LinkVersion {
 
 pub(super) fn standing(is_retired: bool) -> Standing {
     if is_retired { Standing::Retired } else { Standing::Assigned }
+}
+
+/// The limit of heads in a message without that field.
+const HEAD_SIZE_UNSAID: HeadSizeLimit = HeadSizeLimit::DEFAULT;
+
+pub(super) fn head_size_out(limit: HeadSizeLimit) -> Option<u32> {
+    (limit != HEAD_SIZE_UNSAID).then(|| limit.bytes())
+}
+
+pub(super) fn head_size(field: &'static str, bytes: Option<u32>) -> Result<HeadSizeLimit, WireError> {
+    let Some(bytes) = bytes else { return Ok(HEAD_SIZE_UNSAID) };
+    HeadSizeLimit::try_from(bytes).map_err(|error| bad(field, error))
 }
 
 pub(super) fn user_agents_out(agents: &IgnoredUserAgents) -> proto::UserAgents {

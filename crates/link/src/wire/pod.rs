@@ -193,6 +193,7 @@ impl From<&PodSettings> for proto::PodSettings {
             leaving_within,
             released,
             adoption: settings.adoption.map(|adoption| adoption.0),
+            head_size_limit: fields::head_size_out(settings.head_size_limit),
         }
     }
 }
@@ -213,6 +214,7 @@ impl TryFrom<proto::PodSettings> for PodSettings {
             hop_keys: fields::hop_keys("settings.hop_keys", settings.hop_keys)?,
             departure,
             adoption: settings.adoption.map(AdoptionId),
+            head_size_limit: fields::head_size("settings.head_size_limit", settings.head_size_limit)?,
         })
     }
 }

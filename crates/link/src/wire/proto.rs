@@ -216,6 +216,9 @@ pub(crate) struct PodSettings {
     /// Absent while no Service that led to the pod was adopted, and from an owner that knows none.
     #[prost(uint64, optional, tag = "7")]
     pub adoption: Option<u64>,
+    /// Bytes; absent where it is 131,072, and from an owner that knows no other.
+    #[prost(uint32, optional, tag = "8")]
+    pub head_size_limit: Option<u32>,
 }
 
 /// Frames from an activator.
@@ -394,6 +397,9 @@ pub(crate) struct Assignment {
     /// Absent from an owner that knows none: the default is in force then.
     #[prost(message, optional, tag = "13")]
     pub ignored_user_agents: Option<UserAgents>,
+    /// Bytes; absent where it is 131,072, and from an owner that knows no other.
+    #[prost(uint32, optional, tag = "14")]
+    pub head_size_limit: Option<u32>,
 }
 
 /// User agents by how they begin.

@@ -5,10 +5,10 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
     ActivatorHello, ActivatorWord, AdoptedConnections, AdoptionId, Assignment, BootId, Bucket, Concurrency,
-    ConnectionTally, Departure, Epoch, HopKey, IgnoredUserAgents, LateBytes, LinkVersion, Load, MilliValue,
-    Ownership, PeerList, PodAssignment, PodExits, PodHello, PodName, PodSettings, PodState, PodWord,
-    PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad, RevisionName,
-    Routing, Sample, Slice, Standing, Version,
+    ConnectionTally, Departure, Epoch, HeadSizeLimit, HopKey, IgnoredUserAgents, LateBytes, LinkVersion,
+    Load, MilliValue, Ownership, PeerList, PodAssignment, PodExits, PodHello, PodName, PodSettings, PodState,
+    PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad,
+    RevisionName, Routing, Sample, Slice, Standing, Version,
 };
 
 use super::*;
@@ -37,6 +37,7 @@ fn settings_one() -> PodSettings {
         hop_keys: vec![HopKey::new("k".to_owned())],
         departure: Departure::NotPlanned,
         adoption: None,
+        head_size_limit: HeadSizeLimit::default(),
     }
 }
 
@@ -263,6 +264,37 @@ fn the_bytes_of_ignored_user_agents_are_pinned() {
     assert!(error.starts_with("assign.ignored_user_agents "), "{error}");
 }
 
+/// Since the size of heads is a setting. Programs that do not know the field go by 128 KiB, and an owner that
+/// does not know it says nothing of it.
+#[test]
+fn the_bytes_of_a_head_size_limit_are_pinned() {
+    let (small, usual) = (HeadSizeLimit::MIN, HeadSizeLimit::default());
+    let settings =
+        |head_size_limit| PodOrder::Settings(PodSettings { head_size_limit, ..settings_one() }.into());
+    let begin = [0x08, 0, 0x10, 2, 0x1a, 1, b'k', 0x22, 4, 0x08, 2, 0x10, 5];
+    assert_eq!(bytes_of(&settings(small)), [&[0x0a, 16][..], &begin, &[0x40, 0x80, 0x40]].concat());
+    assert_eq!(bytes_of(&settings(usual)), [&[0x0a, 13][..], &begin].concat());
+    let error = PodOrder::decode(&[&[0x0a, 15][..], &begin, &[0x40, 1]].concat()).unwrap_err().to_string();
+    assert!(error.starts_with("settings.head_size_limit is 1 bytes"), "{error}");
+    let begin = [&[0x0a, 11][..], b"a/service/b", &[0x12, 4, 0x08, 2, 0x10, 5, 0x20, 1]].concat();
+    let said = [0x70, 0x80, 0x40];
+    for (more, expected) in [(&[][..], Ok(usual)), (&said[..], Ok(small)), (&[0x70, 1][..], Err(()))] {
+        let length = u8::try_from(begin.len() + more.len()).expect("short");
+        let read = ActivatorOrder::decode(&[&[0x12, length][..], &begin, more].concat());
+        match (read, expected) {
+            (Ok(ActivatorOrder::Assign(assignment)), Ok(limit)) => {
+                assert_eq!(assignment.head_size_limit, limit);
+                let written = bytes_of(&ActivatorOrder::Assign(assignment));
+                assert_eq!(written.ends_with(&said), limit == small);
+            }
+            (Err(error), Err(())) => {
+                assert!(error.to_string().starts_with("assign.head_size_limit is 1 bytes"), "{error}");
+            }
+            (read, _) => panic!("{read:?}"),
+        }
+    }
+}
+
 /// What this version writes, recorded: every later one must understand it.
 #[test]
 fn the_words_of_the_second_version_are_pinned() {
@@ -466,12 +498,22 @@ fn any_pod_order() -> impl Strategy<Value = PodOrder> {
             any_keys(),
             any_departure(),
             any_adoption(),
+            any_head_size(),
         )
-            .prop_map(|(version, surge_threshold, routing, hop_keys, departure, adoption)| {
-                let settings =
-                    PodSettings { version, surge_threshold, routing, hop_keys, departure, adoption };
-                PodOrder::Settings(settings.into())
-            }),
+            .prop_map(
+                |(version, surge_threshold, routing, hop_keys, departure, adoption, head_size_limit)| {
+                    let settings = PodSettings {
+                        version,
+                        surge_threshold,
+                        routing,
+                        hop_keys,
+                        departure,
+                        adoption,
+                        head_size_limit,
+                    };
+                    PodOrder::Settings(settings.into())
+                }
+            ),
         Just(PodOrder::Heartbeat),
     ]
 }
@@ -523,6 +565,11 @@ fn any_user_agents() -> impl Strategy<Value = IgnoredUserAgents> {
     proptest::collection::vec(prefix, 0..4).prop_map(|prefixes| IgnoredUserAgents::new(prefixes).unwrap())
 }
 
+fn any_head_size() -> impl Strategy<Value = HeadSizeLimit> {
+    (HeadSizeLimit::MIN.bytes()..=HeadSizeLimit::MAX.bytes())
+        .prop_map(|bytes| HeadSizeLimit::new(bytes).expect("in range"))
+}
+
 fn any_assignment() -> impl Strategy<Value = Assignment> {
     let address = any::<(std::net::IpAddr, u16)>();
     let exits = proptest::collection::btree_map(1_u16.., 1_u16.., 0..3);
@@ -537,13 +584,13 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
         },
     );
     let identity = (any_revision(), any_version(), any_hosts_and_ports());
-    let limits = (any_routing(), any::<u32>(), any_timeouts(), any_user_agents());
+    let limits = (any_routing(), any::<u32>(), any_timeouts(), any_user_agents(), any_head_size());
     let standing = prop_oneof![Just(Standing::Assigned), Just(Standing::Retired)];
     let texts = ("\\PC{0,80}", standing, proptest::option::of("\\PC{0,80}"));
     (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), texts).prop_map(
         |(
             (revision, version, (hosts, ports)),
-            (routing, container_concurrency, timeouts, ignored_user_agents),
+            (routing, container_concurrency, timeouts, ignored_user_agents, head_size_limit),
             pods,
             hop_keys,
             (waiting_for, standing, hold),
@@ -562,6 +609,7 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
                 standing,
                 hold,
                 ignored_user_agents,
+                head_size_limit,
             }
         },
     )

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use vocabulary::{Assignment, IgnoredUserAgents, PodExits, RequestTimeouts, RevisionName};
+use vocabulary::{Assignment, HeadSizeLimit, IgnoredUserAgents, PodExits, RequestTimeouts, RevisionName};
 
 use super::*;
 
@@ -30,6 +30,7 @@ fn with(pods: &[(&str, PodState)]) -> Assignment {
         standing: Standing::Assigned,
         hold: None,
         ignored_user_agents: IgnoredUserAgents::default(),
+        head_size_limit: HeadSizeLimit::default(),
     }
 }
 

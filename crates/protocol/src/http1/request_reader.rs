@@ -39,6 +39,11 @@ impl RequestReader {
         Self { limits, is_first: true, partial: None, head: None }
     }
 
+    /// Sets the limits that count from now on, also for a head that has begun.
+    pub fn limit_heads(&mut self, limits: HeadLimits) {
+        self.limits = limits;
+    }
+
     /// Whether a part of the next head is here.
     pub fn has_begun(&self) -> bool {
         self.partial.is_some()

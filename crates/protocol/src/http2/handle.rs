@@ -99,6 +99,9 @@ impl Receiver {
         // The response before the error, for the same reason as in the body: an app may answer and then break
         // the stream off.
         if let Some(response) = state.response.take() {
+            let memory = std::mem::take(&mut state.response_memory);
+            drop(state);
+            self.session.head_taken(&self.stream, memory);
             return Poll::Ready(Ok(response));
         }
         if let Some(error) = state.error {
@@ -144,9 +147,11 @@ impl HttpBody for Receiver {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         if state.receiving.is_ended {
-            return Poll::Ready(
-                state.receiving.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))),
-            );
+            let trailers = state.receiving.trailers.take();
+            let memory = std::mem::take(&mut state.receiving.trailers_memory);
+            drop(state);
+            self.session.head_taken(&self.stream, memory);
+            return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
         }
         if let Some(error) = state.error {
             return Poll::Ready(Some(Err(error)));

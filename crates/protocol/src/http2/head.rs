@@ -55,6 +55,13 @@ pub(super) struct Head {
 /// A head up to this size, as nearly all are, is not counted among what a connection holds.
 const UNCOUNTED_BYTES: usize = 1024;
 
+/// How much memory a head with these headers takes while it waits to be written out, if that is much: its
+/// letters, in a buffer that grows by doubling.
+pub(super) fn waiting_memory(headers: &HeaderMap) -> usize {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes <= UNCOUNTED_BYTES { 0 } else { 2 * bytes }
+}
+
 impl Head {
     /// One whose fields were not kept.
     pub(super) fn refused(problem: HeadProblem) -> Self {

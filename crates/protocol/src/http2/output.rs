@@ -23,6 +23,19 @@ pub(super) struct Output {
     tail: Vec<u8>,
     /// How much of the tail is gone.
     tail_written: usize,
+    /// How many bytes have gone out.
+    written: u64,
+    /// Large heads that wait, in their order.
+    heads: VecDeque<WaitingHead>,
+    head_memory: usize,
+}
+
+/// A large head that is not yet written out.
+#[derive(Debug)]
+struct WaitingHead {
+    /// Where it ends, in bytes from the beginning of the connection.
+    end: u64,
+    memory: usize,
 }
 
 impl Output {
@@ -34,6 +47,18 @@ impl Output {
     /// Where small frames are written to.
     pub(super) fn frames(&mut self) -> &mut Vec<u8> {
         &mut self.tail
+    }
+
+    /// Counts a head that was written last to [`Output::frames`], for as long as it waits.
+    pub(super) fn note_head(&mut self, memory: usize) {
+        let end = self.written + self.len() as u64;
+        self.heads.push_back(WaitingHead { end, memory });
+        self.head_memory += memory;
+    }
+
+    /// How much memory the large heads take that wait.
+    pub(super) fn head_memory(&self) -> usize {
+        self.head_memory
     }
 
     /// Adds a piece of a body.
@@ -83,6 +108,12 @@ impl Output {
     }
 
     fn advance(&mut self, mut written: usize) {
+        self.written += written as u64;
+        while self.heads.front().is_some_and(|head| head.end <= self.written)
+            && let Some(head) = self.heads.pop_front()
+        {
+            self.head_memory -= head.memory;
+        }
         while let Some(first) = self.queue.front_mut() {
             let of_first = written.min(first.len());
             first.advance(of_first);

@@ -380,8 +380,11 @@ impl Session {
         if core.output.len() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let before = core.output.len();
+        let (before, heads_before) = (core.output.len(), core.output.head_memory());
         let written = core.output.poll_write(write);
+        if core.output.head_memory() < heads_before {
+            core.settle_memory();
+        }
         // Any byte may have been of the last head, so every stream up to here counts as begun. This decides
         // what may be sent again when the connection breaks.
         if core.output.len() < before {
@@ -395,6 +398,7 @@ impl Session {
     pub fn forget_output(&self) {
         let mut core = self.0.borrow_mut();
         core.output.clear();
+        core.settle_memory();
         core.call_blocked();
     }
 
@@ -461,7 +465,8 @@ impl Core {
         if let Some(stream) = self.streams.remove(id) {
             let mut state = stream.state.borrow_mut();
             let unread = state.receiving.data.clear();
-            if unread > 0 {
+            let unread_heads = state.forget_unread_heads();
+            if unread + unread_heads > 0 {
                 // Who reads must not take what is left for a whole message.
                 state.receiving.is_ended = false;
             }

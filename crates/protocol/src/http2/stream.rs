@@ -53,8 +53,11 @@ const HEAD_BYTES_SMALL: usize = 8 * 1024;
 #[derive(Debug)]
 pub struct Stream {
     pub(super) id: u32,
-    /// How much memory its head takes, if that is much.
-    pub(super) head_bytes: usize,
+    /// How much memory its heads take, if that is much: that of its request for as long as it is open, others
+    /// until their reader takes them.
+    pub(super) head_bytes: Cell<usize>,
+    /// Of that, what the large head of its request takes.
+    pub(super) large_head_bytes: Cell<usize>,
     /// Whether it only waits to be read.
     is_over: Cell<bool>,
     pub(super) small_pieces: Cell<SmallPieces>,
@@ -68,9 +71,18 @@ pub(super) struct State {
     pub(super) sending: SendingHalf,
     /// The head of the response, on the side of the client, until somebody takes it.
     pub(super) response: Option<Response<()>>,
+    /// How much memory that takes, if that is much.
+    pub(super) response_memory: usize,
     /// Whether there is no body whatever a length says: it is the answer to HEAD, or its status has none.
     pub(super) is_bodiless: bool,
     pub(super) error: Option<StreamError>,
+}
+
+/// A head that waits for its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnreadHead {
+    Response,
+    Trailers,
 }
 
 /// What comes.
@@ -80,6 +92,8 @@ pub(super) struct ReceivingHalf {
     /// What was not yet read.
     pub(super) data: BodyPieces,
     pub(super) trailers: Option<HeaderMap>,
+    /// How much memory they take, if that is much.
+    pub(super) trailers_memory: usize,
     pub(super) is_ended: bool,
     /// How much the peer may still send.
     pub(super) window: i64,
@@ -145,7 +159,8 @@ impl Stream {
     pub(super) fn new(id: u32, receive_window: u32, send_window: u32) -> Self {
         Self {
             id,
-            head_bytes: 0,
+            head_bytes: Cell::default(),
+            large_head_bytes: Cell::default(),
             is_over: Cell::new(false),
             small_pieces: Cell::default(),
             state: RefCell::new(State {
@@ -156,6 +171,7 @@ impl Stream {
                 },
                 sending: SendingHalf { window: i64::from(send_window), ..SendingHalf::default() },
                 response: None,
+                response_memory: 0,
                 is_bodiless: false,
                 error: None,
             }),
@@ -166,7 +182,7 @@ impl Stream {
 impl Stream {
     /// Notes that its head takes so much memory.
     pub(super) fn with_head(self, bytes: usize) -> Self {
-        Self { head_bytes: bytes, ..self }
+        Self { head_bytes: Cell::new(bytes), ..self }
     }
 }
 
@@ -180,6 +196,24 @@ impl State {
         // this stream.
         self.receiving.waiting.wake();
         self.sending.waiting.wake();
+    }
+
+    /// How much memory its heads take that wait for their reader.
+    pub(super) fn unread_heads(&self) -> usize {
+        self.response_memory + self.receiving.trailers_memory
+    }
+
+    /// Drops the large ones of the heads that wait for their reader; returns how much memory they took.
+    pub(super) fn forget_unread_heads(&mut self) -> usize {
+        let response = std::mem::take(&mut self.response_memory);
+        if response > 0 {
+            self.response = None;
+        }
+        let trailers = std::mem::take(&mut self.receiving.trailers_memory);
+        if trailers > 0 {
+            self.receiving.trailers = None;
+        }
+        response + trailers
     }
 
     /// Whether both sides are done.
@@ -253,6 +287,22 @@ impl Streams {
         self.large_head_bytes
     }
 
+    /// One of them holds a head that takes so much memory.
+    pub(super) fn hold_head(&mut self, stream: &Stream, bytes: usize) {
+        if self.find(stream.id).is_some() {
+            stream.head_bytes.set(stream.head_bytes.get() + bytes);
+            self.head_bytes += bytes;
+        }
+    }
+
+    /// A head was taken, or is wanted no more. Of a stream that is none of them nothing counts.
+    pub(super) fn release_head(&mut self, stream: &Stream, bytes: usize) {
+        if self.find(stream.id).is_some() {
+            stream.head_bytes.set(stream.head_bytes.get() - bytes);
+            self.head_bytes -= bytes;
+        }
+    }
+
     /// How much the small pieces that were sent on them may cost the peer.
     pub(super) fn small_overhead(&self) -> usize {
         self.small_overhead
@@ -272,16 +322,18 @@ impl Streams {
 
     /// Adds one with a higher number than all others.
     pub(super) fn open(&mut self, stream: Rc<Stream>) {
-        self.head_bytes += stream.head_bytes;
-        self.large_head_bytes += large_head_memory(stream.head_bytes);
+        self.head_bytes += stream.head_bytes.get();
+        let large = large_head_memory(stream.head_bytes.get());
+        stream.large_head_bytes.set(large);
+        self.large_head_bytes += large;
         self.list.push(stream);
     }
 
     pub(super) fn remove(&mut self, id: u32) -> Option<Rc<Stream>> {
         let at = self.list.binary_search_by_key(&id, |stream| stream.id).ok()?;
         let stream = self.list.remove(at);
-        self.head_bytes -= stream.head_bytes;
-        self.large_head_bytes -= large_head_memory(stream.head_bytes);
+        self.head_bytes -= stream.head_bytes.take();
+        self.large_head_bytes -= stream.large_head_bytes.take();
         self.small_overhead -= stream.small_pieces.take().overhead();
         self.over -= usize::from(stream.is_over.get());
         Some(stream)
@@ -296,7 +348,7 @@ impl Streams {
     pub(super) fn least_recently_read(&self) -> Option<u32> {
         // One that holds nothing gives no memory back when it is broken off.
         let holds = |stream: &&Rc<Stream>| {
-            stream.head_bytes > HEAD_BYTES_SMALL || !stream.state.borrow().receiving.data.is_empty()
+            stream.head_bytes.get() > HEAD_BYTES_SMALL || !stream.state.borrow().receiving.data.is_empty()
         };
         let holding = self.list.iter().filter(holds);
         holding.min_by_key(|stream| stream.state.borrow().receiving.read_at).map(|stream| stream.id)
@@ -305,9 +357,8 @@ impl Streams {
     /// Takes all those above a number out.
     pub(super) fn take_above(&mut self, id: u32) -> Vec<Rc<Stream>> {
         let taken = self.list.split_off(self.list.partition_point(|stream| stream.id <= id));
-        self.head_bytes -= taken.iter().map(|stream| stream.head_bytes).sum::<usize>();
-        self.large_head_bytes -=
-            taken.iter().map(|stream| large_head_memory(stream.head_bytes)).sum::<usize>();
+        self.head_bytes -= taken.iter().map(|stream| stream.head_bytes.take()).sum::<usize>();
+        self.large_head_bytes -= taken.iter().map(|stream| stream.large_head_bytes.take()).sum::<usize>();
         self.small_overhead -=
             taken.iter().map(|stream| stream.small_pieces.take().overhead()).sum::<usize>();
         self.over -= taken.iter().filter(|stream| stream.is_over.get()).count();

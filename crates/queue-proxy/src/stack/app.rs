@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use dataplane::{
-    Body, ClientUpgrade, PeerStart, Protocol, SendError, SendErrorKind, Upstreams, set_host, translate,
+    Body, ClientUpgrade, HeadLimits, PeerStart, Protocol, SendError, SendErrorKind, Upstreams, set_host,
+    translate,
 };
 use http::{Request, Response};
 use vocabulary::AppProtocol;
@@ -44,6 +45,11 @@ impl AppEnd {
             AppProtocol::H2c if upgrade.is_some() => Protocol::Http1,
             AppProtocol::H2c => Protocol::Http2,
         }
+    }
+
+    /// How large the head of its responses may be from now on.
+    pub(super) fn limit_heads(&self, limits: HeadLimits) {
+        self.upstreams.limit_heads(limits);
     }
 
     /// Sends the request, to whichever loopback address the app listens on.

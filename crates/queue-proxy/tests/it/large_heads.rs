@@ -1,9 +1,11 @@
 //! Large heads and half ones, in a pod of 128 MiB: the program lives, and serves others meanwhile.
 
+use std::cell::Cell;
 use std::future::pending;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -104,25 +106,40 @@ impl Drop for LimitedProxy {
     }
 }
 
+/// How large the head of the app's answer to `/large` is.
+const LARGE_ANSWER_BYTES: usize = 120_000;
+
 /// The port of an app that speaks HTTP/1.1, and answers everybody but who asks for `/never`.
 async fn app() -> u16 {
+    counting_app(Rc::default()).await
+}
+
+/// The same, which counts the answers to `/large`.
+async fn counting_app(answered: Rc<Cell<u32>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     tokio::task::spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::task::spawn_local(answer_unless_never(stream));
+            tokio::task::spawn_local(answer_unless_never(stream, Rc::clone(&answered)));
         }
     });
     port
 }
 
-async fn answer_unless_never(mut stream: TcpStream) {
+async fn answer_unless_never(mut stream: TcpStream, answered: Rc<Cell<u32>>) {
     let mut begin = vec![0; 64 * 1024];
     let Ok(read @ 1..) = stream.read(&mut begin).await else { return };
     if begin[..read].starts_with(b"GET / ") {
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nserved";
         // A client that has gone hears nothing.
         let _ = stream.write_all(answer).await;
+    } else if begin[..read].starts_with(b"POST /large ") {
+        let cookie = "c".repeat(LARGE_ANSWER_BYTES);
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\nSet-Cookie: {cookie}");
+        // As above.
+        let _ = stream.write_all(format!("{head}\r\n\r\n").as_bytes()).await;
+        answered.set(answered.get() + 1);
     } else if !begin[..read].starts_with(b"PRI ") {
         while stream.read(&mut begin).await.is_ok_and(|read| read > 0) {}
     }
@@ -134,11 +151,11 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request for `/never` with headers of so many bytes, in as many frames as they take.
-fn large_request(stream: u32, bytes: usize) -> Vec<u8> {
+/// A request for this path with headers of so many bytes, in as many frames as they take.
+fn request(path: &str, stream: u32, bytes: usize) -> Vec<u8> {
     let mut fields = vec![0x83, 0x86];
     let value = vec![b'c'; 4_000];
-    for (name, value) in [(&b":path"[..], &b"/never"[..]), (b":authority", b"h")]
+    for (name, value) in [(&b":path"[..], path.as_bytes()), (b":authority", b"h")]
         .into_iter()
         .chain(std::iter::repeat_n((&b"cookie"[..], &value[..]), bytes / 4_000))
     {
@@ -178,7 +195,7 @@ async fn flood(port: u16, streams: u32, bytes: usize) -> OwnedWriteHalf {
     writer.write_all(&preface).await.expect("open");
     for number in 0..streams {
         // A connection may end, which is no end of the program.
-        if writer.write_all(&large_request(2 * number + 1, bytes)).await.is_err() {
+        if writer.write_all(&request("/never", 2 * number + 1, bytes)).await.is_err() {
             break;
         }
     }
@@ -216,5 +233,34 @@ fn half_heads_on_eight_hundred_connections_leave_the_program_alive() {
             }
             proxy.assert_well(&format!("800 half heads of {bytes} bytes")).await;
         }
+    });
+}
+
+/// Opens so many streams whose answers have large heads, and reads none of them.
+async fn ask_and_read_nothing(port: u16, streams: u32) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
+    let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[])].concat();
+    let requests = (0..streams).flat_map(|number| request("/large", 2 * number + 1, 0));
+    stream.write_all(&preface.into_iter().chain(requests).collect::<Vec<u8>>()).await.expect("open");
+    stream
+}
+
+#[test]
+fn unread_answers_with_large_heads_leave_the_program_alive() {
+    run(async {
+        let answered = Rc::new(Cell::new(0));
+        let port = counting_app(Rc::clone(&answered)).await;
+        let mut proxy = LimitedProxy::start("answers", port);
+        let mut held = Vec::new();
+        for connections in 1..=16 {
+            held.push(ask_and_read_nothing(proxy.ports.requests, 240).await);
+            let all = async {
+                while answered.get() < 240 * connections {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), all).await.expect("the app is asked");
+        }
+        proxy.assert_well("16 connections that read none of 240 answers of 120,000 bytes").await;
     });
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use vocabulary::{
-    BurstCapacity, CheckedValue, Concurrency, DRAIN_LIMIT_DEFAULT, IgnoredUserAgents, Percentage, PodCount,
-    Problem,
+    BurstCapacity, CheckedValue, Concurrency, DRAIN_LIMIT_DEFAULT, HeadSizeLimit, IgnoredUserAgents,
+    Percentage, PodCount, Problem,
 };
 
 use super::class::Class;
@@ -79,6 +79,8 @@ pub struct ClusterConfig {
     pub drain_limit: Duration,
     /// `ignore-user-agents`: whose requests are not measured and wake nothing.
     pub ignored_user_agents: IgnoredUserAgents,
+    /// `head-size-limit`: how large the head of a request or a response may be; no annotation allows more.
+    pub head_size_limit: HeadSizeLimit,
     /// `queue-proxy-…`: what the queue-proxy of a pod on a cluster may use.
     pub queue_proxy: QueueProxyResources,
     /// `hpa-sync-period`: how often class hpa looks at its metrics; 1 s … 1 h.
@@ -144,6 +146,7 @@ impl Default for ClusterConfig {
             routing_dwell: Duration::from_secs(30),
             drain_limit: DRAIN_LIMIT_DEFAULT,
             ignored_user_agents: IgnoredUserAgents::default(),
+            head_size_limit: HeadSizeLimit::default(),
             queue_proxy: QueueProxyResources::default(),
             // Kubernetes' own, as the settings of kube-controller-manager have them.
             hpa_sync_period: Duration::from_secs(15),
@@ -215,6 +218,7 @@ impl ClusterConfig {
             routing_dwell = reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR);
             drain_limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
             ignored_user_agents = reader.user_agents(&keys::IGNORE_USER_AGENTS);
+            head_size_limit = reader.head_size(&keys::HEAD_SIZE_LIMIT);
             hpa_sync_period = reader.duration(&keys::HPA_SYNC_PERIOD, &limits::SYNC_PERIOD);
             hpa_tolerance = reader.float(&keys::HPA_TOLERANCE, &limits::TOLERANCE);
             hpa_downscale_stabilization =

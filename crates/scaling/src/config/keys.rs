@@ -79,6 +79,7 @@ keys! {
     ROUTING_DWELL = "ebb.dev/routing-dwell";
     DRAIN_LIMIT = super::DRAIN_LIMIT_ANNOTATION;
     IGNORE_USER_AGENTS = super::IGNORE_USER_AGENTS_ANNOTATION;
+    HEAD_SIZE_LIMIT = "ebb.dev/head-size-limit";
     HPA = "ebb.dev/hpa";
     HPA_SYNC_PERIOD = "ebb.dev/hpa-sync-period";
     OWN_STABLE_WINDOW = "ebb.dev/stable-window";
@@ -136,6 +137,7 @@ keys! {
     ROUTING_DWELL = "routing-dwell";
     DRAIN_LIMIT = "drain-limit";
     IGNORE_USER_AGENTS = "ignore-user-agents";
+    HEAD_SIZE_LIMIT = "head-size-limit";
     QUEUE_PROXY_CPU_REQUEST = "queue-proxy-cpu-request";
     QUEUE_PROXY_MEMORY_REQUEST = "queue-proxy-memory-request";
     QUEUE_PROXY_CPU_LIMIT = "queue-proxy-cpu-limit";

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use vocabulary::MilliValue;
+use vocabulary::{HeadSizeLimit, MilliValue};
 
 /// A range, in words for people and as a test.
 pub(super) struct Limit<Value> {
@@ -16,6 +16,10 @@ pub(super) struct Limit<Value> {
 /// The largest replica count that Kubernetes can say.
 const COUNT_MAX: i64 = i32::MAX as i64;
 const HOUR: Duration = Duration::from_hours(1);
+
+fn thousandths(limit: HeadSizeLimit) -> i64 {
+    i64::from(limit.bytes()) * 1000
+}
 
 fn is_whole(duration: Duration) -> bool {
     duration.subsec_nanos() == 0
@@ -98,6 +102,14 @@ pub(super) const CPU: Limit<MilliValue> = Limit {
 pub(super) const MEMORY: Limit<MilliValue> = Limit {
     words: "an amount of memory of at least 1Mi, such as \"64Mi\"",
     allows: |amount| *amount >= MilliValue::new(1000 << 20),
+};
+/// See [`HeadSizeLimit`].
+pub(super) const HEAD_SIZE: Limit<MilliValue> = Limit {
+    words: "an amount of memory from 8Ki to 512Ki, such as \"128Ki\"",
+    allows: |amount| {
+        let allowed = thousandths(HeadSizeLimit::MIN)..=thousandths(HeadSizeLimit::MAX);
+        allowed.contains(&amount.value()) && amount.value() % 1000 == 0
+    },
 };
 pub(super) const POSITIVE: Limit<Duration> =
     Limit { words: "a duration above 0s", allows: |duration| !duration.is_zero() };

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vocabulary::{
-    BurstCapacity, CheckedValue, DurationError, Findings, IgnoredUserAgents, MilliValue, Percentage,
-    PodCount, Problem, UserAgentsError, parse_duration, parse_quantity, printable, shown,
+    BurstCapacity, CheckedValue, DurationError, Findings, HeadSizeLimit, IgnoredUserAgents, MilliValue,
+    Percentage, PodCount, Problem, UserAgentsError, parse_duration, parse_quantity, printable, shown,
 };
 
 use super::class::Class;
 use super::keys::{CONFIG_MAP_NAME, SettingKey};
-use super::limits::Limit;
+use super::limits::{self, Limit};
 use super::numbers::{self, NumberError};
 use super::queue_proxy::ResourceAmount;
 use crate::hpa::reading::{HpaDocument, read_annotation};
@@ -134,12 +134,25 @@ impl<'a> SettingsReader<'a> {
 
     /// An amount of CPU or memory, as Kubernetes writes it.
     pub(super) fn amount(&mut self, key: &SettingKey, limit: &Limit<MilliValue>) -> Option<ResourceAmount> {
+        let (entry, amount) = self.quantity(key, limit)?;
+        Some(ResourceAmount::new(entry.value, amount))
+    }
+
+    /// The size of a head, as an amount of memory.
+    pub(super) fn head_size(&mut self, key: &SettingKey) -> Option<HeadSizeLimit> {
+        let (_, amount) = self.quantity(key, &limits::HEAD_SIZE)?;
+        let bytes = u32::try_from(amount.value() / 1000).ok().and_then(HeadSizeLimit::new);
+        Some(bytes.expect("the limit lets no other sizes through"))
+    }
+
+    fn quantity(
+        &mut self,
+        key: &SettingKey,
+        limit: &Limit<MilliValue>,
+    ) -> Option<(WrittenSetting<'a>, MilliValue)> {
         let entry = self.tight_entry(key)?;
         match parse_quantity(entry.value) {
-            Ok(amount) => {
-                let amount = self.within(entry, limit, amount)?;
-                Some(ResourceAmount::new(entry.value, amount))
-            }
+            Ok(amount) => Some((entry, self.within(entry, limit, amount)?)),
             // It brings its own remedy.
             Err(error) => {
                 self.refuse(entry, &format!("{error} (allowed: {})", limit.words));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use vocabulary::{
-    BurstCapacity, CheckedValue, IgnoredUserAgents, Percentage, PodCount, Problem, printable, shown,
+    BurstCapacity, CheckedValue, HeadSizeLimit, IgnoredUserAgents, Percentage, PodCount, Problem, printable,
+    shown,
 };
 
 use super::class::Class;
@@ -73,6 +74,8 @@ pub struct RevisionSettings {
     pub drain_limit: Option<Duration>,
     /// `ebb.dev/ignore-user-agents`.
     pub ignored_user_agents: Option<IgnoredUserAgents>,
+    /// `ebb.dev/head-size-limit`: 8 KiB … 512 KiB, and no more than the ConfigMap's.
+    pub head_size_limit: Option<HeadSizeLimit>,
     /// `ebb.dev/hpa-sync-period`: 1 s … 1 h.
     pub hpa_sync_period: Option<Duration>,
     /// `ebb.dev/stable-window`, of our own metrics within class hpa: 6 s … 1 h, whole seconds.
@@ -106,6 +109,7 @@ impl RevisionSettings {
         let mut settings = Self::read(&mut reader, cluster);
         settings.document = reader.document(&keys::HPA).map(Box::new);
         settings.check_bounds(&mut reader, cluster);
+        settings.check_head_size(&mut reader, cluster);
         settings.warn_of_mixed_levels(&mut reader, cluster);
         settings.check_hpa(&mut reader, annotations, cluster);
         reader.warn_of_shadowed(keys::ALL);
@@ -131,6 +135,12 @@ impl RevisionSettings {
     /// Whose requests are not measured, of those for the revision.
     pub fn effective_ignored_user_agents(&self, cluster: &ClusterConfig) -> IgnoredUserAgents {
         self.ignored_user_agents.as_ref().unwrap_or(&cluster.ignored_user_agents).clone()
+    }
+
+    /// How large the head of a request for the revision may be. The ConfigMap's limit may have been lowered
+    /// below the annotation since that was accepted; then it counts.
+    pub fn effective_head_size_limit(&self, cluster: &ClusterConfig) -> HeadSizeLimit {
+        self.head_size_limit.map_or(cluster.head_size_limit, |limit| limit.min(cluster.head_size_limit))
     }
 
     /// Refuses what only another autoscaler than ours could run. Apart from [`RevisionSettings::parse`],
@@ -188,6 +198,7 @@ impl RevisionSettings {
             routing_dwell: reader.duration(&keys::ROUTING_DWELL, &limits::UP_TO_AN_HOUR),
             drain_limit: reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT),
             ignored_user_agents: reader.user_agents(&keys::IGNORE_USER_AGENTS),
+            head_size_limit: reader.head_size(&keys::HEAD_SIZE_LIMIT),
             hpa_sync_period: reader.duration(&keys::HPA_SYNC_PERIOD, &limits::SYNC_PERIOD),
             own_stable_window: reader.duration(&keys::OWN_STABLE_WINDOW, &limits::WINDOW),
             shadow: reader.boolean(&keys::SHADOW),
@@ -259,6 +270,19 @@ impl RevisionSettings {
         } else if max > PodCount::ZERO && max < activation {
             let flaw = format!("is above max-scale {max}; lower it to {max} at most, or raise max-scale");
             reader.refuse_present(&keys::ACTIVATION_SCALE, &flaw);
+        }
+    }
+
+    /// The memory of the activators is everybody's, so no revision lets in larger heads than the ConfigMap.
+    fn check_head_size(&self, reader: &mut SettingsReader<'_>, cluster: &ClusterConfig) {
+        let most = cluster.head_size_limit;
+        if self.head_size_limit.is_some_and(|limit| limit > most) {
+            let flaw = format!(
+                "is above {} {most} of ConfigMap {CONFIG_MAP_NAME}; write an amount of memory from {} to {most}, or raise that key",
+                config_map::HEAD_SIZE_LIMIT.name,
+                HeadSizeLimit::MIN
+            );
+            reader.refuse_present(&keys::HEAD_SIZE_LIMIT, &flaw);
         }
     }
 

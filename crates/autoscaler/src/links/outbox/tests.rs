@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use vocabulary::{Epoch, IgnoredUserAgents, RequestTimeouts, Routing, Standing};
+use vocabulary::{Epoch, HeadSizeLimit, IgnoredUserAgents, RequestTimeouts, Routing, Standing};
 
 use super::*;
 
@@ -23,6 +23,7 @@ fn assignment(revision: &str, counter: u64) -> Arc<Assignment> {
         standing: Standing::Assigned,
         hold: None,
         ignored_user_agents: IgnoredUserAgents::default(),
+        head_size_limit: HeadSizeLimit::default(),
     })
 }
 

@@ -13,13 +13,14 @@ use tokio::time::Sleep;
 use super::wire::ServerWire;
 use crate::drain::{Drain, Phase};
 use crate::server::limits::ServerLimits;
+use crate::server::service::Service;
 
 /// As much as is read at once while a head is awaited. Heads are shorter, and what is read waits with its
 /// request.
 const READ_BYTES: usize = 8 * 1024;
 
 /// A head up to this size is not counted.
-const COUNTED_BYTES: usize = 4 * 1024;
+pub(super) const COUNTED_BYTES: usize = 4 * 1024;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,11 @@ pub(super) struct HeadReader {
 impl HeadReader {
     pub(super) fn new(limits: ServerLimits) -> Self {
         Self { limits, reader: RequestReader::new(limits.head), deadline: None, pause: None }
+    }
+
+    /// Takes over the present limit of this service.
+    pub(super) fn allow<S: Service>(&mut self, service: &S) {
+        self.reader.limit_heads(service.head_limits_max(self.limits.head));
     }
 
     /// Reads until there is a head, and leaves what follows it.

@@ -178,6 +178,11 @@ impl ServerWire {
         Ok(())
     }
 
+    /// The head of the answer takes so much memory beside that of the request, until it is out.
+    pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), OverShare> {
+        self.hold_head(self.head_bytes.get() + bytes)
+    }
+
     /// The request is over, and with it its head.
     pub(super) fn let_go_of_head(&self) {
         if self.head_bytes.take() > 0 {

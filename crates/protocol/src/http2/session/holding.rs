@@ -1,5 +1,5 @@
-//! What a connection holds: bodies that nobody has read, and heads, those that came in part and those of
-//! streams that are open.
+//! What a connection holds: bodies that were not read, and heads: those that came in part, those of streams
+//! that are open, those of responses and trailers that were not taken, and those that wait to be written.
 //!
 //! When it holds its part of the process's budget ([`super::super::memory`]) and more of a body comes, the
 //! stream is broken off that was not read for the longest time: who takes nothing loses first, be it a client
@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::super::frame::{ErrorCode, FrameKind, SETTING_STREAM_WINDOW, write_frame, write_setting};
 use super::super::memory::{OverShare, large_head_memory};
-use super::super::stream::Stream;
+use super::super::stream::{Stream, UnreadHead};
 use super::Core;
 
 /// While a connection holds more than this, large pieces are copied: where they lie they would keep what was
@@ -63,12 +63,36 @@ impl Core {
     pub(super) fn forget_if_over(&mut self, stream: &Stream) {
         let (is_over, is_read) = {
             let state = stream.state.borrow();
-            (state.is_over(), state.receiving.data.is_empty())
+            (state.is_over(), state.receiving.data.is_empty() && state.unread_heads() == 0)
         };
         match (is_over, is_read) {
             (true, true) => drop(self.streams.remove(stream.id)),
             (true, false) => self.streams.note_over(stream.id),
             (false, _) => {}
+        }
+    }
+
+    /// Keeps the head of a response, or trailers, until their reader takes them. If there is no memory, their
+    /// stream is broken off.
+    pub(super) fn keep_head(&mut self, stream: &Stream, part: UnreadHead, memory: usize) {
+        let is_gone = {
+            let mut state = stream.state.borrow_mut();
+            match part {
+                UnreadHead::Response => state.response_memory = memory,
+                UnreadHead::Trailers => state.receiving.trailers_memory = memory,
+            }
+            state.receiving.is_gone
+        };
+        if is_gone {
+            // No reader will ever take the head, and a stream that holds one is not forgotten.
+            stream.state.borrow_mut().forget_unread_heads();
+            return self.settle_memory();
+        }
+        let held = self.memory.settle(self.held() + memory);
+        self.streams.hold_head(stream, memory);
+        if held.is_err() {
+            self.memory.count_refusal();
+            self.break_off(stream.id, ErrorCode::ENHANCE_YOUR_CALM);
         }
     }
 
@@ -87,7 +111,7 @@ impl Core {
     }
 
     pub(super) fn held(&self) -> usize {
-        self.unread + self.streams.head_bytes() + self.begun_block()
+        self.unread + self.streams.head_bytes() + self.begun_block() + self.output.head_memory()
     }
 
     pub(super) fn large_heads_held(&self) -> usize {

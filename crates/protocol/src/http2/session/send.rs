@@ -10,7 +10,9 @@ use http::{HeaderMap, Response};
 use super::super::PresentTime;
 use super::super::account::Benefit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, FrameKind, PAYLOAD_BYTES_MAX};
+use super::super::head::waiting_memory;
 use super::super::hpack::{encode_field, encode_response};
+use super::super::memory::OverShare;
 use super::super::small_pieces::{LADEN_BYTES, is_small, patience};
 use super::super::stream::{SendingHalf, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
@@ -29,11 +31,16 @@ impl Session {
         if !core.may_send(stream) {
             return;
         }
+        let memory = waiting_memory(response.headers());
+        if core.hold_output(stream, memory).is_err() {
+            return;
+        }
         let flags = if body == HasBody::No { END_STREAM } else { 0 };
         core.write_head(stream.id, flags, |out| {
             encode_response(response.status(), response.headers(), out);
             more(out);
         });
+        core.note_waiting_head(memory);
         core.sent(stream, body == HasBody::No);
     }
 
@@ -167,11 +174,16 @@ impl Session {
         if !core.may_send(stream) {
             return;
         }
+        let memory = waiting_memory(trailers);
+        if core.hold_output(stream, memory).is_err() {
+            return;
+        }
         core.write_head(stream.id, END_STREAM, |out| {
             for (name, value) in allowed {
                 encode_field(name, value, out);
             }
         });
+        core.note_waiting_head(memory);
         core.sent(stream, true);
     }
 
@@ -202,6 +214,27 @@ impl Core {
         let sent = before.sent(bytes);
         let small = if is_small && !is_end { sent.paced(now()) } else { sent };
         self.streams.note_small(stream, small);
+    }
+
+    /// Takes memory for a head that may have to wait until the peer reads. If there is none, its stream is
+    /// broken off: a peer that reads nothing loses its latest responses.
+    fn hold_output(&mut self, stream: &Stream, memory: usize) -> Result<(), OverShare> {
+        if memory == 0 {
+            return Ok(());
+        }
+        let held = self.memory.settle(self.held() + memory);
+        if held.is_err() {
+            self.memory.count_refusal();
+            self.reset(stream.id, ErrorCode::ENHANCE_YOUR_CALM);
+        }
+        held
+    }
+
+    /// The head that was just written takes so much memory while it waits.
+    fn note_waiting_head(&mut self, memory: usize) {
+        if memory > 0 {
+            self.output.note_head(memory);
+        }
     }
 
     /// Something was written on a stream.

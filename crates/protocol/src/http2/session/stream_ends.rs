@@ -51,15 +51,27 @@ impl Session {
         core.forget_if_over(stream);
     }
 
+    /// A reader has taken a head that took so much memory; 0 where it did not count.
+    pub(in crate::http2) fn head_taken(&self, stream: &Stream, memory: usize) {
+        if memory > 0 {
+            let mut core = self.0.borrow_mut();
+            core.streams.release_head(stream, memory);
+            core.settle_memory();
+            core.forget_if_over(stream);
+        }
+    }
+
     /// Nobody will read more of a stream.
     pub(in crate::http2) fn reader_gone(&self, stream: &Stream) {
         let mut core = self.0.borrow_mut();
-        let (unread, is_ended, is_writer_gone) = {
+        let (unread, heads, is_ended, is_writer_gone) = {
             let mut state = stream.state.borrow_mut();
             state.receiving.is_gone = true;
             let unread = state.receiving.data.clear();
-            (unread, state.receiving.is_ended, state.sending.is_gone)
+            let heads = state.forget_unread_heads();
+            (unread, heads, state.receiving.is_ended, state.sending.is_gone)
         };
+        core.streams.release_head(stream, heads);
         // What is thrown away here counts as read, or the window of the connection would shrink by it for
         // good.
         core.credit(unread);

@@ -377,3 +377,129 @@ fn input_that_stands_half_is_told_from_the_next_one() {
     assert_eq!(take(&data[50..]), None);
     assert!(matches!(take(&ping()[..9]), Some(UnfinishedInput::Head(_))));
 }
+
+#[test]
+fn a_new_limit_of_heads_counts_at_once_and_is_told_to_the_peer() {
+    let session = session_with(<&MemoryBudget>::default());
+    session.limit_heads(128 << 10, 100);
+    assert!(written(&session).is_empty(), "the peer knows it");
+    session.limit_heads(1_000, 100);
+    let told = [&SETTING_HEAD_BYTES.to_be_bytes()[..], &1_000_u32.to_be_bytes()].concat();
+    assert_eq!(written(&session), [(FrameKind::Settings, 0, told)]);
+    let is_served = |stream, letters| {
+        let mut read = BytesMut::from(&head_frames(stream, &large_fields(letters))[..]);
+        let event = session.receive(&mut read, &|| Timestamp::ZERO).expect("legal");
+        let SessionEvent::Request(arrived) = event else { panic!("it is answered") };
+        arrived.request.is_ok()
+    };
+    assert!(!is_served(1, 1_000));
+    session.limit_heads(200 << 10, 100);
+    assert!(is_served(3, 150_000));
+}
+
+/// The head of a response with one header of so many letters.
+fn large_response(letters: usize) -> http::Response<()> {
+    http::Response::builder().header("a", "x".repeat(letters)).body(()).expect("legal")
+}
+
+/// A client opens streams and reads nothing: the heads that are written for it take its part of the memory
+/// and no more, and a head that finds no room costs a stream.
+#[test]
+fn unread_response_heads_take_a_connections_part_and_no_more() {
+    // 8 MiB, of which one connection may hold a fifth.
+    let memory = MemoryBudget::of_process(Some(16 << 20));
+    let session = session_with(memory);
+    let requests: Vec<Vec<u8>> = (0..100).map(|number| request(2 * number + 1)).collect();
+    let streams = received(&session, &requests);
+    let response = large_response(100_000);
+    for stream in &streams {
+        session.send_response(stream, &response, HasBody::Yes, |_| {});
+    }
+    let waiting = session.output_bytes();
+    assert!((700_000..1_000_000).contains(&waiting), "{waiting} bytes wait");
+    assert!((1_400_000..2_000_000).contains(&memory.held()), "{} are held", memory.held());
+    assert_eq!(memory.take_refusals(), 92);
+    let errors = streams.iter().map(|stream| stream.state.borrow().error);
+    let broken_off = Some(StreamError::Aborted(ErrorCode::ENHANCE_YOUR_CALM));
+    assert_eq!(errors.filter(|error| *error == broken_off).count(), 92);
+    // Once the client reads, nothing is held, and the next large response finds room.
+    written(&session);
+    assert_eq!(memory.held(), 0);
+    let last = received(&session, &[request(201)]);
+    session.send_response(&last[0], &response, HasBody::No, |_| {});
+    assert!(session.output_bytes() > 100_000);
+    assert_eq!(memory.take_refusals(), 0);
+    session.forget_output();
+    assert_eq!(memory.held(), 0);
+}
+
+#[test]
+fn trailers_that_a_client_does_not_read_take_its_part_too() {
+    let memory = MemoryBudget::of_process(Some(16 << 20));
+    let session = session_with(memory);
+    let requests: Vec<Vec<u8>> = (0..100).map(|number| request(2 * number + 1)).collect();
+    let trailers = large_response(100_000).into_parts().0.headers;
+    for stream in received(&session, &requests) {
+        session.send_response(&stream, &http::Response::new(()), HasBody::Yes, |_| {});
+        session.send_trailers(&stream, &trailers, &|| Timestamp::ZERO);
+    }
+    assert_eq!(memory.take_refusals(), 92);
+    assert!(session.output_bytes() < 1_000_000);
+}
+
+/// The other end: responses and trailers count until their readers take them.
+#[test]
+fn heads_of_an_upstream_count_until_they_are_taken() {
+    // 4 MiB, of which one connection may hold a fifth.
+    let memory = MemoryBudget::of_process(Some(8 << 20));
+    let limits = SessionLimits {
+        streams: 0,
+        stream_window: 65_535,
+        proven_window: 65_535,
+        read_window: 65_535,
+        head_bytes: 128 << 10,
+        headers: 100,
+        memory,
+    };
+    let session = Rc::new(Session::new(Role::Client, limits, Timestamp::ZERO));
+    received(&session, &[frame(FrameKind::Settings, 0, 0, &[])]);
+    let asked = Request::get("http://h/").body(()).expect("legal");
+    let receivers: Vec<_> = (0..20).map(|_| session.open(&asked, HasBody::No).1).collect();
+    let fields = |with_status: bool| {
+        let mut fields = if with_status { vec![0x88] } else { Vec::new() };
+        encode_text(&http::header::SERVER, &vec![b'x'; 50_000], &mut fields);
+        fields
+    };
+    for number in 0..20 {
+        let head = head_frames(2 * number + 1, &fields(true));
+        // Without END_STREAM: a body is to follow.
+        let mut response = head.clone();
+        response[4] &= !END_STREAM;
+        received(&session, &[response, head_frames(2 * number + 1, &fields(false))]);
+    }
+    let held = memory.held();
+    assert!((500_000..1_000_000).contains(&held), "{held}");
+    let context = Context::from_waker(std::task::Waker::noop());
+    let answers: Vec<_> = receivers.iter().map(|receiver| receiver.poll_response(&context)).collect();
+    let answered = answers.iter().filter(|answer| matches!(answer, Poll::Ready(Ok(_)))).count();
+    assert!((3..=9).contains(&answered), "{answered} found room");
+    assert!(memory.held() < held, "what was taken counts no more");
+    drop(receivers);
+    assert_eq!(memory.held(), 0);
+    assert!(session.0.borrow().streams.is_empty());
+}
+
+/// A stream whose reader has gone keeps no trailers, and ends.
+#[test]
+fn trailers_without_a_reader_are_not_kept() {
+    let memory = MemoryBudget::of_process(Some(16 << 20));
+    let session = Rc::new(session_with(memory));
+    let streams = received(&session, &[request(1)]);
+    drop(Receiver::new(Rc::clone(&session), Rc::clone(&streams[0])));
+    let mut fields = Vec::new();
+    encode_text(&http::header::SERVER, &vec![b'x'; 50_000], &mut fields);
+    received(&session, &[head_frames(1, &fields)]);
+    assert_eq!(memory.held(), 0);
+    session.send_response(&streams[0], &http::Response::new(()), HasBody::No, |_| {});
+    assert!(session.0.borrow().streams.is_empty());
+}

@@ -373,6 +373,44 @@ fn the_ignored_user_agents_of_a_revision_stand_instead_of_those_of_all() {
     );
 }
 
+#[test]
+fn the_head_size_limit_of_a_revision_is_at_most_that_of_all() {
+    const KEY: &str = "ebb.dev/head-size-limit";
+    let config = cluster(&[("head-size-limit", "64Ki")]);
+    let settings = |value| annotated(&[(KEY, value)], &config);
+    let effective = |value| {
+        let settings = settings(value).expect("valid").value;
+        settings.effective_head_size_limit(&config).to_string()
+    };
+    assert_eq!(effective("64Ki"), "64Ki");
+    assert_eq!(effective("8192"), "8Ki");
+    let default = annotated(&[], &config).expect("valid").value;
+    assert_eq!(default.effective_head_size_limit(&config).to_string(), "64Ki");
+    let lowered = cluster(&[("head-size-limit", "16Ki")]);
+    let accepted = settings("32Ki").expect("valid").value;
+    assert_eq!(accepted.effective_head_size_limit(&lowered).to_string(), "16Ki");
+    for (value, message) in [
+        (
+            "65Ki",
+            "annotation ebb.dev/head-size-limit is \"65Ki\", which is above head-size-limit 64Ki of ConfigMap config-autoscaler; write an amount of memory from 8Ki to 64Ki, or raise that key",
+        ),
+        (
+            "8191",
+            "annotation ebb.dev/head-size-limit is \"8191\", which is out of range; write an amount of memory from 8Ki to 512Ki, such as \"128Ki\"",
+        ),
+        (
+            "8192500m",
+            "annotation ebb.dev/head-size-limit is \"8192500m\", which is out of range; write an amount of memory from 8Ki to 512Ki, such as \"128Ki\"",
+        ),
+        (
+            "large",
+            "annotation ebb.dev/head-size-limit is \"large\", which is not a quantity; write a number with or without a suffix, such as \"250m\", \"1.5\" or \"128Mi\" (allowed: an amount of memory from 8Ki to 512Ki, such as \"128Ki\")",
+        ),
+    ] {
+        assert_eq!(settings(value).expect_err(value)[0].message, message);
+    }
+}
+
 fn u32_of(count: vocabulary::PodCount) -> u32 {
     count.value()
 }

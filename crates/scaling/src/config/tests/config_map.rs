@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vocabulary::{INJECTION_ANNOTATIONS, IgnoredUserAgents, MilliValue};
+use vocabulary::{HeadSizeLimit, INJECTION_ANNOTATIONS, IgnoredUserAgents, MilliValue};
 
 use super::super::keys::{annotation, config_map as keys, injection};
 use super::super::{ClusterConfig, QueueProxyResources, ResourceAmount, RevisionSettings};
@@ -106,6 +106,9 @@ const REFUSED: &[(&str, Pairs, &[&str])] = &[
     ("unknown", &[("stable-windwo", "60s")], &["stable-windwo"]),
     ("two commas", &[("ignore-user-agents", "kube-probe/,,x")], &["ignore-user-agents"]),
     ("a blank", &[("ignore-user-agents", "Mozilla/5.0 (X11)")], &["ignore-user-agents"]),
+    ("7 KiB", &[("head-size-limit", "7Ki")], &["head-size-limit"]),
+    ("a head of 1 MiB", &[("head-size-limit", "1Mi")], &["head-size-limit"]),
+    ("128 bytes", &[("head-size-limit", "128")], &["head-size-limit"]),
     ("no amount", &[("queue-proxy-cpu-request", "lots")], &["queue-proxy-cpu-request"]),
     ("nothing", &[("queue-proxy-guaranteed-cpu", "0")], &["queue-proxy-guaranteed-cpu"]),
     ("64 bytes", &[("queue-proxy-memory-limit", "64")], &["queue-proxy-memory-limit"]),
@@ -176,6 +179,7 @@ fn values_arrive_where_they_belong() {
         ("routing-dwell", "0s"),
         ("drain-limit", "24h"),
         ("ignore-user-agents", "Prometheus/, HAProxy"),
+        ("head-size-limit", "64Ki"),
         ("stable-window", "90s"),
         ("queue-proxy-cpu-request", "1500m"),
         ("queue-proxy-cpu-limit", "1.5"),
@@ -199,6 +203,7 @@ fn values_arrive_where_they_belong() {
         routing_dwell: Duration::ZERO,
         drain_limit: Duration::from_hours(24),
         ignored_user_agents: IgnoredUserAgents::new(["Prometheus/", "HAProxy"]).expect("both are visible"),
+        head_size_limit: HeadSizeLimit::new(65_536).expect("in range"),
         queue_proxy: QueueProxyResources {
             cpu_request: ResourceAmount::new("1500m", MilliValue::new(1500)),
             cpu_limit: ResourceAmount::new("1.5", MilliValue::new(1500)),

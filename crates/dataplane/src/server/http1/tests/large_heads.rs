@@ -113,3 +113,75 @@ fn a_head_is_as_large_as_its_sender_may_send_it() {
         }
     });
 }
+
+/// A service whose limit is set while it runs.
+struct Changing(std::cell::Cell<vocabulary::HeadSizeLimit>);
+
+impl Service for Changing {
+    type Body = Body;
+
+    async fn call(self: Rc<Self>, _: Request<Body>, _: Rc<Connection>) -> Result<Response<Body>, Abort> {
+        Ok(Response::new(Body::full("served")))
+    }
+
+    fn head_limits_max(&self, _usual: HeadLimits) -> HeadLimits {
+        HeadLimits::outer(self.0.get())
+    }
+
+    fn head_limits(&self, _: &Request<()>) -> HeadLimits {
+        HeadLimits::outer(self.0.get())
+    }
+
+    fn head_size_setting(&self) -> Option<&'static str> {
+        Some("a key sets it")
+    }
+}
+
+#[test]
+fn a_changed_limit_holds_for_the_next_head_of_a_running_connection() {
+    run(async {
+        let kib = |kib: u32| vocabulary::HeadSizeLimit::new(kib << 10).expect("in range");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let service = Rc::new(Changing(std::cell::Cell::new(kib(256))));
+        tokio::task::spawn_local(crate::serve(
+            listener,
+            Rc::clone(&service),
+            Drain::new(),
+            ServerLimits::default(),
+        ));
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        for (limit, bytes) in [(256, 200_000), (8, 8_000), (16, 16_000)] {
+            service.0.set(kib(limit));
+            stream.write_all(format!("{}\r\n\r\n", head_of(bytes)).as_bytes()).await.expect("open");
+            until(&mut stream, "served").await;
+        }
+        service.0.set(kib(8));
+        stream.write_all(format!("{}\r\n\r\n", head_of(16_000)).as_bytes()).await.expect("open");
+        let answer = rest(&mut stream).await.expect("in order");
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+        assert!(answer.contains(" than 8192 bytes") && answer.contains("; a key sets it"), "{answer}");
+    });
+}
+
+/// An answer's head counts beside that of its request, and one that finds no room becomes a short refusal.
+#[test]
+fn the_head_of_an_answer_takes_its_part_of_the_memory_and_no_more() {
+    run(async {
+        for (mib, letters, expected) in [(1, 100_000, "502"), (16, 100_000, "200"), (1, 3_000, "200")] {
+            let memory = MemoryBudget::of_process(Some(mib << 20));
+            let limits = ServerLimits { memory, ..ServerLimits::default() };
+            let server = Server::limited(limits, move |_| async move {
+                let answer = Response::builder().header("a", "x".repeat(letters));
+                Ok(answer.body(Body::full("answered")).expect("legal"))
+            });
+            let answer = server.ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{mib} MiB, {letters} letters");
+            assert_eq!(answer.ends_with("answered"), expected == "200");
+            assert_eq!(answer.contains("the head of the answer is large"), expected == "502");
+            while memory.held() > 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+}

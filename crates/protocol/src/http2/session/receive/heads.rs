@@ -7,12 +7,15 @@ use http::StatusCode;
 
 use super::super::super::PresentTime;
 use super::super::super::account::{Benefit, Burden};
-use super::super::super::frame::{END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, PADDED, PRIORITY};
+use super::super::super::frame::{
+    END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, FrameKind, PADDED, PRIORITY, SETTING_HEAD_BYTES,
+    write_frame, write_setting,
+};
 use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
 use super::super::super::hpack::{CompressionError, UnwantedHead};
-use super::super::super::stream::{HeadProgress, State, Stream};
+use super::super::super::stream::{HeadProgress, State, Stream, UnreadHead};
 use super::super::ending::LeavingProgress;
-use super::super::{ArrivedRequest, Block, Core, RefusedHead, Role};
+use super::super::{ArrivedRequest, Block, Core, RefusedHead, Role, Session};
 use super::STREAM_BITS;
 
 /// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending
@@ -21,6 +24,22 @@ const BLOCK_FRAMES_MAX: u32 = 64;
 
 fn unreadable(error: CompressionError) -> Fault {
     Fault::Connection(ErrorCode::COMPRESSION_ERROR, error.what())
+}
+
+impl Session {
+    /// Accepts so many bytes of a head from now on, as HTTP/2 counts them, and so many headers. A peer that
+    /// was told another size hears of it.
+    pub fn limit_heads(&self, bytes: usize, headers: usize) {
+        let mut core = self.0.borrow_mut();
+        core.limits.headers = headers;
+        if std::mem::replace(&mut core.limits.head_bytes, bytes) == bytes {
+            return;
+        }
+        let mut setting = Vec::new();
+        write_setting(SETTING_HEAD_BYTES, u32::try_from(bytes).unwrap_or(u32::MAX), &mut setting);
+        write_frame(FrameKind::Settings, 0, 0, &setting, core.output.frames());
+        core.wake_transport();
+    }
 }
 
 impl Core {
@@ -156,14 +175,20 @@ impl Core {
             // after it is trailers.
             let is_response =
                 self.role == Role::Client && stream.state.borrow().receiving.head < HeadProgress::Here;
+            let memory = head.memory();
             let taken = if is_response {
                 Self::response(&mut stream.state.borrow_mut(), head, block.is_end)
             } else {
                 Self::trailers(&mut stream.state.borrow_mut(), head, block.is_end)
             };
             taken.map_err(|code| Fault::Stream(id, code))?;
+            let is_interim = is_response && stream.state.borrow().receiving.head < HeadProgress::Here;
+            if memory > 0 && !is_interim {
+                let part = if is_response { UnreadHead::Response } else { UnreadHead::Trailers };
+                self.keep_head(&stream, part, memory);
+            }
             self.forget_if_over(&stream);
-            if is_response && stream.state.borrow().receiving.head < HeadProgress::Here {
+            if is_interim {
                 // An interim one, of which there may be any number.
                 self.charge(Burden::UselessHead(block.bytes), now)?;
             } else {
