@@ -74,8 +74,11 @@ pub(super) struct Track {
     boot: BootId,
     /// Our second minus the reporter's; `None` until one of its seconds was anchored.
     offset: Option<Second>,
-    /// Its newest complete second, on our axis.
+    /// Its newest complete second that it mentioned, on our axis.
     newest: Option<Second>,
+    /// The second of our axis that ran when it last said hello; those before it are complete, also where its
+    /// history does not name them.
+    ran_at_hello: Second,
     /// The values that can be replaced, by our second. Unused ones lie before all time.
     recent: [(Second, SecondSums); REPLACEABLE],
     heard_at: Timestamp,
@@ -97,6 +100,7 @@ impl Track {
             boot: BootId::default(),
             offset: None,
             newest: None,
+            ran_at_hello: Second::MIN,
             recent: [(Second::MIN, SecondSums::default()); REPLACEABLE],
             heard_at: now,
             late_since: None,
@@ -114,10 +118,13 @@ impl Track {
         self.heard_at = now;
         (self.present, self.told) = (None, None);
         let offset = second_of(now).saturating_sub(number(current));
-        if self.boot == boot && self.offset.is_some_and(|known| (known - offset).abs() <= TOLERATED_DRIFT) {
+        let known = self.offset.filter(|known| (known - offset).abs() <= TOLERATED_DRIFT);
+        if let Some(known) = known.filter(|_| self.boot == boot) {
+            self.ran_at_hello = number(current).saturating_add(known);
             return None;
         }
         self.offset = Some(offset);
+        self.ran_at_hello = second_of(now);
         self.late_since = None;
         // Only the clock is corrected: what the same life has said stays where it was put.
         if self.boot == boot {
@@ -183,7 +190,7 @@ impl Track {
         let now = second_of(now);
         let second = match self.newest {
             // Its next second, unless it has been silent for longer than that can last.
-            Some(newest) if now <= newest + 2 => newest + 1,
+            Some(newest) if now <= newest + 2 => (newest + 1).max(self.ran_at_hello),
             Some(_) | None => now,
         };
         self.note_held(second, value);

@@ -161,6 +161,17 @@ fn what_is_present_is_the_value_of_the_running_second_until_that_is_reported() {
     assert_close(stable(&collector, 2.3), 400.0);
 }
 
+/// An activator's history names no second in which it held nothing.
+#[test]
+fn what_is_present_after_a_hello_is_the_value_of_the_second_that_ran_then() {
+    let mut collector = collector(Metric::Concurrency);
+    collector.start_reporter(ACTIVATOR, BOOT, 12, seconds(12.2));
+    report(&mut collector, ACTIVATOR, 10, 6.0, 12.2);
+    collector.present(ACTIVATOR, present(40, 0), seconds(12.3));
+    report(&mut collector, ACTIVATOR, 12, 30.0, 13.1);
+    assert_close(stable(&collector, 13.2), 12.0);
+}
+
 #[test]
 fn a_frame_expires_only_the_present_count_of_its_reporter() {
     let mut collector = started(POD);

@@ -1,11 +1,13 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
 mod adopted;
+mod crowd;
 mod hpa;
 mod in_flight;
 mod laws;
 mod peers;
 mod rest;
+mod restart;
 mod vectors;
 mod world;
 
