@@ -39,6 +39,10 @@ pub(super) struct ReporterRequests {
     pub(super) concurrency: f64,
 }
 
+/// For how long a present count is decided by between ticks. A queue-proxy that has more than its share says
+/// so every 100 ms, until it has said that it has less.
+pub(super) const PRESENT_COUNTS_FOR: Duration = Duration::from_millis(100);
+
 /// So long an activator's present count is of this moment: one whose number goes on growing says so again
 /// after 20 ms, and a little later on a busy machine.
 const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
@@ -46,7 +50,8 @@ const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
 /// What an activator holds at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HeldNow {
-    /// Its last present count; without one the average of its last second, or what waits there.
+    /// Its last present count; without one that still counts the average of its last second, or what waits
+    /// there.
     pub(super) present: f64,
     /// By how much the count exceeds the average of its last second, or what waits there.
     pub(super) beyond: Beyond,
@@ -225,13 +230,23 @@ impl Track {
         self.told = Some((count, now));
     }
 
+    /// Its present count since its last second, if that is not older.
+    pub(super) fn present_within(&self, age: Duration, now: Timestamp) -> Option<PresentCount> {
+        // What it told last is what is present, unless a frame came since.
+        self.present.filter(|_| self.told.is_some_and(|(_, at)| now.saturating_since(at) <= age))
+    }
+
     /// What it holds, as far as that is known: of its last second, and of its last present count.
     pub(super) fn held_now(&self, now: Timestamp) -> HeldNow {
         let newest = self.recent.iter().find(|(second, _)| Some(*second) == self.newest);
         let average = newest.filter(|_| self.is_heard(now)).map_or(0.0, |(_, value)| value.concurrency);
         let fresh = self.told.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
-        let Some(count) = fresh.map(|(count, _)| count).or(self.present) else {
-            return HeldNow { present: average.max(f64::from(self.queued)), beyond: Beyond::Fresh(0.0) };
+        let counts = fresh.map(|(count, _)| count).or_else(|| self.present_within(PRESENT_COUNTS_FOR, now));
+        let Some(count) = counts else {
+            let lasting = average.max(f64::from(self.queued));
+            // What it said since is not of this moment, but was not less then than it is now.
+            let most = self.present.map_or(lasting, |count| f64::from(count.in_flight));
+            return HeldNow { present: lasting.min(most), beyond: Beyond::Fresh(0.0) };
         };
         let present = f64::from(count.in_flight);
         let lasting = average.max(f64::from(count.waiting)).min(present);

@@ -5,6 +5,7 @@ mod crowd;
 mod hpa;
 mod in_flight;
 mod laws;
+mod one_count;
 mod peers;
 mod rest;
 mod restart;

@@ -12,6 +12,7 @@ use vocabulary::{MilliValue, PresentCount};
 
 use super::hpa::settings;
 use super::*;
+use crate::Collector;
 use crate::hpa::MetricSpec;
 
 /// Milliseconds since the world began.
@@ -24,6 +25,8 @@ pub(super) const TARGET: f64 = 5.0;
 pub(super) const BURST_AT: Millis = 10_000;
 pub(super) const ENDS_AT: Millis = BURST_AT + 12_000;
 const LATENESS_MAX: Millis = 200;
+/// What happened so long ago must not be counted any more.
+const COUNT_AGE_MAX: Millis = 100;
 /// The least time between two early reports of a pod, and of an activator.
 const POD_PACE: Millis = 100;
 const ACTIVATOR_PACE: Millis = 20;
@@ -107,6 +110,12 @@ struct WaitingClient {
     until: Millis,
 }
 
+/// A request of the client at that place.
+struct SentRequest {
+    client: usize,
+    ended_at: Option<Millis>,
+}
+
 /// One revision and everybody around it.
 pub(super) struct Crowd {
     plan: CrowdPlan,
@@ -114,9 +123,13 @@ pub(super) struct Crowd {
     pub(super) now: Millis,
     pub(super) multiscaler: Multiscaler,
     pub(super) successor: Option<Multiscaler>,
+    /// Hears the same as the first scaler, so as to say what its evaluations count.
+    pub(super) collector: Collector,
     threshold: Option<u32>,
     reporters: Vec<CountingReporter>,
     clients: Vec<WaitingClient>,
+    /// Those that may matter.
+    requests: Vec<SentRequest>,
     under_way: BTreeMap<(Millis, usize), (Audience, Event)>,
     words: usize,
     path: Routing,
@@ -140,9 +153,11 @@ impl Crowd {
             now: 0,
             multiscaler: Multiscaler::default(),
             successor: None,
+            collector: Collector::new(&ScalingSpec { hpa: None, ..spec.clone() }),
             threshold: None,
             reporters: reporters.collect(),
             clients: Vec::new(),
+            requests: Vec::new(),
             under_way: BTreeMap::new(),
             words: 0,
             path: plan.first_path,
@@ -228,9 +243,42 @@ impl Crowd {
             successor.handle(event.clone(), now);
         }
         if audience != Audience::Successor {
+            self.count(&event);
             self.multiscaler.handle(event, now);
         }
         self.obey();
+    }
+
+    fn count(&mut self, event: &Event) {
+        let (collector, now) = (&mut self.collector, at(self.now));
+        match event {
+            Event::ReporterStarted { reporter, boot, current_second, .. } => {
+                collector.start_reporter(*reporter, *boot, *current_second, now);
+            }
+            Event::LoadReported { reporter, sample, .. } => collector.record(*reporter, *sample, now),
+            Event::ReporterHeard { reporter: Reporter::Pod(pod), second } => {
+                collector.idle(*pod, *second, now);
+            }
+            Event::ReporterHeard { reporter, second } => collector.heard(*reporter, *second, now),
+            Event::PresentReported { reporter, count, .. } => collector.present(*reporter, *count, now),
+            Event::RevisionChanged { .. }
+            | Event::RevisionRemoved { .. }
+            | Event::PodsChanged { .. }
+            | Event::PodChanged { .. }
+            | Event::UsageReported { .. }
+            | Event::MetricsAnswered { .. }
+            | Event::ScaleEnded { .. }
+            | Event::LinkLost { .. }
+            | Event::ActivatorsChanged { .. }
+            | Event::PathAcknowledged { .. }
+            | Event::AdoptedConnectionsReported { .. }
+            | Event::RoutingObserved { .. } => {}
+        }
+    }
+
+    /// How many requests there are, and were in the last 100 ms.
+    pub(super) fn requests_lately(&self) -> f64 {
+        f64::from(u32::try_from(self.requests.len()).expect("few"))
     }
 
     fn obey(&mut self) {
@@ -264,9 +312,13 @@ impl Crowd {
         for index in 0..self.clients.len() {
             if self.clients[index].until <= self.now {
                 self.reporters[self.clients[index].at].held -= 1;
+                let mut of_client = self.requests.iter_mut().rev().filter(|request| request.client == index);
+                of_client.next().expect("the client has sent one").ended_at = Some(self.now);
                 self.send(index);
             }
         }
+        let oldest = self.now.saturating_sub(COUNT_AGE_MAX);
+        self.requests.retain(|request| request.ended_at.is_none_or(|at| at >= oldest));
     }
 
     fn send(&mut self, index: usize) {
@@ -278,6 +330,7 @@ impl Crowd {
         };
         client.until = self.now + client.lasts;
         self.reporters[client.at].held += 1;
+        self.requests.push(SentRequest { client: index, ended_at: None });
     }
 
     /// A reporter says what queue-proxies and activators say.
@@ -332,16 +385,14 @@ impl Crowd {
     fn report_present(&mut self, index: usize) {
         let counting = &mut self.reporters[index];
         let (reporter, held) = (counting.reporter, counting.held);
-        let (is_due, pace) = match reporter {
-            Reporter::Pod(_) => {
-                let is_surge = self.threshold.is_some_and(|threshold| held >= threshold.max(1));
-                counting.told = if is_surge { counting.told } else { 0 };
-                (is_surge && held > counting.told, POD_PACE)
-            }
-            Reporter::Activator(_) => (held > counting.told, ACTIVATOR_PACE),
+        let is_surge = self.threshold.is_some_and(|threshold| held >= threshold.max(1));
+        // A pod that has told of a surge tells on until it has told of its end.
+        let (is_due, next_told, pace) = match reporter {
+            Reporter::Pod(_) => (is_surge || counting.told > 0, if is_surge { held } else { 0 }, POD_PACE),
+            Reporter::Activator(_) => (held > counting.told, held, ACTIVATOR_PACE),
         };
         if is_due && self.now >= counting.told_at + pace {
-            (counting.told, counting.told_at) = (held, self.now);
+            (counting.told, counting.told_at) = (next_told, self.now);
             let count = PresentCount { in_flight: held, waiting: 0 };
             self.say(index, Event::PresentReported { reporter, revision: REVISION, count });
         }
