@@ -21,7 +21,7 @@ use crate::health::Health;
 use crate::load::LoadBook;
 use crate::settings::OwnerSettings;
 
-/// How often a growing present count is reported.
+/// How often a present count is reported that is above the surge threshold, or has just fallen below it.
 const PRESENT_EVERY: Duration = Duration::from_millis(100);
 
 /// What the link tells of, and what it changes.
@@ -106,11 +106,11 @@ impl LinkServer {
         let mut told_adopted = 0;
         writer.send(&PodWord::Hello(self.hello())).await?;
         loop {
-            let risen = async {
-                // The pace is part of the wait, so a rise that comes too early is reported a moment later and
-                // not lost.
+            let surge_count = async {
+                // The pace is part of the wait, so a change that comes too early is reported a moment later
+                // and not lost.
                 self.clock.sleep_until(next_present).await;
-                self.load.risen().await
+                self.load.surge_count().await
             };
             // Cancel-safe: half a frame stays in the reader, and the others wait for states. What is written
             // is written in the arms' bodies, which nobody cancels.
@@ -139,7 +139,7 @@ impl LinkServer {
                         writer.send(&PodWord::Load { sample, usage, late_bytes }).await?;
                     }
                 }
-                count = risen => {
+                count = surge_count => {
                     next_present = self.clock.now() + PRESENT_EVERY;
                     writer.send(&PodWord::Present(count)).await?;
                 }

@@ -40,13 +40,15 @@ pub(crate) struct LoadBook {
     emptied: Notify,
 }
 
-/// When the autoscaler wants to hear of a rise at once.
+/// When the autoscaler wants to hear of the present count before its second is over: from the threshold on
+/// again and again, until it was told that the count is below it. Were it told of rises alone, clients that
+/// go from here to an activator would count in both places for as long as it believes the old count.
 #[derive(Default)]
 struct Surge {
     threshold: Cell<Option<u32>>,
-    /// The count that was last reported; 0 while below the threshold.
+    /// The count that was last reported; 0 once one below the threshold was.
     reported: Cell<u32>,
-    rose: Notify,
+    risen: Notify,
 }
 
 impl LoadBook {
@@ -76,7 +78,7 @@ impl LoadBook {
                 self.meter.borrow_mut().arrived(origin, arrived_at);
                 // What came through an activator is in that one's report already, which came first.
                 if origin == Origin::Direct {
-                    self.look_for_surge();
+                    self.look_for_rise();
                 }
             }
             RequestLoad::Unmeasured => self.unmeasured.set(self.unmeasured.get() + 1),
@@ -157,23 +159,24 @@ impl LoadBook {
         self.clock.now().saturating_since(self.started_at)
     }
 
-    /// From which count on a rise is to be reported at once; `None`: never.
+    /// From which count on the present count is to be reported at once; `None`: never.
     pub(crate) fn set_surge_threshold(&self, threshold: Option<u32>) {
         self.surge.threshold.set(threshold);
         self.surge.reported.set(0);
-        self.look_for_surge();
+        self.look_for_rise();
     }
 
-    /// Waits until the present count is at the threshold and above what was last reported, and takes it as
-    /// reported.
-    pub(crate) async fn risen(&self) -> PresentCount {
+    /// Waits until the present count is to be reported, and takes it as reported. From the threshold on that
+    /// is at every call: the autoscaler decides by no count that is older than the caller's pace.
+    pub(crate) async fn surge_count(&self) -> PresentCount {
         loop {
-            if self.is_risen() {
-                let count = self.present_count();
-                self.surge.reported.set(count.in_flight);
+            let count = self.present_count();
+            let is_surge = self.is_surge(count.in_flight);
+            if is_surge || self.is_changed() {
+                self.surge.reported.set(if is_surge { count.in_flight } else { 0 });
                 return count;
             }
-            self.surge.rose.notified().await;
+            self.surge.risen.notified().await;
         }
     }
 
@@ -203,15 +206,21 @@ impl LoadBook {
         ended.next()
     }
 
-    fn is_risen(&self) -> bool {
-        let Some(threshold) = self.surge.threshold.get() else { return false };
-        let present = self.present_count().in_flight;
-        present >= threshold.max(1) && present > self.surge.reported.get()
+    /// Whether the present count is above what was last reported, from the threshold on, or below it.
+    fn is_changed(&self) -> bool {
+        let (present, reported) = (self.present_count().in_flight, self.surge.reported.get());
+        present < reported || (present > reported && self.is_surge(present))
     }
 
-    fn look_for_surge(&self) {
-        if self.is_risen() {
-            self.surge.rose.notify_one();
+    fn is_surge(&self, present: u32) -> bool {
+        self.surge.threshold.get().is_some_and(|threshold| present >= threshold.max(1))
+    }
+
+    /// Only a rise is waited for: a count that falls was above the threshold when it was reported, and its
+    /// next report is due in any case.
+    fn look_for_rise(&self) {
+        if self.is_changed() {
+            self.surge.risen.notify_one();
         }
     }
 
@@ -223,16 +232,6 @@ impl LoadBook {
         // The book is looked at by whoever is woken below, on this thread and perhaps at once.
         if self.held() == 0 {
             self.emptied.notify_waiters();
-        }
-        let present = self.present();
-        if counts_as == RequestLoad::Measured(Origin::Direct)
-            && self
-                .surge
-                .threshold
-                .get()
-                .is_some_and(|threshold| present.in_flight - present.proxied < threshold)
-        {
-            self.surge.reported.set(0);
         }
     }
 
@@ -360,20 +359,47 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rise_is_reported_from_the_threshold_on_and_only_while_it_grows() {
+    async fn a_rise_is_news_from_the_threshold_on_and_only_while_it_grows() {
         let book = book();
         book.set_surge_threshold(Some(2));
         let mut held = vec![arrive(&book, Origin::Direct), arrive(&book, Origin::Proxied)];
-        assert!(!book.is_risen(), "what an activator reports is not ours to report");
+        assert!(!book.is_changed(), "what an activator reports is not ours to report");
         held.push(arrive(&book, Origin::Direct));
         let _waiting = book.wait(RequestLoad::Measured(Origin::Direct));
-        assert_eq!(book.risen().await, PresentCount { in_flight: 2, waiting: 1 });
-        assert!(!book.is_risen());
+        assert_eq!(book.surge_count().await, PresentCount { in_flight: 2, waiting: 1 });
+        assert!(!book.is_changed());
         held.push(arrive(&book, Origin::Direct));
-        assert_eq!(book.risen().await.in_flight, 3);
+        assert_eq!(book.surge_count().await.in_flight, 3);
         held.clear();
         held.extend([arrive(&book, Origin::Direct), arrive(&book, Origin::Direct)]);
-        assert!(book.is_risen(), "it fell below the threshold in between");
+        assert!(book.is_changed(), "it fell below the threshold in between");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_count_above_the_threshold_is_repeated_until_one_below_it_was_reported() {
+        let book = book();
+        book.set_surge_threshold(Some(3));
+        let mut held: Vec<_> = (0..5).map(|_| arrive(&book, Origin::Direct)).collect();
+        let proxied = arrive(&book, Origin::Proxied);
+        for _ in 0..2 {
+            assert_eq!(book.surge_count().await.in_flight, 5);
+        }
+        drop(proxied);
+        assert!(!book.is_changed(), "what came through an activator is not ours to report");
+        for left in [4, 3] {
+            held.truncate(left);
+            assert!(book.is_changed());
+            assert_eq!(book.surge_count().await.in_flight, u32::try_from(left).expect("few"));
+        }
+        held.truncate(1);
+        assert_eq!(book.surge_count().await.in_flight, 1);
+        held.clear();
+        let mut next = Box::pin(book.surge_count());
+        assert!(futures_util::poll!(&mut next).is_pending(), "one below the threshold was reported");
+        held.extend((0..2).map(|_| arrive(&book, Origin::Direct)));
+        assert!(futures_util::poll!(&mut next).is_pending());
+        held.push(arrive(&book, Origin::Direct));
+        assert_eq!(next.await.in_flight, 3);
     }
 
     #[tokio::test(start_paused = true)]
@@ -402,7 +428,7 @@ mod tests {
             let held = [(); 3].map(|()| book.arrive(RequestLoad::Unmeasured, book.clock.now()));
             let waiting = book.wait(RequestLoad::Unmeasured);
             assert_eq!((book.held(), book.all_waiting()), (3, 1));
-            assert!(!book.is_risen());
+            assert!(!book.is_changed());
             assert_eq!(book.present_count(), PresentCount::default());
             book.completed(1).await;
             drop((held, waiting));

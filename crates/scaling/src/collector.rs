@@ -3,17 +3,19 @@
 //! *One value per reporter and second of its own.* A reporter counts its seconds; when its link comes up the
 //! second that runs is anchored to our axis. Each of its seconds is one entry of the windows, and saying it
 //! again replaces it, so a reconnect neither doubles nor loses one. *Who counts what*: pods what did not come
-//! through an activator, activators everything they hold. Their sum counts each request once. *Rest leaves no
-//! trace*: what an activator does not mention is zero once and then not written at all, so the windows of a
-//! revision at rest run empty and begin anew with its next load. (While the target burst capacity is -1 the
-//! same holds of pods; else an idle pod writes zeros, as in Knative.) *Silence is not zero*: next to the
-//! values stands what they would be if every silent pod were exactly on target and every silent activator
-//! still held what it held last.
+//! through an activator, activators everything they hold. Their sum counts each request once, but where a
+//! path changes: next to the values stands what they are if what may have gone from pods to activators in a
+//! second, or back, was in one place only ([`path_changes`]). *Rest leaves no trace*: what an activator does
+//! not mention is zero once and then not written at all, so the windows of a revision at rest run empty and
+//! begin anew with its next load. (While the target burst capacity is -1 the same holds of pods; else an
+//! idle pod writes zeros, as in Knative.) *Silence is not zero*: next to the values stands what they would
+//! be if every silent pod were exactly on target and every silent activator still held what it held last.
 //!
 //! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts
 //! only if that makes the value larger; otherwise the average ends at the newest second that everyone heard
 //! has completed.
 
+mod path_changes;
 mod reporter;
 
 use std::time::Duration;
@@ -21,7 +23,10 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
-use self::reporter::{Beyond, Correction, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of};
+use self::path_changes::PathSums;
+use self::reporter::{
+    Beyond, Correction, PRESENT_COUNTS_FOR, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of,
+};
 use crate::config::{Aggregation, Metric, ScalingSpec};
 use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
@@ -44,6 +49,7 @@ pub struct Collector {
     /// What it means that a ready pod held nothing of its own in a second.
     rest_of_pods: SilenceMeaning,
     history: WindowHistory,
+    path_sums: PathSums,
     /// Sorted; most revisions have few, many of them one, which needs no other place in memory.
     reporters: SmallVec<[(Reporter, Track); 1]>,
 }
@@ -51,14 +57,15 @@ pub struct Collector {
 /// What the windows say at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Averages {
-    /// Over the stable window; what was not heard counts as zero.
+    /// Over the stable window; what was not heard counts as zero, and what pods and activators may both have
+    /// counted counts once.
     pub stable: f64,
-    /// Over the panic window; what was not heard counts as zero.
+    /// Over the panic window; counted as in `stable`.
     pub panic: f64,
-    /// As `stable`, but each unheard second counts: of a ready pod as exactly on target, of an activator as
-    /// the last that was heard.
+    /// As `stable`, but what both counted counts twice, and each unheard second counts: of a ready pod as
+    /// exactly on target, of an activator as the last that was heard.
     pub stable_at_most: f64,
-    /// As `panic`, with what was not heard counted as in `stable_at_most`.
+    /// As `panic`, counted as in `stable_at_most`.
     pub panic_at_most: f64,
     /// Ready pods without a frame for 3 s or more.
     pub unheard: PodCount,
@@ -72,7 +79,7 @@ impl Averages {
         Self { stable, panic, stable_at_most: stable, panic_at_most: panic, ..Self::default() }
     }
 
-    /// Whether silence leaves open what the values are.
+    /// Whether silence, or a change of the path, leaves open what the values are.
     pub(crate) fn is_open(&self) -> bool {
         self.stable < self.stable_at_most || self.panic < self.panic_at_most
     }
@@ -87,6 +94,7 @@ impl Collector {
             target_per_pod: spec.target_per_pod,
             rest_of_pods: rest_of_pods(spec),
             history: WindowHistory::new(spec.stable_window, spec.panic_window),
+            path_sums: PathSums::default(),
             reporters: SmallVec::new(),
         }
     }
@@ -97,14 +105,18 @@ impl Collector {
         self.aggregation = spec.aggregation;
         self.target_per_pod = spec.target_per_pod;
         self.rest_of_pods = rest_of_pods(spec);
-        self.history.resize(spec.stable_window, spec.panic_window, second_of(now));
+        let resize = |history: &mut WindowHistory| {
+            history.resize(spec.stable_window, spec.panic_window, second_of(now));
+        };
+        resize(&mut self.history);
+        self.path_sums.update(resize);
     }
 
     /// A link came up; the reporter's second `current_second` runs now. Its history follows through
     /// [`Collector::record`].
     pub fn start_reporter(&mut self, reporter: Reporter, boot: BootId, current_second: u64, now: Timestamp) {
         let correction = self.track(reporter, now).start(boot, current_second, now);
-        self.correct(correction);
+        self.correct(reporter, correction);
     }
 
     /// A reporter's complete second; a repeat replaces. Its present count, if it had one, is history with
@@ -119,22 +131,23 @@ impl Collector {
             }
             Reporter::Pod(_) | Reporter::Activator(_) => track.complete(sample, value, now),
         };
-        self.correct(correction);
+        self.correct(reporter, correction);
     }
 
     /// A reporter said that it holds nothing of what it did not mention of its second. The first such second
     /// is zero; those after it are not written, so that they dilute nothing once a load comes.
     pub fn heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
         let correction = self.track(reporter, now).quiet(second, SilenceMeaning::ZeroOnce, now);
-        self.correct(correction);
+        self.correct(reporter, correction);
     }
 
     /// A ready pod held nothing in that second: zero, as often as it says so, or silence where the activators
     /// are always in the path.
     pub fn idle(&mut self, pod: PodId, second: u64, now: Timestamp) {
         let rest = self.rest_of_pods;
-        let correction = self.track(Reporter::Pod(pod), now).quiet(second, rest, now);
-        self.correct(correction);
+        let reporter = Reporter::Pod(pod);
+        let correction = self.track(reporter, now).quiet(second, rest, now);
+        self.correct(reporter, correction);
     }
 
     /// What a reporter holds right now: the value of its running second until that is reported, and a present
@@ -146,7 +159,7 @@ impl Collector {
         let track = self.track(reporter, now);
         let correction = track.running(SecondSums { concurrency, rate }, now);
         track.note_present(count, now);
-        self.correct(correction);
+        self.correct(reporter, correction);
     }
 
     /// A link is gone. What was measured stays; what the reporter held at last is not known any more.
@@ -176,27 +189,46 @@ impl Collector {
         }))
     }
 
-    /// As [`Collector::present_total`], for a decision: without what only seems to be there because reporters
-    /// count at different moments. Requests are counted when a reporter's number grows, so a count that is
-    /// not fresh is a peak that may be over. Two activators that share a load would be two peaks, and their
-    /// sum more than a single activator would ever see of the same requests.
+    /// What is there at this instant, for a decision between ticks: what pods or what activators hold,
+    /// whichever is more. While clients go from the one to the other, both say that they have them; what
+    /// neither has alone is known from the windows. No count is older than [`PRESENT_COUNTS_FOR`]. `None` if
+    /// no reporter has said what it holds since its last second.
+    pub(crate) fn surge_total(&self, now: Timestamp) -> Option<f64> {
+        self.present_total()?;
+        let present = self.reporters.iter().filter_map(|(reporter, track)| {
+            let count = track.present_within(PRESENT_COUNTS_FOR, now)?;
+            Some((reporter, count))
+        });
+        let (mut in_pods, mut waiting) = (0.0, 0.0);
+        for (reporter, count) in present {
+            waiting += f64::from(count.waiting);
+            match reporter {
+                Reporter::Pod(_) => in_pods += f64::from(count.in_flight),
+                Reporter::Activator(_) => {}
+            }
+        }
+        Some(match self.metric {
+            Metric::Concurrency => self.held_by_activators(now).max(in_pods),
+            // Of a rate it only matters that something waits.
+            Metric::Rps => waiting,
+        })
+    }
+
+    /// What activators hold, without what only seems to be there because they count at different moments.
+    /// Requests are counted when an activator's number grows, so a count that is not fresh is a peak that may
+    /// be over. Two activators that share a load would be two peaks, and their sum more than a single
+    /// activator would ever see of the same requests.
     ///
     /// What an activator held on average in its last second, and what waits there, is there; by how much a
     /// count exceeds that is a fluctuation. Fresh ones are there together. Others were not seen at the same
     /// moment, and add up as independent ones do: the squares.
-    pub(crate) fn surge_total(&self, now: Timestamp) -> Option<f64> {
-        let plain = self.present_total()?;
-        match self.metric {
-            Metric::Concurrency => {}
-            // Of a rate it only matters that something waits.
-            Metric::Rps => return Some(plain),
-        }
+    fn held_by_activators(&self, now: Timestamp) -> f64 {
         let mut sum = 0.0;
         // By how much counts exceed what lasts: the fresh ones together, and each peak.
         let (mut fresh, mut peaks) = (0.0, SmallVec::<[f64; 4]>::new());
         for (reporter, track) in &self.reporters {
             match reporter {
-                Reporter::Pod(_) => sum += track.present.map_or(0.0, |count| f64::from(count.in_flight)),
+                Reporter::Pod(_) => {}
                 Reporter::Activator(_) => {
                     let held = track.held_now(now);
                     sum += held.present;
@@ -215,7 +247,7 @@ impl Collector {
             let squares: f64 = peaks.iter().map(|beyond| beyond * beyond).sum();
             sum += squares.sqrt() - peaks.iter().sum::<f64>();
         }
-        Some(sum)
+        sum
     }
 
     /// What is in flight, by what each reporter said last; `None` for nothing. A silent activator still has
@@ -257,6 +289,10 @@ impl Collector {
         let settled = if said == Second::MAX { under_way } else { said };
         let reading = WindowReading { aggregation: self.aggregation, under_way, settled };
         let mut averages = Averages::complete(reading.of(stable), reading.of(panic));
+        if let Some(once) = self.path_sums.counted_once(self.metric, &self.history) {
+            averages.stable = reading.of(once.stable(self.metric)).min(averages.stable);
+            averages.panic = reading.of(once.panic(self.metric)).min(averages.panic);
+        }
         let (mut unheard_pods, mut unheard_activators) = (0, 0);
         let mut may_be = |load: f64, since: Second| {
             averages.stable_at_most += load * stable.share_between(self.aggregation, since, settled);
@@ -313,9 +349,10 @@ impl Collector {
         &mut self.reporters[index].1
     }
 
-    fn correct(&mut self, correction: Option<Correction>) {
-        if let Some(Correction { second, by }) = correction {
-            self.history.add(second, by);
+    fn correct(&mut self, reporter: Reporter, correction: Option<Correction>) {
+        if let Some(correction) = correction {
+            self.path_sums.add(reporter, correction, &self.history);
+            self.history.add(correction.second, correction.by);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! [`Decider::decide`] takes every step of an evaluation in Knative's order: need, rate limits, activation
 //! scale, panic, delay, excess burst capacity. Around it stand two rules of our own. *Missing data*: with
 //! silent reporters the steps are taken twice, once as if there were nothing where it is silent and once with
-//! the most that may well be there ([`Averages`]), and the count moves only as far as both agree. *Surge*: an
+//! the most that may well be there ([`Averages`]), and the count moves only as far as both agree. The same
+//! holds while the path changes and pods and activators may have counted the same requests. *Surge*: an
 //! evaluation between ticks, because of what is queued right now, may only raise the count.
 //!
 //! Bounds (`min-scale` and its like) and the way to zero come afterwards, in the multiscaler.
@@ -140,7 +141,7 @@ impl Decider {
         }
     }
 
-    /// The steps up to the delay, once, or with silent reporters twice: the count moves only as far as both
+    /// The steps up to the delay, once, or with open values twice: the count moves only as far as both
     /// answers agree.
     fn weigh(&self, spec: &ScalingSpec, observation: &Observation, now: Timestamp) -> Evaluation {
         let Observation { ready, wanted, averages, .. } = *observation;
@@ -153,7 +154,7 @@ impl Decider {
         }
         let at_most = Demand { stable: averages.stable_at_most, panic: averages.panic_at_most, ..demand };
         let high = steps::evaluate(spec, at_most, self.panic, now);
-        // Even if all that is silent is busy, fewer are enough; or silence makes no difference.
+        // Even if all that is silent is busy, fewer are enough; or it makes no difference.
         if high.wants() < wanted || high.wants() == low.wants() {
             return high;
         }
@@ -169,7 +170,11 @@ impl Decider {
         };
         let mut reasons = low.reasons;
         let unheard = SilentPods { pods: averages.unheard, activators: averages.unheard_activators };
-        let text = NeedText::Unheard { count: wanted, unheard, least, most };
+        let text = if unheard.is_none() {
+            NeedText::PathChanges { count: wanted, least, most }
+        } else {
+            NeedText::Unheard { count: wanted, unheard, least, most }
+        };
         reasons.step(Stage::MissingData, Some(wanted), text);
         Evaluation { panic, reasons }
     }

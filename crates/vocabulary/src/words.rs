@@ -44,8 +44,8 @@ pub enum PodWord {
         /// Why it is not ready, for people; may be empty.
         detail: String,
     },
-    /// Sent at once when in-flight plus queued crosses the surge threshold, then again as it grows, at most
-    /// every 100 ms. Without the part that came through an activator.
+    /// Sent at once when in-flight plus queued crosses the surge threshold, then again every 100 ms until one
+    /// below the threshold was sent. Without the part that came through an activator.
     Present(PresentCount),
     /// The settings with this version are in force.
     SettingsAcknowledged(Version),

@@ -13,6 +13,7 @@ mod logs;
 mod main_job;
 mod metrics;
 mod no_lost_request;
+mod one_count;
 mod open_streams;
 mod owners;
 mod request_log;

@@ -39,6 +39,10 @@ pub(super) struct ReporterRequests {
     pub(super) concurrency: f64,
 }
 
+/// For how long a present count is decided by between ticks. A queue-proxy that has more than its share says
+/// so every 100 ms, until it has said that it has less.
+pub(super) const PRESENT_COUNTS_FOR: Duration = Duration::from_millis(100);
+
 /// So long an activator's present count is of this moment: one whose number goes on growing says so again
 /// after 20 ms, and a little later on a busy machine.
 const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
@@ -46,7 +50,8 @@ const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
 /// What an activator holds at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HeldNow {
-    /// Its last present count; without one the average of its last second, or what waits there.
+    /// Its last present count; without one that still counts the average of its last second, or what waits
+    /// there.
     pub(super) present: f64,
     /// By how much the count exceeds the average of its last second, or what waits there.
     pub(super) beyond: Beyond,
@@ -74,8 +79,11 @@ pub(super) struct Track {
     boot: BootId,
     /// Our second minus the reporter's; `None` until one of its seconds was anchored.
     offset: Option<Second>,
-    /// Its newest complete second, on our axis.
+    /// Its newest complete second that it mentioned, on our axis.
     newest: Option<Second>,
+    /// The second of our axis that ran when it last said hello; those before it are complete, also where its
+    /// history does not name them.
+    ran_at_hello: Second,
     /// The values that can be replaced, by our second. Unused ones lie before all time.
     recent: [(Second, SecondSums); REPLACEABLE],
     heard_at: Timestamp,
@@ -97,6 +105,7 @@ impl Track {
             boot: BootId::default(),
             offset: None,
             newest: None,
+            ran_at_hello: Second::MIN,
             recent: [(Second::MIN, SecondSums::default()); REPLACEABLE],
             heard_at: now,
             late_since: None,
@@ -114,10 +123,13 @@ impl Track {
         self.heard_at = now;
         (self.present, self.told) = (None, None);
         let offset = second_of(now).saturating_sub(number(current));
-        if self.boot == boot && self.offset.is_some_and(|known| (known - offset).abs() <= TOLERATED_DRIFT) {
+        let known = self.offset.filter(|known| (known - offset).abs() <= TOLERATED_DRIFT);
+        if let Some(known) = known.filter(|_| self.boot == boot) {
+            self.ran_at_hello = number(current).saturating_add(known);
             return None;
         }
         self.offset = Some(offset);
+        self.ran_at_hello = second_of(now);
         self.late_since = None;
         // Only the clock is corrected: what the same life has said stays where it was put.
         if self.boot == boot {
@@ -183,7 +195,7 @@ impl Track {
         let now = second_of(now);
         let second = match self.newest {
             // Its next second, unless it has been silent for longer than that can last.
-            Some(newest) if now <= newest + 2 => newest + 1,
+            Some(newest) if now <= newest + 2 => (newest + 1).max(self.ran_at_hello),
             Some(_) | None => now,
         };
         self.note_held(second, value);
@@ -218,13 +230,23 @@ impl Track {
         self.told = Some((count, now));
     }
 
+    /// Its present count since its last second, if that is not older.
+    pub(super) fn present_within(&self, age: Duration, now: Timestamp) -> Option<PresentCount> {
+        // What it told last is what is present, unless a frame came since.
+        self.present.filter(|_| self.told.is_some_and(|(_, at)| now.saturating_since(at) <= age))
+    }
+
     /// What it holds, as far as that is known: of its last second, and of its last present count.
     pub(super) fn held_now(&self, now: Timestamp) -> HeldNow {
         let newest = self.recent.iter().find(|(second, _)| Some(*second) == self.newest);
         let average = newest.filter(|_| self.is_heard(now)).map_or(0.0, |(_, value)| value.concurrency);
         let fresh = self.told.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
-        let Some(count) = fresh.map(|(count, _)| count).or(self.present) else {
-            return HeldNow { present: average.max(f64::from(self.queued)), beyond: Beyond::Fresh(0.0) };
+        let counts = fresh.map(|(count, _)| count).or_else(|| self.present_within(PRESENT_COUNTS_FOR, now));
+        let Some(count) = counts else {
+            let lasting = average.max(f64::from(self.queued));
+            // What it said since is not of this moment, but was not less then than it is now.
+            let most = self.present.map_or(lasting, |count| f64::from(count.in_flight));
+            return HeldNow { present: lasting.min(most), beyond: Beyond::Fresh(0.0) };
         };
         let present = f64::from(count.in_flight);
         let lasting = average.max(f64::from(count.waiting)).min(present);

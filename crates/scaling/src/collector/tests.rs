@@ -161,6 +161,17 @@ fn what_is_present_is_the_value_of_the_running_second_until_that_is_reported() {
     assert_close(stable(&collector, 2.3), 400.0);
 }
 
+/// An activator's history names no second in which it held nothing.
+#[test]
+fn what_is_present_after_a_hello_is_the_value_of_the_second_that_ran_then() {
+    let mut collector = collector(Metric::Concurrency);
+    collector.start_reporter(ACTIVATOR, BOOT, 12, seconds(12.2));
+    report(&mut collector, ACTIVATOR, 10, 6.0, 12.2);
+    collector.present(ACTIVATOR, present(40, 0), seconds(12.3));
+    report(&mut collector, ACTIVATOR, 12, 30.0, 13.1);
+    assert_close(stable(&collector, 13.2), 12.0);
+}
+
 #[test]
 fn a_frame_expires_only_the_present_count_of_its_reporter() {
     let mut collector = started(POD);
@@ -195,6 +206,108 @@ fn waiting_is_what_each_said_last() {
     assert_eq!(collector.waiting(), 3);
     collector.remove(ACTIVATOR);
     assert_eq!(collector.waiting(), 0);
+}
+
+#[test]
+fn counts_of_pods_and_of_activators_do_not_add_up_and_are_used_for_100_ms() {
+    let mut collector = started(POD);
+    let used = |collector: &Collector, at: f64| collector.surge_total(seconds(at)).unwrap();
+    collector.present(POD, present(20, 0), seconds(0.60));
+    collector.present(ANOTHER, present(4, 0), seconds(0.62));
+    assert_close(used(&collector, 0.62), 24.0);
+    collector.present(ACTIVATOR, present(20, 20), seconds(0.65));
+    assert_close(used(&collector, 0.65), 24.0);
+    collector.present(ACTIVATOR, present(30, 30), seconds(0.67));
+    assert_close(used(&collector, 0.70), 30.0);
+    assert_close(used(&collector, 0.77), 30.0);
+    assert_close(used(&collector, 0.775), 0.0);
+    collector.present(POD, present(12, 0), seconds(0.79));
+    assert_close(used(&collector, 0.79), 12.0);
+}
+
+#[test]
+fn an_activators_old_count_bounds_what_its_last_second_says() {
+    let mut collector = started(POD);
+    collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(0.5));
+    report(&mut collector, ACTIVATOR, 0, 40.0, 1.5);
+    collector.present(ACTIVATOR, present(25, 0), seconds(1.6));
+    collector.present(POD, present(6, 0), seconds(1.9));
+    assert_close(collector.surge_total(seconds(1.9)).unwrap(), 25.0);
+    report(&mut collector, ACTIVATOR, 1, 30.0, 2.5);
+    collector.present(POD, present(6, 0), seconds(2.6));
+    assert_close(collector.surge_total(seconds(2.6)).unwrap(), 30.0);
+}
+
+/// The pod's second 10 and the activator's second 10 lie apart by nearly one: the same clients are in both.
+#[test]
+fn clients_that_change_the_path_count_once_and_at_most_twice() {
+    let mut collector = collector(Metric::Concurrency);
+    collector.start_reporter(POD, BOOT, 0, seconds(0.05));
+    collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(0.95));
+    for second in 0..=20 {
+        let (in_pod, in_activator) = match second {
+            0..=10 => (200.0, 0.0),
+            11 => (200.0, 200.0),
+            _ => (0.0, 200.0),
+        };
+        let at = precisely(second);
+        report(&mut collector, POD, second, in_pod, at + 1.05);
+        report(&mut collector, ACTIVATOR, second, in_activator, at + 1.95);
+        let averages = collector.observe(&[], seconds(at + 1.96)).unwrap();
+        assert_close(averages.stable, 200.0);
+        assert_close(averages.panic, 200.0);
+        if second >= 11 {
+            let known = precisely(second) + 1.0;
+            assert_close(averages.stable_at_most, 200.0 * (known + 1.0) / known);
+            assert!(averages.is_open());
+        }
+    }
+}
+
+/// What a new owner hears of the past comes from one reporter after the other.
+#[test]
+fn the_order_in_which_reporters_say_their_seconds_makes_no_difference() {
+    let value = |reporter: Reporter, second: u64| match reporter {
+        Reporter::Pod(_) if second < 30 => 150.0 + precisely(second % 7),
+        Reporter::Activator(_) if second >= 28 => 300.0 + precisely(second % 5),
+        Reporter::Pod(_) | Reporter::Activator(_) => 0.0,
+    };
+    let heard = |words: &[(Reporter, u64)]| {
+        let mut collector = collector(Metric::Concurrency);
+        for reporter in [POD, ANOTHER, ACTIVATOR] {
+            collector.start_reporter(reporter, BOOT, 40, seconds(40.5));
+        }
+        for &(reporter, second) in words {
+            report(&mut collector, reporter, second, value(reporter, second), 40.5);
+        }
+        collector.observe(&[], seconds(40.6)).unwrap()
+    };
+    let by_second = |second: u64| [POD, ANOTHER, ACTIVATOR].map(|reporter| (reporter, second));
+    let by_reporter = |reporter: Reporter| (0..40_u64).map(move |second| (reporter, second));
+    let expected = heard(&(0..40).flat_map(by_second).collect::<Vec<_>>());
+    assert!(expected.is_open());
+    for order in [[POD, ANOTHER, ACTIVATOR], [ACTIVATOR, POD, ANOTHER], [POD, ACTIVATOR, ANOTHER]] {
+        assert_eq!(
+            heard(&order.into_iter().flat_map(by_reporter).collect::<Vec<_>>()),
+            expected,
+            "{order:?}"
+        );
+    }
+}
+
+#[test]
+fn loads_that_stay_with_pods_and_with_activators_add_up() {
+    let mut collector = collector(Metric::Concurrency);
+    collector.start_reporter(POD, BOOT, 0, seconds(0.1));
+    collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(0.1));
+    for second in 0..=20 {
+        let at = precisely(second);
+        report(&mut collector, POD, second, 30.0, at + 1.1);
+        report(&mut collector, ACTIVATOR, second, if second < 10 { 30.0 } else { 60.0 }, at + 1.1);
+    }
+    let averages = collector.observe(&[], seconds(21.2)).unwrap();
+    assert_close(averages.panic, 90.0);
+    assert_close(averages.panic_at_most, 90.0);
 }
 
 #[test]

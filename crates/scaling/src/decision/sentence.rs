@@ -42,6 +42,7 @@ pub(crate) enum NeedText {
     FoundAtStart { count: PodCount, window: Duration },
     MostInPanic { count: PodCount, window: Duration },
     Unheard { count: PodCount, unheard: SilentPods, least: PodCount, most: PodCount },
+    PathChanges { count: PodCount, least: PodCount, most: PodCount },
     RecentPeak { count: PodCount, delay: Duration },
     BetweenTicks { count: PodCount },
 }
@@ -51,6 +52,13 @@ pub(crate) enum NeedText {
 pub(crate) struct SilentPods {
     pub(crate) pods: PodCount,
     pub(crate) activators: PodCount,
+}
+
+impl SilentPods {
+    /// Whether every one is heard.
+    pub(crate) fn is_none(self) -> bool {
+        self.pods == PodCount::ZERO && self.activators == PodCount::ZERO
+    }
 }
 
 /// What the bounds of the count say.
@@ -196,6 +204,13 @@ impl fmt::Display for NeedText {
             }
             Self::Unheard { count, unheard, least, most } => {
                 write!(to, "stays at {count}: {unheard} not heard, so {least} to {most} are needed")
+            }
+            Self::PathChanges { count, least, most } => {
+                write!(
+                    to,
+                    "stays at {count}: requests change between pods and activators, so {least} to {most} are \
+                     needed"
+                )
             }
             Self::RecentPeak { count, delay } => {
                 let delay = format_duration(delay);

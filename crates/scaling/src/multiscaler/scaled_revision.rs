@@ -227,10 +227,15 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
-        let before = self.collectors.first().present_total().unwrap_or(0.0);
+        let totals = |collectors: &Collectors| {
+            let first = collectors.first();
+            (first.present_total().unwrap_or(0.0), first.surge_total(now).unwrap_or(0.0))
+        };
+        let (present_before, surge_before) = totals(&self.collectors);
         self.collectors.present(reporter, count, now);
-        let present = self.collectors.first().present_total().unwrap_or(0.0);
-        let surge = self.collectors.first().surge_total(now).unwrap_or(0.0);
+        let (present, surge) = totals(&self.collectors);
+        // Counts that are decided by grow also where one is repeated that had become too old for that.
+        let has_grown = present > present_before || surge > surge_before;
         let needs_more = || {
             // Evaluating for a need that is already met could change nothing, and bursts are reported up to
             // fifty times a second.
@@ -238,7 +243,7 @@ impl ScaledRevision {
                 self.algorithm.desired().map_or(PodCount::ZERO, |desired| desired.min(self.wanted));
             surge::need(&self.spec, surge, self.pods.counts().ready) > provided
         };
-        let surges = self.spec.surge_evaluation && present > before && needs_more();
+        let surges = self.spec.surge_evaluation && has_grown && needs_more();
         if surges || self.is_poked_by(reporter, count.in_flight > 0) {
             self.evaluate(Trigger::Surge, now, commands);
         }

@@ -1,12 +1,15 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
 mod adopted;
+mod crowd;
 mod hpa;
 mod in_flight;
 mod laws;
+mod one_count;
 mod peers;
 mod refused;
 mod rest;
+mod restart;
 mod vectors;
 mod world;
 

@@ -65,6 +65,40 @@ impl WindowHistory {
         panic.add(ring, second, change);
     }
 
+    /// Windows of the same spans that know nothing.
+    pub(crate) fn emptied(&self) -> Self {
+        let ring = Ring::new(self.ring.length());
+        Self { ring, stable: Window::new(self.stable.span), panic: Window::new(self.panic.span) }
+    }
+
+    /// Whether every second of the stable window is zero.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.stable.total == SecondSums::default()
+    }
+
+    /// The newest second that was written.
+    pub(crate) fn newest(&self) -> Option<Second> {
+        self.stable.edges.map(|edges| edges.last)
+    }
+
+    /// Whether that second is not too old to be kept.
+    pub(crate) fn covers(&self, second: Second) -> bool {
+        self.newest().is_none_or(|newest| second > newest - self.ring.length())
+    }
+
+    /// The seconds that are kept, without a gap, the oldest first.
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = Second> {
+        self.newest().into_iter().flat_map(|newest| newest - self.ring.length() + 1..=newest)
+    }
+
+    /// What was added up in that second; zero for one that is not kept, or has not come.
+    pub(crate) fn at(&self, second: Second) -> SecondSums {
+        match self.newest() {
+            Some(newest) if second <= newest && self.covers(second) => self.ring.at(second),
+            Some(_) | None => SecondSums::default(),
+        }
+    }
+
     /// Changes the spans. The newest seconds stay if they are not older than the old stable span, and a
     /// window that changes counts as if it had been full (as Knative does: growing a young window dilutes its
     /// average). Unlike there a panic window that grows finds the seconds that the stable window has kept, so

@@ -13,6 +13,14 @@ pub(crate) struct SecondSums {
 }
 
 impl SecondSums {
+    /// So much of one metric, and nothing of the others.
+    pub(crate) fn only(metric: Metric, value: f64) -> Self {
+        match metric {
+            Metric::Concurrency => Self { concurrency: value, rate: 0.0 },
+            Metric::Rps => Self { concurrency: 0.0, rate: value },
+        }
+    }
+
     pub(crate) fn of(self, metric: Metric) -> f64 {
         match metric {
             Metric::Concurrency => self.concurrency,
@@ -72,6 +80,11 @@ impl Ring {
     /// How many seconds it covers.
     pub(super) fn length(&self) -> Second {
         Second::try_from(self.slots.len()).unwrap_or(Second::MAX)
+    }
+
+    /// What was measured in a second, which the ring must cover; others alias.
+    pub(super) fn at(&self, second: Second) -> SecondSums {
+        self.slots[self.index(second)]
     }
 
     /// What was measured in the seconds `from..=to`, which the ring must cover; others alias.

@@ -20,6 +20,7 @@ mod metrics_adapter;
 mod metrics_apis;
 mod metrics_server;
 mod newcomers;
+mod one_count;
 mod owners;
 mod plain_ports;
 mod ports;

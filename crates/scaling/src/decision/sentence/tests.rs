@@ -54,6 +54,10 @@ fn needs_read_as_sentences() {
             "stays at 4: 2 ready pods and 1 activator are not heard, so 3 to 6 are needed",
         ),
         (
+            NeedText::PathChanges { count, least: pods(3), most: pods(5) },
+            "stays at 4: requests change between pods and activators, so 3 to 5 are needed",
+        ),
+        (
             NeedText::RecentPeak { count, delay: WINDOW },
             "4 were needed within the last 1m (scale-down-delay)",
         ),

@@ -19,7 +19,7 @@ use crate::hpa::{
 };
 
 /// The settings that a document means, on pods that request a core each.
-fn settings(min: u32, max: u32, metrics: Vec<MetricSpec>) -> ScalingSpec {
+pub(super) fn settings(min: u32, max: u32, metrics: Vec<MetricSpec>) -> ScalingSpec {
     let document = HpaDocument { min: PodCount::new(min), max: PodCount::new(max), metrics, behavior: None };
     let requests = ResourceRequests { cpu: Some(MilliValue::new(1000)), ..ResourceRequests::default() };
     let container = ContainerRequests { name: "app".into(), requests };
