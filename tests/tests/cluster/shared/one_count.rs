@@ -53,7 +53,8 @@ fn twenty_clients_that_bring_activators_into_the_path_want_at_most_one_pod_too_m
         let plans = [
             with_target(plan("crowd")).with_default_windows(),
             with_target(plan("short-windows")),
-            plan("class-hpa").annotated("ebb.dev/hpa", &document().to_string()),
+            // Its document says what the window is.
+            plan("class-hpa").annotated("ebb.dev/hpa", &document().to_string()).with_default_windows(),
         ];
         for plan in plans {
             check(&plan.create(&namespace).await).await;
