@@ -239,6 +239,9 @@ impl ActivatorStack {
 /// the certificate here does not cover, and another one does, is refused: on a connection of its own it is
 /// shown that other one (RFC 9110 §15.5.20).
 fn misdirected(request: &Request<Body>, connection: &Connection) -> Option<Refusal> {
+    if !connection.is_encrypted() {
+        return None;
+    }
     let host = normalised(effective_host(request)?);
     connection.misdirects(&host).then(|| {
         let detail = format!(

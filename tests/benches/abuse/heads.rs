@@ -1,7 +1,6 @@
 //! Heads that are long, heads that do not end, and heads that change the table of their connection.
 
 use std::io;
-use std::net::TcpStream;
 
 use tests::http2::{flag, frame, kind, literal, prefixed};
 
@@ -59,38 +58,29 @@ fn block(stream: u32, fields: &[u8], end: BlockEnd) -> Vec<u8> {
     frames
 }
 
-/// Reads until the end of the connection or of the time.
-fn read_to_end(attacker: &Attacker, stream: &TcpStream) -> io::Result<()> {
-    let mut answer = vec![0; 4096];
-    while attacker.read(stream, &mut answer)? > 0 {}
-    if attacker.is_over() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+/// Writes these bytes on each connection, and reads until the end of the connection or of the time.
+pub(super) fn on_each_connection_once(attacker: &Attacker, bytes: &[u8]) {
+    attacker.on_each_connection(|stream| {
+        attacker.write(&stream, bytes)?;
+        let mut answer = [0; 4096];
+        while attacker.read(&stream, &mut answer)? > 0 {}
+        if attacker.is_over() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    });
 }
 
 /// Heads beyond the limit, each on a connection of its own.
 pub(crate) fn beyond_the_limit_http1(attacker: &Attacker) {
-    let head = http1("/hold/20000", BEYOND_THE_LIMIT);
-    attacker.on_each_connection(|stream| {
-        attacker.write(&stream, &head)?;
-        read_to_end(attacker, &stream)
-    });
+    on_each_connection_once(attacker, &http1("/hold/20000", BEYOND_THE_LIMIT));
 }
 
 /// Requests with large heads whose answers are long in coming.
 pub(crate) fn large_http1(attacker: &Attacker) {
-    let head = http1("/hold/20000", LARGE);
-    attacker.on_each_connection(|stream| {
-        attacker.write(&stream, &head)?;
-        read_to_end(attacker, &stream)
-    });
+    on_each_connection_once(attacker, &http1("/hold/20000", LARGE));
 }
 
 /// Heads that do not end.
 pub(crate) fn halves_http1(attacker: &Attacker) {
-    let head = half_http1("/hold/20000", NEAR_THE_LIMIT);
-    attacker.on_each_connection(|stream| {
-        attacker.write(&stream, &head)?;
-        read_to_end(attacker, &stream)
-    });
+    on_each_connection_once(attacker, &half_http1("/hold/20000", NEAR_THE_LIMIT));
 }
 
 /// Heads beyond the limit, one stream after the other.

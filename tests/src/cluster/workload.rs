@@ -573,6 +573,15 @@ impl Workload {
         name
     }
 
+    /// Waits until it has no pod of this name.
+    pub async fn has_lost(&self, pod: &str) {
+        eventually(&format!("{pod} is gone"), PATIENCE, || async {
+            let present = self.pod_names().await;
+            if present.iter().any(|name| name == pod) { Err(format!("{present:?}")) } else { Ok(()) }
+        })
+        .await;
+    }
+
     /// Its pods are replaced, as `kubectl rollout restart` does it.
     pub async fn restart(&self) {
         let template = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}});

@@ -50,11 +50,7 @@ async fn only_pod(app: &Workload) -> String {
 }
 
 async fn is_replaced(app: &Workload, former: &str) {
-    eventually(&format!("{former} is gone"), PATIENCE, || async {
-        let present = app.pod_names().await;
-        if present.iter().any(|pod| pod == former) { Err(format!("{present:?}")) } else { Ok(()) }
-    })
-    .await;
+    app.has_lost(former).await;
     app.has_pods(1).await;
     app.load().one().await.assert_all_answered();
 }

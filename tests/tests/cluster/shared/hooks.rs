@@ -45,11 +45,7 @@ async fn is_ended_on(namespace: &TestNamespace, plan: WorkloadPlan, hook: Option
     let tally = traffic.await.expect("the client does not panic");
     println!("{deleted}: {:?}", tally.outcomes);
     tally.assert_nothing_missing();
-    eventually(&format!("{deleted} is gone"), PATIENCE, || async {
-        let present = app.pod_names().await;
-        if present.contains(&deleted) { Err(format!("{present:?}")) } else { Ok(()) }
-    })
-    .await;
+    app.has_lost(&deleted).await;
 }
 
 #[test]
@@ -125,11 +121,7 @@ fn a_pod_whose_app_ignores_term_is_deleted_again_when_its_own_time_is_over_and_p
             if period.is_some_and(|seconds| seconds <= 5) { Ok(()) } else { Err(format!("{period:?}")) }
         })
         .await;
-        eventually(&format!("{deleted} is gone"), PATIENCE, || async {
-            let present = app.pod_names().await;
-            if present.contains(&deleted) { Err(format!("{present:?}")) } else { Ok(()) }
-        })
-        .await;
+        app.has_lost(&deleted).await;
     });
 }
 
@@ -194,10 +186,6 @@ fn strangers_that_wait_for_a_pods_drain_keep_out_neither_its_hooks_nor_its_probe
         let tally = traffic.await.expect("the client does not panic");
         println!("{deleted}: {:?}", tally.outcomes);
         tally.assert_nothing_missing();
-        eventually(&format!("{deleted} is gone"), PATIENCE, || async {
-            let present = app.pod_names().await;
-            if present.contains(&deleted) { Err(format!("{present:?}")) } else { Ok(()) }
-        })
-        .await;
+        app.has_lost(&deleted).await;
     });
 }

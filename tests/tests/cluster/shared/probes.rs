@@ -101,11 +101,7 @@ fn a_pod_with_init_containers_and_others_beside_its_app_serves_and_ends_without_
         let tally = traffic.await.expect("the client does not panic");
         tally.assert_none_lost();
         assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
-        eventually(&format!("{deleted} is gone"), PATIENCE, || async {
-            let present = app.pod_names().await;
-            if present.contains(&deleted) { Err(format!("{present:?}")) } else { Ok(()) }
-        })
-        .await;
+        app.has_lost(&deleted).await;
     });
 }
 

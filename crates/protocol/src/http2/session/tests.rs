@@ -129,8 +129,8 @@ fn large_fields(letters: usize) -> Vec<u8> {
     fields
 }
 
-fn session_with(memory: &'static MemoryBudget) -> Session {
-    let limits = SessionLimits {
+fn limits_with(memory: &'static MemoryBudget) -> SessionLimits {
+    SessionLimits {
         streams: 10_000,
         stream_window: 65_535,
         proven_window: 65_535,
@@ -138,8 +138,11 @@ fn session_with(memory: &'static MemoryBudget) -> Session {
         head_bytes: 128 << 10,
         headers: 100,
         memory,
-    };
-    let session = Session::new(Role::Server, limits, Timestamp::ZERO);
+    }
+}
+
+fn session_with(memory: &'static MemoryBudget) -> Session {
+    let session = Session::new(Role::Server, limits_with(memory), Timestamp::ZERO);
     assert!(received(&session, &[frame(FrameKind::Settings, 0, 0, &[])]).is_empty());
     written(&session);
     session
@@ -452,15 +455,7 @@ fn trailers_that_a_client_does_not_read_take_its_part_too() {
 fn heads_of_an_upstream_count_until_they_are_taken() {
     // 4 MiB, of which one connection may hold a fifth.
     let memory = MemoryBudget::of_process(Some(8 << 20));
-    let limits = SessionLimits {
-        streams: 0,
-        stream_window: 65_535,
-        proven_window: 65_535,
-        read_window: 65_535,
-        head_bytes: 128 << 10,
-        headers: 100,
-        memory,
-    };
+    let limits = SessionLimits { streams: 0, ..limits_with(memory) };
     let session = Rc::new(Session::new(Role::Client, limits, Timestamp::ZERO));
     received(&session, &[frame(FrameKind::Settings, 0, 0, &[])]);
     let asked = Request::get("http://h/").body(()).expect("legal");

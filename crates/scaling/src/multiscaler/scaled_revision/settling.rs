@@ -48,7 +48,7 @@ impl ScaledRevision {
         desired.is_some()
             && self.wanted > PodCount::ZERO
             && self.algorithm.counts_requests()
-            && self.collectors.first().observe(self.pods.ready(), now).is_none()
+            && !self.collectors.first().has_data(now)
     }
 
     /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
