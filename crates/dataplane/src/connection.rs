@@ -26,7 +26,7 @@ pub struct Connection {
     ends: Option<ConnectionEnds>,
     forwarded_for: HeaderValue,
     is_encrypted: Cell<bool>,
-    /// What it was shown in its TLS handshake.
+    /// The certificate that its client was shown in the TLS handshake.
     #[cfg(feature = "tls")]
     presented: OnceCell<PresentedCertificate>,
     /// What it agreed on with its client, if its client asked.

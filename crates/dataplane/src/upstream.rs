@@ -289,7 +289,7 @@ impl Upstreams {
 }
 
 impl Pool {
-    /// As they are now.
+    /// The limits, with the size of response heads that was set last.
     fn limits(&self) -> UpstreamLimits {
         UpstreamLimits { head: self.head.get(), ..self.limits }
     }

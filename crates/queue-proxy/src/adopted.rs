@@ -38,7 +38,7 @@ pub(crate) struct AdoptedClients {
     clock: Clock,
     /// The app's, as far as requests reach it there.
     ports: Vec<u16>,
-    /// Whose connections are no clients' of the Service.
+    /// The peers that are not clients of the Service: the pod itself and its node.
     own_peers: Rc<OwnPeers>,
     settings: Rc<OwnerSettings>,
     set: RefCell<AdoptedSet>,

@@ -75,7 +75,7 @@ impl Index {
         self.known_slices_of(key, uid).map(|slice| &slice.object)
     }
 
-    /// The same, with by whom they were written.
+    /// As [`Index::slices_of`], each slice with its author.
     pub(super) fn known_slices_of(&self, key: &ObjectKey, uid: &str) -> impl Iterator<Item = &KnownSlice> {
         let prefix = slices::name_prefix(&key.name);
         let first = ObjectKey { namespace: key.namespace.clone(), name: prefix.clone() };

@@ -44,7 +44,7 @@ const BUDGET_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// of it.
 const CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// As much as large heads of all connections may hold: 180 requests with cookies of 64 KB at once.
+/// How many bytes large heads of all connections may hold: those of 180 requests with cookies of 64 KB.
 const LARGE_HEADS_BYTES_MAX: usize = 24 * 1024 * 1024;
 
 /// A head is large if it takes more memory than this: hardly any browser sends so much.
@@ -59,7 +59,8 @@ const STEP_BYTES: usize = 16 * 1024;
 /// A connection may hold one part of so many of what is free.
 const FREE_PARTS: usize = 4;
 
-/// The same of large heads. Those of many clients come on one connection of an activator.
+/// Large heads of one connection may hold one part of so many of what is free in their budget: a larger part
+/// than bodies, because heads of many clients come on one connection of an activator.
 const LARGE_HEADS_FREE_PARTS: usize = 2;
 
 /// From one part of so many on, what is held is so much that new streams get no more room than they need: 16
@@ -72,7 +73,7 @@ const SCARCE_PARTS: usize = 16;
 pub struct MemoryBudget {
     bytes_max: usize,
     held: AtomicUsize,
-    /// Of that, by large heads.
+    /// How many of the bytes in `held` large heads take.
     large_heads: AtomicUsize,
     refusals: AtomicU64,
 }
@@ -152,7 +153,7 @@ pub struct OverShare;
 pub struct MemoryShare {
     budget: &'static MemoryBudget,
     taken: usize,
-    /// Of the budget of large heads.
+    /// How many bytes of the budget of large heads this connection has taken.
     large_heads: usize,
 }
 

@@ -23,7 +23,7 @@ const APART_MAX: usize = 2;
 /// Less than this is what sums of floats leave behind.
 const LEAST_SHARE: f64 = 1e-6;
 
-/// Whose requests the sums of the windows are.
+/// Which kind of reporter, pods or activators, held the requests that the windows add up.
 #[derive(Clone, Debug, Default)]
 pub(super) enum PathSums {
     /// Nothing was held lately but by pods, or nothing at all.
