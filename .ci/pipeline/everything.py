@@ -87,7 +87,7 @@ def stages() -> list[Stage]:
         Stage("release", 420, command("first-run-release", [ROOT / ".ci/first-run"])),
         Stage("peers", 480, peers),
         Stage("dist", 300, dist),
-        Stage("cluster", 1200, one_node),
+        Stage("cluster", 2000, one_node),
         Stage("two-nodes", 600, two_nodes),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
         Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),
