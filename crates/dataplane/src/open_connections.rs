@@ -187,18 +187,31 @@ mod tests {
         }
     }
 
+    /// An address that no other socket has: the kernel gives out no port below 32768 by itself, and the
+    /// loopback address is this process's own. A port of the kernel's choice could belong to another socket
+    /// as soon as its connection has ended.
+    fn address_of_this_test() -> SocketAddr {
+        let [.., high, low] = std::process::id().to_be_bytes();
+        (Ipv4Addr::new(127, 83, high, low), 20_000).into()
+    }
+
+    async fn connect_from(from: SocketAddr, port: u16) -> TcpStream {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.set_reuseaddr(true).expect("a new socket");
+        socket.bind(from).expect("no other socket has the address");
+        socket.connect((Ipv4Addr::LOCALHOST, port).into()).await.expect("it listens")
+    }
+
     #[tokio::test]
     async fn a_later_connection_between_the_same_ends_is_another() {
         let (listener, port) = listen().await;
-        let (client, server) = connected(&listener, Ipv4Addr::LOCALHOST.into()).await;
-        let from = client.local_addr().expect("open");
+        let from = address_of_this_test();
+        let client = connect_from(from, port).await;
+        let (server, _) = listener.accept().await.expect("open");
         let ids = readers().map(|reader| reader.all(&[port]).expect("it answers")[0].id);
         client.set_zero_linger().expect("open");
         drop((client, server));
-        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
-        socket.set_reuseaddr(true).expect("a new socket");
-        socket.bind(from).expect("the port is free again");
-        let again = socket.connect((Ipv4Addr::LOCALHOST, port).into()).await.expect("it listens");
+        let again = connect_from(from, port).await;
         let _server = listener.accept().await.expect("open");
         assert_eq!(again.local_addr().expect("open"), from);
         for (reader, id) in readers().into_iter().zip(ids) {
