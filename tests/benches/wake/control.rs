@@ -1,7 +1,7 @@
 //! What a wake cannot be faster than: the same two processes, started by hand and asked as soon as they
 //! answer.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -13,6 +13,7 @@ use tests::bench::clock;
 use tests::bench::machine::Cores;
 use tests::bench::process::Process;
 use tests::bench::proxies::queue_proxy_environment;
+use tests::ports::unused_port;
 
 use crate::journey::{self, Seen};
 
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn start_and_ask(ebb: &Path, app: &Path, folder: &Path) -> anyhow::Result<Seen> {
     let cores = Cores::divide()?.all();
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+    let port = unused_port();
     let began = clock::now();
     let mut command = Command::new(app);
     command.env("PORT", port.to_string());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::memory_group::MemoryGroup;
 use super::process::Process;
 use super::{api, executables};
+use crate::ports::unused_port;
 use crate::queue_proxy;
 
 /// How long a program may take to serve.
@@ -210,7 +211,7 @@ fn haproxy_backend(index: usize, target: Target) -> String {
 }
 
 fn start_haproxy(name: &str, routing: &str, protocol: Protocol, place: Place<'_>) -> anyhow::Result<Server> {
-    let port = free_port()?;
+    let port = unused_port();
     let proto = proto(protocol);
     let text = format!(
         "global\n  nbthread 1\n  maxconn 9000\ndefaults\n  mode http\n  option http-keep-alive\n  timeout connect 5s\n  timeout client 300s\n  \
@@ -226,7 +227,7 @@ fn start_haproxy(name: &str, routing: &str, protocol: Protocol, place: Place<'_>
 
 /// nginx with one worker and keep-alive on both sides.
 pub fn nginx(app_port: u16, place: Place<'_>) -> anyhow::Result<Server> {
-    let port = free_port()?;
+    let port = unused_port();
     let folder = place.folder.display();
     let text = format!(
         "daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr;\n\
@@ -259,11 +260,6 @@ pub fn hyper(target: Target, place: Place<'_>) -> anyhow::Result<Server> {
     let mut process = Process::start(command, &name, place.folder, place.cores)?;
     let ports: Value = serde_json::from_str(&process.first_line()?)?;
     serves(Server { port: port(&ports, "requests")?, admin: None, process }, target.protocol)
-}
-
-fn free_port() -> anyhow::Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port")?;
-    Ok(listener.local_addr()?.port())
 }
 
 /// Waits until a server answers, or, where we do not speak its protocol, listens. What it answers is not

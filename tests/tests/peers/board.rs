@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tests::client::whole_answer;
+use tests::ports::unused_address;
 use tests::traces::config_map;
 use tests::{ConfigMap, Ebb, Service, eventually};
 
@@ -64,8 +65,7 @@ fn board() -> Value {
 /// that nobody takes.
 async fn loaded_ebb(folder: &Path) -> Ebb {
     let file = folder.join("observability.yaml");
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    std::fs::write(&file, config_map(nowhere.expect("a port"), "1")).expect("the folder can be written");
+    std::fs::write(&file, config_map(unused_address(), "1")).expect("the folder can be written");
     let cold = Service::new("cold")
         .scaling("initial-scale", "0")
         .spec("containerConcurrency: 2")

@@ -23,6 +23,7 @@ use tests::bench::api;
 use tests::bench::machine::Cores;
 use tests::bench::process::Process;
 use tests::bench::proxies::{Place, Protocol, Server, Target, queue_proxy};
+use tests::ports::unused_port;
 use tests::world::{ROUTINGS, warm_copies};
 
 use crate::programs::{built, interop, java, python, tonic};
@@ -198,7 +199,7 @@ fn play_before_queue_proxy(protocol: Protocol, player: &Player) {
     let cores = Cores::divide().expect("this process runs on some core").all();
     let place = Place { folder: folder.path(), cores: &cores };
     let mut command = Command::new(tests::ebb::test_app());
-    let app_port = free_port();
+    let app_port = unused_port();
     command.env("PORT", app_port.to_string()).args(["--only", protocol.name()]);
     let _app = Process::start(command, "test-app", place.folder, place.cores).expect("the app starts");
     let listens = || Ok(TcpStream::connect(("127.0.0.1", app_port))?);
@@ -219,11 +220,6 @@ fn the_documentation_says_what_each_client_shows() {
         let row = format!("| {name} | `{protocol}` | {} |", words.join(", "));
         assert!(docs.lines().any(|line| line.starts_with(&row)), "docs/dataplane.md has no row {row}");
     }
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it is bound").port()
 }
 
 /// Everything that one client does at a door.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use tests::ports::unused_address;
 use tests::{ConfigMap, Ebb, Service};
 
 use crate::board::ask;
@@ -90,8 +91,7 @@ impl Prometheus {
 
     /// Scrapes every second whatever one part of `scrape_configs` says.
     fn scrape(folder: &Path, job: &str) -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = address.expect("a port is free");
+        let address = unused_address();
         let config =
             format!("global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: jobs, {job}}}]\n");
         let file = folder.join("prometheus.yml");

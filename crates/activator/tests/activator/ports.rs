@@ -1,6 +1,7 @@
 //! Ports that belong to one revision each.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use ::link::ActivatorOrder;
 use bytes::Bytes;
@@ -14,9 +15,12 @@ use vocabulary::{Assignment, PodExits, PodState, RevisionName, Routing, Version}
 
 use crate::world::{HOST, Pod, World, assignment, until, within};
 
-/// A port of this machine that nobody has now.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// A port on which no program listens, below all that the kernel gives out by itself: one of the kernel's
+/// choice could be another test's before the activator has it.
+fn unused_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(10_000);
+    let mut ports = std::iter::repeat_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
+    ports.find(|port| TcpListener::bind(at(*port)).is_ok()).unwrap()
 }
 
 fn at(port: u16) -> SocketAddr {
@@ -75,7 +79,7 @@ async fn is_refused(port: u16) -> bool {
 #[tokio::test]
 async fn a_port_is_its_revisions_whatever_host_is_named() {
     let (world, pod) = (World::start(), Pod::start());
-    let (port, other) = (free_port(), Pod::start());
+    let (port, other) = (unused_port(), Pod::start());
     let mut autoscaler = world.synced(&[]).await;
     let mut assigned = with_ports(1, &pod, &[port]);
     autoscaler.assign(&assigned).await;
@@ -84,7 +88,7 @@ async fn a_port_is_its_revisions_whatever_host_is_named() {
     }
     assert_eq!((pod.seen().len(), world.metric("activator_revision_ports")), (3, 1.0));
     // A second port, that leads to another port of the pod.
-    let second = free_port();
+    let second = unused_port();
     assigned.version.counter = 2;
     assigned.ports.insert(second);
     assigned.pods[0].exits = PodExits([(second, other.address.port())].into());
@@ -97,7 +101,7 @@ async fn a_port_is_its_revisions_whatever_host_is_named() {
 #[tokio::test]
 async fn a_port_is_closed_before_that_is_acknowledged_and_who_came_in_there_is_served() {
     let (world, pod) = (World::start(), Pod::held());
-    let port = free_port();
+    let port = unused_port();
     let mut autoscaler = world.synced(&[with_ports(1, &pod, &[port])]).await;
     autoscaler.acknowledged(&with_ports(1, &pod, &[]).revision, with_ports(1, &pod, &[]).version).await;
     let mut client = Client::connect(port).await;
@@ -113,7 +117,7 @@ async fn a_port_is_closed_before_that_is_acknowledged_and_who_came_in_there_is_s
 #[tokio::test]
 async fn a_port_that_was_anothers_is_open_only_after_that_has_let_go_of_it() {
     let (world, pod, other) = (World::start(), Pod::start(), Pod::start());
-    let port = free_port();
+    let port = unused_port();
     let first = with_ports(1, &pod, &[port]);
     let mut autoscaler = world.synced(std::slice::from_ref(&first)).await;
     autoscaler.acknowledged(&first.revision, first.version).await;
@@ -138,7 +142,7 @@ async fn a_port_that_was_anothers_is_open_only_after_that_has_let_go_of_it() {
 #[tokio::test]
 async fn who_came_in_at_a_port_is_told_to_go_when_the_activator_drains() {
     let (world, pod) = (World::start(), Pod::start());
-    let port = free_port();
+    let port = unused_port();
     let first = with_ports(1, &pod, &[port]);
     let autoscaler = world.synced(std::slice::from_ref(&first)).await;
     autoscaler.acknowledged(&first.revision, first.version).await;
@@ -162,7 +166,7 @@ async fn http2(port: u16) -> SendRequest<Empty<Bytes>> {
 /// Who stays on the path that was left would be served by it for good.
 #[tokio::test]
 async fn after_a_path_switch_clients_are_told_to_come_back() {
-    let (world, pod, port) = (World::start(), Pod::start(), free_port());
+    let (world, pod, port) = (World::start(), Pod::start(), unused_port());
     let through = Assignment { hosts: vec![HOST.to_owned()], ..with_ports(1, &pod, &[port]) };
     let mut autoscaler = world.synced(std::slice::from_ref(&through)).await;
     autoscaler.acknowledged(&through.revision, through.version).await;
@@ -194,7 +198,7 @@ async fn after_a_path_switch_clients_are_told_to_come_back() {
 /// While none is ready activators are the path, whatever the routing.
 #[tokio::test]
 async fn who_waits_for_a_first_pod_stays_where_it_waits() {
-    let (world, pod, port) = (World::start(), Pod::start(), free_port());
+    let (world, pod, port) = (World::start(), Pod::start(), unused_port());
     let ready = Assignment { routing: Routing::Direct, ..with_ports(2, &pod, &[port]) };
     let empty = Version { counter: 1, ..ready.version };
     let none = Assignment { pods: Vec::new(), version: empty, ..ready.clone() };

@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use nix::unistd::{Uid, geteuid, setfsuid};
 use tests::ebb::{Account, executable};
+use tests::ports::unused_address;
 use tests::{ConfigMap, Ebb, Service};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -142,8 +143,7 @@ async fn the_token_is_kept_over_a_take_over_and_a_restart_until_another_one_is_m
     let state = tempfile::tempdir().expect("a temporary folder can be made");
     let preparation = format!("export XDG_STATE_HOME={}", state.path().display());
     let services = [Service::new("hello")];
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
-    let api = port.to_string();
+    let api = unused_address().to_string();
     let up =
         async || Ebb::up_after_with(&preparation, &services, &ConfigMap::short(), &["--api", &api]).await;
     let mut first = up().await;

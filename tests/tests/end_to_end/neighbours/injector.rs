@@ -14,6 +14,7 @@ use tests::bench::process::{open_files, peak_memory};
 use tests::client::whole_answer;
 use tests::ebb::cluster_executable;
 use tests::eventually;
+use tests::ports::unused_address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -84,7 +85,7 @@ impl Injector {
             write(name, text);
         }
         write("kubeconfig", &kubeconfig().to_string());
-        let [webhook, pages] = [free_address(), free_address()];
+        let [webhook, pages] = [unused_address(), unused_address()];
         let mut command = Command::new(cluster_executable());
         command.arg0("ebb-injector").env_clear().stdin(Stdio::null()).stderr(Stdio::null());
         command.env("KUBECONFIG", folder.path().join("kubeconfig")).env("INJECTOR_TLS", folder.path());
@@ -162,11 +163,6 @@ fn kubeconfig() -> Value {
         "contexts": [{"name": "none", "context": {"cluster": "none", "user": "none"}}],
         "users": [{"name": "none", "user": {}}],
     })
-}
-
-fn free_address() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it is bound")
 }
 
 /// Asks over a connection that stays; returns the whole answer.

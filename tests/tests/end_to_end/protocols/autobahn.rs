@@ -9,6 +9,7 @@
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
+use tests::ports::unused_address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -333,9 +334,7 @@ struct App(Child, SocketAddr);
 
 impl App {
     async fn start() -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = listener.local_addr().expect("it is bound");
-        drop(listener);
+        let address = unused_address();
         let mut command = Command::new(tests::ebb::test_app());
         let child = command.env("PORT", address.port().to_string()).stdin(Stdio::null()).spawn();
         let app = Self(child.expect("the app starts"), address);

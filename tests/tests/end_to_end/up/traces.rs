@@ -1,11 +1,12 @@
 //! OpenTelemetry's traces from client to app, on the executable.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 use tests::client::whole_answer;
+use tests::ports::unused_address;
 use tests::traces::{Collector, SeenSpan, ask, config_map};
 use tests::{ConfigMap, Ebb, Service, eventually};
 
@@ -132,8 +133,7 @@ async fn a_refusal_of_the_activator_is_a_span_that_says_why() {
 #[tokio::test]
 async fn a_collector_that_is_gone_loses_spans_which_are_counted_and_no_request() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let gone = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
-    let ebb = up(folder.path(), gone, "1").await;
+    let ebb = up(folder.path(), unused_address(), "1").await;
     ebb.load("hello").burst(200).await.assert_all_answered();
     ebb.load("hello").closed_loop(8, Duration::from_secs(2)).await.assert_all_answered();
     eventually("both programs count what they lost", PATIENCE, || async {
