@@ -16,7 +16,8 @@ use orchestration::{
 };
 use platform::{Seat, Subscription};
 use runtime::MetricsRegistry;
-use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
+use scaling::{PodPhase, RevisionOrigin};
+use settings::{ClusterConfig, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -181,7 +182,7 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         settings,
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
-        progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
+        progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
         entrances: vec![Entrance::Host("hello.default.example.com".to_owned())],
         url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],

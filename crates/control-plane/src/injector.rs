@@ -29,7 +29,7 @@ use axum::routing::{get, post};
 use injector::{InjectorSettings, ReviewQuestion};
 use kube::Client;
 use runtime::{Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, run_program, vital};
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use tokio::sync::{Semaphore, watch};
 
 use callers::{CallerLimits, CallerPlaces};

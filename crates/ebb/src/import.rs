@@ -11,9 +11,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use scaling::hpa::reading::{self, DocumentNode, HpaDocument};
-use scaling::hpa::{spec_of, yaml_of};
-use scaling::{ClusterConfig, Problem, RevisionSettings};
+use settings::hpa::reading::{self, DocumentNode, HpaDocument};
+use settings::hpa::{spec_of, yaml_of};
+use settings::{ClusterConfig, RevisionSettings};
+use vocabulary::Problem;
 
 use crate::cli::ImportOptions;
 use crate::output;

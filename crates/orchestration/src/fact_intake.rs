@@ -6,7 +6,8 @@ mod order_endings;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use scaling::{ClusterConfig, Event, ScalingSpec};
+use scaling::Event;
+use settings::{ClusterConfig, ScalingSpec};
 use vocabulary::{
     Ownership, PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp,
 };

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
+use scaling::{PodPhase, RevisionOrigin};
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{
     AdoptionId, HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts,
     RevisionName, Routing, Timestamp,

@@ -572,9 +572,9 @@ fn activators_hear_at_once_whose_requests_are_not_measured() {
     assert_eq!(agents(&world), vocabulary::IgnoredUserAgents::default().to_string());
     let config = |text: &str| {
         let ignored_user_agents = text.parse().expect("they are visible");
-        PlatformFact::ConfigChanged(Arc::new(scaling::ClusterConfig {
+        PlatformFact::ConfigChanged(Arc::new(settings::ClusterConfig {
             ignored_user_agents,
-            ..scaling::ClusterConfig::default()
+            ..settings::ClusterConfig::default()
         }))
     };
     world.fact(config("Prometheus/"));
@@ -598,9 +598,9 @@ fn activators_and_pods_hear_at_once_how_large_heads_may_be() {
     assert_eq!(told(&world), "128Ki");
     let config = |bytes: u32| {
         let head_size_limit = vocabulary::HeadSizeLimit::new(bytes).expect("in range");
-        PlatformFact::ConfigChanged(Arc::new(scaling::ClusterConfig {
+        PlatformFact::ConfigChanged(Arc::new(settings::ClusterConfig {
             head_size_limit,
-            ..scaling::ClusterConfig::default()
+            ..settings::ClusterConfig::default()
         }))
     };
     world.fact(config(256 << 10));

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use scaling::PodPhase;
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits,
     PodHello, PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts,
@@ -196,7 +197,7 @@ impl World {
             settings,
             container_concurrency: self.limit,
             timeouts: RequestTimeouts::default(),
-            progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
+            progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
             entrances: self.hosts.iter().cloned().map(Entrance::Host).collect(),
             hop_keys: Vec::new(),
             wanted: PodCount::new(self.wanted),

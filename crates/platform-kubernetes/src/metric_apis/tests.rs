@@ -5,10 +5,10 @@ use std::convert::Infallible;
 
 use kube::client::Body;
 use parking_lot::Mutex;
-use scaling::hpa::reading::DOCUMENT_ANNOTATION;
-use scaling::hpa::{HpaScaling, PodRequests, UsageSource};
-use scaling::{ClusterConfig, RevisionSettings};
 use serde_json::{Value, json};
+use settings::hpa::reading::DOCUMENT_ANNOTATION;
+use settings::hpa::{HpaScaling, PodRequests, UsageSource};
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{MilliValue, PodCount};
 
 use super::*;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
-use scaling::config::{
-    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, RequestLimits,
-    progress_deadline,
+use settings::hpa::UsageSource;
+use settings::{
+    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
+    RequestLimits, RevisionSettings, progress_deadline,
 };
-use scaling::hpa::UsageSource;
-use scaling::{ClusterConfig, Problem, RevisionSettings};
+use vocabulary::Problem;
 use vocabulary::{INJECTION_ANNOTATIONS, PodCount, RevisionName};
 
 use crate::resources::ports::ContainerPorts;
@@ -139,8 +139,8 @@ impl WorkloadRecord {
 
 #[cfg(test)]
 mod tests {
-    use scaling::hpa::reading::DOCUMENT_ANNOTATION;
     use serde_json::json;
+    use settings::hpa::reading::DOCUMENT_ANNOTATION;
 
     use super::*;
 

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use runtime::Observability;
-use scaling::config::{
-    ANNOTATION_PREFIXES, Class, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
-    misplaced_annotations, progress_deadline,
+use settings::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
+use settings::{
+    ANNOTATION_PREFIXES, Class, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
+    RevisionSettings, misplaced_annotations, progress_deadline,
 };
-use scaling::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
-use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{Problem, RevisionName};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};

@@ -5,13 +5,12 @@
 //! sample, and pods that are just starting while the others have too much to do, are taken as whatever makes
 //! the change smaller; if that turns its direction, nothing changes.
 
+use settings::hpa::{HpaSettings, LackingRequests, ResourceName};
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::pods::{HpaPod, PodGroup};
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::PodSample;
-use super::settings::{HpaSettings, LackingRequests};
-use super::spec::ResourceName;
 use super::tolerance::Tolerances;
 
 /// One metric over the pods of a target.

@@ -4,11 +4,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use settings::hpa::{MetricLabel, PolicyAmount, SelectPolicy};
 use vocabulary::{PodCount, format_duration};
 
-use super::label::MetricLabel;
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, ProposalRule};
-use super::spec::{PolicyAmount, SelectPolicy};
 
 /// One step of an evaluation in words.
 #[derive(Clone, Copy, Debug, PartialEq)]

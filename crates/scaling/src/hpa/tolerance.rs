@@ -1,7 +1,6 @@
 //! How far a metric may be from its target before the count moves.
 
-use super::settings::ToleranceTest;
-use super::spec::HpaSpec;
+use settings::hpa::{HpaSpec, ToleranceTest};
 
 /// The tolerated distance of a ratio from 1, in each direction.
 #[derive(Clone, Copy, Debug, PartialEq)]

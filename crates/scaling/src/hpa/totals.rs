@@ -1,11 +1,10 @@
 //! How many pods a metric asks for that is not the pods' own: of an object, or from outside the cluster.
 
+use settings::hpa::{AverageWithinTolerance, Compat, NoneReady, TerminatingPods, TotalTarget};
 use vocabulary::{MilliValue, PodCount};
 
 use super::pods::HpaPod;
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
-use super::settings::{AverageWithinTolerance, Compat, NoneReady, TerminatingPods};
-use super::spec::TotalTarget;
 use super::tolerance::Tolerances;
 
 /// One metric that is a total.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orchestration::{PodFailure, PodKill, RouteInForce};
-use scaling::{RevisionOrigin, RevisionSettings};
+use scaling::RevisionOrigin;
+use settings::RevisionSettings;
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
 use super::SupervisedRevision;

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use settings::hpa::MetricSpec;
 use vocabulary::{MilliValue, PresentCount};
 
 use super::hpa::settings;
 use super::*;
 use crate::Collector;
-use crate::hpa::MetricSpec;
 
 /// Milliseconds since the world began.
 pub(super) type Millis = u64;

@@ -19,12 +19,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use platform_kubernetes::ObservedTarget;
-use scaling::hpa::reading::read_document;
 use scaling::hpa::{
-    CountChange, HpaObservation, HpaPods, HpaSettings, HpaSpec, HpaState, MetricFailure, MetricSamples,
-    NoProposal, Scale, evaluate,
+    CountChange, HpaObservation, HpaPods, HpaState, MetricFailure, MetricSamples, NoProposal, Scale, evaluate,
 };
 use serde_json::{Value, json};
+use settings::hpa::reading::read_document;
+use settings::hpa::{HpaSettings, HpaSpec};
 use tests::cluster::TestNamespace;
 use vocabulary::{PodCount, Timestamp};
 

@@ -16,8 +16,9 @@ use super::keys::{
     config_map,
 };
 use super::limits;
+use super::metric::Metric;
 use super::reader::{SettingsPlace, SettingsReader};
-use super::spec::{Aggregation, Metric};
+use super::spec::Aggregation;
 use super::suggestion;
 use crate::hpa::reading::{
     DOCUMENT_ANNOTATION, HpaDocument, annotations_beside_document, document_of_short_form,

@@ -11,8 +11,10 @@
 
 mod class;
 mod cluster;
+pub mod hpa;
 mod keys;
 mod limits;
+mod metric;
 mod numbers;
 mod queue_proxy;
 mod reader;
@@ -24,6 +26,8 @@ mod suggestion;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;
 
 pub use class::Class;
 pub use cluster::ClusterConfig;
@@ -31,10 +35,11 @@ pub use keys::{
     ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
+pub use metric::Metric;
 pub use queue_proxy::{QueueProxyResources, ResourceAmount};
 pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
 pub use revision_settings::{
     RevisionSettings, drain_limit, ignored_user_agents, misplaced_annotations, progress_deadline,
 };
-pub use spec::{Aggregation, Metric, ScalingSpec};
+pub use spec::{Aggregation, ScalingSpec};

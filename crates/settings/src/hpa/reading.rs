@@ -22,7 +22,7 @@ mod selectors;
 mod short_form;
 
 #[cfg(test)]
-pub(in crate::hpa) mod tests;
+mod tests;
 
 pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub(crate) use self::document::read_annotation;

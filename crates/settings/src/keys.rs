@@ -35,14 +35,14 @@ macro_rules! keys {
         pub(super) mod $module {
             use super::{SettingKey, key};
 
-            $(pub(in crate::config) const $constant: SettingKey = {
+            $(pub(crate) const $constant: SettingKey = {
                 #[allow(unused_mut, reason = "only keys with an old spelling are changed")]
                 let mut declared = key($name);
                 $(declared.old = Some($old);)?
                 declared
             };)*
 
-            pub(in crate::config) const ALL: &[SettingKey] = &[$($constant),*];
+            pub(crate) const ALL: &[SettingKey] = &[$($constant),*];
         }
     };
 }
