@@ -12,9 +12,7 @@ mod writing;
 pub use self::requests::{ContainerRequests, PodRequests, ResourceRequests};
 pub use self::scaling::{HpaScaling, UsageSource};
 pub use self::selector::{LabelCondition, LabelRequirement, LabelSelector};
-pub use self::settings::{
-    AverageWithinTolerance, Compat, HpaSettings, LackingRequests, NoneReady, TerminatingPods, ToleranceTest,
-};
+pub use self::settings::HpaSettings;
 pub use self::spec::{
     Behavior, HpaSpec, MetricGoal, MetricIdentifier, MetricSpec, ObjectReference, PolicyAmount, ResourceName,
     ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,

@@ -170,7 +170,6 @@ impl Pass<'_> {
             current: scale.replicas,
             present: scale.status_replicas,
             tolerances: self.tolerances,
-            compat: self.spec.settings.compat,
         }
         .propose(target)
     }
