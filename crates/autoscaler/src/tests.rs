@@ -176,7 +176,7 @@ fn name() -> RevisionName {
 
 fn revision(wanted: u32) -> Arc<RevisionFacts> {
     let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
-    let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).unwrap().value;
+    let settings = RevisionSettings::read(&annotations, &ClusterConfig::default(), None).unwrap().value;
     Arc::new(RevisionFacts {
         name: name(),
         settings,
@@ -733,7 +733,7 @@ fn steady_revision(min_scale: u32) -> RevisionFacts {
     let annotations = [("target", 10), ("target-burst-capacity", 0), ("min-scale", min_scale)]
         .map(|(name, value)| (format!("autoscaling.knative.dev/{name}"), value.to_string()));
     let settings =
-        RevisionSettings::parse(&BTreeMap::from(annotations), &ClusterConfig::default()).unwrap().value;
+        RevisionSettings::read(&BTreeMap::from(annotations), &ClusterConfig::default(), None).unwrap().value;
     RevisionFacts { settings, ..RevisionFacts::clone(&revision(3)) }
 }
 

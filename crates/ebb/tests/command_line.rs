@@ -160,7 +160,7 @@ fn assert_annotations_are_taken(yaml: &str, place: &[&str]) {
     let annotations: std::collections::BTreeMap<String, String> =
         serde_json::from_value(annotations.clone()).expect("texts by their names");
     assert!(!annotations.is_empty(), "{yaml}");
-    settings::RevisionSettings::parse(&annotations, &settings::ClusterConfig::default())
+    settings::RevisionSettings::read(&annotations, &settings::ClusterConfig::default(), None)
         .expect("an autoscaler takes them");
 }
 

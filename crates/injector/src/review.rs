@@ -288,7 +288,7 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
     annotations.extend(texts(&workload["metadata"]["annotations"]));
     annotations.retain(|key, _| is_of_scaling(key));
     let mut problems =
-        lines(RevisionSettings::parse(&annotations, &settings.cluster).err().unwrap_or_default());
+        lines(RevisionSettings::read(&annotations, &settings.cluster, None).err().unwrap_or_default());
     match InjectionPlan::of(template, settings) {
         InjectionPlan::NotAsked | InjectionPlan::Again | InjectionPlan::FirstTime(_) => {}
         InjectionPlan::Refused(reasons) => problems.extend(reasons),

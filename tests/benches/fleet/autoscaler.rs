@@ -129,7 +129,7 @@ async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyho
     let annotations = [("target", "10"), ("min-scale", "1")]
         .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()));
     let annotations: BTreeMap<String, String> = annotations.into_iter().collect();
-    let checked = RevisionSettings::parse(&annotations, &cluster);
+    let checked = RevisionSettings::read(&annotations, &cluster, None);
     let of_class_kpa = checked.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.value;
     let settings_of_revision = match settings.shape.class {
         FleetClass::Kpa => of_class_kpa,

@@ -44,7 +44,7 @@ fuzz_target!(|input: &str| {
     if let Err(problems) = cluster.queue_proxy.of_template(&annotations) {
         assert!(!problems.is_empty(), "a refusal has a reason");
     }
-    match RevisionSettings::parse(&annotations, &cluster) {
+    match RevisionSettings::read(&annotations, &cluster, None) {
         Ok(checked) => {
             let spec = checked.value.resolve(&cluster, 10, Duration::from_secs(60));
             let _ = format!("{spec:?}");

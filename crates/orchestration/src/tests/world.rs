@@ -191,7 +191,8 @@ impl World {
     pub(super) fn state_annotated(&mut self, annotations: &[(&str, &str)]) {
         let annotations =
             annotations.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-        let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("good").value;
+        let settings =
+            RevisionSettings::read(&annotations, &ClusterConfig::default(), None).expect("good").value;
         self.fact(PlatformFact::RevisionChanged(Arc::new(RevisionFacts {
             name: name(),
             settings,

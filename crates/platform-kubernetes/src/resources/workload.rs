@@ -130,7 +130,7 @@ impl WorkloadRecord {
     }
 
     fn scaling(&self, cluster: &ClusterConfig) -> Result<RevisionSettings, Vec<Problem>> {
-        let mut settings = RevisionSettings::parse(&self.annotations, cluster)?.value;
+        let mut settings = RevisionSettings::read(&self.annotations, cluster, None)?.value;
         settings.require_class_of_ours(cluster).map_err(|problem| vec![problem])?;
         settings.usage = UsageSource::Questions;
         Ok(settings)

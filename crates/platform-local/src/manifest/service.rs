@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use runtime::Observability;
-use settings::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
 use settings::{
-    ANNOTATION_PREFIXES, Class, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
-    RevisionSettings, misplaced_annotations, progress_deadline,
+    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
+    RevisionSettings, SeparateDocument, misplaced_annotations, progress_deadline,
 };
 use vocabulary::{Problem, RevisionName};
 
-use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
+use crate::manifest::autoscalers::Autoscalers;
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
 use crate::manifest::env::Shelf;
 use crate::manifest::fields::{ManifestFields, Report};
@@ -262,60 +261,28 @@ fn read_settings(
     owner: Owner<'_>,
     report: &mut Report,
 ) -> RevisionSettings {
-    let mut settings = parse_annotations(annotations, owner.cluster, report);
-    settings.shadow = settings.shadow.or(owner.is_in_shadow.then_some(true));
-    if let Some(autoscaler) = owner.autoscaler {
-        refuse_beside(autoscaler, annotations, &settings, report);
-        settings.document = Some(Box::new(autoscaler.document.clone()));
-    }
-    settings
-}
-
-/// A document of its own leaves no room for annotations that say the same, nor for another class.
-fn refuse_beside(
-    autoscaler: &PlacedAutoscaler,
-    annotations: &WrittenAnnotations<'_>,
-    settings: &RevisionSettings,
-    report: &mut Report,
-) {
-    let title = &autoscaler.title;
-    refuse_all(annotations_beside_document(&as_map(annotations), title), annotations, report);
-    if let Some(place) = place_of(DOCUMENT_ANNOTATION, annotations) {
-        let message =
-            format!("annotation {DOCUMENT_ANNOTATION} says what {title} says too; remove one of them");
-        report.refuse(place, message);
-    }
-    if let Some(class) = settings.class.as_ref().filter(|class| **class != Class::Hpa) {
-        const CLASS: &str = "autoscaling.knative.dev/class";
-        let message = format!(
-            "annotation {CLASS} is {:?}, but {title} scales this Service; remove one of them",
-            class.name()
-        );
-        report.refuse(place_of(CLASS, annotations), message);
-    }
-}
-
-fn parse_annotations(
-    annotations: &WrittenAnnotations<'_>,
-    cluster: &ClusterConfig,
-    report: &mut Report,
-) -> RevisionSettings {
-    match RevisionSettings::parse(&as_map(annotations), cluster) {
+    let document = owner
+        .autoscaler
+        .map(|autoscaler| SeparateDocument { document: &autoscaler.document, title: &autoscaler.title });
+    let mut settings = match RevisionSettings::read(&as_map(annotations), owner.cluster, document) {
         Ok(checked) => {
             for warning in checked.warnings {
                 report.warn(place_of(&warning.key, annotations), warning.message);
             }
             // A class that the ConfigMap names is refused there, once.
             if checked.value.class.is_some() {
-                refuse_all(checked.value.require_class_of_ours(cluster).err(), annotations, report);
+                refuse_all(checked.value.require_class_of_ours(owner.cluster).err(), annotations, report);
             }
             checked.value
         }
         Err(problems) => {
             refuse_all(problems, annotations, report);
-            RevisionSettings::default()
+            let document = document.map(|separate| Box::new(separate.document.clone()));
+            RevisionSettings { document, ..RevisionSettings::default() }
         }
-    }
+    };
+    settings.shadow = settings.shadow.or(owner.is_in_shadow.then_some(true));
+    settings
 }
 
 fn read_progress_deadline(annotations: &WrittenAnnotations<'_>, report: &mut Report) -> Duration {

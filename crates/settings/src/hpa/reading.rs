@@ -5,7 +5,7 @@
 //! behavior has the names of Go's fields. All of them are read into one [`HpaDocument`]. Files are somebody
 //! else's: a document of its own comes as a [`DocumentNode`], whatever format it was written in. The one in
 //! the annotation `ebb.dev/hpa` is a text, and is read here with all other annotations
-//! ([`crate::RevisionSettings::parse`]): a caller that reads annotations cannot forget it.
+//! ([`crate::RevisionSettings::read`]): a caller that reads annotations cannot forget it.
 //!
 //! What Kubernetes' API server refuses is refused here, and unknown fields too, since a setting that silently
 //! does nothing is found at night.

@@ -255,7 +255,7 @@ fn a_hexadecimal_number_warns_by_name_and_leaves_the_default() {
     );
     let annotations = map(&[("autoscaling.knative.dev/target", "-0X1_0P+4")]);
     let checked =
-        RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("it is not refused");
+        RevisionSettings::read(&annotations, &ClusterConfig::default(), None).expect("it is not refused");
     assert_eq!((checked.value.target, checked.warnings.len()), (None, 1));
 }
 
@@ -269,7 +269,7 @@ fn every_known_key_is_read() {
     // What a document says is read by whoever can read its format.
     let annotations = annotation::ALL.iter().filter(|key| key.name != DOCUMENT_ANNOTATION);
     for name in annotations.flat_map(|key| [Some(key.name), key.old]).flatten() {
-        let result = RevisionSettings::parse(&map(&[(name, WRONG)]), &ClusterConfig::default());
+        let result = RevisionSettings::read(&map(&[(name, WRONG)]), &ClusterConfig::default(), None);
         let problems = result.expect_err(name);
         assert!(!problems[0].message.contains("is not known"), "{}", problems[0]);
     }

@@ -127,7 +127,7 @@ mod tests {
             .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()))
             .collect();
         let cluster = ClusterConfig::default();
-        let settings = match RevisionSettings::parse(&annotations, &cluster) {
+        let settings = match RevisionSettings::read(&annotations, &cluster, None) {
             Ok(checked) => checked.value,
             Err(problems) => return Err(problems[0].to_string()),
         };
