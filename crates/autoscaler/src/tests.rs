@@ -187,6 +187,8 @@ fn revision(wanted: u32) -> Arc<RevisionFacts> {
         url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],
         wanted: PodCount::new(wanted),
+        may_write: true,
+        reachable: true,
         floor: PodCount::ZERO,
         hold: None,
         origin: RevisionOrigin::Found,

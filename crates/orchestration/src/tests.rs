@@ -545,6 +545,20 @@ fn the_platforms_floor_brings_pods_and_keeps_them_whatever_the_settings_say() {
 }
 
 #[test]
+fn a_count_that_the_platform_may_not_write_is_decided_and_not_ordered() {
+    let mut world = World::with_activators(&["a"]);
+    world.may_write = false;
+    world.floor = 2;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), []);
+    world.may_write = true;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), [2]);
+}
+
+#[test]
 fn a_held_revision_keeps_nobody_waiting_unless_a_pod_is_ready_or_on_its_way() {
     let mut world = World::with_activators(&["a"]);
     world.held = Some("another one decides".to_owned());

@@ -58,7 +58,7 @@ pub struct ScalingSpec {
     pub pod_retention: Duration,
     /// How long an activation may take before the revision is given up: the progress deadline plus 30 s.
     pub activation_timeout: Duration,
-    /// Whether traffic can arrive at all; always true on one machine.
+    /// Whether traffic can arrive at all. Settings say true; a platform's facts may say otherwise.
     pub reachable: bool,
     /// Whether a queue that builds up is acted upon at once (`surge-evaluation`).
     pub surge_evaluation: bool,
@@ -71,7 +71,8 @@ pub struct ScalingSpec {
     /// How long connections from before an adoption keep the count from falling (`adopted-connections-hold`);
     /// no time at all under `ebb.dev/forget-connections`.
     pub adopted_connections_hold: Duration,
-    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`).
+    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform that
+    /// may not write the count).
     pub shadow: bool,
     /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.

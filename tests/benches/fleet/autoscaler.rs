@@ -185,6 +185,8 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         url: None,
         hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],
         wanted: PodCount::new(shape.pods_each),
+        may_write: true,
+        reachable: true,
         floor: PodCount::ZERO,
         hold: None,
         origin: RevisionOrigin::Found,

@@ -63,6 +63,7 @@ pub(super) struct World {
     pub(super) wanted: u32,
     /// What the platform asks for, whatever the settings say.
     pub(super) floor: u32,
+    pub(super) may_write: bool,
     pub(super) held: Option<String>,
     /// Whether the revision does.
     exists: bool,
@@ -99,6 +100,7 @@ impl World {
             hosts: vec!["one".to_owned()],
             wanted: 0,
             floor: 0,
+            may_write: true,
             held: None,
             exists: true,
             through_since: None,
@@ -202,6 +204,8 @@ impl World {
             entrances: self.hosts.iter().cloned().map(Entrance::Host).collect(),
             hop_keys: Vec::new(),
             wanted: PodCount::new(self.wanted),
+            may_write: self.may_write,
+            reachable: true,
             floor: PodCount::new(self.floor),
             hold: self.held.clone(),
             origin: scaling::RevisionOrigin::Found,

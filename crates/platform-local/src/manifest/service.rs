@@ -27,6 +27,8 @@ pub(crate) struct ManifestService {
     pub(crate) host: String,
     /// Its autoscaling annotations.
     pub(crate) settings: RevisionSettings,
+    /// Whether `ebb up --shadow` puts every Service in shadow that does not say otherwise.
+    pub(crate) is_in_shadow: bool,
     /// How long a pod may take to get ready.
     pub(crate) progress_deadline: Duration,
     /// What its pods run.
@@ -75,7 +77,6 @@ struct Owner<'a> {
     observability: &'a Observability,
     autoscaler: Option<&'a PlacedAutoscaler>,
     shelf: Shelf<'a>,
-    is_in_shadow: bool,
 }
 
 /// What `kubectl get -o yaml` adds to a manifest.
@@ -116,7 +117,6 @@ pub(crate) fn read(
         observability: around.observability,
         autoscaler,
         shelf: Shelf { namespace, documents: around.data },
-        is_in_shadow: around.is_in_shadow,
     };
     let template = if let Some(spec) = fields.mapping("spec", report) {
         read_spec(spec, owner, report)
@@ -131,6 +131,7 @@ pub(crate) fn read(
         name,
         host,
         settings,
+        is_in_shadow: around.is_in_shadow,
         progress_deadline,
         template,
     })
@@ -264,7 +265,7 @@ fn read_settings(
     let document = owner
         .autoscaler
         .map(|autoscaler| SeparateDocument { document: &autoscaler.document, title: &autoscaler.title });
-    let mut settings = match RevisionSettings::read(&as_map(annotations), owner.cluster, document) {
+    match RevisionSettings::read(&as_map(annotations), owner.cluster, document) {
         Ok(checked) => {
             for warning in checked.warnings {
                 report.warn(place_of(&warning.key, annotations), warning.message);
@@ -280,9 +281,7 @@ fn read_settings(
             let document = document.map(|separate| Box::new(separate.document.clone()));
             RevisionSettings { document, ..RevisionSettings::default() }
         }
-    };
-    settings.shadow = settings.shadow.or(owner.is_in_shadow.then_some(true));
-    settings
+    }
 }
 
 fn read_progress_deadline(annotations: &WrittenAnnotations<'_>, report: &mut Report) -> Duration {

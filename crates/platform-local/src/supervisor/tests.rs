@@ -32,6 +32,7 @@ fn service(name: &str, command: &str) -> ManifestService {
         name: revision(name),
         host: format!("{name}.default.example.com"),
         settings: settings::RevisionSettings::default(),
+        is_in_shadow: false,
         progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
         template: Template {
             app: Container { command: vec![command.to_owned()], ..Container::default() },

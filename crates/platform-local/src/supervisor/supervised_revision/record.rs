@@ -71,6 +71,7 @@ impl SupervisedRevision {
                 name: record.name,
                 host: record.host,
                 settings: RevisionSettings::default(),
+                is_in_shadow: false,
                 progress_deadline: NO_DEADLINE,
                 template,
             },
