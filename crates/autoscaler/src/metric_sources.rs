@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use orchestration::ControlEvent;
 use platform::{MetricAnswer, MetricQuestion, MetricReply, MetricSource};
-use scaling::hpa::{MetricAnswers, MetricFailure, MetricSamples, NoProposal};
+use scaling::hpa::{ConditionReason, MetricAnswers, MetricFailure, MetricSamples, NoProposal};
 use settings::ClusterConfig;
 use settings::hpa::{HpaScaling, MetricSpec};
 use tokio::sync::{Semaphore, mpsc};

@@ -6,12 +6,12 @@
 
 mod callers;
 mod config;
+mod config_maps;
 mod desk;
 mod doors;
 mod metrics;
 mod reading;
 mod registration;
-mod settings;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
     let state = Arc::new(WebhookState {
         image: config.image,
         roots: certificates.roots(),
-        cluster: settings::follow_cluster(config.settings),
-        observability: settings::follow_observability(config.observability),
+        cluster: config_maps::follow_cluster(config.settings),
+        observability: config_maps::follow_observability(config.observability),
         is_known,
         metrics,
         turns: Semaphore::new(REVIEWS_MAX),

@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use kube::Client;
 use platform::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
 use runtime::Clock;
-use scaling::hpa::{MetricFailure, MetricSamples, NoProposal};
+use scaling::hpa::{ConditionReason, MetricFailure, MetricSamples, NoProposal};
 use serde::de::DeserializeOwned;
 use settings::hpa::{MetricIdentifier, MetricSpec, ObjectReference, ResourceName};
 use tokio::sync::{Semaphore, oneshot};

@@ -10,7 +10,7 @@ use settings::{
 };
 use vocabulary::{Problem, RevisionName};
 
-use crate::manifest::autoscalers::Autoscalers;
+use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
 use crate::manifest::env::Shelf;
 use crate::manifest::fields::{ManifestFields, Report};

@@ -7,6 +7,7 @@ use settings::hpa::{HpaSpec, MetricGoal, MetricSpec, ResourceTarget, TotalTarget
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::conditions::ConditionReason;
+use super::label::MetricLabel;
 use super::per_pod::{PerPodMetric, PerPodTarget};
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::MetricSamples;

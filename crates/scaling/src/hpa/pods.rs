@@ -1,7 +1,7 @@
 //! The pods of a target, and which of them count for a metric.
 
 use settings::hpa::{HpaSettings, PodRequests, ResourceName};
-use vocabulary::{MilliValue, PodId, Timestamp};
+use vocabulary::{PodId, Timestamp};
 
 use super::samples::PodSample;
 

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use settings::hpa::{
+    Behavior, ContainerRequests, HpaSettings, LabelSelector, MetricIdentifier, MetricSpec, ObjectReference,
+    PodRequests, PolicyAmount, ResourceName, ResourceRequests, ResourceTarget, RulesOrigin, ScalingPolicy,
+    ScalingRules, SelectPolicy, TotalTarget,
+};
 use vocabulary::{MilliValue, PodCount, PodId, Timestamp, parse_quantity};
 
 use super::*;

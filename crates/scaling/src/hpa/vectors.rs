@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::tests::{TABLES, TRACES};
-use settings::hpa::reading;
 
 /// The ids of the reference: letter and last number. Group V (documents) is proved by the crate `settings`.
 const REFERENCE: [(char, u32); 12] = [

@@ -23,8 +23,9 @@ use super::{PodFact, RevisionOrigin, ScaleEnding};
 use crate::decider::Observation;
 use crate::decision::{Reason, Stage};
 use crate::hpa::{
-    CountChange, HpaReport, HpaWarning, MetricAnswers, MetricFailure, MetricSamples, MixedDecider,
-    MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods, metrics_beside_targets,
+    ConditionReason, CountChange, HpaReport, HpaWarning, MetricAnswers, MetricFailure, MetricSamples,
+    MixedDecider, MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods,
+    metrics_beside_targets,
 };
 
 /// How long answers are waited for: less than the usual sync period, so that a source that is slow to fail

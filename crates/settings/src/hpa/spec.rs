@@ -4,6 +4,7 @@
 //! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types,
 //! or is refused where they are read ([`super::reading`]); evaluating never meets it.
 
+use std::fmt;
 use std::time::Duration;
 
 use vocabulary::{MilliValue, PodCount};
@@ -273,6 +274,17 @@ pub enum PolicyAmount {
     Pods(u32),
     /// Percent of the count at the start of the period; at least 1.
     Percent(u32),
+}
+
+/// As people read it: `1 pod`, `4 pods`, `100%`.
+impl fmt::Display for PolicyAmount {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(1) => to.write_str("1 pod"),
+            Self::Pods(count) => write!(to, "{count} pods"),
+            Self::Percent(percent) => write!(to, "{percent}%"),
+        }
+    }
 }
 
 impl ScalingRules {

@@ -1,5 +1,6 @@
 //! The mixed rule of our own measurements among other metrics: its twelve points, each under its number.
 
+use settings::hpa::reading;
 use settings::{Metric, ScalingSpec};
 use vocabulary::{BurstCapacity, Concurrency, Routing};
 

@@ -45,7 +45,7 @@ fn cpu() -> MetricSpec {
 }
 
 fn concurrency() -> MetricSpec {
-    MetricSpec::Own { metric: crate::Metric::Concurrency, target: MilliValue::new(10_000) }
+    MetricSpec::Own { metric: settings::Metric::Concurrency, target: MilliValue::new(10_000) }
 }
 
 fn queue() -> MetricSpec {

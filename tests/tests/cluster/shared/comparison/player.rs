@@ -20,7 +20,8 @@ use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use platform_kubernetes::ObservedTarget;
 use scaling::hpa::{
-    CountChange, HpaObservation, HpaPods, HpaState, MetricFailure, MetricSamples, NoProposal, Scale, evaluate,
+    ConditionReason, CountChange, HpaObservation, HpaPods, HpaState, MetricFailure, MetricSamples,
+    NoProposal, Scale, evaluate,
 };
 use serde_json::{Value, json};
 use settings::hpa::reading::read_document;
@@ -408,7 +409,7 @@ impl Player {
                 Err(answer.body.clone())
             };
             read.unwrap_or_else(|_| {
-                let reason = metric.failure_reason();
+                let reason = ConditionReason::of_unmeasured(metric);
                 MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused })
             })
         });
