@@ -220,6 +220,9 @@ pub struct RevisionDetail {
     pub min_scale: PodCount,
     /// The upper bound; absent when there is none.
     pub max_scale: Option<PodCount>,
+    /// What the platform lets happen to the count, whatever the settings say.
+    #[serde(default)]
+    pub platform: PlatformTermsView,
     /// Class hpa: what a `HorizontalPodAutoscaler` has in its status; absent for class kpa.
     #[serde(default)]
     pub hpa: Option<HpaView>,
@@ -238,6 +241,26 @@ pub struct RevisionDetail {
     pub last_kill: Option<KillView>,
     /// Configuration that was refused, of any revision or the cluster.
     pub problems: Vec<String>,
+}
+
+/// What a platform lets happen to the count of a revision. None of this is a setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlatformTermsView {
+    /// Whether the platform writes the count that is decided.
+    pub may_write: bool,
+    /// Whether traffic can arrive at all.
+    pub reachable: bool,
+    /// The least count, because of clients that only pods serve; 0 for none.
+    pub floor: PodCount,
+    /// Why no request waits for a pod while there is none; absent while a wait may help.
+    pub hold: Option<String>,
+}
+
+impl Default for PlatformTermsView {
+    /// The terms of a platform that holds nothing back.
+    fn default() -> Self {
+        Self { may_write: true, reachable: true, floor: PodCount::ZERO, hold: None }
+    }
 }
 
 /// What the last sync of class hpa says of itself.

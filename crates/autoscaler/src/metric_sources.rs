@@ -17,8 +17,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use orchestration::ControlEvent;
 use platform::{MetricAnswer, MetricQuestion, MetricReply, MetricSource};
-use scaling::ClusterConfig;
-use scaling::hpa::{HpaScaling, MetricAnswers, MetricFailure, MetricSamples, MetricSpec, NoProposal};
+use scaling::hpa::{ConditionReason, MetricAnswers, MetricFailure, MetricSamples, NoProposal};
+use settings::ClusterConfig;
+use settings::hpa::{HpaScaling, MetricSpec};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use vocabulary::{RevisionName, format_duration};
@@ -182,7 +183,7 @@ impl RevisionSource {
             Ok(value) => value.to_string(),
             Err(why) => why.clone(),
         };
-        let reason = metric.failure_reason();
+        let reason = ConditionReason::of_unmeasured(metric);
         let refused = MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused });
         let samples = answer.map_or(refused, |value| MetricSamples::Series(vec![value]));
         MetricAnswer { metric: index, samples, query: query.ok(), shown }

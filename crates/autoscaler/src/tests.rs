@@ -16,7 +16,8 @@ use orchestration::{
 };
 use platform::{Seat, Subscription};
 use runtime::MetricsRegistry;
-use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
+use scaling::{PodPhase, RevisionOrigin};
+use settings::{ClusterConfig, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -175,17 +176,19 @@ fn name() -> RevisionName {
 
 fn revision(wanted: u32) -> Arc<RevisionFacts> {
     let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
-    let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).unwrap().value;
+    let settings = RevisionSettings::read(&annotations, &ClusterConfig::default(), None).unwrap().value;
     Arc::new(RevisionFacts {
         name: name(),
         settings,
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
-        progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
+        progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
         entrances: vec![Entrance::Host("hello.default.example.com".to_owned())],
         url: None,
         hop_keys: vec![HopKey::new("key".to_owned())],
         wanted: PodCount::new(wanted),
+        may_write: true,
+        reachable: true,
         floor: PodCount::ZERO,
         hold: None,
         origin: RevisionOrigin::Found,
@@ -732,7 +735,7 @@ fn steady_revision(min_scale: u32) -> RevisionFacts {
     let annotations = [("target", 10), ("target-burst-capacity", 0), ("min-scale", min_scale)]
         .map(|(name, value)| (format!("autoscaling.knative.dev/{name}"), value.to_string()));
     let settings =
-        RevisionSettings::parse(&BTreeMap::from(annotations), &ClusterConfig::default()).unwrap().value;
+        RevisionSettings::read(&BTreeMap::from(annotations), &ClusterConfig::default(), None).unwrap().value;
     RevisionFacts { settings, ..RevisionFacts::clone(&revision(3)) }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use orchestration::{
-    AppOutput, LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionView,
+    AppOutput, LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionFacts,
+    RevisionView,
 };
 use scaling::hpa::HpaReport;
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
@@ -13,8 +14,9 @@ use vocabulary::{LateBytes, PodCount, ReplicaName, Timestamp, format_duration};
 use crate::api::DetailQuestion;
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
-    InputsView, KillView, LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PodView,
-    ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary, ShadowDifferenceView, ShadowView,
+    InputsView, KillView, LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView,
+    PlatformTermsView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary,
+    ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
 
@@ -63,6 +65,7 @@ pub(crate) fn detail(
         container_concurrency: view.facts().container_concurrency,
         min_scale: view.spec().min_scale,
         max_scale: view.spec().max_scale,
+        platform: platform_view(view.facts()),
         hpa: view.hpa_report().map(|report| hpa_view(report, now)),
         asked: sources.asked(name).iter().map(asked_view).collect(),
         pods: view.pods(*output).iter().map(|pod| pod_view(pod, now)).collect(),
@@ -154,6 +157,11 @@ fn late_bytes_view(late: LateBytes) -> LateBytesView {
         connections: late.connections,
         reuse_in_ms: u64::try_from(late.reuse_in.as_millis()).unwrap_or(u64::MAX),
     }
+}
+
+fn platform_view(facts: &RevisionFacts) -> PlatformTermsView {
+    let RevisionFacts { may_write, reachable, floor, hold, .. } = facts;
+    PlatformTermsView { may_write: *may_write, reachable: *reachable, floor: *floor, hold: hold.clone() }
 }
 
 fn shadow_view(shadow: &ShadowStatus, now: Timestamp) -> ShadowView {

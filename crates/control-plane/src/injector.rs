@@ -6,12 +6,12 @@
 
 mod callers;
 mod config;
+mod config_maps;
 mod desk;
 mod doors;
 mod metrics;
 mod reading;
 mod registration;
-mod settings;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use axum::routing::{get, post};
 use injector::{InjectorSettings, ReviewQuestion};
 use kube::Client;
 use runtime::{Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, run_program, vital};
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use tokio::sync::{Semaphore, watch};
 
 use callers::{CallerLimits, CallerPlaces};
@@ -75,8 +75,8 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
     let state = Arc::new(WebhookState {
         image: config.image,
         roots: certificates.roots(),
-        cluster: settings::follow_cluster(config.settings),
-        observability: settings::follow_observability(config.observability),
+        cluster: config_maps::follow_cluster(config.settings),
+        observability: config_maps::follow_observability(config.observability),
         is_known,
         metrics,
         turns: Semaphore::new(REVIEWS_MAX),

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, LateBytesView, PodView,
-    ReasonView, RevisionDetail, RevisionSummary,
+    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, LateBytesView,
+    PlatformTermsView, PodView, ReasonView, RevisionDetail, RevisionSummary,
 };
 use vocabulary::PodCount;
 
@@ -50,6 +50,7 @@ fn text(detail: &RevisionDetail) -> String {
     ];
     lines.extend(detail.summary.url.iter().map(|url| format!("  url        {url}")));
     lines.push(zero(detail));
+    lines.extend(platform(&detail.platform).into_iter().map(|terms| format!("  platform   {terms}")));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
@@ -77,6 +78,26 @@ fn text(detail: &RevisionDetail) -> String {
         lines.push("no decision yet".to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// What the platform changes of what annotations and ConfigMap ask for, a line each.
+fn platform(terms: &PlatformTermsView) -> Vec<String> {
+    let PlatformTermsView { may_write, reachable, floor, hold } = terms;
+    let mut lines = Vec::new();
+    if !may_write {
+        lines.push("the count is not ours to write, whatever annotations say".to_owned());
+    }
+    if !reachable {
+        lines.push("no traffic can arrive, so the settings keep no pod".to_owned());
+    }
+    if *floor > PodCount::ZERO {
+        let pods = if *floor == PodCount::ONE { "pod" } else { "pods" };
+        lines.push(format!(
+            "keeps at least {floor} {pods} for clients that only pods serve, whatever min-scale says"
+        ));
+    }
+    lines.extend(hold.iter().map(|hold| format!("no request waits for a pod at zero: {hold}")));
+    lines
 }
 
 /// What `kubectl describe hpa` shows of one of Kubernetes' own.
@@ -229,5 +250,30 @@ fn age(milliseconds: u64) -> String {
         format!("{:.1}s", age.as_secs_f64())
     } else {
         vocabulary::format_duration(Duration::from_secs(age.as_secs()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terms_of_the_platform_are_told_from_settings() {
+        assert_eq!(platform(&PlatformTermsView::default()), [""; 0]);
+        let held = PlatformTermsView {
+            may_write: false,
+            reachable: false,
+            floor: PodCount::new(2),
+            hold: Some("HorizontalPodAutoscaler hello decides its count".to_owned()),
+        };
+        assert_eq!(
+            platform(&held),
+            [
+                "the count is not ours to write, whatever annotations say",
+                "no traffic can arrive, so the settings keep no pod",
+                "keeps at least 2 pods for clients that only pods serve, whatever min-scale says",
+                "no request waits for a pod at zero: HorizontalPodAutoscaler hello decides its count",
+            ]
+        );
     }
 }

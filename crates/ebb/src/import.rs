@@ -11,9 +11,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use scaling::hpa::reading::{self, DocumentNode, HpaDocument};
-use scaling::hpa::{spec_of, yaml_of};
-use scaling::{ClusterConfig, Problem, RevisionSettings};
+use settings::hpa::reading::{self, DocumentNode, HpaDocument};
+use settings::hpa::{spec_of, yaml_of};
+use settings::{ClusterConfig, RevisionSettings};
+use vocabulary::Problem;
 
 use crate::cli::ImportOptions;
 use crate::output;
@@ -154,7 +155,7 @@ impl ImportResult {
     fn check(&mut self) {
         let annotations = self.annotations.iter().cloned().collect();
         let cluster = ClusterConfig::default();
-        let said = match RevisionSettings::parse(&annotations, &cluster) {
+        let said = match RevisionSettings::read(&annotations, &cluster, None) {
             Ok(checked) => {
                 let class = checked.value.require_class_of_ours(&cluster).err();
                 checked.warnings.into_iter().chain(class).collect()
@@ -211,7 +212,7 @@ spec:
     /// What is printed is what the autoscaler takes.
     pub(super) fn assert_valid(imported: &ImportResult) {
         let annotations = imported.annotations.iter().cloned().collect();
-        RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("valid annotations");
+        RevisionSettings::read(&annotations, &ClusterConfig::default(), None).expect("valid annotations");
     }
 
     #[test]

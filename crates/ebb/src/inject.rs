@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use injector::{Injection, InjectorSettings, Outcome, inject};
 use platform_local::{ForeignKinds, LoadedManifest, ManifestSource};
-use scaling::ClusterConfig;
 use serde_json::Value;
+use settings::ClusterConfig;
 use vocabulary::INJECT_LABEL;
 
 use crate::cli::InjectOptions;

@@ -158,7 +158,7 @@ fn assert_annotations_are_taken(yaml: &str, place: &[&str]) {
     let annotations: std::collections::BTreeMap<String, String> =
         serde_json::from_value(annotations.clone()).expect("texts by their names");
     assert!(!annotations.is_empty(), "{yaml}");
-    scaling::RevisionSettings::parse(&annotations, &scaling::ClusterConfig::default())
+    settings::RevisionSettings::read(&annotations, &settings::ClusterConfig::default(), None)
         .expect("an autoscaler takes them");
 }
 

@@ -21,4 +21,4 @@ mod tree;
 
 pub use inject::{Injection, InjectorSettings, Outcome, inject};
 pub use review::{ConfigMapCheck, ReviewAnswer, ReviewQuestion, ReviewVerdict, answer};
-pub use scaling::ClusterConfig;
+pub use settings::ClusterConfig;

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use scaling::ClusterConfig;
-use scaling::config::{
-    DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION, QueueProxyResources, RequestLimits, drain_limit,
-    ignored_user_agents,
-};
 use serde_json::Value;
+use settings::{
+    ClusterConfig, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION, QueueProxyResources, RequestLimits,
+    drain_limit, ignored_user_agents,
+};
 use vocabulary::IgnoredUserAgents;
 
 use crate::review::texts;

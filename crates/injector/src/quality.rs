@@ -1,8 +1,8 @@
 //! Which quality-of-service class does Kubernetes give the pod, and what may the sidecar ask for without
 //! changing it?
 
-use scaling::config::{QueueProxyResources, ResourceAmount};
 use serde_json::{Value, json};
+use settings::{QueueProxyResources, ResourceAmount};
 use vocabulary::parse_quantity;
 
 use crate::inject::containers;

@@ -12,11 +12,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use scaling::config::{ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION};
-use scaling::{ClusterConfig, RevisionSettings};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use settings::{ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, RevisionSettings};
 use vocabulary::{Findings, INJECT_LABEL, INJECTION_ANNOTATIONS};
 
 use crate::inject::{Injection, InjectionPlan, InjectorSettings, Outcome};
@@ -270,7 +269,7 @@ fn said_of(
 
 fn of_config_map(config_map: &Value, others: &[ConfigMapCheck]) -> Findings<String> {
     let (name, data) = (&config_map["metadata"]["name"], texts(&config_map["data"]));
-    if *name == scaling::config::CONFIG_MAP_NAME {
+    if *name == settings::CONFIG_MAP_NAME {
         let problems = lines(ClusterConfig::parse(&data).err().unwrap_or_default());
         return Findings { problems, warnings: Vec::new() };
     }
@@ -289,7 +288,7 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
     annotations.extend(texts(&workload["metadata"]["annotations"]));
     annotations.retain(|key, _| is_of_scaling(key));
     let mut problems =
-        lines(RevisionSettings::parse(&annotations, &settings.cluster).err().unwrap_or_default());
+        lines(RevisionSettings::read(&annotations, &settings.cluster, None).err().unwrap_or_default());
     match InjectionPlan::of(template, settings) {
         InjectionPlan::NotAsked | InjectionPlan::Again | InjectionPlan::FirstTime(_) => {}
         InjectionPlan::Refused(reasons) => problems.extend(reasons),

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use vocabulary::{
     Assignment, Epoch, PodAssignment, PodCount, PodName, PodState, ReplicaId, Routing, Slice, Standing,
     Version,

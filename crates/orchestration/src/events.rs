@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use scaling::Decision;
-use scaling::hpa::{HpaScaling, MetricAnswers};
+use scaling::hpa::MetricAnswers;
+use settings::hpa::HpaScaling;
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
     RevisionName, Timestamp, Version,

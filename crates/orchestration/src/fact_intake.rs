@@ -6,7 +6,8 @@ mod order_endings;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use scaling::{ClusterConfig, Event, ScalingSpec};
+use scaling::Event;
+use settings::{ClusterConfig, ScalingSpec};
 use vocabulary::{
     Ownership, PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp,
 };
@@ -94,12 +95,16 @@ impl FactIntake<'_> {
         }
     }
 
-    /// The settings of a revision; the same value as before if nothing changed, since thousands may share a
-    /// change of the cluster's.
+    /// The settings of a revision and the platform's terms for it; the same value as before if nothing changed,
+    /// since thousands may share a change of the cluster's.
     fn resolve(&self, facts: &RevisionFacts) -> Arc<ScalingSpec> {
         let config = &self.state.config;
         let spec = facts.settings.resolve(config, facts.container_concurrency, facts.progress_deadline);
-        let spec = spec.with_floor(facts.floor);
+        let spec = ScalingSpec {
+            shadow: spec.shadow || !facts.may_write,
+            reachable: facts.reachable,
+            ..spec.with_floor(facts.floor)
+        };
         match self.state.registry.named(&facts.name) {
             Some((_, revision)) if *revision.spec == spec => Arc::clone(&revision.spec),
             Some(_) | None => Arc::new(spec),

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
+use scaling::{PodPhase, RevisionOrigin};
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{
     AdoptionId, HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts,
     RevisionName, Routing, Timestamp,
@@ -113,6 +114,11 @@ pub struct RevisionFacts {
     pub hop_keys: Vec<HopKey>,
     /// The platform's replica count.
     pub wanted: PodCount,
+    /// Whether the platform may write the count. Where it may not, everything is decided and nothing is
+    /// ordered, as in shadow.
+    pub may_write: bool,
+    /// Whether traffic can arrive at all. A revision without traffic keeps no pod for its settings' sake.
+    pub reachable: bool,
     /// The least count, whatever the settings say: the platform knows of clients that only pods serve. Zero
     /// for none.
     pub floor: PodCount,

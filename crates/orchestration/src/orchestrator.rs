@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{ClusterConfig, RevisionStatus};
+use scaling::RevisionStatus;
+use settings::ClusterConfig;
 use vocabulary::{RevisionId, RevisionName, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{ClusterConfig, PodFact, PodPhase, ScalingSpec};
+use scaling::{PodFact, PodPhase};
+use settings::{ClusterConfig, ScalingSpec};
 use vocabulary::{
     AdoptionId, Assignment, Departure, Epoch, Interner, LinkAddress, PodCount, PodId, PodName, PodSettings,
     PodState, ReplicaId, RevisionId, RevisionName, Routing, Timestamp, Version,

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use scaling::{ClusterConfig, Event, Multiscaler};
+use scaling::{Event, Multiscaler};
+use settings::ClusterConfig;
 use vocabulary::{
     Epoch, Ownership, PodCount, PodId, PodSettings, ReplicaId, RevisionId, RevisionName, Routing, Timestamp,
     Version,

@@ -545,6 +545,20 @@ fn the_platforms_floor_brings_pods_and_keeps_them_whatever_the_settings_say() {
 }
 
 #[test]
+fn a_count_that_the_platform_may_not_write_is_decided_and_not_ordered() {
+    let mut world = World::with_activators(&["a"]);
+    world.may_write = false;
+    world.floor = 2;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), []);
+    world.may_write = true;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), [2]);
+}
+
+#[test]
 fn a_held_revision_keeps_nobody_waiting_unless_a_pod_is_ready_or_on_its_way() {
     let mut world = World::with_activators(&["a"]);
     world.held = Some("another one decides".to_owned());
@@ -572,9 +586,9 @@ fn activators_hear_at_once_whose_requests_are_not_measured() {
     assert_eq!(agents(&world), vocabulary::IgnoredUserAgents::default().to_string());
     let config = |text: &str| {
         let ignored_user_agents = text.parse().expect("they are visible");
-        PlatformFact::ConfigChanged(Arc::new(scaling::ClusterConfig {
+        PlatformFact::ConfigChanged(Arc::new(settings::ClusterConfig {
             ignored_user_agents,
-            ..scaling::ClusterConfig::default()
+            ..settings::ClusterConfig::default()
         }))
     };
     world.fact(config("Prometheus/"));
@@ -598,9 +612,9 @@ fn activators_and_pods_hear_at_once_how_large_heads_may_be() {
     assert_eq!(told(&world), "128Ki");
     let config = |bytes: u32| {
         let head_size_limit = vocabulary::HeadSizeLimit::new(bytes).expect("in range");
-        PlatformFact::ConfigChanged(Arc::new(scaling::ClusterConfig {
+        PlatformFact::ConfigChanged(Arc::new(settings::ClusterConfig {
             head_size_limit,
-            ..scaling::ClusterConfig::default()
+            ..settings::ClusterConfig::default()
         }))
     };
     world.fact(config(256 << 10));

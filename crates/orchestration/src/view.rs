@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus, ScalingSpec};
+use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus};
+use settings::ScalingSpec;
 use vocabulary::{LateBytes, Ownership, PodCount, PodState, RevisionId, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};

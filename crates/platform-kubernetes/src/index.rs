@@ -28,8 +28,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::EndpointSubset;
 use orchestration::{PodFailure, PodReach, RouteInForce, Subject};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
-use scaling::config::CONFIG_MAP_NAME;
-use scaling::{ClusterConfig, RevisionOrigin};
+use scaling::RevisionOrigin;
+use settings::{CONFIG_MAP_NAME, ClusterConfig};
 use vocabulary::{Bucket, Findings, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::custody::Custody;

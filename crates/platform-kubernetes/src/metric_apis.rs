@@ -16,10 +16,9 @@ use futures_util::future::join_all;
 use kube::Client;
 use platform::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
 use runtime::Clock;
-use scaling::hpa::{
-    MetricFailure, MetricIdentifier, MetricSamples, MetricSpec, NoProposal, ObjectReference, ResourceName,
-};
+use scaling::hpa::{ConditionReason, MetricFailure, MetricSamples, NoProposal};
 use serde::de::DeserializeOwned;
+use settings::hpa::{MetricIdentifier, MetricSpec, ObjectReference, ResourceName};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use vocabulary::{RevisionName, format_duration};
@@ -133,7 +132,7 @@ impl MetricApis {
                 Ok((samples, shown)) => (samples, shown),
                 Err(words) => {
                     let shown = words.to_string();
-                    let reason = metric.failure_reason();
+                    let reason = ConditionReason::of_unmeasured(metric);
                     (MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused }), shown)
                 }
             };
@@ -231,7 +230,7 @@ impl Server {
     }
 }
 
-fn named(metric: &MetricIdentifier) -> (&str, &scaling::hpa::LabelSelector) {
+fn named(metric: &MetricIdentifier) -> (&str, &settings::hpa::LabelSelector) {
     (&metric.name, &metric.selector)
 }
 

@@ -4,7 +4,8 @@
 use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use scaling::hpa::{MetricSamples, MetricSpec, TargetPods};
+use scaling::hpa::{MetricSamples, TargetPods};
+use settings::hpa::MetricSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use crate::metric_apis::read_answer;

@@ -18,7 +18,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
 use runtime::{OBSERVABILITY_CONFIG_MAP, vital};
-use scaling::config::CONFIG_MAP_NAME;
+use settings::CONFIG_MAP_NAME;
 use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 

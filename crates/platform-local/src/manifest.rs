@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runtime::{Observability, RequestReporting};
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use vocabulary::{Findings, RevisionName};
 
 use crate::front_door::FrontDoor;

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::hpa::{HpaScaling, MetricSamples, TargetPods};
+use scaling::hpa::{MetricSamples, TargetPods};
+use settings::hpa::HpaScaling;
 use vocabulary::RevisionName;
 
 /// What a platform is asked at one sync of a revision.

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use scaling::{Aggregation, Averages, Collector, Decider, Observation, ScalingSpec};
+use scaling::{Averages, Collector, Decider, Observation};
+use settings::{Aggregation, ScalingSpec};
 use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, Sample, Timestamp};
 
 #[global_allocator]

@@ -1,8 +1,8 @@
 //! How far one evaluation may go, and between which counts the answer must lie.
 
+use settings::ScalingSpec;
 use vocabulary::PodCount;
 
-use crate::config::ScalingSpec;
 use crate::decision::{BoundText, Stage};
 use crate::reasons::Reasons;
 

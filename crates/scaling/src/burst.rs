@@ -1,9 +1,8 @@
 //! How much room there is for a burst, which decides whether the activator is in the path, and how many
 //! activators a revision needs.
 
+use settings::ScalingSpec;
 use vocabulary::{BurstCapacity, ExcessBurstCapacity, PodCount};
-
-use crate::config::ScalingSpec;
 
 /// Knative's least number of activators per revision: one may fail.
 const LEAST_ACTIVATORS: PodCount = PodCount::new(2);

@@ -20,6 +20,7 @@ mod reporter;
 
 use std::time::Duration;
 
+use settings::{Aggregation, Metric, ScalingSpec};
 use smallvec::SmallVec;
 use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
 
@@ -27,7 +28,6 @@ use self::path_changes::PathSums;
 use self::reporter::{
     Beyond, Correction, PRESENT_COUNTS_FOR, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of,
 };
-use crate::config::{Aggregation, Metric, ScalingSpec};
 use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
 

@@ -11,12 +11,12 @@
 
 mod steps;
 
+use settings::ScalingSpec;
 use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
 use self::steps::{Demand, Evaluation};
 use crate::burst::excess_burst_capacity;
 use crate::collector::Averages;
-use crate::config::ScalingSpec;
 use crate::decision::{Inputs, Mode, NeedText, Reason, SilentPods, Stage};
 use crate::panic::PanicState;
 use crate::reasons::ReasonList;

@@ -21,82 +21,39 @@ mod mixed;
 mod per_pod;
 mod pods;
 mod proposal;
-pub mod reading;
 mod samples;
-mod selector;
 mod sentence;
-mod settings;
 mod shown;
-mod spec;
 mod stabilize;
 mod state;
 mod steps;
 mod tolerance;
 mod totals;
-mod writing;
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod vectors;
 
-use std::time::Duration;
-
+use settings::hpa::HpaSpec;
 use vocabulary::{PodCount, Timestamp};
 
-pub use self::answers::{MetricAnswers, TargetPods, UsageSource};
+pub use self::answers::{MetricAnswers, TargetPods};
 pub use self::conditions::{ConditionReason, HpaCondition, HpaConditions};
 pub use self::history::{HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
-pub(crate) use self::mixed::own_scaling;
 pub use self::mixed::{MixedDecider, MixedObservation, routing_without_own};
-pub use self::pods::{
-    ContainerRequests, HpaPod, HpaPodPhase, HpaPods, PodRequests, ReadyCondition, ReadyStatus,
-    ResourceRequests,
-};
+pub use self::pods::{HpaPod, HpaPodPhase, HpaPods, ReadyCondition, ReadyStatus};
 pub use self::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 pub use self::samples::{MetricFailure, MetricSamples, PodSample, PodSamples};
-pub use self::selector::{LabelCondition, LabelRequirement, LabelSelector};
 pub(crate) use self::sentence::HpaSentence;
-pub use self::settings::{
-    AverageWithinTolerance, Compat, HpaSettings, LackingRequests, NoneReady, TerminatingPods, ToleranceTest,
-};
 pub use self::shown::{HpaReport, ReportedMetric, metrics_beside_targets};
-pub use self::spec::{
-    Behavior, HpaSpec, MetricIdentifier, MetricSpec, ObjectReference, PolicyAmount, ResourceName,
-    ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,
-};
 pub use self::state::{CountChange, HpaState, HpaWarning, MetricStatus, RescaleMemory};
-pub use self::writing::{spec_of, yaml_of};
 
 use self::limits::{LimitedCount, Limiter};
 use self::measure::MetricDemand;
 use self::sentence::UnmeasuredText;
 use self::stabilize::Windows;
 use crate::decision::Stage;
-
-/// What a revision of this class goes by.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HpaScaling {
-    /// The document and the cluster's settings.
-    pub spec: HpaSpec,
-    /// How often all metrics are asked; 1 s … 1 h.
-    pub sync_period: Duration,
-    /// What each of its pods requests; where the platform is asked for pods, it says that of each.
-    pub requests: PodRequests,
-    /// Who says what pods use.
-    pub usage: UsageSource,
-}
-
-impl HpaScaling {
-    /// Whether the values of a metric have to be asked for, because nobody reports them.
-    pub fn is_asked_for(&self, metric: &MetricSpec) -> bool {
-        match metric {
-            MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::External { .. } => true,
-            MetricSpec::Resource { .. } => self.usage == UsageSource::Questions,
-            MetricSpec::Own { .. } => false,
-        }
-    }
-}
 
 /// What one pass looks at.
 #[derive(Clone, Copy, Debug, PartialEq)]

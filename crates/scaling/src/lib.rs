@@ -7,7 +7,6 @@
 mod bounds;
 mod burst;
 mod collector;
-pub mod config;
 mod decider;
 mod decision;
 pub mod hpa;
@@ -21,11 +20,9 @@ mod vectors;
 mod window;
 
 pub use collector::{Averages, Collector};
-pub use config::{Aggregation, ClusterConfig, Metric, RevisionSettings, ScalingSpec};
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
 pub use multiscaler::{
     Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus, ScaleEnding,
     ShadowDifference, ShadowStatus,
 };
-pub use vocabulary::{CheckedValue, Problem};

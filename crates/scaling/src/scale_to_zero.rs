@@ -17,13 +17,13 @@ mod activity;
 
 use std::time::Duration;
 
+use settings::ScalingSpec;
 use smallvec::smallvec;
 use vocabulary::PodCount;
 
 pub(crate) use activity::{InactiveBecause, RevisionActivity};
 
 use crate::bounds::{Initialization, ReplicaBounds};
-use crate::config::ScalingSpec;
 use crate::decision::{BoundText, Reason, Sentence, Stage, Zero};
 use crate::reasons::{ReasonList, Reasons};
 

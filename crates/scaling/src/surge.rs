@@ -4,9 +4,8 @@
 //! counts") is known in milliseconds, and is turned here into a need and into the count from which a pod
 //! should speak up unasked.
 
+use settings::{Metric, ScalingSpec};
 use vocabulary::PodCount;
-
-use crate::config::{Metric, ScalingSpec};
 
 /// How many pods the present counts ask for. What the `ready` pods can take at once is no surge, and is left
 /// to the windows: else a single request to a revision whose limit is 1 would start a second pod each time.

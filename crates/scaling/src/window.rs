@@ -1,7 +1,7 @@
 //! What was measured lately, second by second.
 //!
 //! A [`WindowHistory`] is a ring of one sum per second and metric, with two windows on it, which can be read
-//! two ways: as a plain average or with recent seconds weighing more ([`crate::Aggregation`]). How they are
+//! two ways: as a plain average or with recent seconds weighing more ([`settings::Aggregation`]). How they are
 //! read is the reader's choice, so a change of the metric or the algorithm keeps the history.
 //! [`RecentMaximum`] remembers the largest recent count for the scale-down delay.
 //!

@@ -4,10 +4,12 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use scaling::hpa::{
-    Behavior, ContainerRequests, HpaObservation, HpaPod, HpaPodPhase, HpaPods, HpaSettings, HpaSpec,
-    HpaState, LabelSelector, MetricIdentifier, MetricSamples, MetricSpec, PodRequests, PodSample, PodSamples,
-    ReadyCondition, ReadyStatus, ResourceName, ResourceRequests, ResourceTarget, Scale, ScalingRules,
-    Selection, TotalTarget, evaluate,
+    HpaObservation, HpaPod, HpaPodPhase, HpaPods, HpaState, MetricSamples, PodSample, PodSamples,
+    ReadyCondition, ReadyStatus, Scale, Selection, evaluate,
+};
+use settings::hpa::{
+    Behavior, ContainerRequests, HpaSettings, HpaSpec, LabelSelector, MetricIdentifier, MetricSpec,
+    PodRequests, ResourceName, ResourceRequests, ResourceTarget, ScalingRules, TotalTarget,
 };
 use vocabulary::{MilliValue, PodCount, PodId, Timestamp};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, ScalingSpec};
+use scaling::{Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin};
+use settings::ScalingSpec;
 use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Timestamp};
 
 use super::work::sample;

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use scaling::{Aggregation, Collector, Decider, Observation, ScalingSpec};
+use scaling::{Collector, Decider, Observation};
+use settings::{Aggregation, ScalingSpec};
 use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, Sample, Timestamp};
 
 use super::passes::Passes;

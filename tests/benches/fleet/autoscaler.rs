@@ -13,11 +13,12 @@ use orchestration::{
 };
 use platform::{Platform, Seat, Subscription};
 use runtime::{Clock, MetricsRegistry};
-use scaling::hpa::reading::HpaDocument;
-use scaling::hpa::{
+use scaling::{PodPhase, RevisionOrigin};
+use settings::hpa::reading::HpaDocument;
+use settings::hpa::{
     ContainerRequests, MetricSpec, PodRequests, ResourceName, ResourceRequests, ResourceTarget,
 };
-use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
+use settings::{ClusterConfig, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use vocabulary::{
@@ -128,7 +129,7 @@ async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyho
     let annotations = [("target", "10"), ("min-scale", "1")]
         .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()));
     let annotations: BTreeMap<String, String> = annotations.into_iter().collect();
-    let checked = RevisionSettings::parse(&annotations, &cluster);
+    let checked = RevisionSettings::read(&annotations, &cluster, None);
     let of_class_kpa = checked.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.value;
     let settings_of_revision = match settings.shape.class {
         FleetClass::Kpa => of_class_kpa,
@@ -161,7 +162,7 @@ fn settings_of_class_hpa() -> RevisionSettings {
     let target = ResourceTarget::Utilization(80);
     let metrics = vec![
         MetricSpec::Resource { resource: ResourceName::Cpu, container: None, target },
-        MetricSpec::Own { metric: scaling::Metric::Concurrency, target: MilliValue::new(7000) },
+        MetricSpec::Own { metric: settings::Metric::Concurrency, target: MilliValue::new(7000) },
     ];
     let document = HpaDocument { min: PodCount::ONE, max: PodCount::new(100), metrics, behavior: None };
     let requests = ResourceRequests { cpu: Some(MilliValue::new(100)), ..ResourceRequests::default() };
@@ -179,11 +180,13 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         settings,
         container_concurrency: 0,
         timeouts: RequestTimeouts::default(),
-        progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
+        progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
         entrances: vec![Entrance::Host(format!("revision-{index:05}.default.example.com"))],
         url: None,
         hop_keys: vec![HopKey::new("0123456789abcdef0123456789abcdef".to_owned())],
         wanted: PodCount::new(shape.pods_each),
+        may_write: true,
+        reachable: true,
         floor: PodCount::ZERO,
         hold: None,
         origin: RevisionOrigin::Found,

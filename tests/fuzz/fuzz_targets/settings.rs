@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use runtime::{Observability, RequestLogTemplate};
-use scaling::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, RevisionSettings};
 
 /// The keys of `config-observability`.
 const OBSERVABILITY_KEYS: [&str; 6] = [
@@ -31,7 +31,7 @@ fn map<'k>(text: &str, keys: impl Iterator<Item = &'k str>) -> BTreeMap<String, 
 
 fuzz_target!(|input: &str| {
     let (cluster, annotations) = input.split_once("---\n").unwrap_or((input, ""));
-    let cluster = match ClusterConfig::parse(&map(cluster, scaling::config::config_map_keys())) {
+    let cluster = match ClusterConfig::parse(&map(cluster, settings::config_map_keys())) {
         Ok(checked) => checked.value,
         Err(problems) => {
             assert!(!problems.is_empty(), "a refusal has a reason");
@@ -40,11 +40,11 @@ fuzz_target!(|input: &str| {
     };
     let (annotations, observability) = annotations.split_once("---\n").unwrap_or((annotations, ""));
     check_observability(observability);
-    let annotations = map(annotations, scaling::config::annotation_keys());
+    let annotations = map(annotations, settings::annotation_keys());
     if let Err(problems) = cluster.queue_proxy.of_template(&annotations) {
         assert!(!problems.is_empty(), "a refusal has a reason");
     }
-    match RevisionSettings::parse(&annotations, &cluster) {
+    match RevisionSettings::read(&annotations, &cluster, None) {
         Ok(checked) => {
             let spec = checked.value.resolve(&cluster, 10, Duration::from_secs(60));
             let _ = format!("{spec:?}");

@@ -9,6 +9,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 /// All crates of which the product is made.
 const EVERYTHING: &[&str] = &[
     "vocabulary",
+    "settings",
     "scaling",
     "orchestration",
     "throttling",
@@ -29,23 +30,25 @@ const EVERYTHING: &[&str] = &[
 /// that the table stays whole.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("vocabulary", &[]),
-    ("scaling", &["vocabulary"]),
-    ("orchestration", &["vocabulary", "scaling"]),
+    ("settings", &["vocabulary"]),
+    ("scaling", &["vocabulary", "settings"]),
+    ("orchestration", &["vocabulary", "settings", "scaling"]),
     ("throttling", &["vocabulary"]),
     ("protocol", &["vocabulary"]),
     ("runtime", &["vocabulary"]),
     ("link", &["vocabulary", "runtime"]),
     ("dataplane", &["vocabulary", "throttling", "protocol", "runtime"]),
-    ("platform", &["vocabulary", "scaling", "orchestration"]),
-    ("platform-local", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
+    ("platform", &["vocabulary", "settings", "scaling", "orchestration"]),
+    ("platform-local", &["vocabulary", "settings", "scaling", "orchestration", "platform", "runtime"]),
     ("queue-proxy", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("activator", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
-    ("injector", &["vocabulary", "scaling"]),
-    ("platform-kubernetes", &["vocabulary", "scaling", "orchestration", "platform", "runtime"]),
+    ("injector", &["vocabulary", "settings"]),
+    ("platform-kubernetes", &["vocabulary", "settings", "scaling", "orchestration", "platform", "runtime"]),
     (
         "control-plane",
         &[
             "vocabulary",
+            "settings",
             "scaling",
             "orchestration",
             "link",
@@ -61,7 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "dataplane",
         ],
     ),
-    ("autoscaler", &["vocabulary", "scaling", "orchestration", "link", "runtime", "platform"]),
+    ("autoscaler", &["vocabulary", "settings", "scaling", "orchestration", "link", "runtime", "platform"]),
     // Runs cargo, and packs what that makes.
     ("xtask", &[]),
     ("ebb", EVERYTHING),
@@ -73,20 +76,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const NEVER: &[(&str, &[&str])] = &[
     ("link", &["kube"]),
     ("runtime", &["kube"]),
-    ("dataplane", &["scaling", "platform", "hyper", "h2", "axum", "tower"]),
+    ("dataplane", &["settings", "scaling", "platform", "hyper", "h2", "axum", "tower"]),
     ("platform", &["kube", "hyper"]),
     ("platform-kubernetes", &["dataplane", "platform-local"]),
     ("platform-local", &["dataplane", "platform-kubernetes"]),
-    ("queue-proxy", &["scaling", "platform", "kube"]),
-    ("activator", &["scaling", "platform", "kube"]),
+    ("queue-proxy", &["settings", "scaling", "platform", "kube"]),
+    ("activator", &["settings", "scaling", "platform", "kube"]),
     ("autoscaler", &["kube", "throttling", "dataplane"]),
-    ("injector", &["platform", "kube"]),
+    ("injector", &["scaling", "platform", "kube"]),
     ("control-plane", &["platform-local"]),
     ("ebb", &["platform-kubernetes", "control-plane"]),
 ];
 
 /// Crates that answer questions about numbers and time, and may do nothing else.
-const PURE: &[&str] = &["vocabulary", "scaling", "throttling", "protocol", "orchestration"];
+const PURE: &[&str] = &["vocabulary", "settings", "scaling", "throttling", "protocol", "orchestration"];
 
 /// Dependencies that can do I/O, and so have no place in a pure crate.
 const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];

@@ -117,6 +117,7 @@ fn detail() -> RevisionDetail {
         min_scale: PodCount::ZERO,
         max_scale: None,
         hpa: Some(status_of_hpa()),
+        platform: PlatformTermsView::default(),
         asked: vec![AskedMetricView {
             metric: "jobs".to_owned(),
             query: Some("sum({__name__=\"jobs\"})".to_owned()),

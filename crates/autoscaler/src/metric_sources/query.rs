@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use scaling::hpa::{LabelCondition, LabelSelector, MetricIdentifier, MetricSpec, ObjectReference};
+use settings::hpa::{LabelCondition, LabelSelector, MetricIdentifier, MetricSpec, ObjectReference};
 
 /// The query for a metric, or why there is none. `namespace_label` is empty where series have no namespace.
 pub(super) fn query_of(

@@ -1,8 +1,8 @@
 //! Queries, word by word.
 
 use platform::MetricFuture;
-use scaling::hpa::reading::HpaDocument;
-use scaling::hpa::{
+use settings::hpa::reading::HpaDocument;
+use settings::hpa::{
     LabelCondition, LabelRequirement, LabelSelector, MetricIdentifier, ObjectReference, PodRequests,
     ResourceName, ResourceTarget, TotalTarget, UsageSource,
 };
@@ -106,7 +106,7 @@ fn question(metrics: Vec<usize>) -> MetricQuestion {
         container: None,
         target: ResourceTarget::Utilization(50),
     };
-    let own = MetricSpec::Own { metric: scaling::Metric::Concurrency, target: MilliValue::new(1000) };
+    let own = MetricSpec::Own { metric: settings::Metric::Concurrency, target: MilliValue::new(1000) };
     let document = HpaDocument {
         min: PodCount::ONE,
         max: PodCount::new(5),

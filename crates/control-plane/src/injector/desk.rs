@@ -11,8 +11,8 @@ use injector::{InjectorSettings, ReviewQuestion, ReviewVerdict, answer};
 use runtime::vital_thread;
 use tokio::sync::{mpsc, oneshot};
 
+use super::config_maps::OTHER_CONFIG_MAPS;
 use super::reading::{ReviewBytes, ReviewSize};
-use super::settings::OTHER_CONFIG_MAPS;
 
 /// A review's answer, as it is sent.
 pub(super) struct WrittenAnswer {

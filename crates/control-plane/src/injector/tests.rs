@@ -43,8 +43,8 @@ impl Webhook {
         let state = Arc::new(WebhookState {
             image: "ebb-queue-proxy".to_owned(),
             roots: certificates.roots(),
-            cluster: settings::follow_cluster(None),
-            observability: settings::follow_observability(None),
+            cluster: config_maps::follow_cluster(None),
+            observability: config_maps::follow_observability(None),
             is_known: watch::channel(true).1,
             metrics,
             turns: Semaphore::new(REVIEWS_MAX),
@@ -159,8 +159,8 @@ async fn it_is_ready_beside_the_webhook_once_the_api_server_knows_it() {
     let state = Arc::new(WebhookState {
         image: String::new(),
         roots: known.roots(),
-        cluster: settings::follow_cluster(None),
-        observability: settings::follow_observability(None),
+        cluster: config_maps::follow_cluster(None),
+        observability: config_maps::follow_observability(None),
         is_known,
         metrics: webhook.state.metrics.clone(),
         turns: Semaphore::new(1),

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
-use scaling::ClusterConfig;
-use scaling::config::CONFIG_MAP_NAME;
+use settings::{CONFIG_MAP_NAME, ClusterConfig};
 use vocabulary::Findings;
 
 use super::findings::{CheckFinding, CheckFindings};

@@ -5,7 +5,7 @@
 //! once, a document of class hpa. The add-on fills a pod up to its target, and Knative to 70 % of it, unless
 //! told otherwise: it is.
 
-use scaling::hpa::reading::{self, DocumentNode};
+use settings::hpa::reading::{self, DocumentNode};
 
 use super::scaled_object::{COOLDOWN_DEFAULT, MAX_DEFAULT};
 use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};

@@ -3,7 +3,7 @@
 //! On one machine the manifest runs as it is. On a cluster there is no Knative Service, so what it says
 //! beside its annotations is named, with the place where it goes.
 
-use scaling::hpa::reading::DocumentNode;
+use settings::hpa::reading::DocumentNode;
 
 use super::{ImportResult, at, fields, number_at, text_at};
 

@@ -4,7 +4,7 @@
 //! does both. A trigger that asks a system of its own has no equivalent: its number has to be recorded by
 //! Prometheus, and is then a metric of type External.
 
-use scaling::hpa::reading::{self, DocumentNode};
+use settings::hpa::reading::{self, DocumentNode};
 
 use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};
 

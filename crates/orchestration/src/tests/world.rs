@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{ClusterConfig, PodPhase, RevisionSettings};
+use scaling::PodPhase;
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits,
     PodHello, PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts,
@@ -62,6 +63,7 @@ pub(super) struct World {
     pub(super) wanted: u32,
     /// What the platform asks for, whatever the settings say.
     pub(super) floor: u32,
+    pub(super) may_write: bool,
     pub(super) held: Option<String>,
     /// Whether the revision does.
     exists: bool,
@@ -98,6 +100,7 @@ impl World {
             hosts: vec!["one".to_owned()],
             wanted: 0,
             floor: 0,
+            may_write: true,
             held: None,
             exists: true,
             through_since: None,
@@ -190,16 +193,19 @@ impl World {
     pub(super) fn state_annotated(&mut self, annotations: &[(&str, &str)]) {
         let annotations =
             annotations.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-        let settings = RevisionSettings::parse(&annotations, &ClusterConfig::default()).expect("good").value;
+        let settings =
+            RevisionSettings::read(&annotations, &ClusterConfig::default(), None).expect("good").value;
         self.fact(PlatformFact::RevisionChanged(Arc::new(RevisionFacts {
             name: name(),
             settings,
             container_concurrency: self.limit,
             timeouts: RequestTimeouts::default(),
-            progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
+            progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
             entrances: self.hosts.iter().cloned().map(Entrance::Host).collect(),
             hop_keys: Vec::new(),
             wanted: PodCount::new(self.wanted),
+            may_write: self.may_write,
+            reachable: true,
             floor: PodCount::new(self.floor),
             hold: self.held.clone(),
             origin: scaling::RevisionOrigin::Found,

@@ -86,16 +86,13 @@ impl Index {
     }
 
     fn revision_facts(&self, workload: &Workload) -> Option<RevisionFacts> {
-        let mut settings = workload.settings.clone()?;
+        let settings = workload.settings.clone()?;
         let record = &workload.record;
         // What is only watched need not be adopted: nothing of it is written.
         if settings.scaling.shadow != Some(true) {
             self.services_of(&record.revision).next()?;
         }
         let restraint = self.restraint(&record.revision, workload);
-        if restraint.reach == WriteScope::Nothing {
-            settings.scaling.shadow = Some(true);
-        }
         let entrances = self.entrances(&record.revision)?;
         Some(RevisionFacts {
             name: record.revision.clone(),
@@ -107,6 +104,8 @@ impl Index {
             url: None,
             hop_keys: self.keys.of(&record.uid, self.key_turn),
             wanted: workload.wanted(),
+            may_write: restraint.reach == WriteScope::Everything,
+            reachable: true,
             floor: restraint.floor,
             hold: restraint.hold,
             origin: workload.origin,

@@ -1,6 +1,6 @@
 //! Which pods does a workload of class hpa have?
 
-use scaling::config::Class;
+use settings::Class;
 use vocabulary::RevisionName;
 
 use super::{Index, Workload};

@@ -2,7 +2,7 @@
 //! leads to another path.
 
 use runtime::percent_encoded;
-use scaling::hpa::LabelSelector;
+use settings::hpa::LabelSelector;
 
 use crate::resources::selector::Selector;
 
@@ -90,7 +90,7 @@ fn with_query(mut path: String, parameters: &[(&str, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use scaling::hpa::{LabelCondition, LabelRequirement};
+    use settings::hpa::{LabelCondition, LabelRequirement};
 
     use super::*;
 

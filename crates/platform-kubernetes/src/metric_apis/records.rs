@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp as WallTime;
-use scaling::hpa::ResourceName;
 use serde::Deserialize;
+use settings::hpa::ResourceName;
 use vocabulary::{MilliValue, parse_duration, parse_quantity, shown};
 
 /// What the pods of a namespace use (`metrics.k8s.io/v1beta1`).

@@ -5,10 +5,10 @@ use std::convert::Infallible;
 
 use kube::client::Body;
 use parking_lot::Mutex;
-use scaling::hpa::reading::DOCUMENT_ANNOTATION;
-use scaling::hpa::{HpaScaling, PodRequests, UsageSource};
-use scaling::{ClusterConfig, RevisionSettings};
 use serde_json::{Value, json};
+use settings::hpa::reading::DOCUMENT_ANNOTATION;
+use settings::hpa::{HpaScaling, PodRequests, UsageSource};
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{MilliValue, PodCount};
 
 use super::*;
@@ -87,7 +87,7 @@ fn target() -> TargetRecord {
 fn question(name: &str, metrics: &str) -> MetricQuestion {
     let (cluster, text) = (ClusterConfig::default(), format!("{{maxReplicas: 5, metrics: [{metrics}]}}"));
     let annotations = BTreeMap::from([(DOCUMENT_ANNOTATION.to_owned(), text)]);
-    let document = RevisionSettings::parse(&annotations, &cluster).expect("a document").value.document;
+    let document = RevisionSettings::read(&annotations, &cluster, None).expect("a document").value.document;
     let spec = document.expect("it was written").with_settings(cluster.hpa_settings());
     let metrics = (0..spec.metrics.len()).collect();
     let settings = HpaScaling {

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use scaling::hpa::{
-    ContainerRequests, HpaPod, HpaPodPhase, PodRequests, ReadyCondition, ReadyStatus, ResourceRequests,
-};
+use scaling::hpa::{HpaPod, HpaPodPhase, ReadyCondition, ReadyStatus};
+use settings::hpa::{ContainerRequests, PodRequests, ResourceRequests};
 use vocabulary::{PodId, Timestamp, parse_quantity};
 
 use crate::wall::Moment;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
-use scaling::config::{
-    ANNOTATION_PREFIXES, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT, RequestLimits,
-    progress_deadline,
+use settings::hpa::UsageSource;
+use settings::{
+    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
+    RequestLimits, RevisionSettings, progress_deadline,
 };
-use scaling::hpa::UsageSource;
-use scaling::{ClusterConfig, Problem, RevisionSettings};
+use vocabulary::Problem;
 use vocabulary::{INJECTION_ANNOTATIONS, PodCount, RevisionName};
 
 use crate::resources::ports::ContainerPorts;
@@ -130,7 +130,7 @@ impl WorkloadRecord {
     }
 
     fn scaling(&self, cluster: &ClusterConfig) -> Result<RevisionSettings, Vec<Problem>> {
-        let mut settings = RevisionSettings::parse(&self.annotations, cluster)?.value;
+        let mut settings = RevisionSettings::read(&self.annotations, cluster, None)?.value;
         settings.require_class_of_ours(cluster).map_err(|problem| vec![problem])?;
         settings.usage = UsageSource::Questions;
         Ok(settings)
@@ -139,8 +139,8 @@ impl WorkloadRecord {
 
 #[cfg(test)]
 mod tests {
-    use scaling::hpa::reading::DOCUMENT_ANNOTATION;
     use serde_json::json;
+    use settings::hpa::reading::DOCUMENT_ANNOTATION;
 
     use super::*;
 

@@ -2,13 +2,13 @@
 //! annotation is read with all other annotations.)
 //!
 //! On one machine the only thing that such a document can scale is a Service of the same files. What it says
-//! is checked where all of class hpa is (`scaling::hpa::reading`); here its text becomes a tree, and what is
+//! is checked where all of class hpa is (`settings::hpa::reading`); here its text becomes a tree, and what is
 //! wrong with it finds its line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use scaling::hpa::reading::{self, HpaDocument, ScaleTarget};
+use settings::hpa::reading::{self, HpaDocument, ScaleTarget};
 use vocabulary::{Problem, RevisionName, printable, shown};
 
 use crate::manifest::fields::Report;

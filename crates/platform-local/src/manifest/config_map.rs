@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use runtime::Observability;
-use scaling::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{CheckedValue, Findings};
 
 use crate::manifest::fields::{ManifestFields, Report};

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use runtime::{OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, instead_of_older_tracing};
-use scaling::ClusterConfig;
-use scaling::config::CONFIG_MAP_NAME;
+use settings::{CONFIG_MAP_NAME, ClusterConfig};
 use vocabulary::{RevisionName, did_you_mean};
 
 use crate::manifest::autoscalers::Autoscalers;

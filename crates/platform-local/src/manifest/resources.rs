@@ -1,7 +1,7 @@
 //! `resources` of a container. Limits are the kernel's to keep, where `ebb` may ask it to; what a container
 //! requests is what targets in percent refer to, and of CPU its share.
 
-use scaling::hpa::{
+use settings::hpa::{
     ContainerRequests, HpaScaling, MetricSpec, PodRequests, ResourceName, ResourceRequests, ResourceTarget,
 };
 use vocabulary::{MilliValue, parse_quantity, shown};

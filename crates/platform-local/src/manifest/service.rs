@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use runtime::Observability;
-use scaling::config::{
-    ANNOTATION_PREFIXES, Class, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
-    misplaced_annotations, progress_deadline,
+use settings::{
+    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
+    RevisionSettings, SeparateDocument, misplaced_annotations, progress_deadline,
 };
-use scaling::hpa::reading::{DOCUMENT_ANNOTATION, annotations_beside_document};
-use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{Problem, RevisionName};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
@@ -29,6 +27,8 @@ pub(crate) struct ManifestService {
     pub(crate) host: String,
     /// Its autoscaling annotations.
     pub(crate) settings: RevisionSettings,
+    /// Whether `ebb up --shadow` puts every Service in shadow that does not say otherwise.
+    pub(crate) is_in_shadow: bool,
     /// How long a pod may take to get ready.
     pub(crate) progress_deadline: Duration,
     /// What its pods run.
@@ -77,7 +77,6 @@ struct Owner<'a> {
     observability: &'a Observability,
     autoscaler: Option<&'a PlacedAutoscaler>,
     shelf: Shelf<'a>,
-    is_in_shadow: bool,
 }
 
 /// What `kubectl get -o yaml` adds to a manifest.
@@ -118,7 +117,6 @@ pub(crate) fn read(
         observability: around.observability,
         autoscaler,
         shelf: Shelf { namespace, documents: around.data },
-        is_in_shadow: around.is_in_shadow,
     };
     let template = if let Some(spec) = fields.mapping("spec", report) {
         read_spec(spec, owner, report)
@@ -133,6 +131,7 @@ pub(crate) fn read(
         name,
         host,
         settings,
+        is_in_shadow: around.is_in_shadow,
         progress_deadline,
         template,
     })
@@ -263,58 +262,24 @@ fn read_settings(
     owner: Owner<'_>,
     report: &mut Report,
 ) -> RevisionSettings {
-    let mut settings = parse_annotations(annotations, owner.cluster, report);
-    settings.shadow = settings.shadow.or(owner.is_in_shadow.then_some(true));
-    if let Some(autoscaler) = owner.autoscaler {
-        refuse_beside(autoscaler, annotations, &settings, report);
-        settings.document = Some(Box::new(autoscaler.document.clone()));
-    }
-    settings
-}
-
-/// A document of its own leaves no room for annotations that say the same, nor for another class.
-fn refuse_beside(
-    autoscaler: &PlacedAutoscaler,
-    annotations: &WrittenAnnotations<'_>,
-    settings: &RevisionSettings,
-    report: &mut Report,
-) {
-    let title = &autoscaler.title;
-    refuse_all(annotations_beside_document(&as_map(annotations), title), annotations, report);
-    if let Some(place) = place_of(DOCUMENT_ANNOTATION, annotations) {
-        let message =
-            format!("annotation {DOCUMENT_ANNOTATION} says what {title} says too; remove one of them");
-        report.refuse(place, message);
-    }
-    if let Some(class) = settings.class.as_ref().filter(|class| **class != Class::Hpa) {
-        const CLASS: &str = "autoscaling.knative.dev/class";
-        let message = format!(
-            "annotation {CLASS} is {:?}, but {title} scales this Service; remove one of them",
-            class.name()
-        );
-        report.refuse(place_of(CLASS, annotations), message);
-    }
-}
-
-fn parse_annotations(
-    annotations: &WrittenAnnotations<'_>,
-    cluster: &ClusterConfig,
-    report: &mut Report,
-) -> RevisionSettings {
-    match RevisionSettings::parse(&as_map(annotations), cluster) {
+    let document = owner
+        .autoscaler
+        .map(|autoscaler| SeparateDocument { document: &autoscaler.document, title: &autoscaler.title });
+    match RevisionSettings::read(&as_map(annotations), owner.cluster, document) {
         Ok(checked) => {
             for warning in checked.warnings {
                 report.warn(place_of(&warning.key, annotations), warning.message);
             }
             // A class that the ConfigMap names is refused there, once.
             if checked.value.class.is_some() {
-                refuse_all(checked.value.require_class_of_ours(cluster).err(), annotations, report);
+                refuse_all(checked.value.require_class_of_ours(owner.cluster).err(), annotations, report);
             }
             checked.value
         }
         Err(problems) => {
             refuse_all(problems, annotations, report);
-            RevisionSettings::default()
+            let document = document.map(|separate| Box::new(separate.document.clone()));
+            RevisionSettings { document, ..RevisionSettings::default() }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use orchestration::{PodFacts, PodFailure, PodKill, RevisionFacts, RouteInForce};
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
 use crate::front_door::FrontDoor;

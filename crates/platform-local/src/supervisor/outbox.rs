@@ -7,7 +7,7 @@ use std::sync::Arc;
 use orchestration::{
     ActivatorFacts, OrderId, OrderOutcome, PlatformFact, PodFacts, PodFailure, PodKill, Subject,
 };
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use tokio::sync::mpsc;
 use vocabulary::{Ownership, RevisionName};
 

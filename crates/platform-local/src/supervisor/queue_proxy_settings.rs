@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use scaling::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{DRAIN_LIMIT_DEFAULT, IgnoredUserAgents};
 
 /// See the module.

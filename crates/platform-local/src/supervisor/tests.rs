@@ -31,8 +31,9 @@ fn service(name: &str, command: &str) -> ManifestService {
     ManifestService {
         name: revision(name),
         host: format!("{name}.default.example.com"),
-        settings: scaling::RevisionSettings::default(),
-        progress_deadline: scaling::config::PROGRESS_DEADLINE_DEFAULT,
+        settings: settings::RevisionSettings::default(),
+        is_in_shadow: false,
+        progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
         template: Template {
             app: Container { command: vec![command.to_owned()], ..Container::default() },
             timeouts: vocabulary::RequestTimeouts {

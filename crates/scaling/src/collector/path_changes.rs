@@ -10,10 +10,10 @@
 //! came, in which order, and whether it was said for the first time or again to a new owner makes no
 //! difference.
 
+use settings::Metric;
 use vocabulary::Reporter;
 
 use super::reporter::Correction;
-use crate::config::Metric;
 use crate::window::{Second, SecondSums, WindowHistory};
 
 /// By how many seconds two reporters can lie apart on our axis: each lies by less than one beside the second

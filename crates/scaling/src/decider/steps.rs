@@ -1,9 +1,9 @@
 //! The steps from two averages to a count, up to the scale-down delay, in Knative's order.
 
+use settings::ScalingSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use crate::bounds::RateLimits;
-use crate::config::ScalingSpec;
 use crate::decision::{NeedText, Stage};
 use crate::panic::PanicState;
 use crate::reasons::Reasons;

@@ -1,10 +1,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use settings::{Aggregation, Metric};
 use vocabulary::{BurstCapacity, PodCount, Timestamp};
 
 use super::*;
-use crate::config::{Aggregation, Metric};
 use crate::surge;
 
 mod properties;

@@ -9,9 +9,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use settings::Metric;
 use vocabulary::{PeerList, PodCount, format_duration};
 
-use crate::config::Metric;
 use crate::hpa::HpaSentence;
 
 /// One sentence for people, with the numbers that mattered. `to_string` and serde give the words.

@@ -7,16 +7,6 @@ use super::Selection;
 use super::pods::HpaPods;
 use super::samples::MetricSamples;
 
-/// Who says what pods use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UsageSource {
-    /// Each pod does, once a second.
-    #[default]
-    Reports,
-    /// The platform, when it is asked; it then also says which pods there are.
-    Questions,
-}
-
 /// What was answered at one sync.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricAnswers {

@@ -2,6 +2,7 @@
 //! for.
 
 use serde::Serialize;
+use settings::hpa::MetricSpec;
 use vocabulary::Timestamp;
 
 /// Every reason that a condition of ours can have. A reason implies what the condition says.
@@ -58,6 +59,17 @@ pub enum ConditionReason {
 }
 
 impl ConditionReason {
+    /// The reason under which a metric is reported that could not be measured.
+    pub fn of_unmeasured(metric: &MetricSpec) -> Self {
+        match metric {
+            MetricSpec::Resource { container: None, .. } => Self::FailedGetResourceMetric,
+            MetricSpec::Resource { container: Some(_), .. } => Self::FailedGetContainerResourceMetric,
+            MetricSpec::Pods { .. } | MetricSpec::Own { .. } => Self::FailedGetPodsMetric,
+            MetricSpec::Object { .. } => Self::FailedGetObjectMetric,
+            MetricSpec::External { .. } => Self::FailedGetExternalMetric,
+        }
+    }
+
     /// Whether the condition says yes.
     pub fn is_true(self) -> bool {
         match self {

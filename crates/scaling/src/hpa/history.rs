@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use settings::hpa::Behavior;
 use vocabulary::{PodCount, Timestamp};
 
-use super::spec::Behavior;
 use super::state::CountChange;
 
 /// The recommendations that are kept at most: one in each of the longest window's 3,600 seconds, and as many

@@ -1,11 +1,11 @@
 //! How far one change may go: minimum and maximum, and how fast.
 
+use settings::hpa::{Behavior, HpaSpec, PolicyAmount, ScalingPolicy, ScalingRules, SelectPolicy};
 use vocabulary::{PodCount, Timestamp};
 
 use super::conditions::ConditionReason;
 use super::history::ScaleEvents;
 use super::sentence::{HpaSentence, LimitText};
-use super::spec::{Behavior, HpaSpec, PolicyAmount, ScalingPolicy, ScalingRules, SelectPolicy};
 use super::steps::Steps;
 use crate::decision::Stage;
 

@@ -3,14 +3,15 @@
 //! The largest proposal wins. A metric that fails says nothing, but while one fails nothing is taken away: it
 //! might be the one that needs what is there.
 
+use settings::hpa::{HpaSpec, MetricGoal, MetricSpec, ResourceTarget, TotalTarget};
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::conditions::ConditionReason;
+use super::label::MetricLabel;
 use super::per_pod::{PerPodMetric, PerPodTarget};
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::MetricSamples;
 use super::sentence::{HpaSentence, Measure};
-use super::spec::{HpaSpec, MetricGoal, MetricSpec, ResourceTarget, TotalTarget};
 use super::steps::Steps;
 use super::tolerance::Tolerances;
 use super::totals::TotalMetric;
@@ -72,7 +73,10 @@ pub(super) fn measure(
                 statuses.push(MetricStatus::Proposed(proposal));
             }
             Err(why) => {
-                steps.note(Stage::MetricFailure, HpaSentence::Failed { label: metric.label(), why });
+                steps.note(
+                    Stage::MetricFailure,
+                    HpaSentence::Failed { label: MetricLabel::new(metric.name()), why },
+                );
                 let reason = failure_reason(metric, samples);
                 measured.failed = measured.failed.saturating_add(1);
                 measured.first_failure.get_or_insert(reason);
@@ -167,7 +171,6 @@ impl Pass<'_> {
             current: scale.replicas,
             present: scale.status_replicas,
             tolerances: self.tolerances,
-            compat: self.spec.settings.compat,
         }
         .propose(target)
     }
@@ -176,7 +179,7 @@ impl Pass<'_> {
 /// What was measured, who counted, what was assumed, what follows; with the largest proposal so far as the
 /// number.
 fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, steps: &mut Steps) {
-    let label = metric.label();
+    let label = MetricLabel::new(metric.name());
     let measure = Measure::of(proposal.current, target_of(metric));
     steps.note(Stage::Metric, HpaSentence::Measured { label, measure });
     let pods = proposal.looked_at;
@@ -203,5 +206,5 @@ fn failure_reason(metric: &MetricSpec, samples: Option<&MetricSamples>) -> Condi
     if let Some(MetricSamples::Failed(failure)) = samples {
         return failure.reason;
     }
-    metric.failure_reason()
+    ConditionReason::of_unmeasured(metric)
 }

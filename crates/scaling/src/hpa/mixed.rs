@@ -12,6 +12,8 @@
 //!   whoever did it:             an event, and for a rise a recommendation (5)
 //! ```
 
+use settings::ScalingSpec;
+use settings::hpa::{HpaSpec, MetricSpec, RulesOrigin};
 use vocabulary::{ExcessBurstCapacity, MilliValue, PodCount, Routing, Timestamp};
 
 use super::conditions::{self, ConditionReason};
@@ -20,12 +22,10 @@ use super::limits::Limiter;
 use super::proposal::NoProposal;
 use super::samples::{MetricFailure, MetricSamples};
 use super::sentence::{HpaSentence, MixedText, UnmeasuredText};
-use super::spec::{HpaSpec, MetricSpec, RulesOrigin};
 use super::stabilize::{self, Windows};
 use super::state::{CountChange, HpaState, MetricStatus, RescaleMemory};
 use super::steps::Steps;
 use super::{HpaObservation, HpaOutcome, HpaPods, Scale, measure};
-use crate::config::ScalingSpec;
 use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Inputs, Mode, Reason, Stage};
 
@@ -66,7 +66,7 @@ impl MixedDecider {
     /// apply: windows, rates, panic.
     pub fn new(spec: &HpaSpec, scaling: &ScalingSpec, count: PodCount, now: Timestamp) -> Self {
         let own = spec.metrics.iter().enumerate().filter_map(|(index, metric)| {
-            let scaling = own_scaling(metric, scaling)?;
+            let scaling = scaling.of_own_metric(metric)?;
             let decider = Decider::new(&scaling, count, now);
             Some(OwnMetric { index, scaling, decider, verdict: None })
         });
@@ -374,20 +374,4 @@ fn decided(verdict: &Verdict) -> MetricSamples {
     let pods = verdict.inputs.ready_pods.as_f64().max(1.0);
     let average = MilliValue::ceil_from((verdict.inputs.stable_value * 1000.0 / pods).round());
     MetricSamples::Decided { count: verdict.desired, average }
-}
-
-/// What the decider of an own metric goes by: the target is the metric's, in full, and bounds are the
-/// document's.
-pub(crate) fn own_scaling(metric: &MetricSpec, scaling: &ScalingSpec) -> Option<ScalingSpec> {
-    let MetricSpec::Own { metric, target } = metric else { return None };
-    let target = (target.as_f64() / 1000.0).max(0.01);
-    Some(ScalingSpec {
-        metric: *metric,
-        target_per_pod: target,
-        total_per_pod: target,
-        min_scale: PodCount::ZERO,
-        max_scale: None,
-        hpa: None,
-        ..scaling.clone()
-    })
 }

@@ -5,13 +5,12 @@
 //! sample, and pods that are just starting while the others have too much to do, are taken as whatever makes
 //! the change smaller; if that turns its direction, nothing changes.
 
+use settings::hpa::{HpaSettings, ResourceName};
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::pods::{HpaPod, PodGroup};
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::PodSample;
-use super::settings::{HpaSettings, LackingRequests};
-use super::spec::ResourceName;
 use super::tolerance::Tolerances;
 
 /// One metric over the pods of a target.
@@ -146,17 +145,13 @@ impl PerPodMetric<'_> {
     }
 
     fn sort_in(&self, pod: &HpaPod, sample: Option<&PodSample>, groups: &mut Groups) {
-        let mut group = pod.group(self.resource, sample, self.settings, self.now);
+        let group = pod.group(self.resource, sample, self.settings, self.now);
         let mut request = MilliValue::ZERO;
         if let (PerPodTarget::Utilization(_), Some(resource)) = (self.target, self.resource) {
             // Asked of every pod, even of those that do not count otherwise.
-            match (pod.requests.of(resource, self.container), self.settings.compat.lacking_requests) {
-                (Some(amount), _) => request = amount,
-                (None, LackingRequests::FailMetric) => groups.is_request_lacking = true,
-                (None, LackingRequests::CountAsMissing) if group == PodGroup::Ready => {
-                    group = PodGroup::Missing;
-                }
-                (None, LackingRequests::CountAsMissing) => {}
+            match pod.requests.of(resource, self.container) {
+                Some(amount) => request = amount,
+                None => groups.is_request_lacking = true,
             }
         }
         match group {

@@ -4,11 +4,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use settings::hpa::{PolicyAmount, SelectPolicy};
 use vocabulary::{PodCount, format_duration};
 
 use super::label::MetricLabel;
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, ProposalRule};
-use super::spec::{PolicyAmount, SelectPolicy};
 
 /// One step of an evaluation in words.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -237,8 +237,8 @@ impl fmt::Display for LimitText {
                 let period = format_duration(period);
                 write!(to, "{amount} fewer in {period}, from {start} on: at least {bound}")
             }
-            Self::UpBound { select, bound } => write!(to, "{}: at most {bound}", select.words()),
-            Self::DownBound { select, bound } => write!(to, "{}: at least {bound}", select.words()),
+            Self::UpBound { select, bound } => write!(to, "{}: at most {bound}", rule(select)),
+            Self::DownBound { select, bound } => write!(to, "{}: at least {bound}", rule(select)),
             Self::Doubling { limit } => write!(to, "no more than a doubling, or 4: at most {limit}"),
             Self::Max { max } => write!(to, "never above the maximum of {max}"),
             Self::Min { min } => write!(to, "never below the minimum of {min}"),
@@ -262,23 +262,12 @@ impl fmt::Display for MixedText {
     }
 }
 
-impl fmt::Display for PolicyAmount {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pods(1) => to.write_str("1 pod"),
-            Self::Pods(count) => write!(to, "{count} pods"),
-            Self::Percent(percent) => write!(to, "{percent}%"),
-        }
-    }
-}
-
-impl SelectPolicy {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Max => "the policy with the largest change rules",
-            Self::Min => "the policy with the smallest change rules (selectPolicy Min)",
-            Self::Disabled => "this direction is turned off (selectPolicy Disabled)",
-        }
+/// The policy that rules, for people.
+fn rule(select: SelectPolicy) -> &'static str {
+    match select {
+        SelectPolicy::Max => "the policy with the largest change rules",
+        SelectPolicy::Min => "the policy with the smallest change rules (selectPolicy Min)",
+        SelectPolicy::Disabled => "this direction is turned off (selectPolicy Disabled)",
     }
 }
 

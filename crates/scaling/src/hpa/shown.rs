@@ -2,13 +2,13 @@
 //! has them in a column (`cpu 45%/80%, concurrency 7.1/10`), and what else stands in the status of a
 //! `HorizontalPodAutoscaler`.
 
+use settings::Metric;
+use settings::hpa::{HpaSpec, MetricGoal, MetricSpec, ResourceName};
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::conditions::HpaConditions;
 use super::proposal::{CurrentValue, NoProposal};
-use super::spec::{HpaSpec, MetricGoal, MetricSpec, ResourceName};
 use super::state::{HpaState, MetricStatus};
-use crate::config::Metric;
 
 /// The status of one autoscaler.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use settings::hpa::{Behavior, HpaSettings, HpaSpec};
 use vocabulary::{PodCount, Timestamp};
 
 use super::history::{HpaHistory, Recommendation};
 use super::sentence::{HpaSentence, LimitText};
-use super::settings::HpaSettings;
-use super::spec::{Behavior, HpaSpec};
 use super::steps::Steps;
 use crate::decision::Stage;
 

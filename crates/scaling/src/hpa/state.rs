@@ -1,11 +1,11 @@
 //! What is kept of one autoscaler between passes, and what it shows of itself.
 
+use settings::hpa::HpaSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use super::conditions::{self, ConditionReason, HpaCondition, HpaConditions};
 use super::history::HpaHistory;
 use super::proposal::{NoProposal, Proposal};
-use super::spec::HpaSpec;
 use super::steps::Steps;
 use crate::decision::Reason;
 

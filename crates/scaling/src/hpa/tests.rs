@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use settings::hpa::{
+    Behavior, ContainerRequests, HpaSettings, LabelSelector, MetricIdentifier, MetricSpec, ObjectReference,
+    PodRequests, PolicyAmount, ResourceName, ResourceRequests, ResourceTarget, RulesOrigin, ScalingPolicy,
+    ScalingRules, SelectPolicy, TotalTarget,
+};
 use vocabulary::{MilliValue, PodCount, PodId, Timestamp, parse_quantity};
 
 use super::*;
@@ -82,17 +87,11 @@ fn spec_of(metric: MetricSpec, words: &str) -> HpaSpec {
 }
 
 fn set(spec: &mut HpaSpec, key: &str, value: &str) {
-    let compat = &mut spec.settings.compat;
     match key {
         "min" => return spec.min = pods(value),
         "max" => return spec.max = pods(value),
         "tolerance" => return spec.settings.tolerance = value.parse().unwrap(),
         "stabilization" => return spec.settings.downscale_stabilization = seconds(value),
-        "X1" => return compat.tolerance_test = ToleranceTest::Distance,
-        "X3" => return compat.average_within_tolerance = AverageWithinTolerance::CurrentCount,
-        "X4" => return compat.none_ready = NoneReady::CurrentCount,
-        "X6" => return compat.terminating_pods = TerminatingPods::Ignore,
-        "X9" => return compat.lacking_requests = LackingRequests::CountAsMissing,
         "req" | "st" => return,
         _ => {}
     }

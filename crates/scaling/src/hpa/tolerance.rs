@@ -1,14 +1,12 @@
 //! How far a metric may be from its target before the count moves.
 
-use super::settings::ToleranceTest;
-use super::spec::HpaSpec;
+use settings::hpa::HpaSpec;
 
 /// The tolerated distance of a ratio from 1, in each direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tolerances {
     pub(super) up: f64,
     pub(super) down: f64,
-    pub(super) test: ToleranceTest,
 }
 
 impl Tolerances {
@@ -18,15 +16,11 @@ impl Tolerances {
         Self {
             up: behavior.and_then(|behavior| behavior.scale_up.tolerance).unwrap_or(general),
             down: behavior.and_then(|behavior| behavior.scale_down.tolerance).unwrap_or(general),
-            test: spec.settings.compat.tolerance_test,
         }
     }
 
     /// Not of a ratio that is no number, as with no load on no pods.
     pub(super) fn hold(self, ratio: f64) -> bool {
-        match self.test {
-            ToleranceTest::Inclusive => (1.0 - self.down..=1.0 + self.up).contains(&ratio),
-            ToleranceTest::Distance => (1.0 - ratio).abs() <= if ratio < 1.0 { self.down } else { self.up },
-        }
+        (1.0 - self.down..=1.0 + self.up).contains(&ratio)
     }
 }

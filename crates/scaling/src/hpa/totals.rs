@@ -1,11 +1,10 @@
 //! How many pods a metric asks for that is not the pods' own: of an object, or from outside the cluster.
 
+use settings::hpa::TotalTarget;
 use vocabulary::{MilliValue, PodCount};
 
 use super::pods::HpaPod;
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
-use super::settings::{AverageWithinTolerance, Compat, NoneReady, TerminatingPods};
-use super::spec::TotalTarget;
 use super::tolerance::Tolerances;
 
 /// One metric that is a total.
@@ -17,7 +16,6 @@ pub(super) struct TotalMetric<'a> {
     /// What there is.
     pub(super) present: PodCount,
     pub(super) tolerances: Tolerances,
-    pub(super) compat: Compat,
 }
 
 impl TotalMetric<'_> {
@@ -43,20 +41,13 @@ impl TotalMetric<'_> {
         if self.pods.is_empty() {
             return Err(NoProposal::NoPods);
         }
-        let mut ready = self.ready_pods();
-        if ready == PodCount::ZERO && self.compat.none_ready == NoneReady::CurrentCount {
-            ready = self.current;
-        }
+        let ready = self.ready_pods();
         let count = PodCount::ceil_from(ratio * ready.as_f64());
         Ok(proposal(count, PodsLookedAt { ready, ..none }, ProposalRule::Ratio))
     }
 
     fn ready_pods(&self) -> PodCount {
-        let counts = |pod: &&HpaPod| {
-            pod.is_running_and_ready()
-                && (self.compat.terminating_pods == TerminatingPods::Count || !pod.is_deleted)
-        };
-        PodCount::of(self.pods.iter().filter(counts).count())
+        PodCount::of(self.pods.iter().filter(|pod| pod.is_running_and_ready()).count())
     }
 
     /// Without pods the ratio is infinite, or of nothing to nothing no number: both are outside of any
@@ -69,11 +60,7 @@ impl TotalMetric<'_> {
             MilliValue::ceil_from(self.usage.as_f64() / self.present.as_f64())
         };
         let (count, rule) = if self.tolerances.hold(ratio) {
-            let count = match self.compat.average_within_tolerance {
-                AverageWithinTolerance::PodsPresent => self.present,
-                AverageWithinTolerance::CurrentCount => self.current,
-            };
-            (count, ProposalRule::WithinTolerance)
+            (self.present, ProposalRule::WithinTolerance)
         } else {
             (PodCount::ceil_from(self.usage.as_f64() / target.as_f64()), ProposalRule::Ratio)
         };

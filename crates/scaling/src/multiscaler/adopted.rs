@@ -8,9 +8,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use settings::ScalingSpec;
 use vocabulary::{AdoptedConnections, PeerList, PodId, Timestamp};
-
-use crate::config::ScalingSpec;
 
 /// What pods said of such connections.
 #[derive(Clone, Debug, Default)]

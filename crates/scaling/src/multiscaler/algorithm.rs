@@ -1,5 +1,6 @@
 //! By which class is a revision's count found, and what did that say last?
 
+use settings::ScalingSpec;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 use super::beginning::RevisionBeginning;
@@ -7,7 +8,6 @@ use super::hpa::HpaScaler;
 use super::pods::RevisionPods;
 use super::routing;
 use super::{ScaleEnding, TICK};
-use crate::config::ScalingSpec;
 use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Inputs, Mode, Reason};
 use crate::hpa::{CountChange, routing_without_own};

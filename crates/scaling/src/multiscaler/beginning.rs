@@ -4,11 +4,11 @@
 //! only until that many pods were ready once. One that is *found* had a life that nobody here remembers: a
 //! restart must not take pods from it that it may need, nor raise it again to a scale that it had reached.
 
+use settings::ScalingSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use super::RevisionOrigin;
 use crate::bounds::Initialization;
-use crate::config::ScalingSpec;
 use crate::scale_to_zero::{InactiveBecause, RevisionActivity};
 
 /// A revision at the moment when it appears.

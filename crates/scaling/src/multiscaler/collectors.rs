@@ -4,12 +4,11 @@
 //! pod counts for depends on the target, so each has its own windows. Where none of its metrics is ours one
 //! is kept all the same: it knows who waits.
 
+use settings::ScalingSpec;
 use smallvec::SmallVec;
 use vocabulary::{BootId, PodId, PresentCount, Reporter, Sample, Timestamp};
 
 use crate::collector::{Averages, Collector};
-use crate::config::ScalingSpec;
-use crate::hpa::own_scaling;
 
 /// The windows of one revision; at least one.
 #[derive(Clone, Debug)]
@@ -81,6 +80,6 @@ impl Collectors {
 /// The settings of each metric that is observed; the first is the one by which people know the revision.
 fn observed(spec: &ScalingSpec) -> SmallVec<[ScalingSpec; 1]> {
     let document = spec.hpa.iter().flat_map(|hpa| &hpa.spec.metrics);
-    let own: SmallVec<[ScalingSpec; 1]> = document.filter_map(|metric| own_scaling(metric, spec)).collect();
+    let own: SmallVec<[ScalingSpec; 1]> = document.filter_map(|metric| spec.of_own_metric(metric)).collect();
     if own.is_empty() { SmallVec::from_iter([spec.clone()]) } else { own }
 }

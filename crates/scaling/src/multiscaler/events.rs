@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use settings::ScalingSpec;
+use settings::hpa::HpaScaling;
 use vocabulary::{
     AdoptedConnections, BootId, PodCount, PodId, PresentCount, ReplicaId, Reporter, ResourceUsage,
     RevisionId, Routing, Sample,
 };
 
-use crate::config::ScalingSpec;
 use crate::decision::Decision;
-use crate::hpa::{HpaScaling, HpaWarning, MetricAnswers};
+use crate::hpa::{HpaWarning, MetricAnswers};
 
 /// Where a revision comes from that appears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

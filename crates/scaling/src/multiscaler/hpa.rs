@@ -13,18 +13,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use settings::ScalingSpec;
+use settings::hpa::{HpaScaling, MetricSpec, ResourceName, UsageSource};
 use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
 
 pub(super) use self::pods::HpaPodBook;
 use super::beginning::RevisionBeginning;
 use super::{PodFact, RevisionOrigin, ScaleEnding};
-use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::{Reason, Stage};
 use crate::hpa::{
-    CountChange, HpaReport, HpaScaling, HpaWarning, MetricAnswers, MetricFailure, MetricSamples, MetricSpec,
-    MixedDecider, MixedObservation, NoProposal, RescaleMemory, ResourceName, Scale, Selection, TargetPods,
-    UsageSource, metrics_beside_targets,
+    ConditionReason, CountChange, HpaReport, HpaWarning, MetricAnswers, MetricFailure, MetricSamples,
+    MixedDecider, MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods,
+    metrics_beside_targets,
 };
 
 /// How long answers are waited for: less than the usual sync period, so that a source that is slow to fail
@@ -344,5 +345,5 @@ impl HpaScaler {
 }
 
 fn failed(metric: &MetricSpec, why: NoProposal) -> MetricSamples {
-    MetricSamples::Failed(MetricFailure { reason: metric.failure_reason(), why })
+    MetricSamples::Failed(MetricFailure { reason: ConditionReason::of_unmeasured(metric), why })
 }

@@ -1,9 +1,9 @@
 //! What people would call news about a revision, and why its count is not zero.
 
+use settings::ScalingSpec;
 use vocabulary::{PodCount, Routing, Timestamp};
 
 use super::algorithm::Algorithm;
-use crate::config::ScalingSpec;
 use crate::decider::Verdict;
 use crate::decision::{Mode, Sentence, StandingText};
 use crate::scale_to_zero::{KeptBy, Plan};

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use settings::ScalingSpec;
 use vocabulary::{BootId, PodCount, PodId, PresentCount, Reporter, RevisionId, Routing, Sample, Timestamp};
 
 use super::adopted::AdoptedConnectionBook;
@@ -19,7 +20,6 @@ use super::shadow::{ShadowDifference, ShadowStatus};
 use super::{Command, PodFact};
 use crate::bounds::Initialization;
 use crate::burst;
-use crate::config::ScalingSpec;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
 use crate::hpa::{CountChange, routing_without_own};

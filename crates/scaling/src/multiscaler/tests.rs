@@ -13,11 +13,11 @@ mod restart;
 mod vectors;
 mod world;
 
+use settings::ScalingSpec;
 use vocabulary::{BurstCapacity, PodState};
 
 use self::world::{ACTIVATOR, REVISION, World, running, sample};
 use super::*;
-use crate::config::ScalingSpec;
 use crate::decision::{Stage, Trigger};
 
 fn spec() -> ScalingSpec {

@@ -3,7 +3,7 @@
 use super::Second;
 use super::history::{Edges, LAG, Window};
 use super::ring::Ring;
-use crate::config::{Aggregation, Metric};
+use settings::{Aggregation, Metric};
 
 /// Knative's floor of the newest second's weight: half of the sum lies in the newest four seconds however
 /// long the window is.

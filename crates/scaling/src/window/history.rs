@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Second;
 use super::average::{View, coefficient};
 use super::ring::{Ring, SecondSums};
-use crate::config::Metric;
+use settings::Metric;
 
 /// How many seconds beyond its span a window keeps. Reporters finish their seconds at different moments; a
 /// reader may therefore end its average up to this many seconds before the newest write

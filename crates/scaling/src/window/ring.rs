@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
 use super::Second;
-use crate::config::Metric;
+use settings::Metric;
 
 /// What is added up in one second, of each metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use settings::{Aggregation, Metric};
 use vocabulary::{PodCount, Timestamp};
 
 use super::history::LAG;
 use super::*;
-use crate::config::{Aggregation, Metric};
 
 /// One window of one metric.
 struct Window(WindowHistory);

@@ -85,7 +85,7 @@ fn a_service_that_names_a_workload_and_keeps_its_selector_is_prepared_and_not_to
     put_service(&mut index, with_selector());
     assert_eq!(announced(&mut index), ["SelectorPresent"]);
     let facts = facts_of_revision(&mut index);
-    assert_eq!(facts.settings.shadow, Some(true), "its count is not ours yet");
+    assert!(!facts.may_write, "its count is not ours yet");
     assert!(!facts.entrances.is_empty(), "activators know it already");
     index.set_route(&name(), route(Routing::ThroughActivator));
     assert_eq!((index.slice_changes(&name()), index.takeover(&name())), (Vec::new(), None));

@@ -149,12 +149,12 @@ fn a_paused_workload_keeps_its_count_and_nobody_waits_for_it() {
     put_service(&mut index, json!({}));
     put_workload(&mut index, 2, &json!({"ebb.dev/paused": "true"}));
     let facts = facts_of(&mut index);
-    assert_eq!((facts.settings.shadow, facts.hold.as_deref()), (Some(true), Some("paused")));
+    assert_eq!((facts.may_write, facts.hold.as_deref()), (false, Some("paused")));
     assert_eq!(reasons(&mut index), ["Paused"]);
     assert!(!index.may_change(&name(), PodCount::new(2), PodCount::new(3)), "an order may be older");
     put_workload(&mut index, 2, &json!({}));
     let facts = facts_of(&mut index);
-    assert_eq!((facts.settings.shadow, facts.hold.as_deref()), (None, None));
+    assert_eq!((facts.may_write, facts.hold.as_deref()), (true, None));
     assert!(index.notices.is_empty() && index.may_change(&name(), PodCount::new(2), PodCount::new(1)));
 }
 
@@ -167,7 +167,7 @@ fn beside_another_autoscaler_nothing_is_written_unless_it_is_only_watched() {
     let key = ObjectKey { namespace: "default".to_owned(), name: "hello-hpa".to_owned() };
     index.put_autoscaler(key.clone(), Some(autoscaler(3, 120)));
     let facts = facts_of(&mut index);
-    assert_eq!(facts.settings.shadow, Some(true));
+    assert_eq!((facts.may_write, facts.settings.shadow), (false, None), "it is no setting");
     assert!(facts.hold.as_deref().is_some_and(|hold| hold.contains("hello-hpa")));
     assert_eq!(reasons(&mut index), ["OtherAutoscaler"]);
     put_workload(&mut index, 2, &json!({"ebb.dev/shadow": "true"}));
@@ -175,7 +175,7 @@ fn beside_another_autoscaler_nothing_is_written_unless_it_is_only_watched() {
     put_workload(&mut index, 2, &json!({}));
     index.put_autoscaler(key, None);
     let facts = facts_of(&mut index);
-    assert_eq!((facts.settings.shadow, facts.hold.as_deref()), (None, None));
+    assert_eq!((facts.may_write, facts.hold.as_deref()), (true, None));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject};
-use scaling::config::RequestLimits;
+use settings::RequestLimits;
 use vocabulary::{PodCount, shown};
 
 use super::{ObjectVersion, WorkloadRecord, is_ours};

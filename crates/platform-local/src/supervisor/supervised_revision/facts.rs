@@ -24,6 +24,9 @@ impl SupervisedRevision {
             url: Some(front_door.url(service)),
             hop_keys: self.hop_keys.clone(),
             wanted: if self.is_going { PodCount::ZERO } else { self.wanted },
+            // `ebb up --shadow` is for each Service that does not say otherwise.
+            may_write: !service.is_in_shadow || service.settings.shadow == Some(false),
+            reachable: true,
             floor: PodCount::ZERO,
             hold: None,
             origin: self.origin,

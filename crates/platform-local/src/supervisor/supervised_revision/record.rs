@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orchestration::{PodFailure, PodKill, RouteInForce};
-use scaling::{RevisionOrigin, RevisionSettings};
+use scaling::RevisionOrigin;
+use settings::RevisionSettings;
 use vocabulary::{HopKey, PodCount, PodName, Timestamp};
 
 use super::SupervisedRevision;
@@ -70,6 +71,7 @@ impl SupervisedRevision {
                 name: record.name,
                 host: record.host,
                 settings: RevisionSettings::default(),
+                is_in_shadow: false,
                 progress_deadline: NO_DEADLINE,
                 template,
             },

@@ -45,8 +45,6 @@ pub(in crate::hpa) const UTILIZATION: &str = "
     no pods | 3 | 50% | | | NoPods | |
     only pods that do not count | 3 | 50% | i p u | | NoSamples | |
     a request is asked of ignored pods too | 2 | 100% | 500 i | req=1000,- | NoRequest | |
-    X9 without a request is missing | 3 | 100% | 300 300 900 | req=1000,1000,- X9 | 1 | 30 | 300
-    X9 nothing is requested at all | 1 | 100% | 200 | req=- X9 | NoSamples | |
     an unknown pod among the others | 2 | 100% | x9000 2000 x9000 2000 x9000 | | 4 | 200 | 2000
     unknown pods multiply what is assumed of missing ones | 3 | 50% | 2000 2000 m x100 | | 11 | 200 | 2000
     too much to say | 1 | 1% | max | req=1 | 2147483647 | 2147483647 | max
@@ -90,8 +88,6 @@ pub(in crate::hpa) const VALUES: &str = "
     C13 | 3 | max | 1 | 3 | | 2147483647
     C14 | 3 | half half | max | 3 | | 3
     C15 | 1 | 30 | 60 | 1+9i | | 5
-    C12 with X4 | 3 | 100000 | 10000 | 0 | X4 | 30
-    C15 with X6 | 1 | 30 | 60 | 1+9i | X6 | 1
     no series | 3 | | 10000 | 3 | | NoSeries
 ";
 
@@ -108,7 +104,6 @@ pub(in crate::hpa) const TOTALS: &str = "
     D9  | 3 | 40000 | 10000 | | 4 | 13334
     D10 | 0 | 8600 | 2200 | | 4 | 0
     D11 | 5 of 4 | 20000 | 4200 | | 5 | 4000
-    D11 with X3 | 5 of 4 | 20000 | 4200 | X3 | 4 | 4000
     D12 | 1 | max | 1 | | 2147483647 | max
     nothing on nothing | 0 | 0 | 2200 | | 0 | 0
 ";
@@ -120,7 +115,6 @@ pub(in crate::hpa) const NUMERIC_TRAPS: &str = "
     N3 | 60 | 60% | 310 | | 32
     N4 | 25 | 80% | 1760 | | 56
     N8 | 10 | 50% | 550 | | 10
-    N8 with X1 | 10 | 50% | 550 | X1 | 11
 ";
 
 /// Pods and samples, from the words of a row.

@@ -1,10 +1,11 @@
 //! The mixed rule of our own measurements among other metrics: its twelve points, each under its number.
 
+use settings::hpa::reading;
+use settings::{Metric, ScalingSpec};
 use vocabulary::{BurstCapacity, Concurrency, Routing};
 
 use super::*;
 use crate::collector::Averages;
-use crate::config::{Metric, ScalingSpec};
 use crate::decider::{Decider, Observation};
 use crate::decision::Mode;
 use crate::hpa::mixed::{MixedDecider, MixedObservation, routing_without_own};

@@ -6,12 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use settings::hpa::{PodRequests, ResourceName};
 use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
 
-use crate::hpa::{
-    HpaPod, HpaPodPhase, HpaPods, PodRequests, PodSample, PodSamples, ReadyCondition, ReadyStatus,
-    ResourceName,
-};
+use crate::hpa::{HpaPod, HpaPodPhase, HpaPods, PodSample, PodSamples, ReadyCondition, ReadyStatus};
 use crate::multiscaler::{PodFact, PodPhase};
 
 /// A pod reports every second. One that has not for this long has no sample: what it used then says nothing

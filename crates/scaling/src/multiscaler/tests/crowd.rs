@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use settings::hpa::MetricSpec;
 use vocabulary::{MilliValue, PresentCount};
 
 use super::hpa::settings;
 use super::*;
 use crate::Collector;
-use crate::hpa::MetricSpec;
 
 /// Milliseconds since the world began.
 pub(super) type Millis = u64;
@@ -447,7 +447,7 @@ impl CountingReporter {
 
 /// Both classes with that target, with long windows and with the shortest ones.
 pub(super) fn settings_of_both_classes() -> Vec<ScalingSpec> {
-    let own = MetricSpec::Own { metric: crate::Metric::Concurrency, target: MilliValue::new(5_000) };
+    let own = MetricSpec::Own { metric: settings::Metric::Concurrency, target: MilliValue::new(5_000) };
     let of = |spec: ScalingSpec| ScalingSpec { target_per_pod: TARGET, total_per_pod: TARGET, ..spec };
     let (kpa, hpa) = (of(spec()), of(settings(1, 100, vec![own])));
     let with_short_windows = |spec: &ScalingSpec| ScalingSpec {

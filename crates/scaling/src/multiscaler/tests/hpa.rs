@@ -6,16 +6,19 @@ mod shadow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use settings::hpa::reading::HpaDocument;
+use settings::hpa::{
+    Behavior, ContainerRequests, HpaScaling, LabelSelector, MetricIdentifier, MetricSpec, PodRequests,
+    PolicyAmount, ResourceName, ResourceRequests, ResourceTarget, ScalingPolicy, ScalingRules, TotalTarget,
+    UsageSource,
+};
+use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{MilliValue, ResourceUsage};
 
 use super::*;
-use crate::config::{ClusterConfig, RevisionSettings};
-use crate::hpa::reading::HpaDocument;
 use crate::hpa::{
-    Behavior, ContainerRequests, HpaPod, HpaPodPhase, HpaPods, HpaScaling, LabelSelector, MetricAnswers,
-    MetricIdentifier, MetricSamples, MetricSpec, PodRequests, PodSample, PodSamples, PolicyAmount,
-    ReadyCondition, ReadyStatus, ResourceName, ResourceRequests, ResourceTarget, ScalingPolicy, ScalingRules,
-    Selection, TargetPods, TotalTarget, UsageSource,
+    HpaPod, HpaPodPhase, HpaPods, MetricAnswers, MetricSamples, PodSample, PodSamples, ReadyCondition,
+    ReadyStatus, Selection, TargetPods,
 };
 
 /// The settings that a document means, on pods that request a core each.
@@ -42,7 +45,7 @@ fn cpu() -> MetricSpec {
 }
 
 fn concurrency() -> MetricSpec {
-    MetricSpec::Own { metric: crate::Metric::Concurrency, target: MilliValue::new(10_000) }
+    MetricSpec::Own { metric: settings::Metric::Concurrency, target: MilliValue::new(10_000) }
 }
 
 fn queue() -> MetricSpec {

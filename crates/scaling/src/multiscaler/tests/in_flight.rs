@@ -1,7 +1,7 @@
 //! A request in flight keeps one pod, whatever is measured, and no more than one.
 
 use super::*;
-use crate::config::Metric;
+use settings::Metric;
 
 fn rps(burst_capacity: f64) -> ScalingSpec {
     ScalingSpec { metric: Metric::Rps, target_per_pod: 140.0, ..with_burst_capacity(burst_capacity) }

@@ -1,7 +1,7 @@
 //! Requests that are refused while an app does nothing but fail: they ask for one pod, and for no more.
 
 use super::*;
-use crate::config::{Aggregation, Metric};
+use settings::{Aggregation, Metric};
 
 /// Under both metrics and aggregations, and targets as people set them. The least is that of a
 /// containerConcurrency of 1 at a utilisation of 70 %.

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::collector::Averages;
-use crate::config::Metric;
 use crate::decider::{Decider, Observation};
 use crate::decision::Mode;
+use settings::Metric;
 
 /// Knative's window and reporter, written down from their description alone: values by second, a first second
 /// that only a whole window of silence resets, an early report of one request that the next report takes

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use settings::ScalingSpec;
 use vocabulary::{Concurrency, Load, PodState, PresentCount, RequestRate};
 
 use super::super::*;
-use crate::config::ScalingSpec;
 
 pub(super) const REVISION: RevisionId = RevisionId(0);
 pub(super) const ACTIVATOR: Reporter = Reporter::Activator(ReplicaId(0));

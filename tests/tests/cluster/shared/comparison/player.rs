@@ -19,12 +19,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use platform_kubernetes::ObservedTarget;
-use scaling::hpa::reading::read_document;
 use scaling::hpa::{
-    CountChange, HpaObservation, HpaPods, HpaSettings, HpaSpec, HpaState, MetricFailure, MetricSamples,
+    ConditionReason, CountChange, HpaObservation, HpaPods, HpaState, MetricFailure, MetricSamples,
     NoProposal, Scale, evaluate,
 };
 use serde_json::{Value, json};
+use settings::hpa::reading::read_document;
+use settings::hpa::{HpaSettings, HpaSpec};
 use tests::cluster::TestNamespace;
 use vocabulary::{PodCount, Timestamp};
 
@@ -408,7 +409,7 @@ impl Player {
                 Err(answer.body.clone())
             };
             read.unwrap_or_else(|_| {
-                let reason = metric.failure_reason();
+                let reason = ConditionReason::of_unmeasured(metric);
                 MetricSamples::Failed(MetricFailure { reason, why: NoProposal::Refused })
             })
         });

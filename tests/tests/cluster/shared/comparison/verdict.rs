@@ -1,7 +1,8 @@
 //! What an autoscaler says of itself, in lines that can be compared: Kubernetes' status, and ours.
 
-use scaling::hpa::{CurrentValue, HpaCondition, HpaSpec, HpaState, MetricStatus};
+use scaling::hpa::{CurrentValue, HpaCondition, HpaState, MetricStatus};
 use serde_json::Value;
+use settings::hpa::HpaSpec;
 use vocabulary::{MilliValue, PodCount, parse_quantity};
 
 /// Everything that a pass came to.

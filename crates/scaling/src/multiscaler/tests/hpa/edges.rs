@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Metric;
+use settings::Metric;
 
 /// Class hpa with one metric of ours and nothing that waits.
 fn own_alone(metric: Metric, max: u32) -> ScalingSpec {

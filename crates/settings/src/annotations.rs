@@ -1,13 +1,9 @@
-//! The annotations of one revision.
+//! Reads the annotations of one revision, with every problem at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
-use vocabulary::{
-    BurstCapacity, CheckedValue, HeadSizeLimit, IgnoredUserAgents, Percentage, PodCount, Problem, printable,
-    shown,
-};
+use vocabulary::{CheckedValue, HeadSizeLimit, IgnoredUserAgents, PodCount, Problem, printable, shown};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
@@ -16,102 +12,48 @@ use super::keys::{
     config_map,
 };
 use super::limits;
+use super::metric::Metric;
 use super::reader::{SettingsPlace, SettingsReader};
-use super::spec::{Aggregation, Metric};
+use super::revision_settings::RevisionSettings;
+use super::spec::Aggregation;
 use super::suggestion;
 use crate::hpa::reading::{
     DOCUMENT_ANNOTATION, HpaDocument, annotations_beside_document, document_of_short_form,
 };
 use crate::hpa::{PodRequests, UsageSource};
 
-/// The annotations of one revision, checked but not yet joined with the cluster's configuration. `None` means
-/// that the revision says nothing and the ConfigMap or the default applies.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct RevisionSettings {
-    /// `class`.
-    pub class: Option<Class>,
-    /// `metric`, if it is one of ours; class hpa has more.
-    pub metric: Option<Metric>,
-    /// `metric` as it is written.
-    pub metric_name: Option<Box<str>>,
-    /// `metric-aggregation-algorithm`.
-    pub aggregation: Option<Aggregation>,
-    /// `target`, requests in flight or per second; at least 0.01.
-    pub target: Option<f64>,
-    /// `target-utilization-percentage`: 1 … 100.
-    pub target_utilization: Option<Percentage>,
-    /// `min-scale`.
-    pub min_scale: Option<PodCount>,
-    /// `max-scale` as written; 0 means no limit, whatever the ConfigMap says.
-    pub max_scale: Option<PodCount>,
-    /// `initial-scale`.
-    pub initial_scale: Option<PodCount>,
-    /// `activation-scale`; at least 2.
-    pub activation_scale: Option<PodCount>,
-    /// `scale-down-delay`: 0 … 1 h, whole seconds.
-    pub scale_down_delay: Option<Duration>,
-    /// `window`: 6 s … 1 h, whole seconds.
-    pub stable_window: Option<Duration>,
-    /// `panic-window-percentage`: 1 … 100.
-    pub panic_window_percentage: Option<Percentage>,
-    /// `panic-threshold-percentage`: 110 … 1000.
-    pub panic_threshold_percentage: Option<Percentage>,
-    /// `target-burst-capacity`.
-    pub target_burst_capacity: Option<BurstCapacity>,
-    /// `scale-to-zero-pod-retention-period`: 0 … 1 h.
-    pub pod_retention: Option<Duration>,
-    /// `ebb.dev/surge-evaluation`.
-    pub surge_evaluation: Option<bool>,
-    /// `ebb.dev/idle-first-scale-down`.
-    pub idle_first_scale_down: Option<bool>,
-    /// `ebb.dev/in-flight-holds-pods`.
-    pub in_flight_holds_pods: Option<bool>,
-    /// `ebb.dev/forget-connections`: connections from before an adoption hold nothing any more.
-    pub forget_connections: Option<bool>,
-    /// `ebb.dev/routing-dwell`: 0 … 1 h.
-    pub routing_dwell: Option<Duration>,
-    /// `ebb.dev/drain-limit`: 0 … 24 h, whole seconds.
-    pub drain_limit: Option<Duration>,
-    /// `ebb.dev/ignore-user-agents`.
-    pub ignored_user_agents: Option<IgnoredUserAgents>,
-    /// `ebb.dev/head-size-limit`: 8 KiB … 512 KiB, and no more than the ConfigMap's.
-    pub head_size_limit: Option<HeadSizeLimit>,
-    /// `ebb.dev/hpa-sync-period`: 1 s … 1 h.
-    pub hpa_sync_period: Option<Duration>,
-    /// `ebb.dev/stable-window`, of our own metrics within class hpa: 6 s … 1 h, whole seconds.
-    pub own_stable_window: Option<Duration>,
-    /// `ebb.dev/shadow`.
-    pub shadow: Option<bool>,
-    /// `ebb.dev/paused`: a person decides about the count, and at zero nobody waits for a pod.
-    pub paused: Option<bool>,
-    /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`), put here by
-    /// whoever can read its format; its presence means that class.
-    #[serde(skip)]
-    pub document: Option<Box<HpaDocument>>,
-    /// What each of its pods requests, put here by whoever reads their template: targets in percent refer to
-    /// it.
-    #[serde(skip)]
-    pub requests: PodRequests,
-    /// Who says what its pods use, put here by the platform that runs them.
-    #[serde(skip)]
-    pub usage: UsageSource,
+/// A document of class hpa that stands by itself (kind `HorizontalPodAutoscaler`) and scales the revision.
+#[derive(Clone, Copy, Debug)]
+pub struct SeparateDocument<'a> {
+    /// Its bounds, metrics and behavior.
+    pub document: &'a HpaDocument,
+    /// How messages name it (`HorizontalPodAutoscaler hello`).
+    pub title: &'a str,
 }
 
 impl RevisionSettings {
     /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template, the document in
-    /// `ebb.dev/hpa` included; others are ignored. Every problem is reported, by the key of its annotation;
-    /// with one, none of the annotations applies.
-    pub fn parse(
+    /// `ebb.dev/hpa` included; others are ignored. `document` is one that stands by itself and scales the
+    /// revision; it leaves no room for annotations that say the same. Every problem is reported, by the key of
+    /// its annotation; with one, none of the annotations applies.
+    pub fn read(
         annotations: &BTreeMap<String, String>,
         cluster: &ClusterConfig,
+        document: Option<SeparateDocument<'_>>,
     ) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
-        let mut settings = Self::read(&mut reader, cluster);
-        settings.document = reader.document(&keys::HPA).map(Box::new);
+        let has_document = document.is_some() || reader.entry(&keys::HPA).is_some();
+        let class = if has_document { &Class::Hpa } else { &cluster.pod_autoscaler_class };
+        let mut settings = Self::from_reader(&mut reader, cluster, class);
+        let written = reader.document(&keys::HPA);
+        settings.document = document.map(|separate| separate.document.clone()).or(written).map(Box::new);
         settings.check_bounds(&mut reader, cluster);
         settings.check_head_size(&mut reader, cluster);
         settings.warn_of_mixed_levels(&mut reader, cluster);
-        settings.check_hpa(&mut reader, annotations, cluster);
+        match document {
+            Some(separate) => settings.check_beside(separate, &mut reader, annotations),
+            None => settings.check_hpa(&mut reader, annotations, cluster),
+        }
         reader.warn_of_shadowed(keys::ALL);
         for key in annotations.keys() {
             check_key(&mut reader, key);
@@ -119,56 +61,9 @@ impl RevisionSettings {
         reader.finish(settings)
     }
 
-    /// The class that applies to the revision.
-    pub fn effective_class<'a>(&'a self, cluster: &'a ClusterConfig) -> &'a Class {
-        if self.document.is_some() {
-            return &Class::Hpa;
-        }
-        self.class.as_ref().unwrap_or(&cluster.pod_autoscaler_class)
-    }
-
-    /// How long requests without a timeout may take in a pod of the revision that leaves.
-    pub fn effective_drain_limit(&self, cluster: &ClusterConfig) -> Duration {
-        self.drain_limit.unwrap_or(cluster.drain_limit)
-    }
-
-    /// Whose requests are not measured, of those for the revision.
-    pub fn effective_ignored_user_agents(&self, cluster: &ClusterConfig) -> IgnoredUserAgents {
-        self.ignored_user_agents.as_ref().unwrap_or(&cluster.ignored_user_agents).clone()
-    }
-
-    /// How large the head of a request for the revision may be. The ConfigMap's limit may have been lowered
-    /// below the annotation since that was accepted; then it counts.
-    pub fn effective_head_size_limit(&self, cluster: &ClusterConfig) -> HeadSizeLimit {
-        self.head_size_limit.map_or(cluster.head_size_limit, |limit| limit.min(cluster.head_size_limit))
-    }
-
-    /// Refuses what only another autoscaler than ours could run. Apart from [`RevisionSettings::parse`],
-    /// because such a revision is written correctly; whether something here can run it is the platform's to
-    /// say.
-    pub fn require_class_of_ours(&self, cluster: &ClusterConfig) -> Result<(), Problem> {
-        let class = match self.effective_class(cluster) {
-            Class::Kpa | Class::Hpa => return Ok(()),
-            Class::Other(name) => name,
-        };
-        let (place, key) = match self.class {
-            Some(_) => (SettingsPlace::Annotations, keys::CLASS.name),
-            None => (SettingsPlace::ConfigMap, config_map::POD_AUTOSCALER_CLASS.name),
-        };
-        let message = format!(
-            "{} is {}, which nothing here runs; write {:?} or {:?}",
-            place.name(key),
-            shown(class),
-            Class::Kpa.name(),
-            Class::Hpa.name()
-        );
-        Err(Problem { key: key.to_owned(), message })
-    }
-
-    fn read(reader: &mut SettingsReader<'_>, cluster: &ClusterConfig) -> Self {
+    /// Without what needs several annotations. `default` is the class where no annotation names one.
+    fn from_reader(reader: &mut SettingsReader<'_>, cluster: &ClusterConfig, default: &Class) -> Self {
         let class = reader.class(&keys::CLASS);
-        let has_document = reader.entry(&keys::HPA).is_some();
-        let default = if has_document { &Class::Hpa } else { &cluster.pod_autoscaler_class };
         let effective = class.as_ref().unwrap_or(default);
         let initial_limit =
             if cluster.allow_zero_initial_scale { limits::COUNT } else { limits::COUNT_FROM_ONE };
@@ -206,6 +101,25 @@ impl RevisionSettings {
             document: None,
             requests: PodRequests::default(),
             usage: UsageSource::default(),
+        }
+    }
+
+    /// Refuses annotations that contradict a document which stands by itself.
+    fn check_beside(
+        &self,
+        separate: SeparateDocument<'_>,
+        reader: &mut SettingsReader<'_>,
+        annotations: &BTreeMap<String, String>,
+    ) {
+        let title = separate.title;
+        reader.refuse_all(annotations_beside_document(annotations, title));
+        if let Some(entry) = reader.entry(&keys::HPA) {
+            reader.refuse_key(entry.key, &format!("says what {title} says too; remove one of them"));
+        }
+        if let Some(class) = self.class.as_ref().filter(|class| **class != Class::Hpa) {
+            let flaw =
+                format!("is {}, but {title} scales this Service; remove one of them", shown(class.name()));
+            reader.refuse_key(keys::CLASS.name, &flaw);
         }
     }
 

@@ -9,8 +9,7 @@ use runtime::{
     MountedSettings, OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability,
     instead_of_older_tracing, vital,
 };
-use scaling::ClusterConfig;
-use scaling::config::CONFIG_MAP_NAME;
+use settings::{CONFIG_MAP_NAME, ClusterConfig};
 use tokio::sync::watch;
 use vocabulary::{Findings, Problem};
 

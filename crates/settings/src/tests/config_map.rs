@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use vocabulary::{HeadSizeLimit, INJECTION_ANNOTATIONS, IgnoredUserAgents, MilliValue};
 
-use super::super::keys::{annotation, config_map as keys, injection};
+use super::super::keys::{RETIRED_HPA_SWITCHES, annotation, config_map as keys, injection};
 use super::super::{ClusterConfig, QueueProxyResources, ResourceAmount, RevisionSettings};
 use super::{cluster, map};
+use crate::hpa::HpaSettings;
 use crate::hpa::reading::DOCUMENT_ANNOTATION;
-use crate::hpa::{
-    AverageWithinTolerance, Compat, HpaSettings, LackingRequests, NoneReady, TerminatingPods, ToleranceTest,
-};
 
 type Pairs = &'static [(&'static str, &'static str)];
 
@@ -226,31 +224,39 @@ fn values_arrive_where_they_belong() {
         downscale_stabilization: Duration::from_secs(21),
         cpu_initialization_period: Duration::from_secs(22),
         initial_readiness_delay: Duration::from_secs(23),
-        compat: Compat::default(),
     };
     assert_eq!(config.hpa_settings(), settings);
 }
 
 #[test]
-fn each_difference_from_kubernetes_has_a_switch() {
-    let of = |key: &str| cluster(&[(key, "true")]).hpa_settings().compat;
-    let parity = Compat::default();
-    for (key, expected) in [
-        ("hpa-tolerance-by-distance", Compat { tolerance_test: ToleranceTest::Distance, ..parity }),
-        (
-            "hpa-on-target-keeps-count",
-            Compat { average_within_tolerance: AverageWithinTolerance::CurrentCount, ..parity },
-        ),
-        ("hpa-none-ready-keeps-count", Compat { none_ready: NoneReady::CurrentCount, ..parity }),
-        ("hpa-ignore-terminating-pods", Compat { terminating_pods: TerminatingPods::Ignore, ..parity }),
-        (
-            "hpa-lacking-requests-are-missing",
-            Compat { lacking_requests: LackingRequests::CountAsMissing, ..parity },
-        ),
-    ] {
-        assert_eq!(of(key), expected, "{key}");
-        assert_eq!(cluster(&[(key, "false")]), ClusterConfig::default(), "{key}");
+fn a_retired_switch_of_class_hpa_warns_by_name_and_changes_nothing() {
+    for key in RETIRED_HPA_SWITCHES {
+        for value in ["true", "false", "nonsense"] {
+            let checked = ClusterConfig::parse(&map(&[(key, value)])).expect("it is not refused");
+            assert_eq!(checked.value, ClusterConfig::default(), "{key}");
+            let [warning] = checked.warnings.try_into().expect("one warning");
+            assert_eq!(
+                warning.message,
+                format!(
+                    "key {key} of ConfigMap config-autoscaler is retired and has no effect: class hpa decides as Kubernetes 1.37 does; remove it, for the next version refuses it"
+                )
+            );
+        }
     }
+}
+
+#[test]
+fn a_hexadecimal_number_warns_by_name_and_leaves_the_default() {
+    let checked = ClusterConfig::parse(&map(&[("hpa-tolerance", "0x1p-2")])).expect("it is not refused");
+    assert_eq!(checked.value, ClusterConfig::default());
+    assert_eq!(
+        checked.warnings[0].message,
+        "key hpa-tolerance of ConfigMap config-autoscaler is \"0x1p-2\", a hexadecimal number, which is retired and has no effect; write a decimal number, for the next version refuses it"
+    );
+    let annotations = map(&[("autoscaling.knative.dev/target", "-0X1_0P+4")]);
+    let checked =
+        RevisionSettings::read(&annotations, &ClusterConfig::default(), None).expect("it is not refused");
+    assert_eq!((checked.value.target, checked.warnings.len()), (None, 1));
 }
 
 /// The value is wrong for every type of setting, so a key that is not refused is a key that nobody reads.
@@ -263,7 +269,7 @@ fn every_known_key_is_read() {
     // What a document says is read by whoever can read its format.
     let annotations = annotation::ALL.iter().filter(|key| key.name != DOCUMENT_ANNOTATION);
     for name in annotations.flat_map(|key| [Some(key.name), key.old]).flatten() {
-        let result = RevisionSettings::parse(&map(&[(name, WRONG)]), &ClusterConfig::default());
+        let result = RevisionSettings::read(&map(&[(name, WRONG)]), &ClusterConfig::default(), None);
         let problems = result.expect_err(name);
         assert!(!problems[0].message.contains("is not known"), "{}", problems[0]);
     }

@@ -9,13 +9,11 @@ use vocabulary::{Percentage, PodCount};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
+use super::metric::Metric;
 use super::revision_settings::RevisionSettings;
-use super::spec::{Metric, ScalingSpec};
+use super::spec::{ScalingSpec, TARGET_MIN};
+use crate::hpa::HpaScaling;
 use crate::hpa::reading::document_of_short_form;
-use crate::hpa::{HpaScaling, own_scaling};
-
-/// The least load per pod to aim at.
-const TARGET_MIN: f64 = 0.01;
 
 /// How full a pod is meant to be when request rate is the metric. No setting changes it.
 const RPS_UTILIZATION: f64 = 0.7;
@@ -141,7 +139,7 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
     let document = &hpa.spec;
     let max_scale = (document.max < PodCount::MAX).then_some(document.max);
     let bounded = ScalingSpec { min_scale: document.min, max_scale, ..base };
-    let own = document.metrics.iter().find_map(|metric| own_scaling(metric, &bounded));
+    let own = document.metrics.iter().find_map(|metric| bounded.of_own_metric(metric));
     let spec = match own {
         Some(own) => ScalingSpec { min_scale: bounded.min_scale, max_scale: bounded.max_scale, ..own },
         None => ScalingSpec { surge_evaluation: false, ..bounded },

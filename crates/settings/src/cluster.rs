@@ -10,14 +10,12 @@ use vocabulary::{
 };
 
 use super::class::Class;
-use super::keys::{EXAMPLE, HISTORIC, config_map as keys};
+use super::keys::{EXAMPLE, HISTORIC, RETIRED_HPA_SWITCHES, config_map as keys};
 use super::limits;
 use super::queue_proxy::QueueProxyResources;
 use super::reader::{SettingsPlace, SettingsReader};
 use super::suggestion;
-use crate::hpa::{
-    AverageWithinTolerance, Compat, HpaSettings, LackingRequests, NoneReady, TerminatingPods, ToleranceTest,
-};
+use crate::hpa::HpaSettings;
 
 /// The ConfigMap, read and checked. The default is what an empty ConfigMap means.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the ConfigMap")]
@@ -96,10 +94,6 @@ pub struct ClusterConfig {
     /// `hpa-initial-readiness-delay`: a pod that got unready within this time of its start was never ready; 0
     /// … 1 h.
     pub hpa_initial_readiness_delay: Duration,
-    /// `hpa-tolerance-by-distance`, `hpa-on-target-keeps-count`, `hpa-none-ready-keeps-count`,
-    /// `hpa-ignore-terminating-pods`, `hpa-lacking-requests-are-missing`: where class hpa differs from
-    /// Kubernetes 1.37.
-    pub hpa_compat: Compat,
     /// `prometheus-url`: who is asked for metrics of types Object and External; `http://…` or `https://…`.
     /// `None`: nobody.
     pub prometheus_url: Option<String>,
@@ -154,7 +148,6 @@ impl Default for ClusterConfig {
             hpa_downscale_stabilization: hpa.downscale_stabilization,
             hpa_cpu_initialization_period: hpa.cpu_initialization_period,
             hpa_initial_readiness_delay: hpa.initial_readiness_delay,
-            hpa_compat: hpa.compat,
             prometheus_url: None,
             prometheus_bearer_token_file: None,
             prometheus_ca_file: None,
@@ -234,7 +227,6 @@ impl ClusterConfig {
                 reader.word(&keys::PROMETHEUS_CA_FILE, &limits::FILE).map(unless_empty);
             prometheus_namespace_label = reader.word(&keys::PROMETHEUS_NAMESPACE_LABEL, &limits::LABEL);
         }
-        config.hpa_compat = read_compat(reader);
         config.queue_proxy = QueueProxyResources::of_cluster(reader);
         config
     }
@@ -246,7 +238,6 @@ impl ClusterConfig {
             downscale_stabilization: self.hpa_downscale_stabilization,
             cpu_initialization_period: self.hpa_cpu_initialization_period,
             initial_readiness_delay: self.hpa_initial_readiness_delay,
-            compat: self.hpa_compat,
         }
     }
 
@@ -317,40 +308,10 @@ fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
         // Documentation, which every ConfigMap of an installation has: a warning of it would be everybody's.
     } else if HISTORIC.contains(&key) {
         reader.warn(key, "is no longer read, by Knative either; remove it");
+    } else if RETIRED_HPA_SWITCHES.contains(&key) {
+        let flaw = "is retired and has no effect: class hpa decides as Kubernetes 1.37 does; remove it, for the next version refuses it";
+        reader.warn(key, flaw);
     } else if keys::ALL.iter().all(|known| known.name != key) {
         reader.refuse_key(key, &format!("is not known; {}", suggestion::for_config_map(key)));
-    }
-}
-
-/// Each switch is off where nobody says otherwise.
-fn read_compat(reader: &mut SettingsReader<'_>) -> Compat {
-    let mut is_on = |key| reader.boolean(key).unwrap_or(false);
-    let parity = Compat::default();
-    Compat {
-        tolerance_test: if is_on(&keys::HPA_TOLERANCE_BY_DISTANCE) {
-            ToleranceTest::Distance
-        } else {
-            parity.tolerance_test
-        },
-        average_within_tolerance: if is_on(&keys::HPA_ON_TARGET_KEEPS_COUNT) {
-            AverageWithinTolerance::CurrentCount
-        } else {
-            parity.average_within_tolerance
-        },
-        none_ready: if is_on(&keys::HPA_NONE_READY_KEEPS_COUNT) {
-            NoneReady::CurrentCount
-        } else {
-            parity.none_ready
-        },
-        terminating_pods: if is_on(&keys::HPA_IGNORE_TERMINATING_PODS) {
-            TerminatingPods::Ignore
-        } else {
-            parity.terminating_pods
-        },
-        lacking_requests: if is_on(&keys::HPA_LACKING_REQUESTS_ARE_MISSING) {
-            LackingRequests::CountAsMissing
-        } else {
-            parity.lacking_requests
-        },
     }
 }

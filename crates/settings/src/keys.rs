@@ -35,14 +35,14 @@ macro_rules! keys {
         pub(super) mod $module {
             use super::{SettingKey, key};
 
-            $(pub(in crate::config) const $constant: SettingKey = {
+            $(pub(crate) const $constant: SettingKey = {
                 #[allow(unused_mut, reason = "only keys with an old spelling are changed")]
                 let mut declared = key($name);
                 $(declared.old = Some($old);)?
                 declared
             };)*
 
-            pub(in crate::config) const ALL: &[SettingKey] = &[$($constant),*];
+            pub(crate) const ALL: &[SettingKey] = &[$($constant),*];
         }
     };
 }
@@ -149,11 +149,6 @@ keys! {
     HPA_DOWNSCALE_STABILIZATION = "hpa-downscale-stabilization";
     HPA_CPU_INITIALIZATION_PERIOD = "hpa-cpu-initialization-period";
     HPA_INITIAL_READINESS_DELAY = "hpa-initial-readiness-delay";
-    HPA_TOLERANCE_BY_DISTANCE = "hpa-tolerance-by-distance";
-    HPA_ON_TARGET_KEEPS_COUNT = "hpa-on-target-keeps-count";
-    HPA_NONE_READY_KEEPS_COUNT = "hpa-none-ready-keeps-count";
-    HPA_IGNORE_TERMINATING_PODS = "hpa-ignore-terminating-pods";
-    HPA_LACKING_REQUESTS_ARE_MISSING = "hpa-lacking-requests-are-missing";
     PROMETHEUS_URL = "prometheus-url";
     PROMETHEUS_BEARER_TOKEN_FILE = "prometheus-bearer-token-file";
     PROMETHEUS_CA_FILE = "prometheus-ca-file";
@@ -165,6 +160,16 @@ pub(super) const EXAMPLE: &str = "_example";
 
 /// Keys that Knative once read and that old ConfigMaps still carry.
 pub(super) const HISTORIC: [&str; 2] = ["tick-interval", "panic-window"];
+
+/// Keys that once chose the behavior of Kubernetes before 1.37 for class hpa. They get a warning for one version,
+/// so that a ConfigMap which has them survives the upgrade; after it they are unknown keys.
+pub(super) const RETIRED_HPA_SWITCHES: [&str; 5] = [
+    "hpa-tolerance-by-distance",
+    "hpa-on-target-keeps-count",
+    "hpa-none-ready-keeps-count",
+    "hpa-ignore-terminating-pods",
+    "hpa-lacking-requests-are-missing",
+];
 
 /// Every annotation that may stand on a pod template, in its present spelling.
 pub fn annotation_keys() -> impl Iterator<Item = &'static str> {

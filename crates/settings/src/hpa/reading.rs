@@ -5,7 +5,7 @@
 //! behavior has the names of Go's fields. All of them are read into one [`HpaDocument`]. Files are somebody
 //! else's: a document of its own comes as a [`DocumentNode`], whatever format it was written in. The one in
 //! the annotation `ebb.dev/hpa` is a text, and is read here with all other annotations
-//! ([`crate::RevisionSettings::parse`]): a caller that reads annotations cannot forget it.
+//! ([`crate::RevisionSettings::read`]): a caller that reads annotations cannot forget it.
 //!
 //! What Kubernetes' API server refuses is refused here, and unknown fields too, since a setting that silently
 //! does nothing is found at night.
@@ -22,7 +22,7 @@ mod selectors;
 mod short_form;
 
 #[cfg(test)]
-pub(in crate::hpa) mod tests;
+mod tests;
 
 pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub(crate) use self::document::read_annotation;

@@ -86,8 +86,16 @@ impl<'a> SettingsReader<'a> {
         Some(PodCount::new(u32::try_from(count).expect("every limit of counts starts at 0 or above")))
     }
 
-    /// A finite number.
+    /// A finite decimal number; a hexadecimal one gets a warning and counts as absent.
     pub(super) fn float(&mut self, key: &SettingKey, limit: &Limit<f64>) -> Option<f64> {
+        if let Some(written) = self.entry(key).filter(|entry| numbers::is_hexadecimal_float(entry.value)) {
+            let flaw = format!(
+                "is {}, a hexadecimal number, which is retired and has no effect; write a decimal number, for the next version refuses it",
+                shown(written.value)
+            );
+            self.warn(written.key, &flaw);
+            return None;
+        }
         self.limited(key, limit, numbers::float)
     }
 

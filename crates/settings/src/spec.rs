@@ -7,7 +7,11 @@ use std::time::Duration;
 use serde::Serialize;
 use vocabulary::{BurstCapacity, PodCount};
 
-use crate::hpa::HpaScaling;
+use super::metric::Metric;
+use crate::hpa::{HpaScaling, MetricSpec};
+
+/// The least load per pod to aim at.
+pub(super) const TARGET_MIN: f64 = 0.01;
 
 /// Everything a decision needs to know of a revision's configuration. Built by resolving a revision's
 /// settings against the cluster's; the numbers are finite and in range.
@@ -54,7 +58,7 @@ pub struct ScalingSpec {
     pub pod_retention: Duration,
     /// How long an activation may take before the revision is given up: the progress deadline plus 30 s.
     pub activation_timeout: Duration,
-    /// Whether traffic can arrive at all; always true on one machine.
+    /// Whether traffic can arrive at all. Settings say true; a platform's facts may say otherwise.
     pub reachable: bool,
     /// Whether a queue that builds up is acted upon at once (`surge-evaluation`).
     pub surge_evaluation: bool,
@@ -67,7 +71,8 @@ pub struct ScalingSpec {
     /// How long connections from before an adoption keep the count from falling (`adopted-connections-hold`);
     /// no time at all under `ebb.dev/forget-connections`.
     pub adopted_connections_hold: Duration,
-    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`).
+    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform that
+    /// may not write the count).
     pub shadow: bool,
     /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.
@@ -76,6 +81,22 @@ pub struct ScalingSpec {
 }
 
 impl ScalingSpec {
+    /// The settings of the decider of one own metric within class hpa, `None` for any other metric: the target
+    /// is the metric's, in full, and the bounds are the document's.
+    pub fn of_own_metric(&self, metric: &MetricSpec) -> Option<Self> {
+        let MetricSpec::Own { metric, target } = metric else { return None };
+        let target = (target.as_f64() / 1000.0).max(TARGET_MIN);
+        Some(Self {
+            metric: *metric,
+            target_per_pod: target,
+            total_per_pod: target,
+            min_scale: PodCount::ZERO,
+            max_scale: None,
+            hpa: None,
+            ..self.clone()
+        })
+    }
+
     /// The same with at least this count, whatever the settings say; a most below that gives way.
     #[must_use]
     pub fn with_floor(mut self, floor: PodCount) -> Self {
@@ -87,17 +108,6 @@ impl ScalingSpec {
         }
         self
     }
-}
-
-/// What a revision is scaled on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Requests in flight.
-    #[default]
-    Concurrency,
-    /// Requests per second.
-    Rps,
 }
 
 /// How a window turns seconds into one number.

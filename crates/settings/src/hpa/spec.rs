@@ -4,15 +4,14 @@
 //! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types,
 //! or is refused where they are read ([`super::reading`]); evaluating never meets it.
 
+use std::fmt;
 use std::time::Duration;
 
 use vocabulary::{MilliValue, PodCount};
 
-use super::conditions::ConditionReason;
-use super::label::MetricLabel;
 use super::selector::LabelSelector;
 use super::settings::HpaSettings;
-use crate::config::Metric;
+use crate::Metric;
 
 /// One autoscaler's document, together with the cluster's settings that it is evaluated under.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,23 +107,8 @@ impl MetricSpec {
         }
     }
 
-    /// Under which condition it is reported that it could not be measured.
-    pub fn failure_reason(&self) -> ConditionReason {
-        match self {
-            Self::Resource { container: None, .. } => ConditionReason::FailedGetResourceMetric,
-            Self::Resource { container: Some(_), .. } => ConditionReason::FailedGetContainerResourceMetric,
-            Self::Pods { .. } | Self::Own { .. } => ConditionReason::FailedGetPodsMetric,
-            Self::Object { .. } => ConditionReason::FailedGetObjectMetric,
-            Self::External { .. } => ConditionReason::FailedGetExternalMetric,
-        }
-    }
-
-    pub(super) fn label(&self) -> MetricLabel {
-        MetricLabel::new(self.name())
-    }
-
     /// What a value of it is compared with.
-    pub(super) fn goal(&self) -> MetricGoal {
+    pub fn goal(&self) -> MetricGoal {
         match self {
             Self::Resource { target: ResourceTarget::Utilization(percent), .. } => {
                 MetricGoal::Percent(*percent)
@@ -144,9 +128,10 @@ impl MetricSpec {
 
 /// The number in a target, whatever kind of target it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MetricGoal {
-    /// Of what the pods request.
+pub enum MetricGoal {
+    /// A share of the resource that the pods request, in percent.
     Percent(u32),
+    /// An amount, in thousandths of the metric's unit.
     Amount(MilliValue),
 }
 
@@ -291,6 +276,17 @@ pub enum PolicyAmount {
     Percent(u32),
 }
 
+/// As people read it: `1 pod`, `4 pods`, `100%`.
+impl fmt::Display for PolicyAmount {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(1) => to.write_str("1 pod"),
+            Self::Pods(count) => write!(to, "{count} pods"),
+            Self::Percent(percent) => write!(to, "{percent}%"),
+        }
+    }
+}
+
 impl ScalingRules {
     /// What applies towards more pods where the document says nothing: 4 pods or a doubling, whichever is
     /// more, in 15 s, without waiting.
@@ -315,7 +311,7 @@ impl ScalingRules {
     }
 
     /// The longest time that one of the policies looks back.
-    pub(super) fn longest_period(&self) -> Duration {
+    pub fn longest_period(&self) -> Duration {
         self.policies.iter().map(|policy| policy.period).max().unwrap_or_default()
     }
 }

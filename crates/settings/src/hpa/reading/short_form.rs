@@ -10,11 +10,11 @@ use vocabulary::{MilliValue, PodCount, Problem, printable, shown};
 
 use super::document::HpaDocument;
 use super::names::is_path_segment;
-use crate::config::{ClusterConfig, Metric, RevisionSettings};
 use crate::hpa::selector::LabelSelector;
 use crate::hpa::spec::{
     Behavior, MetricIdentifier, MetricSpec, ResourceName, ResourceTarget, RulesOrigin, ScalingRules,
 };
+use crate::{ClusterConfig, Metric, RevisionSettings};
 
 const METRIC: &str = "autoscaling.knative.dev/metric";
 const TARGET: &str = "autoscaling.knative.dev/target";
@@ -127,7 +127,7 @@ mod tests {
             .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()))
             .collect();
         let cluster = ClusterConfig::default();
-        let settings = match RevisionSettings::parse(&annotations, &cluster) {
+        let settings = match RevisionSettings::read(&annotations, &cluster, None) {
             Ok(checked) => checked.value,
             Err(problems) => return Err(problems[0].to_string()),
         };

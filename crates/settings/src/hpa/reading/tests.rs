@@ -7,7 +7,7 @@ use std::time::Duration;
 use vocabulary::{CheckedValue, MilliValue, PodCount, Problem};
 
 use super::*;
-use crate::config::Metric;
+use crate::Metric;
 use crate::hpa::spec::{
     Behavior, MetricSpec, PolicyAmount, ResourceName, ResourceTarget, RulesOrigin, ScalingPolicy,
     ScalingRules, SelectPolicy, TotalTarget,
@@ -48,7 +48,7 @@ fn cpu(percent: u32) -> MetricSpec {
 }
 
 /// `id | spec`, in flow style: these are accepted.
-pub(in crate::hpa) const ACCEPTED: &str = "
+const ACCEPTED: &str = "
     V2 with External | {minReplicas: 0, maxReplicas: 3, metrics: [{type: External, external: {metric: {name: q}, target: {type: Value, value: 1}}}]}
     V2 with our own | {minReplicas: 0, maxReplicas: 3, metrics: [{type: Pods, pods: {metric: {name: ebb.rps}, target: {type: AverageValue, averageValue: 10}}}]}
     V4 omitted | {maxReplicas: 3, behavior: {scaleUp: {selectPolicy: Min}}}
@@ -63,7 +63,7 @@ pub(in crate::hpa) const ACCEPTED: &str = "
 ";
 
 /// `id | spec | problem; problem`: these are refused.
-pub(in crate::hpa) const REFUSED: &str = "
+const REFUSED: &str = "
     V1 max 0 | {maxReplicas: 0} | spec.maxReplicas is 0, which is out of range; write a whole number from 1 to 2147483647
     V1 max below min | {maxReplicas: 2, minReplicas: 3} | spec.maxReplicas is 2, which is below minReplicas 3; raise it, or lower minReplicas
     V2 | {maxReplicas: 3, minReplicas: 0} | spec.minReplicas is 0, which needs a metric that says something without pods: ebb.concurrency or ebb.rps, or one of type Object or External; add one, or write 1

@@ -1,4 +1,4 @@
-//! What an operator wrote, and what it means for one revision.
+//! What did people write? Annotations, ConfigMaps and documents of class hpa, read into checked settings.
 //!
 //! Two layers are read, each from a map of strings: the ConfigMap `config-autoscaler` ([`ClusterConfig`]) and
 //! a revision's annotations ([`RevisionSettings`]). Both report every problem at once.
@@ -9,10 +9,13 @@
 //! of range and keys that nobody reads are refused in both layers, by the same limits, because a setting that
 //! silently does nothing is found at night.
 
+mod annotations;
 mod class;
 mod cluster;
+pub mod hpa;
 mod keys;
 mod limits;
+mod metric;
 mod numbers;
 mod queue_proxy;
 mod reader;
@@ -24,17 +27,21 @@ mod suggestion;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;
 
+pub use annotations::{
+    SeparateDocument, drain_limit, ignored_user_agents, misplaced_annotations, progress_deadline,
+};
 pub use class::Class;
 pub use cluster::ClusterConfig;
 pub use keys::{
     ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
+pub use metric::Metric;
 pub use queue_proxy::{QueueProxyResources, ResourceAmount};
 pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
-pub use revision_settings::{
-    RevisionSettings, drain_limit, ignored_user_agents, misplaced_annotations, progress_deadline,
-};
-pub use spec::{Aggregation, Metric, ScalingSpec};
+pub use revision_settings::RevisionSettings;
+pub use spec::{Aggregation, ScalingSpec};

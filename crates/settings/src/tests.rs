@@ -33,14 +33,14 @@ fn annotated(
     let [prefix, _] = ANNOTATION_PREFIXES;
     let full = |key: &str| if key.contains('/') { key.to_owned() } else { format!("{prefix}{key}") };
     let annotations = pairs.iter().map(|(key, value)| (full(key), (*value).to_owned())).collect();
-    RevisionSettings::parse(&annotations, cluster)
+    RevisionSettings::read(&annotations, cluster, None)
 }
 
 #[test]
 fn nothing_written_means_the_defaults() {
     let config = ClusterConfig::parse(&map(&[])).expect("empty").value;
     assert_eq!(config, ClusterConfig::default());
-    let settings = RevisionSettings::parse(&map(&[]), &config).expect("empty").value;
+    let settings = RevisionSettings::read(&map(&[]), &config, None).expect("empty").value;
     assert_eq!(settings.resolve(&config, 0, Duration::from_mins(10)), ScalingSpec::default());
 }
 
@@ -48,7 +48,7 @@ fn nothing_written_means_the_defaults() {
 fn annotations_of_others_are_not_ours_to_judge() {
     let foreign =
         [("example.com/min-scale", "x"), ("serving.knative.dev/anything", "x"), ("team/owner", "me")];
-    let checked = RevisionSettings::parse(&map(&foreign), &ClusterConfig::default()).expect("ignored");
+    let checked = RevisionSettings::read(&map(&foreign), &ClusterConfig::default(), None).expect("ignored");
     assert_eq!((checked.value, checked.warnings), (RevisionSettings::default(), Vec::new()));
 }
 
@@ -127,7 +127,7 @@ proptest! {
         data in config_map_data(), annotations in annotations(), limit in 0_u32..2000,
     ) {
         let cluster = ClusterConfig::parse(&data).map_or_else(|_| ClusterConfig::default(), |checked| checked.value);
-        let settings = RevisionSettings::parse(&annotations, &cluster)
+        let settings = RevisionSettings::read(&annotations, &cluster, None)
             .map_or_else(|_| RevisionSettings::default(), |checked| checked.value);
         let spec = settings.resolve(&cluster, limit, Duration::from_mins(10));
         prop_assert!(spec.target_per_pod.is_finite() && spec.target_per_pod >= 0.01);
@@ -144,7 +144,7 @@ proptest! {
     fn every_problem_names_its_key_on_one_line(data in config_map_data(), annotations in annotations()) {
         let cluster = ClusterConfig::default();
         let from_map = ClusterConfig::parse(&data).err().unwrap_or_default();
-        let from_annotations = RevisionSettings::parse(&annotations, &cluster).err().unwrap_or_default();
+        let from_annotations = RevisionSettings::read(&annotations, &cluster, None).err().unwrap_or_default();
         for (problems, written) in [(from_map, &data), (from_annotations, &annotations)] {
             for Problem { key, message } in problems {
                 prop_assert!(written.contains_key(&key), "{}", key);
@@ -156,7 +156,7 @@ proptest! {
     #[test]
     fn arbitrary_text_never_panics(values in proptest::collection::btree_map(any::<String>(), any::<String>(), 0..5)) {
         let cluster = ClusterConfig::parse(&values).map_or_else(|_| ClusterConfig::default(), |checked| checked.value);
-        drop(RevisionSettings::parse(&values, &cluster));
+        drop(RevisionSettings::read(&values, &cluster, None));
         drop(super::misplaced_annotations(&values));
         drop(progress_deadline(&values));
     }

@@ -7,7 +7,7 @@ use super::document_fields::{DocumentFields, Spelling};
 use super::names::{is_api_version, is_dns_label, is_dns_subdomain, is_kind, is_path_segment};
 use super::node::DocumentNode;
 use super::selectors;
-use crate::config::Metric;
+use crate::Metric;
 use crate::hpa::spec::{
     MetricIdentifier, MetricSpec, ObjectReference, ResourceName, ResourceTarget, TotalTarget, own_metric_name,
 };

@@ -1,0 +1,20 @@
+//! What class hpa is configured with: the document of a horizontal pod autoscaler in every spelling of it, and
+//! the cluster's settings that apply to all documents.
+
+pub mod reading;
+mod requests;
+mod scaling;
+mod selector;
+mod settings;
+mod spec;
+mod writing;
+
+pub use self::requests::{ContainerRequests, PodRequests, ResourceRequests};
+pub use self::scaling::{HpaScaling, UsageSource};
+pub use self::selector::{LabelCondition, LabelRequirement, LabelSelector};
+pub use self::settings::HpaSettings;
+pub use self::spec::{
+    Behavior, HpaSpec, MetricGoal, MetricIdentifier, MetricSpec, ObjectReference, PolicyAmount, ResourceName,
+    ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,
+};
+pub use self::writing::{spec_of, yaml_of};

@@ -1,0 +1,65 @@
+//! What a pod requests of each resource: targets in percent refer to these amounts.
+
+use vocabulary::MilliValue;
+
+use super::spec::ResourceName;
+
+/// What a pod requests of each resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodRequests {
+    /// Those of the pod as a whole. Where there are any, they alone count unless a container is named.
+    pub pod_level: Option<ResourceRequests>,
+    /// All containers, and the init containers that restart (sidecars).
+    pub containers: Vec<ContainerRequests>,
+}
+
+/// What one container requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ContainerRequests {
+    /// The container's name.
+    pub name: Box<str>,
+    /// Per resource.
+    pub requests: ResourceRequests,
+}
+
+/// Amounts of resources. The usual two have a place of their own, because they are looked up for every pod at
+/// every evaluation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResourceRequests {
+    /// Of `cpu`.
+    pub cpu: Option<MilliValue>,
+    /// Of `memory`.
+    pub memory: Option<MilliValue>,
+    /// Of others.
+    pub others: Vec<(Box<str>, MilliValue)>,
+}
+
+impl ResourceRequests {
+    fn of(&self, resource: &ResourceName) -> Option<MilliValue> {
+        match resource {
+            ResourceName::Cpu => self.cpu,
+            ResourceName::Memory => self.memory,
+            ResourceName::Other(name) => {
+                self.others.iter().find(|(other, _)| other == name).map(|(_, amount)| *amount)
+            }
+        }
+    }
+}
+
+impl PodRequests {
+    /// What the pod requests, or one of its containers; `None` if that is not known of every container that
+    /// counts.
+    pub fn of(&self, resource: &ResourceName, container: Option<&str>) -> Option<MilliValue> {
+        if let (None, Some(pod_level)) = (container, &self.pod_level) {
+            return pod_level.of(resource);
+        }
+        let mut counted =
+            self.containers.iter().filter(|one| container.is_none_or(|name| *one.name == *name)).peekable();
+        counted.peek()?;
+        let mut sum = 0;
+        for one in counted {
+            sum += i128::from(one.requests.of(resource)?.value());
+        }
+        Some(MilliValue::saturated_from(sum))
+    }
+}

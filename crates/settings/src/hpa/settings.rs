@@ -1,0 +1,29 @@
+//! What the cluster's operator sets for every autoscaler of class hpa, under the defaults of Kubernetes.
+
+use std::time::Duration;
+
+/// The settings of kube-controller-manager that an evaluation depends on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HpaSettings {
+    /// How far a ratio may be off in either direction (`--horizontal-pod-autoscaler-tolerance`); at least 0.
+    pub tolerance: f64,
+    /// The stabilization window towards fewer pods where a document has none (`…-downscale-stabilization`).
+    pub downscale_stabilization: Duration,
+    /// How long after its start a pod's CPU use counts only from readiness on
+    /// (`…-cpu-initialization-period`).
+    pub cpu_initialization_period: Duration,
+    /// A pod that got unready within this time of its start was never ready (`…-initial-readiness-delay`).
+    pub initial_readiness_delay: Duration,
+}
+
+impl Default for HpaSettings {
+    /// Kubernetes' defaults.
+    fn default() -> Self {
+        Self {
+            tolerance: 0.1,
+            downscale_stabilization: Duration::from_secs(300),
+            cpu_initialization_period: Duration::from_secs(300),
+            initial_readiness_delay: Duration::from_secs(30),
+        }
+    }
+}
