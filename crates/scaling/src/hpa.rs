@@ -18,6 +18,7 @@ mod label;
 mod limits;
 mod measure;
 mod mixed;
+mod observation;
 mod per_pod;
 mod pods;
 mod proposal;
@@ -42,6 +43,7 @@ pub use self::answers::{MetricAnswers, TargetPods};
 pub use self::conditions::{ConditionReason, HpaCondition, HpaConditions};
 pub use self::history::{HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
 pub use self::mixed::{MixedDecider, MixedObservation, routing_without_own};
+pub use self::observation::{HpaObservation, Scale, Selection};
 pub use self::pods::{HpaPod, HpaPodPhase, HpaPods, ReadyCondition, ReadyStatus};
 pub use self::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 pub use self::samples::{MetricFailure, MetricSamples, PodSample, PodSamples};
@@ -54,42 +56,6 @@ use self::measure::MetricDemand;
 use self::sentence::UnmeasuredText;
 use self::stabilize::Windows;
 use crate::decision::Stage;
-
-/// What one pass looks at.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HpaObservation<'a> {
-    /// The target's scale.
-    pub scale: Scale,
-    /// The pods that its selector matches.
-    pub pods: &'a HpaPods,
-    /// For each metric of the spec, in its order, what is known of it.
-    pub samples: &'a [MetricSamples],
-}
-
-/// The scale of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
-    /// What was last asked for (`spec.replicas`).
-    pub replicas: PodCount,
-    /// What there is (`status.replicas`).
-    pub status_replicas: PodCount,
-    /// Whether its pods are known to be its own.
-    pub selection: Selection,
-}
-
-/// Whether the target's pods are known to be its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Selection {
-    /// They are.
-    #[default]
-    Unique,
-    /// There is no selector.
-    Absent,
-    /// There is one that cannot be read.
-    Unreadable,
-    /// Another autoscaler has some of them too.
-    Ambiguous,
-}
 
 /// The answer of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use vocabulary::PodCount;
 
-use super::Selection;
+use super::observation::Selection;
 use super::pods::HpaPods;
 use super::samples::MetricSamples;
 

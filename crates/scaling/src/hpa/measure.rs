@@ -8,14 +8,15 @@ use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::conditions::ConditionReason;
 use super::label::MetricLabel;
+use super::observation::HpaObservation;
 use super::per_pod::{PerPodMetric, PerPodTarget};
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::MetricSamples;
 use super::sentence::{HpaSentence, Measure};
+use super::state::MetricStatus;
 use super::steps::Steps;
 use super::tolerance::Tolerances;
 use super::totals::TotalMetric;
-use super::{HpaObservation, MetricStatus};
 use crate::decision::Stage;
 
 /// What the metrics ask for.
