@@ -41,7 +41,7 @@ use vocabulary::{PodCount, Timestamp};
 
 pub use self::answers::{MetricAnswers, TargetPods};
 pub use self::conditions::{ConditionReason, HpaCondition, HpaConditions};
-pub use self::history::{HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
+pub use self::history::{CountChange, HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
 pub use self::mixed::{MixedDecider, MixedObservation, routing_without_own};
 pub use self::observation::{HpaObservation, Scale, Selection};
 pub use self::pods::{HpaPod, HpaPodPhase, HpaPods, ReadyCondition, ReadyStatus};
@@ -49,7 +49,7 @@ pub use self::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, Propo
 pub use self::samples::{MetricFailure, MetricSamples, PodSample, PodSamples};
 pub(crate) use self::sentence::HpaSentence;
 pub use self::shown::{HpaReport, ReportedMetric, metrics_beside_targets};
-pub use self::state::{CountChange, HpaState, HpaWarning, MetricStatus, RescaleMemory};
+pub use self::state::{HpaState, HpaWarning, MetricStatus, RescaleMemory};
 
 use self::limits::{LimitedCount, Limiter};
 use self::measure::MetricDemand;

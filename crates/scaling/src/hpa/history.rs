@@ -9,8 +9,6 @@ use std::time::Duration;
 use settings::hpa::Behavior;
 use vocabulary::{PodCount, Timestamp};
 
-use super::state::CountChange;
-
 /// The recommendations that are kept at most: one in each of the longest window's 3,600 seconds, and as many
 /// again for changes between two evaluations. The oldest goes first.
 pub(super) const RECOMMENDATIONS_MAX: usize = 7200;
@@ -27,6 +25,15 @@ pub struct Recommendation {
     pub count: PodCount,
     /// The instant of the sync.
     pub at: Timestamp,
+}
+
+/// A change of the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountChange {
+    /// From this.
+    pub from: PodCount,
+    /// To this.
+    pub to: PodCount,
 }
 
 /// A change that was carried out.

@@ -17,13 +17,13 @@ use settings::hpa::{HpaSpec, MetricSpec, RulesOrigin};
 use vocabulary::{ExcessBurstCapacity, MilliValue, PodCount, Routing, Timestamp};
 
 use super::conditions::{self, ConditionReason};
-use super::history::Recommendation;
+use super::history::{CountChange, Recommendation};
 use super::limits::Limiter;
 use super::proposal::NoProposal;
 use super::samples::{MetricFailure, MetricSamples};
 use super::sentence::{HpaSentence, MixedText, UnmeasuredText};
 use super::stabilize::{self, Windows};
-use super::state::{CountChange, HpaState, MetricStatus, RescaleMemory};
+use super::state::{HpaState, MetricStatus, RescaleMemory};
 use super::steps::Steps;
 use super::{HpaObservation, HpaOutcome, HpaPods, Scale, measure};
 use crate::decider::{Decider, Observation, Verdict};

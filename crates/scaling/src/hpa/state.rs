@@ -4,7 +4,7 @@ use settings::hpa::HpaSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use super::conditions::{self, ConditionReason, HpaCondition, HpaConditions};
-use super::history::HpaHistory;
+use super::history::{CountChange, HpaHistory};
 use super::proposal::{NoProposal, Proposal};
 use super::steps::Steps;
 use crate::decision::Reason;
@@ -178,13 +178,4 @@ pub struct RescaleMemory {
     desired: Option<PodCount>,
     last_scale: Option<Timestamp>,
     scaled_to_zero: Option<HpaCondition>,
-}
-
-/// A change of the count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CountChange {
-    /// From this.
-    pub from: PodCount,
-    /// To this.
-    pub to: PodCount,
 }
