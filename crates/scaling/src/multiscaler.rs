@@ -24,7 +24,6 @@ mod schedule;
 mod shadow;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
 use serde::Serialize;
 use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp};
@@ -37,9 +36,6 @@ use self::scaled_revision::ScaledRevision;
 use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
 use crate::hpa::HpaReport;
-
-/// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
-pub(crate) const TICK: Duration = Duration::from_secs(2);
 
 /// Where a revision stands, for people and metrics.
 #[derive(Clone, Debug, PartialEq, Serialize)]

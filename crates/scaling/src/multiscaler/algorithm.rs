@@ -1,16 +1,20 @@
 //! By which class is a revision's count found, and what did that say last?
 
+use std::time::Duration;
+
 use settings::ScalingSpec;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 use super::beginning::RevisionBeginning;
 use super::hpa::HpaScaler;
 use super::pods::RevisionPods;
-use super::routing;
-use super::{ScaleEnding, TICK};
+use super::{ScaleEnding, routing};
 use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Inputs, Mode, Reason};
 use crate::hpa::{CountChange, routing_without_own};
+
+/// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
+pub(super) const TICK: Duration = Duration::from_secs(2);
 
 /// The classes that are run here.
 #[expect(
@@ -129,7 +133,7 @@ impl Algorithm {
     }
 
     /// How often requests are looked at when nothing presses; `None` if they decide nothing.
-    pub(super) fn tick(&self) -> Option<std::time::Duration> {
+    pub(super) fn tick(&self) -> Option<Duration> {
         match self {
             Self::Hpa(hpa) if !hpa.has_own() => None,
             Self::Kpa(_) | Self::Hpa(_) => Some(TICK),

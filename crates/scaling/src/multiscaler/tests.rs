@@ -13,6 +13,8 @@ mod restart;
 mod vectors;
 mod world;
 
+use std::time::Duration;
+
 use settings::ScalingSpec;
 use vocabulary::{BurstCapacity, PodState};
 

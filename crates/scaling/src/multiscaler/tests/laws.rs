@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::decision::Mode;
+use crate::multiscaler::algorithm::TICK;
 
 /// Something that happens to the world.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! A small world around one revision: an activator, pods, a clock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use settings::ScalingSpec;
 use vocabulary::{Concurrency, Load, PodState, PresentCount, RequestRate};
