@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::Second;
-use super::average::{View, coefficient};
+use super::average::View;
 use super::ring::{Ring, SecondSums};
+use super::weight::coefficient;
 use settings::Metric;
 
 /// How many seconds beyond its span a window keeps. Reporters finish their seconds at different moments; a
