@@ -12,6 +12,7 @@ mod average;
 mod history;
 mod maximum;
 mod ring;
+mod span;
 mod weight;
 
 pub(crate) use average::View;

@@ -1,8 +1,8 @@
 //! How a window becomes one number: the plain average, or the one in which recent seconds weigh more.
 
 use super::Second;
-use super::history::{Edges, LAG, Window};
 use super::ring::Ring;
+use super::span::{Edges, LAG, Window};
 use settings::{Aggregation, Metric};
 
 /// What a window says of one metric.

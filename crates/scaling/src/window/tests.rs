@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use settings::{Aggregation, Metric};
 use vocabulary::{PodCount, Timestamp};
 
-use super::history::LAG;
+use super::span::LAG;
 use super::*;
 
 /// One window of one metric.
