@@ -21,6 +21,7 @@ mod queue_proxy;
 mod reader;
 mod request_limits;
 mod resolve;
+mod resource_amount;
 mod revision_settings;
 mod spec;
 mod suggestion;
@@ -40,8 +41,9 @@ pub use keys::{
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;
-pub use queue_proxy::{QueueProxyResources, ResourceAmount};
+pub use queue_proxy::QueueProxyResources;
 pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
+pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
 pub use spec::{Aggregation, ScalingSpec};

@@ -6,45 +6,14 @@
 //! whoever gives pods their queue-proxy reads them, so a pod keeps what it was made with.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::{Serialize, Serializer};
-use vocabulary::{MilliValue, Problem, parse_quantity};
+use serde::Serialize;
+use vocabulary::Problem;
 
 use super::keys::{SettingKey, config_map, injection};
 use super::limits;
 use super::reader::{SettingsPlace, SettingsReader};
-
-/// An amount of CPU or memory, above nothing, as somebody wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceAmount {
-    text: Box<str>,
-    amount: MilliValue,
-}
-
-impl ResourceAmount {
-    /// Whoever calls this has read the text.
-    pub(super) fn new(text: &str, amount: MilliValue) -> Self {
-        Self { text: text.into(), amount }
-    }
-
-    /// One of the defaults.
-    fn known(text: &str) -> Self {
-        Self::new(text, parse_quantity(text).expect("the defaults are quantities"))
-    }
-}
-
-impl fmt::Display for ResourceAmount {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.text)
-    }
-}
-
-impl Serialize for ResourceAmount {
-    fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
-        to.serialize_str(&self.text)
-    }
-}
+use super::resource_amount::ResourceAmount;
 
 /// See the module. No request is above its limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

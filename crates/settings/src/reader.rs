@@ -13,7 +13,7 @@ use super::class::Class;
 use super::keys::{CONFIG_MAP_NAME, SettingKey};
 use super::limits::{self, Limit};
 use super::numbers::{self, NumberError};
-use super::queue_proxy::ResourceAmount;
+use super::resource_amount::ResourceAmount;
 use crate::hpa::reading::{HpaDocument, read_annotation};
 
 /// Where the strings stand; it decides how a message names them.
