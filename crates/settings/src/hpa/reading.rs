@@ -10,6 +10,7 @@
 //! What Kubernetes' API server refuses is refused here, and unknown fields too, since a setting that silently
 //! does nothing is found at night.
 
+mod api_version;
 mod behavior;
 mod beside;
 mod document;
@@ -24,8 +25,9 @@ mod short_form;
 #[cfg(test)]
 mod tests;
 
+pub use self::api_version::HpaApiVersion;
 pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub(crate) use self::document::read_annotation;
-pub use self::document::{HpaApiVersion, HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
+pub use self::document::{HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
 pub use self::node::DocumentNode;
 pub use self::short_form::document_of_short_form;

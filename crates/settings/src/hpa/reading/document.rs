@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use vocabulary::{CheckedValue, Findings, PodCount, Problem};
 
+use super::api_version::HpaApiVersion;
 use super::beside::DOCUMENT_ANNOTATION;
 use super::document_fields::{DocumentFields, Spelling};
 use super::flat_metrics::flat_body;
@@ -26,19 +27,6 @@ const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
 /// How JSON inside of an annotation is read; the error says what is wrong with it.
 pub type JsonReader = fn(&str) -> Result<DocumentNode, String>;
-
-/// The versions of `autoscaling/…`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HpaApiVersion {
-    /// CPU in the spec, the rest in annotations.
-    V1,
-    /// Flat targets, no behavior.
-    V2beta1,
-    /// As `v2`, without tolerances.
-    V2beta2,
-    /// The present one.
-    V2,
-}
 
 /// What a document says, checked.
 #[derive(Clone, Debug, PartialEq)]
