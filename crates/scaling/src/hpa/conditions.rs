@@ -8,9 +8,7 @@ use vocabulary::Timestamp;
 /// Every reason that a condition of ours can have. A reason implies what the condition says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ConditionReason {
-    /// The target's scale could not be read.
-    FailedGetScale,
-    /// It could.
+    /// The scale of the target was read.
     SucceededGetScale,
     /// Nothing holds the count back.
     ReadyForNewScale,
@@ -84,8 +82,7 @@ impl ConditionReason {
             | Self::ScaleDownLimit
             | Self::TooFewReplicas
             | Self::ScaledToZero => true,
-            Self::FailedGetScale
-            | Self::FailedUpdateScale
+            Self::FailedUpdateScale
             | Self::ScalingDisabled
             | Self::InvalidSelector
             | Self::AmbiguousSelector
@@ -103,7 +100,6 @@ impl ConditionReason {
     /// As Kubernetes writes it.
     pub fn word(self) -> &'static str {
         match self {
-            Self::FailedGetScale => "FailedGetScale",
             Self::SucceededGetScale => "SucceededGetScale",
             Self::ReadyForNewScale => "ReadyForNewScale",
             Self::ScaleDownStabilized => "ScaleDownStabilized",
@@ -128,11 +124,6 @@ impl ConditionReason {
             Self::ScaledToZero => "ScaledToZero",
             Self::NotScaledToZero => "NotScaledToZero",
         }
-    }
-
-    /// Which side a failing metric's user has to look at.
-    pub fn error_label(self) -> &'static str {
-        if self == Self::InvalidMetricSourceType { "spec" } else { "internal" }
     }
 }
 

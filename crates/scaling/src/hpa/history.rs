@@ -51,7 +51,7 @@ pub struct HpaHistory {
     pub(super) recommendations: Vec<Recommendation>,
     pub(super) events: ScaleEvents,
     /// Whether the first recommendation, the count that was found, was made.
-    is_seeded: bool,
+    pub(super) is_seeded: bool,
 }
 
 /// Changes in both directions, oldest first.
@@ -62,15 +62,6 @@ pub struct ScaleEvents {
 }
 
 impl HpaHistory {
-    /// Takes up a history that was stored, or one that was made up.
-    pub fn restored(
-        recommendations: Vec<Recommendation>,
-        ups: Vec<ScaleEvent>,
-        downs: Vec<ScaleEvent>,
-    ) -> Self {
-        Self { recommendations, events: ScaleEvents { ups, downs }, is_seeded: true }
-    }
-
     /// The recommendations, in no particular order.
     pub fn recommendations(&self) -> &[Recommendation] {
         &self.recommendations

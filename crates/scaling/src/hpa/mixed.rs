@@ -124,11 +124,6 @@ impl MixedDecider {
         self.rise.as_slice()
     }
 
-    /// The settings under which each own metric is observed, in the order of the spec.
-    pub fn own_settings(&self) -> impl Iterator<Item = &ScalingSpec> {
-        self.own.iter().map(|own| &own.scaling)
-    }
-
     /// The room beyond the target burst capacity, by the first own metric; it decides who serves, as for
     /// class kpa. `None` without an own metric, or without data.
     pub fn excess_burst_capacity(&self) -> Option<ExcessBurstCapacity> {

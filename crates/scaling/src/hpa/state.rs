@@ -41,7 +41,7 @@ pub enum MetricStatus {
 /// What a pass has to complain about, as Kubernetes' events of type Warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HpaWarning {
-    /// `SelectorRequired`, `InvalidSelector`, `AmbiguousSelector`, `FailedGetScale` or a metric's failure.
+    /// `InvalidSelector`, `AmbiguousSelector`, or the failure of a metric.
     Condition(ConditionReason),
     /// `SelectorRequired`: the target selects its pods by nothing.
     SelectorRequired,
@@ -64,11 +64,6 @@ impl HpaWarning {
 }
 
 impl HpaState {
-    /// Goes on with a history that was stored.
-    pub fn with_history(history: HpaHistory) -> Self {
-        Self { history, ..Self::default() }
-    }
-
     /// What is remembered.
     pub fn history(&self) -> &HpaHistory {
         &self.history
@@ -113,15 +108,6 @@ impl HpaState {
     /// Whether the zero pods of the target are this autoscaler's own doing.
     pub(super) fn owns_zero(&self) -> bool {
         self.conditions.scaled_to_zero.is_some_and(|condition| condition.reason.is_true())
-    }
-
-    /// The target's scale could not be read, so there is no pass.
-    pub fn note_unreadable_scale(&mut self, now: Timestamp) {
-        self.steps.restart();
-        self.metrics.clear();
-        self.warnings.clear();
-        self.warnings.push(HpaWarning::Condition(ConditionReason::FailedGetScale));
-        conditions::set(&mut self.conditions.able_to_scale, ConditionReason::FailedGetScale, now);
     }
 
     /// The answer of the last pass was written. Only now it is an event that policies look back on.

@@ -25,9 +25,8 @@ mod short_form;
 #[cfg(test)]
 mod tests;
 
-pub use self::api_version::HpaApiVersion;
 pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub(crate) use self::document::read_annotation;
 pub use self::document::{HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
 pub use self::node::DocumentNode;
-pub use self::short_form::document_of_short_form;
+pub(crate) use self::short_form::document_of_short_form;

@@ -135,8 +135,7 @@ pub enum MetricGoal {
     Amount(MilliValue),
 }
 
-/// `ebb.concurrency` and `ebb.rps`.
-pub fn own_metric_name(metric: Metric) -> &'static str {
+pub(crate) fn own_metric_name(metric: Metric) -> &'static str {
     match metric {
         Metric::Concurrency => "ebb.concurrency",
         Metric::Rps => "ebb.rps",

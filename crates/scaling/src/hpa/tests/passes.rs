@@ -121,8 +121,7 @@ fn a_metric_of_unknown_kind_is_the_fault_of_the_spec() {
     let mut state = HpaState::default();
     pass(&spec, PodCount::new(3), &samples_of("4 unknown"), &mut state, NOW);
     let MetricStatus::Failed { reason, .. } = state.metrics()[1] else { panic!("{:?}", state.metrics()) };
-    assert_eq!(reason.error_label(), "spec");
-    assert_eq!(ConditionReason::FailedGetPodsMetric.error_label(), "internal");
+    assert_eq!(reason, ConditionReason::InvalidMetricSourceType);
     assert_eq!(state.warnings(), [HpaWarning::Condition(ConditionReason::InvalidMetricSourceType)]);
 }
 
@@ -188,9 +187,9 @@ fn a_condition_keeps_its_time_until_yes_becomes_no() {
     assert_eq!(since(&state), Some((ConditionReason::ReadyForNewScale, ago("30"))));
     pass(&spec, three, &samples_of("2"), &mut state, ago("15"));
     assert_eq!(since(&state), Some((ConditionReason::ScaleDownStabilized, ago("30"))));
-    state.note_unreadable_scale(NOW);
-    assert_eq!(since(&state), Some((ConditionReason::FailedGetScale, NOW)));
-    assert_eq!(state.warnings(), [HpaWarning::Condition(ConditionReason::FailedGetScale)]);
+    state.note_failed_rescale(None, NOW);
+    assert_eq!(since(&state), Some((ConditionReason::FailedUpdateScale, NOW)));
+    assert_eq!(state.warnings(), [HpaWarning::FailedRescale]);
 }
 
 #[test]

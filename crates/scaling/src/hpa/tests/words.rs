@@ -11,7 +11,7 @@ fn sentences(state: &HpaState) -> Vec<String> {
 
 fn pass(spec: &HpaSpec, current: u32, pods: &HpaPods, samples: &[MetricSamples]) -> Vec<String> {
     let former = Recommendation { count: PodCount::new(9), at: ago("60") };
-    let mut state = HpaState::with_history(HpaHistory::restored(vec![former], vec![], vec![]));
+    let mut state = remembering(vec![former]);
     let current = PodCount::new(current);
     let observation = HpaObservation { scale: scale(current, current), pods, samples };
     evaluate(spec, &observation, &mut state, NOW);

@@ -2,7 +2,7 @@
 
 /// The versions of `autoscaling/…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HpaApiVersion {
+pub(super) enum HpaApiVersion {
     /// CPU in the spec, the rest in annotations.
     V1,
     /// Flat targets, no behavior.

@@ -26,7 +26,7 @@ const CPU_UTILIZATION_DEFAULT: u32 = 80;
 const MEBIBYTE: f64 = 1_048_576_000.0;
 
 /// What annotations of class hpa mean. `metric` is the annotation as it is written.
-pub fn document_of_short_form(
+pub(crate) fn document_of_short_form(
     settings: &RevisionSettings,
     metric: Option<&str>,
     cluster: &ClusterConfig,
