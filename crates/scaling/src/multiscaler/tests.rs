@@ -1,7 +1,7 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
 mod adopted;
-mod crowd;
+mod closed_loop;
 mod hpa;
 mod in_flight;
 mod laws;

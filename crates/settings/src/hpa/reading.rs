@@ -12,8 +12,8 @@
 
 mod api_version;
 mod behavior;
-mod beside;
 mod document;
+mod document_annotation;
 mod document_fields;
 mod flat_metrics;
 mod metrics;
@@ -25,8 +25,8 @@ mod short_form;
 #[cfg(test)]
 mod tests;
 
-pub use self::beside::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub(crate) use self::document::read_annotation;
 pub use self::document::{HpaDocument, JsonReader, ScaleTarget, read_document, read_spec};
+pub use self::document_annotation::{DOCUMENT_ANNOTATION, annotations_beside_document};
 pub use self::node::DocumentNode;
 pub(crate) use self::short_form::document_of_short_form;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use vocabulary::{CheckedValue, Findings, PodCount, Problem};
 
 use super::api_version::HpaApiVersion;
-use super::beside::DOCUMENT_ANNOTATION;
+use super::document_annotation::DOCUMENT_ANNOTATION;
 use super::document_fields::{DocumentFields, Spelling};
 use super::flat_metrics::flat_body;
 use super::metrics::{nested_body, reference};
