@@ -26,7 +26,8 @@ use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Rep
 
 use self::path_changes::PathSums;
 use self::reporter::{
-    Beyond, Correction, PRESENT_COUNTS_FOR, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of,
+    Correction, CountExcess, PRESENT_COUNTS_FOR, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER,
+    second_of,
 };
 use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
@@ -47,7 +48,7 @@ pub struct Collector {
     aggregation: Aggregation,
     target_per_pod: f64,
     /// What it means that a ready pod held nothing of its own in a second.
-    rest_of_pods: SilenceMeaning,
+    idle_pod_silence: SilenceMeaning,
     history: WindowHistory,
     path_sums: PathSums,
     /// Sorted; most revisions have few, many of them one, which needs no other place in memory.
@@ -92,7 +93,7 @@ impl Collector {
             metric: spec.metric,
             aggregation: spec.aggregation,
             target_per_pod: spec.target_per_pod,
-            rest_of_pods: rest_of_pods(spec),
+            idle_pod_silence: idle_pod_silence(spec),
             history: WindowHistory::new(spec.stable_window, spec.panic_window),
             path_sums: PathSums::default(),
             reporters: SmallVec::new(),
@@ -104,7 +105,7 @@ impl Collector {
         self.metric = spec.metric;
         self.aggregation = spec.aggregation;
         self.target_per_pod = spec.target_per_pod;
-        self.rest_of_pods = rest_of_pods(spec);
+        self.idle_pod_silence = idle_pod_silence(spec);
         let resize = |history: &mut WindowHistory| {
             history.resize(spec.stable_window, spec.panic_window, second_of(now));
         };
@@ -123,7 +124,7 @@ impl Collector {
     /// that.
     pub fn record(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
         let value = value_of(reporter, &sample.load);
-        let rest = self.rest_of_pods;
+        let rest = self.idle_pod_silence;
         let track = self.track(reporter, now);
         let correction = match reporter {
             Reporter::Pod(_) if value == SecondSums::default() && rest == SilenceMeaning::ZeroOnce => {
@@ -144,7 +145,7 @@ impl Collector {
     /// A ready pod held nothing in that second: zero, as often as it says so, or silence where the activators
     /// are always in the path.
     pub fn idle(&mut self, pod: PodId, second: u64, now: Timestamp) {
-        let rest = self.rest_of_pods;
+        let rest = self.idle_pod_silence;
         let reporter = Reporter::Pod(pod);
         let correction = self.track(reporter, now).quiet(second, rest, now);
         self.correct(reporter, correction);
@@ -232,19 +233,19 @@ impl Collector {
                 Reporter::Activator(_) => {
                     let held = track.held_now(now);
                     sum += held.present;
-                    match held.beyond {
-                        Beyond::Fresh(requests) => fresh += requests,
-                        Beyond::Peak(requests) => peaks.push(requests),
+                    match held.excess {
+                        CountExcess::Fresh(requests) => fresh += requests,
+                        CountExcess::Peak(requests) => peaks.push(requests),
                     }
                 }
             }
         }
         peaks.push(fresh);
-        peaks.retain(|beyond| *beyond > 0.0);
+        peaks.retain(|excess| *excess > 0.0);
         // One alone stays what it is, to the last bit: where a load is a multiple of the target, that is a
         // pod.
         if peaks.len() > 1 {
-            let squares: f64 = peaks.iter().map(|beyond| beyond * beyond).sum();
+            let squares: f64 = peaks.iter().map(|excess| excess * excess).sum();
             sum += squares.sqrt() - peaks.iter().sum::<f64>();
         }
         sum
@@ -368,7 +369,7 @@ impl Collector {
 
 /// Knative finds a zero at every scrape of an idle pod, and scrapes no pod of a revision whose activators are
 /// always in the path: there a pod's zeros would dilute the first load after a rest.
-fn rest_of_pods(spec: &ScalingSpec) -> SilenceMeaning {
+fn idle_pod_silence(spec: &ScalingSpec) -> SilenceMeaning {
     match spec.target_burst_capacity {
         BurstCapacity::Unlimited => SilenceMeaning::ZeroOnce,
         BurstCapacity::Requests(_) => SilenceMeaning::ZeroEachSecond,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 pub use sentence::Sentence;
-pub(crate) use sentence::{BoundText, ConnectionHoldText, NeedText, SilentPods, StandingText, Zero};
+pub(crate) use sentence::{BoundText, ConnectionHoldText, NeedText, SilentPods, StandingText, ZeroText};
 
 /// One evaluation of one revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -24,7 +24,7 @@ use vocabulary::PodCount;
 pub(crate) use activity::{InactiveBecause, RevisionActivity};
 
 use crate::bounds::{Initialization, ReplicaBounds};
-use crate::decision::{BoundText, Reason, Sentence, Stage, Zero};
+use crate::decision::{BoundText, Reason, Sentence, Stage, ZeroText};
 use crate::reasons::{ReasonList, Reasons};
 
 /// How long after a revision became inactive to look again when the activators were in its path already
@@ -186,11 +186,11 @@ fn kept_by_bound(raise: &Reason) -> KeptPod {
 fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
     let step = Step { before: desired };
     if !situation.spec.scale_to_zero {
-        return step.keep_one(KeptBy::Disabled, |_| Zero::Disabled, None);
+        return step.keep_one(KeptBy::Disabled, |_| ZeroText::Disabled, None);
     }
     if let Some(RequestsInFlight { requests, age }) = situation.in_flight {
         // The age, as the time to go elsewhere, is told to people who ask and is no part of a reason.
-        let text = |recheck: Option<Duration>| Zero::InFlight { requests, age: recheck.map(|_| age) };
+        let text = |recheck: Option<Duration>| ZeroText::InFlight { requests, age: recheck.map(|_| age) };
         return step.keep_one(KeptBy::InFlight, text, Some(RECHECK_IN_FLIGHT));
     }
     match situation.activity {
@@ -203,10 +203,13 @@ fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
 fn guard_activating(step: &Step, situation: &Situation<'_>) -> Plan {
     let timeout = situation.spec.activation_timeout;
     if situation.activity_age > timeout {
-        return step.end(Stage::ActivationTimeout, Zero::GivenUp { timeout });
+        return step.end(Stage::ActivationTimeout, ZeroText::GivenUp { timeout });
     }
     // Knative's -1 and not zero: zero would make the revision inactive while it still starts.
-    Plan { want: None, ..step.leave_alone(KeptBy::Activating, |_| Zero::Starting { timeout }, Some(timeout)) }
+    Plan {
+        want: None,
+        ..step.leave_alone(KeptBy::Activating, |_| ZeroText::Starting { timeout }, Some(timeout))
+    }
 }
 
 fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
@@ -217,11 +220,11 @@ fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
             Path::Unacknowledged | Path::Acknowledged(_) => Some(RECHECK_WHEN_PROXIED),
         };
         // The first of the two steps: this zero makes the revision inactive, and ends no pod yet.
-        return step.leave_alone(KeptBy::Deactivating, |_| Zero::ActivatorsFirst, recheck);
+        return step.leave_alone(KeptBy::Deactivating, |_| ZeroText::ActivatorsFirst, recheck);
     }
     let rest = window.saturating_sub(situation.activity_age);
     // One pod, and not whatever is there: the load needs none, and to wait with one is enough.
-    step.keep_one(KeptBy::Window, |to_go| Zero::RecentlyActive { window, to_go }, Some(rest))
+    step.keep_one(KeptBy::Window, |to_go| ZeroText::RecentlyActive { window, to_go }, Some(rest))
 }
 
 fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
@@ -231,23 +234,27 @@ fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
     let inactive_for = situation.activity_age;
     let Path::Acknowledged(proxied_for) = situation.path else {
         // No time to look again at: the acknowledgement is a fact that comes by itself, and brings the look.
-        return step.leave_alone(KeptBy::Acknowledgement, |_| Zero::Unacknowledged, None);
+        return step.leave_alone(KeptBy::Acknowledgement, |_| ZeroText::Unacknowledged, None);
     };
     // After so long a rest, activators that answer only now may take over at once.
     if inactive_for >= grace.max(retention) {
-        return step.end(Stage::ScaleToZero, Zero::NoTraffic { time: inactive_for });
+        return step.end(Stage::ScaleToZero, ZeroText::NoTraffic { time: inactive_for });
     }
     if inactive_for < retention {
         let rest = retention.saturating_sub(inactive_for);
-        return step.leave_alone(KeptBy::Retention, |to_go| Zero::Retained { retention, to_go }, Some(rest));
+        return step.leave_alone(
+            KeptBy::Retention,
+            |to_go| ZeroText::Retained { retention, to_go },
+            Some(rest),
+        );
     }
     // Knative's short cut: activators that were in the path before the rest began have had their grace
     // period.
     if proxied_for >= grace {
-        return step.end(Stage::ScaleToZero, Zero::Answered { time: proxied_for });
+        return step.end(Stage::ScaleToZero, ZeroText::Answered { time: proxied_for });
     }
     let rest = grace.saturating_sub(proxied_for);
-    step.leave_alone(KeptBy::Grace, |to_go| Zero::Grace { grace, to_go }, Some(rest))
+    step.leave_alone(KeptBy::Grace, |to_go| ZeroText::Grace { grace, to_go }, Some(rest))
 }
 
 /// Builds the plans of the zero guard; all of its reasons start from the same number.
@@ -256,12 +263,12 @@ struct Step {
 }
 
 impl Step {
-    fn reason(&self, stage: Stage, after: Option<PodCount>, text: Zero) -> ReasonList {
+    fn reason(&self, stage: Stage, after: Option<PodCount>, text: ZeroText) -> ReasonList {
         smallvec![Reason { stage, before: self.before, after, text: text.into() }]
     }
 
     /// Zero, now.
-    fn end(&self, stage: Stage, text: Zero) -> Plan {
+    fn end(&self, stage: Stage, text: ZeroText) -> Plan {
         let reasons = self.reason(stage, Some(PodCount::ZERO), text);
         Plan { want: Some(PodCount::ZERO), apply: true, recheck: None, reasons, kept: None }
     }
@@ -270,7 +277,7 @@ impl Step {
     fn leave_alone(
         &self,
         rule: KeptBy,
-        text: impl Fn(Option<Duration>) -> Zero,
+        text: impl Fn(Option<Duration>) -> ZeroText,
         recheck: Option<Duration>,
     ) -> Plan {
         let reasons = self.reason(Stage::ScaleToZero, None, text(None));
@@ -282,7 +289,7 @@ impl Step {
     fn keep_one(
         &self,
         rule: KeptBy,
-        text: impl Fn(Option<Duration>) -> Zero,
+        text: impl Fn(Option<Duration>) -> ZeroText,
         recheck: Option<Duration>,
     ) -> Plan {
         let reasons = self.reason(Stage::ScaleToZero, Some(PodCount::ONE), text(None));

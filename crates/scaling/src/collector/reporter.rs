@@ -54,12 +54,12 @@ pub(super) struct HeldNow {
     /// there.
     pub(super) present: f64,
     /// By how much the count exceeds the average of its last second, or what waits there.
-    pub(super) beyond: Beyond,
+    pub(super) excess: CountExcess,
 }
 
 /// By how much a count exceeds what lasts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Beyond {
+pub(super) enum CountExcess {
     /// The count is of this moment.
     Fresh(f64),
     /// It is the most that there was since the last frame.
@@ -91,7 +91,7 @@ pub(super) struct Track {
     /// What it held at the last moment it said so, until its next frame.
     pub(super) present: Option<PresentCount>,
     /// Its last present count and when it said so, also after its next frame.
-    told: Option<(PresentCount, Timestamp)>,
+    last_present: Option<(PresentCount, Timestamp)>,
     /// What it has held without a break until its newest second or present count.
     held: Option<ReporterRequests>,
     /// What waited there at the end of its newest second.
@@ -110,7 +110,7 @@ impl Track {
             heard_at: now,
             late_since: None,
             present: None,
-            told: None,
+            last_present: None,
             held: None,
             queued: 0,
         }
@@ -121,7 +121,7 @@ impl Track {
     /// the former life left unfinished is taken back.
     pub(super) fn start(&mut self, boot: BootId, current: u64, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
-        (self.present, self.told) = (None, None);
+        (self.present, self.last_present) = (None, None);
         let offset = second_of(now).saturating_sub(number(current));
         let known = self.offset.filter(|known| (known - offset).abs() <= TOLERATED_DRIFT);
         if let Some(known) = known.filter(|_| self.boot == boot) {
@@ -204,7 +204,7 @@ impl Track {
 
     /// The link is gone: what it held is not known any more; its values stay.
     pub(super) fn lose(&mut self) {
-        (self.present, self.told) = (None, None);
+        (self.present, self.last_present) = (None, None);
     }
 
     pub(super) fn is_heard(&self, now: Timestamp) -> bool {
@@ -227,32 +227,32 @@ impl Track {
     /// What it holds at this instant.
     pub(super) fn note_present(&mut self, count: PresentCount, now: Timestamp) {
         self.present = Some(count);
-        self.told = Some((count, now));
+        self.last_present = Some((count, now));
     }
 
     /// Its present count since its last second, if that is not older.
     pub(super) fn present_within(&self, age: Duration, now: Timestamp) -> Option<PresentCount> {
         // What it told last is what is present, unless a frame came since.
-        self.present.filter(|_| self.told.is_some_and(|(_, at)| now.saturating_since(at) <= age))
+        self.present.filter(|_| self.last_present.is_some_and(|(_, at)| now.saturating_since(at) <= age))
     }
 
     /// What it holds, as far as that is known: of its last second, and of its last present count.
     pub(super) fn held_now(&self, now: Timestamp) -> HeldNow {
         let newest = self.recent.iter().find(|(second, _)| Some(*second) == self.newest);
         let average = newest.filter(|_| self.is_heard(now)).map_or(0.0, |(_, value)| value.concurrency);
-        let fresh = self.told.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
+        let fresh = self.last_present.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
         let counts = fresh.map(|(count, _)| count).or_else(|| self.present_within(PRESENT_COUNTS_FOR, now));
         let Some(count) = counts else {
             let lasting = average.max(f64::from(self.queued));
             // What it said since is not of this moment, but was not less then than it is now.
             let most = self.present.map_or(lasting, |count| f64::from(count.in_flight));
-            return HeldNow { present: lasting.min(most), beyond: Beyond::Fresh(0.0) };
+            return HeldNow { present: lasting.min(most), excess: CountExcess::Fresh(0.0) };
         };
         let present = f64::from(count.in_flight);
         let lasting = average.max(f64::from(count.waiting)).min(present);
-        let beyond = present - lasting;
-        let beyond = if fresh.is_some() { Beyond::Fresh(beyond) } else { Beyond::Peak(beyond) };
-        HeldNow { present, beyond }
+        let excess = present - lasting;
+        let excess = if fresh.is_some() { CountExcess::Fresh(excess) } else { CountExcess::Peak(excess) };
+        HeldNow { present, excess }
     }
 
     /// What it has in flight, as far as it has said so; `None` for nothing.

@@ -23,7 +23,7 @@ pub struct Sentence(SentenceSource);
 enum SentenceSource {
     Need(NeedText),
     Bound(BoundText),
-    Zero(Zero),
+    Zero(ZeroText),
     State(StandingText),
     Hpa(HpaSentence),
     Hold(ConnectionHoldText),
@@ -88,7 +88,7 @@ pub(crate) struct ConnectionHoldText {
 /// What the rules around zero say. The time to go is part of why a pod stays, but not of a reason, which
 /// would otherwise differ at every look.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Zero {
+pub(crate) enum ZeroText {
     Disabled,
     InFlight { requests: f64, age: Option<Duration> },
     GivenUp { timeout: Duration },
@@ -124,8 +124,8 @@ impl From<BoundText> for Sentence {
     }
 }
 
-impl From<Zero> for Sentence {
-    fn from(said: Zero) -> Self {
+impl From<ZeroText> for Sentence {
+    fn from(said: ZeroText) -> Self {
         Self(SentenceSource::Zero(said))
     }
 }
@@ -171,11 +171,12 @@ impl fmt::Display for NeedText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::StableWindow { value, metric, window, target } => {
-                let (value, window, target) = (people(value), format_duration(window), people(target));
+                let (value, window, target) =
+                    (two_decimals(value), format_duration(window), two_decimals(target));
                 write!(to, "{value} {} over {window}, {target} per pod", unit(metric, value))
             }
             Self::PanicWindow { value, metric, window, need, ready } => {
-                let (value, window) = (people(value), format_duration(window));
+                let (value, window) = (two_decimals(value), format_duration(window));
                 let verb = if is_one(value) { "needs" } else { "need" };
                 write!(to, "{value} {} over {window} {verb} {need}; ready are {ready}", unit(metric, value))
             }
@@ -286,7 +287,7 @@ impl fmt::Display for ConnectionHoldText {
     }
 }
 
-impl fmt::Display for Zero {
+impl fmt::Display for ZeroText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Disabled => to.write_str("scale to zero is turned off (enable-scale-to-zero)"),
@@ -348,7 +349,7 @@ impl fmt::Display for StandingText {
                 write!(to, "panic mode holds {count} {pods}; begun or extended {age} ago, it lasts {window}")
             }
             Self::Load { value, target } => {
-                let (value, target) = (rounded(value), people(target));
+                let (value, target) = (rounded(value), two_decimals(target));
                 write!(to, "the stable window still averages {value} with a target of {target} per pod")
             }
             Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
@@ -365,7 +366,11 @@ fn write_to_go(to: &mut fmt::Formatter<'_>, time: Option<Duration>) -> fmt::Resu
 
 /// A load for people that is not zero, however small it is.
 fn rounded(value: f64) -> String {
-    if value > 0.0 && people(value) == 0.0 { "less than 0.01".to_owned() } else { people(value).to_string() }
+    if value > 0.0 && two_decimals(value) == 0.0 {
+        "less than 0.01".to_owned()
+    } else {
+        two_decimals(value).to_string()
+    }
 }
 
 /// A span for people: to the second.
@@ -388,7 +393,7 @@ fn is_one(value: f64) -> bool {
 }
 
 /// Two decimals are enough for people.
-fn people(value: f64) -> f64 {
+fn two_decimals(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 

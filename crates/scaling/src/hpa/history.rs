@@ -82,7 +82,7 @@ impl HpaHistory {
     }
 
     /// Forgets a change that was noted at this time.
-    pub(super) fn take_event_back(&mut self, change: CountChange, at: Timestamp) {
+    pub(super) fn remove_event(&mut self, change: CountChange, at: Timestamp) {
         let CountChange { from, to } = change;
         let (list, size) = if to > from {
             (&mut self.events.ups, to.value() - from.value())
@@ -94,7 +94,7 @@ impl HpaHistory {
     }
 
     /// Forgets the latest of equal recommendations.
-    pub(super) fn take_recommendation_back(&mut self, recommendation: Recommendation) {
+    pub(super) fn remove_recommendation(&mut self, recommendation: Recommendation) {
         if let Some(place) = self.recommendations.iter().rposition(|one| *one == recommendation) {
             self.recommendations.remove(place);
         }

@@ -11,7 +11,7 @@ use crate::decision::Stage;
 
 /// Without `behavior`, a pass at most doubles the count, but may always go to this many (Kubernetes'
 /// `scaleUpLimitMinimum`).
-const DOUBLING_LEAST: PodCount = PodCount::new(4);
+const DOUBLING_MIN: PodCount = PodCount::new(4);
 
 /// What limits one change.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ impl<'a> Limiter<'a> {
 
     /// Without `behavior`.
     pub(super) fn without_behavior(&self, want: PodCount, steps: &mut Steps) -> LimitedCount {
-        let doubled = PodCount::new(self.current.value().saturating_mul(2)).max(DOUBLING_LEAST);
+        let doubled = PodCount::new(self.current.value().saturating_mul(2)).max(DOUBLING_MIN);
         if want < self.min {
             return self.at_min(steps);
         }

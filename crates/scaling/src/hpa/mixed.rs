@@ -119,7 +119,7 @@ impl MixedDecider {
 
     /// The count stays as it is until the next sync, though own metrics ask for another: why, from what they
     /// last said on.
-    pub fn stay(&mut self, count: PodCount) -> &[Reason] {
+    pub fn hold_until_sync(&mut self, count: PodCount) -> &[Reason] {
         self.rise.lead_to(count, Stage::Surge, HpaSentence::Mixed(MixedText::NotToZero { present: count }));
         self.rise.as_slice()
     }
@@ -133,7 +133,7 @@ impl MixedDecider {
     /// Lets the own metrics decide, every two seconds or off the tick. For each of them, in the order of the
     /// spec, what its windows say, or `None` without data. The answer is the count to go to at once, if that
     /// is more than there is.
-    pub fn look(
+    pub fn evaluate_own(
         &mut self,
         spec: &HpaSpec,
         observations: &[Option<Observation>],
@@ -176,7 +176,7 @@ impl MixedDecider {
         };
         // Said of what the metrics ask for, before rules of ours make another count of it.
         let cause = super::cause(&measured, raw, current);
-        raw = self.without_pods(spec, raw);
+        raw = self.zero_if_idle(spec, raw);
         // Before it is remembered (2): so the window towards fewer pods begins when panic ends, not when the
         // load fell.
         if self.panics() && raw < current {
@@ -201,13 +201,13 @@ impl MixedDecider {
         }
     }
 
-    /// A change that was noted was not carried out; see [`HpaState::take_rescale_back`].
-    pub fn take_rescale_back(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
+    /// A change that was noted was not carried out; see [`HpaState::revert_rescale`].
+    pub fn revert_rescale(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
         // Found by the time of the order: a sync may have recommended the same count since.
         if change.to > change.from && !self.own.is_empty() {
-            self.state.history.take_recommendation_back(Recommendation { count: change.to, at: before.at });
+            self.state.history.remove_recommendation(Recommendation { count: change.to, at: before.at });
         }
-        self.state.take_rescale_back(change, before, now);
+        self.state.revert_rescale(change, before, now);
     }
 
     /// A count could not be written; see [`HpaState::note_failed_rescale`].
@@ -266,7 +266,7 @@ impl MixedDecider {
 
     /// Without requests and without anything to do outside of the pods, a metric of pods that asks for one
     /// says nothing: its ceiling cannot say less while one is left.
-    fn without_pods(&mut self, spec: &HpaSpec, raw: PodCount) -> PodCount {
+    fn zero_if_idle(&mut self, spec: &HpaSpec, raw: PodCount) -> PodCount {
         let is_idle = |(status, metric): (&MetricStatus, &MetricSpec)| match status {
             MetricStatus::Proposed(proposal) if metric.is_per_pod() => proposal.count <= PodCount::ONE,
             MetricStatus::Proposed(proposal) => proposal.count == PodCount::ZERO,
@@ -337,7 +337,7 @@ impl MixedDecider {
         let least = spec.min.max(PodCount::ONE);
         let wants = if current == PodCount::ZERO { need.max(least).max(self.activation_scale) } else { need };
         let wanted = CountChange { from: current, to: wants.min(spec.max) };
-        let mut count = self.held_back(spec, wanted, now, steps);
+        let mut count = self.rise_within_limits(spec, wanted, now, steps);
         if current == PodCount::ZERO {
             // Somebody waits: no window and no policy leaves them without a pod.
             count = count.max(least.min(spec.max));
@@ -347,7 +347,13 @@ impl MixedDecider {
     }
 
     /// What the window and the policies towards more pods leave of a rise, if the document itself wrote them.
-    fn held_back(&self, spec: &HpaSpec, wanted: CountChange, now: Timestamp, steps: &mut Steps) -> PodCount {
+    fn rise_within_limits(
+        &self,
+        spec: &HpaSpec,
+        wanted: CountChange,
+        now: Timestamp,
+        steps: &mut Steps,
+    ) -> PodCount {
         let written = spec.behavior.as_ref().filter(|one| one.scale_up.origin == RulesOrigin::Document);
         let Some(behavior) = written else { return wanted.to };
         let history = &self.state.history;

@@ -130,7 +130,11 @@ impl fmt::Display for HpaSentence {
             Self::Measured { label, measure } => write!(to, "{label} {measure}"),
             Self::LookedAt { label, pods } => write!(to, "{label} {pods}"),
             Self::Assumed { label, ratio } => {
-                write!(to, "{label} is {} times its target with what is assumed of them", people(*ratio))
+                write!(
+                    to,
+                    "{label} is {} times its target with what is assumed of them",
+                    three_decimals(*ratio)
+                )
             }
             Self::Proposed { label, count, how } => write!(to, "{label} {}", how.words(*count)),
             Self::Failed { label, why } => write!(to, "{label} says nothing: {why}"),
@@ -146,13 +150,13 @@ impl fmt::Display for HpaSentence {
 
 impl fmt::Display for Measure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, target) = (people(self.value), people(self.target));
+        let (value, target) = (three_decimals(self.value), three_decimals(self.target));
         match self.unit {
             ValueUnit::Percent => write!(to, "is {value}% of what is requested, target {target}%")?,
             ValueUnit::Average => write!(to, "is {value} per pod, target {target}")?,
             ValueUnit::Total => write!(to, "is {value}, target {target}")?,
         }
-        write!(to, ": {} times", people(self.value / self.target))
+        write!(to, ": {} times", three_decimals(self.value / self.target))
     }
 }
 
@@ -272,6 +276,6 @@ fn rule(select: SelectPolicy) -> &'static str {
 }
 
 /// Three decimals are enough for people.
-fn people(value: f64) -> f64 {
+fn three_decimals(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

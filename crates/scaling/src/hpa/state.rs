@@ -141,8 +141,8 @@ impl HpaState {
     }
 
     /// A change that was noted was not carried out after all: no policy looks back on it.
-    pub fn take_rescale_back(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
-        self.history.take_event_back(change, before.at);
+    pub fn revert_rescale(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
+        self.history.remove_event(change, before.at);
         self.last_scale = before.last_scale;
         self.conditions.scaled_to_zero = before.scaled_to_zero;
         self.note_failed_rescale(before.desired, now);
@@ -157,7 +157,7 @@ impl HpaState {
     }
 }
 
-/// What a noted change overwrites; see [`HpaState::take_rescale_back`].
+/// What a noted change overwrites; see [`HpaState::revert_rescale`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RescaleMemory {
     pub(super) at: Timestamp,

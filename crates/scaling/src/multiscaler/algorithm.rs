@@ -53,7 +53,7 @@ impl KpaScaler {
 
 impl Algorithm {
     pub(super) fn new(spec: &ScalingSpec, beginning: RevisionBeginning) -> Self {
-        let (count, now) = (beginning.held(), beginning.now);
+        let (count, now) = (beginning.held_count(), beginning.now);
         match &spec.hpa {
             None => Self::Kpa(KpaScaler::new(spec, count, now)),
             Some(_) => Self::Hpa(Box::new(HpaScaler::new(spec, beginning))),

@@ -27,7 +27,7 @@ impl RevisionBeginning {
     }
 
     /// The count that is held as in panic while nothing is known of the load.
-    pub(super) fn held(self) -> PodCount {
+    pub(super) fn held_count(self) -> PodCount {
         match self.origin {
             // Knative counts ready pods here, and none is.
             RevisionOrigin::New => PodCount::ZERO,
@@ -35,7 +35,7 @@ impl RevisionBeginning {
         }
     }
 
-    pub(super) fn stands(self, spec: &ScalingSpec) -> (RevisionActivity, Initialization) {
+    pub(super) fn initial_state(self, spec: &ScalingSpec) -> (RevisionActivity, Initialization) {
         match self.origin {
             RevisionOrigin::New => {
                 (RevisionActivity::Activating { since: self.now }, Initialization::Pending)

@@ -247,7 +247,7 @@ pub enum Command {
     },
     /// Connections from before an adoption keep the count from falling, for the first time since there were
     /// none: tell people.
-    TellOfHold {
+    ReportConnectionHold {
         /// The one whose count stays.
         revision: RevisionId,
         /// How many there are, since when and from where, and how the wait ends.

@@ -42,8 +42,8 @@ pub(super) struct HpaScaler {
     answers: Vec<MetricSamples>,
     /// The pods that were answered with them.
     target: Option<TargetPods>,
-    /// What the last sync complained about.
-    complaints: Vec<HpaWarning>,
+    /// The warnings of the last sync.
+    warnings: Vec<HpaWarning>,
     /// The last change that was ordered, while it may still fail.
     last_order: Option<LastOrder>,
     desired: Option<PodCount>,
@@ -83,14 +83,14 @@ impl HpaScaler {
     pub(super) fn new(spec: &ScalingSpec, beginning: RevisionBeginning) -> Self {
         let settings = spec.hpa.clone().expect("the caller saw that it is class hpa");
         let now = beginning.now;
-        let mut deciders = MixedDecider::new(&settings.spec, spec, beginning.held(), now);
+        let mut deciders = MixedDecider::new(&settings.spec, spec, beginning.held_count(), now);
         if beginning.origin == RevisionOrigin::Found && beginning.wanted == PodCount::ZERO {
             deciders.note_found_at_zero(&settings.spec, now);
         }
         Self {
             answers: vec![MetricSamples::NotAsked; settings.spec.metrics.len()],
             target: None,
-            complaints: Vec::new(),
+            warnings: Vec::new(),
             last_order: None,
             sync: Sync::At(now + settings.sync_period),
             deciders,
@@ -162,8 +162,13 @@ impl HpaScaler {
     }
 
     /// A look of the own metrics, with what the windows of each say.
-    pub(super) fn look(&mut self, observations: &[Option<Observation>], wanted: PodCount, now: Timestamp) {
-        let rise = self.deciders.look(&self.settings.spec, observations, wanted, now);
+    pub(super) fn evaluate_own(
+        &mut self,
+        observations: &[Option<Observation>],
+        wanted: PodCount,
+        now: Timestamp,
+    ) {
+        let rise = self.deciders.evaluate_own(&self.settings.spec, observations, wanted, now);
         if let Some(count) = rise {
             self.desired = Some(count);
             self.reasons = self.deciders.rise_reasons().to_vec();
@@ -174,7 +179,7 @@ impl HpaScaler {
             // On the way to zero, and somebody came: whatever is there stays until the next sync. Any other
             // count below what there is was decided by a sync, and in shadow stands until the next one.
             self.desired = Some(wanted);
-            self.reasons = self.deciders.stay(wanted).to_vec();
+            self.reasons = self.deciders.hold_until_sync(wanted).to_vec();
         }
     }
 
@@ -274,20 +279,20 @@ impl HpaScaler {
         }
     }
 
-    /// What the last sync complains about and the one before did not, with the sentences that say why.
-    pub(super) fn news_of_complaints(&mut self) -> Vec<(HpaWarning, String)> {
-        let complaints = self.deciders.state().warnings().to_vec();
-        let before = std::mem::replace(&mut self.complaints, complaints);
-        // Several metrics may fail in the same way, which is one thing to tell of.
-        let news: BTreeSet<HpaWarning> =
-            self.complaints.iter().copied().filter(|one| !before.contains(one)).collect();
-        if news.is_empty() {
+    /// The warnings of the last sync that the sync before it did not have, each with the sentences that say why.
+    pub(super) fn new_warnings(&mut self) -> Vec<(HpaWarning, String)> {
+        let warnings = self.deciders.state().warnings().to_vec();
+        let before = std::mem::replace(&mut self.warnings, warnings);
+        // Several metrics may fail in the same way: that is one warning.
+        let new: BTreeSet<HpaWarning> =
+            self.warnings.iter().copied().filter(|warning| !before.contains(warning)).collect();
+        if new.is_empty() {
             return Vec::new();
         }
         let is_why = |reason: &&Reason| matches!(reason.stage, Stage::MetricFailure | Stage::NoData);
         let why: Vec<String> =
             self.reasons.iter().filter(is_why).map(|reason| reason.text.to_string()).collect();
-        news.into_iter().map(|one| (one, why.join("; "))).collect()
+        new.into_iter().map(|warning| (warning, why.join("; "))).collect()
     }
 
     fn samples_of(&self, metric: &MetricSpec, answer: &MetricSamples, now: Timestamp) -> MetricSamples {
@@ -324,7 +329,7 @@ impl HpaScaler {
         match ending {
             ScaleEnding::Failed if !order.has_failed => {
                 order.has_failed = true;
-                self.deciders.take_rescale_back(order.change, &order.before, now);
+                self.deciders.revert_rescale(order.change, &order.before, now);
             }
             ScaleEnding::WrittenAfterAll if order.has_failed => {
                 self.deciders.note_rescale(&self.settings.spec, order.change, now);

@@ -46,7 +46,7 @@ pub(super) struct ScaledRevision {
     wanted: PodCount,
     /// Somebody else said `wanted`, perhaps before they heard our last order: the next count is ordered even
     /// if it is the same.
-    is_wanted_hearsay: bool,
+    wanted_set_externally: bool,
     activity: RevisionActivity,
     /// Whether it ever had as many ready pods as it should start with.
     initialization: Initialization,
@@ -73,12 +73,12 @@ pub(super) struct ScaledRevision {
 /// Revisions that sleep are looked at together, on the full half second: a tick of one has nothing to decide,
 /// since a request wakes it at once, and each time at which something is due wakes the whole process. A
 /// thousand that sleep would do that five hundred times a second.
-const SLEEPERS_TOGETHER: Duration = Duration::from_millis(500);
+const IDLE_TICK_STEP: Duration = Duration::from_millis(500);
 
 impl ScaledRevision {
     pub(super) fn new(id: RevisionId, spec: Arc<ScalingSpec>, beginning: RevisionBeginning) -> Self {
         let now = beginning.now;
-        let (activity, initialization) = beginning.stands(&spec);
+        let (activity, initialization) = beginning.initial_state(&spec);
         let algorithm = Algorithm::new(&spec, beginning);
         Self {
             id,
@@ -87,7 +87,7 @@ impl ScaledRevision {
             algorithm,
             pods: RevisionPods::default(),
             wanted: beginning.wanted,
-            is_wanted_hearsay: false,
+            wanted_set_externally: false,
             activity,
             initialization,
             route: Route::default(),
@@ -127,7 +127,8 @@ impl ScaledRevision {
     ) {
         if wanted != self.wanted {
             // Class hpa takes it for the count to go on from, so there is nothing to order again.
-            self.is_wanted_hearsay |= matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
+            self.wanted_set_externally |=
+                matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
             if self.shadow.is_some() {
                 // Whoever gives the count, policies look back on its changes.
                 self.algorithm.note_ordered(CountChange { from: self.wanted, to: wanted }, now);
@@ -144,7 +145,7 @@ impl ScaledRevision {
                 // What rested by the rules of the other class need not rest by those of this one; nor does
                 // what must have pods now, though nothing was ever measured of it.
                 (self.activity, self.initialization) =
-                    RevisionBeginning::found_with(wanted, now).stands(&spec);
+                    RevisionBeginning::found_with(wanted, now).initial_state(&spec);
             }
             // A tick that goes on keeps its phase; one that requests have only now begins with the change.
             let tick = self.algorithm.tick();
@@ -273,13 +274,13 @@ impl ScaledRevision {
     /// The next time at which something is due.
     pub(super) fn deadline(&self) -> Timestamp {
         let next_tick =
-            self.next_tick.map(|at| if self.sleeps() { at.rounded_up(SLEEPERS_TOGETHER) } else { at });
+            self.next_tick.map(|at| if self.is_idle_at_zero() { at.rounded_up(IDLE_TICK_STEP) } else { at });
         let due = [self.wake, next_tick, self.algorithm.deadline()];
         due.into_iter().flatten().min().unwrap_or(Timestamp::MAX)
     }
 
     /// Whether there is no pod, nor should there be one.
-    fn sleeps(&self) -> bool {
+    fn is_idle_at_zero(&self) -> bool {
         self.wanted == PodCount::ZERO && self.pods.is_empty()
     }
 
@@ -363,12 +364,12 @@ impl ScaledRevision {
         self.compare_in_shadow(&plan, trigger, now);
         let ordered = plan
             .applied()
-            .filter(|&count| count != self.wanted || self.is_wanted_hearsay)
+            .filter(|&count| count != self.wanted || self.wanted_set_externally)
             .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
             self.algorithm.note_ordered(CountChange { from: self.wanted, to: count }, now);
             self.wanted = count;
-            self.is_wanted_hearsay = false;
+            self.wanted_set_externally = false;
             // An order is always news: the same count is ordered again only because somebody else wrote
             // another.
             self.outcome = None;

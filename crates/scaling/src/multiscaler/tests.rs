@@ -63,7 +63,7 @@ fn counts(commands: &[Command]) -> Vec<u32> {
         | Command::SetSurgeThreshold { .. }
         | Command::AskMetrics { .. }
         | Command::Warn { .. }
-        | Command::TellOfHold { .. }
+        | Command::ReportConnectionHold { .. }
         | Command::Publish { .. } => None,
     });
     counts.collect()
@@ -658,7 +658,7 @@ fn a_pods_threshold_is_said_once_and_follows_the_settings() {
             | Command::SetActivatorCount { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         })
     };

@@ -97,40 +97,49 @@ fn the_rules_around_zero_read_as_sentences() {
     let to_go = Some(Duration::from_millis(1200));
     let time = Duration::from_millis(61_900);
     check([
-        (Zero::Disabled, "scale to zero is turned off (enable-scale-to-zero)"),
+        (ZeroText::Disabled, "scale to zero is turned off (enable-scale-to-zero)"),
         (
-            Zero::InFlight { requests: 1.0, age: Some(Duration::from_millis(42_700)) },
+            ZeroText::InFlight { requests: 1.0, age: Some(Duration::from_millis(42_700)) },
             "1 request in flight for 42s: one pod stays (in-flight-holds-pods)",
         ),
         (
-            Zero::InFlight { requests: 3.0, age: None },
+            ZeroText::InFlight { requests: 3.0, age: None },
             "3 requests in flight: one pod stays (in-flight-holds-pods)",
         ),
         (
-            Zero::GivenUp { timeout },
+            ZeroText::GivenUp { timeout },
             "no pods got ready within the activation timeout of 1m, and no request waits: given up",
         ),
-        (Zero::Starting { timeout }, "still starting; given up 1m after the start if no request waits then"),
-        (Zero::ActivatorsFirst, "the activators take over first, then the last pod may go"),
         (
-            Zero::RecentlyActive { window, to_go: None },
+            ZeroText::Starting { timeout },
+            "still starting; given up 1m after the start if no request waits then",
+        ),
+        (ZeroText::ActivatorsFirst, "the activators take over first, then the last pod may go"),
+        (
+            ZeroText::RecentlyActive { window, to_go: None },
             "active for less than the stable window of 1m: one pod stays",
         ),
         (
-            Zero::RecentlyActive { window, to_go },
+            ZeroText::RecentlyActive { window, to_go },
             "active for less than the stable window of 1m: one pod stays; 2s to go",
         ),
-        (Zero::Unacknowledged, "not every activator has acknowledged that it answers for the revision"),
-        (Zero::NoTraffic { time }, "no traffic for 1m1s, and the activators answer"),
-        (Zero::Retained { retention, to_go: None }, "the last pod is retained for 1m after traffic ended"),
+        (ZeroText::Unacknowledged, "not every activator has acknowledged that it answers for the revision"),
+        (ZeroText::NoTraffic { time }, "no traffic for 1m1s, and the activators answer"),
         (
-            Zero::Retained { retention, to_go },
+            ZeroText::Retained { retention, to_go: None },
+            "the last pod is retained for 1m after traffic ended",
+        ),
+        (
+            ZeroText::Retained { retention, to_go },
             "the last pod is retained for 1m after traffic ended; 2s to go",
         ),
-        (Zero::Answered { time }, "no traffic, and the activators have answered for 1m1s"),
-        (Zero::Grace { grace, to_go: None }, "the activators must answer for the grace period of 1m first"),
+        (ZeroText::Answered { time }, "no traffic, and the activators have answered for 1m1s"),
         (
-            Zero::Grace { grace, to_go },
+            ZeroText::Grace { grace, to_go: None },
+            "the activators must answer for the grace period of 1m first",
+        ),
+        (
+            ZeroText::Grace { grace, to_go },
             "the activators must answer for the grace period of 1m first; 2s to go",
         ),
     ]);

@@ -55,7 +55,7 @@ impl ScaledRevision {
         plan.reasons.push(Reason { stage, before, after, text: reason.into() });
         plan.kept = Some(KeptPod { rule: KeptBy::AdoptedConnections, text: told });
         if !self.is_held_by_connections && self.shadow.is_none() {
-            commands.push_back(Command::TellOfHold { revision: self.id, text: told.to_string() });
+            commands.push_back(Command::ReportConnectionHold { revision: self.id, text: told.to_string() });
         }
         self.is_held_by_connections = true;
         plan

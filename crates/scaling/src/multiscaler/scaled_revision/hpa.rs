@@ -32,7 +32,7 @@ impl ScaledRevision {
         commands: &mut Commands,
     ) {
         // A sync asks our own metrics too, and what they said last may be two seconds old.
-        self.look(Trigger::Tick, now);
+        self.evaluate_own(Trigger::Tick, now);
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
         if hpa.answered(round, answers, now) {
             self.sync(now, commands);
@@ -60,7 +60,7 @@ impl ScaledRevision {
 
     /// A look of the own metrics, and a sync if one is due.
     pub(super) fn evaluate_hpa(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
-        let has_data = self.look(trigger, now);
+        let has_data = self.evaluate_own(trigger, now);
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
         match hpa.begin_sync(self.wanted, now) {
             Some(SyncStep::Decide) => self.sync(now, commands),
@@ -78,7 +78,7 @@ impl ScaledRevision {
     }
 
     /// Lets the own metrics look; whether one of them has data, or there is none.
-    fn look(&mut self, trigger: Trigger, now: Timestamp) -> bool {
+    fn evaluate_own(&mut self, trigger: Trigger, now: Timestamp) -> bool {
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return false };
         if !hpa.has_own() {
             return true;
@@ -95,7 +95,7 @@ impl ScaledRevision {
                 Some(Observation { ready, reachable, wanted: self.wanted, averages, present_count })
             })
             .collect();
-        hpa.look(&observations, self.wanted, now);
+        hpa.evaluate_own(&observations, self.wanted, now);
         observations.iter().any(Option::is_some)
     }
 
@@ -105,7 +105,7 @@ impl ScaledRevision {
             // In shadow somebody else answers for the workload; whoever tries us out asks for an explanation.
             if self.shadow.is_none() {
                 let revision = self.id;
-                commands.extend(hpa.news_of_complaints().into_iter().map(|(warning, text)| Command::Warn {
+                commands.extend(hpa.new_warnings().into_iter().map(|(warning, text)| Command::Warn {
                     revision,
                     warning,
                     text,

@@ -8,7 +8,7 @@ use crate::scale_to_zero::{self, Path, Plan, RequestsInFlight, Situation};
 
 /// A change of activity is followed by another look, as Knative's own status write is. Three looks reach a
 /// rest from anywhere: activating, active, inactive.
-const LOOKS_MAX: u32 = 4;
+const SETTLING_ROUNDS_MAX: u32 = 4;
 
 impl ScaledRevision {
     /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the
@@ -21,7 +21,7 @@ impl ScaledRevision {
         let ready = self.pods.counts().ready;
         let in_flight = self.in_flight(desired, now);
         let mut settled: Option<Plan> = None;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..SETTLING_ROUNDS_MAX {
             let plan = scale_to_zero::apply_scale(desired, &self.situation(in_flight, now));
             if plan.want == Some(PodCount::ZERO) && self.is_unheard(desired, now) {
                 return None;

@@ -34,7 +34,7 @@ fn why_not_zero(world: &World) -> String {
 /// What people were told, with the seconds since the start.
 fn told(world: &World) -> Vec<&str> {
     let told = world.log.iter().filter_map(|(_, command)| match command {
-        Command::TellOfHold { text, .. } => Some(text.as_str()),
+        Command::ReportConnectionHold { text, .. } => Some(text.as_str()),
         Command::ScaleTo { .. }
         | Command::SetRouting { .. }
         | Command::SetActivatorCount { .. }

@@ -290,7 +290,7 @@ impl ClosedLoop {
                 | Command::SetActivatorCount { .. }
                 | Command::AskMetrics { .. }
                 | Command::Warn { .. }
-                | Command::TellOfHold { .. }
+                | Command::ReportConnectionHold { .. }
                 | Command::Publish { .. } => {}
             }
         }

@@ -86,7 +86,7 @@ impl World {
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         });
         questions.collect()
@@ -498,7 +498,7 @@ fn warning(command: Command) -> Option<(&'static str, String)> {
         | Command::SetActivatorCount { .. }
         | Command::SetSurgeThreshold { .. }
         | Command::AskMetrics { .. }
-        | Command::TellOfHold { .. }
+        | Command::ReportConnectionHold { .. }
         | Command::Publish { .. } => None,
     }
 }

@@ -161,7 +161,7 @@ proptest! {
                             count = next;
                         }
                     }
-                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } | Command::Warn { .. } | Command::TellOfHold { .. } => {}
+                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } | Command::Warn { .. } | Command::ReportConnectionHold { .. } => {}
                 }
             }
             assert!(ordered.is_none(), "each new count is published with its decision");

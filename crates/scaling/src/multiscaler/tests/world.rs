@@ -236,7 +236,7 @@ impl World {
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()
@@ -251,7 +251,7 @@ impl World {
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()
