@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_ends_by_itself_at_once_where_it_is_no_time() {
+    fn a_hold_of_zero_duration_ends_at_once() {
         let mut book = AdoptedConnectionBook::default();
         book.note(PodId(1), open(3, 10, 7), at(0));
         let ends = at(3590);

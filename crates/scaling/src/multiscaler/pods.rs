@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_news_only_if_it_is_one_and_only_of_a_known_pod() {
+    fn only_a_real_change_of_a_known_pod_counts() {
         let mut pods = RevisionPods::default();
         pods.replace(&[fact(7, PodPhase::Running, false)]);
         assert!(!pods.change(fact(7, PodPhase::Running, false)));

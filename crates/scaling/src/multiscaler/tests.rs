@@ -275,7 +275,7 @@ fn a_restart_orders_no_more_than_the_upper_bound() {
 }
 
 #[test]
-fn absurd_seconds_of_an_activator_harm_nobody() {
+fn absurd_seconds_of_an_activator_are_tolerated() {
     let mut world = World::new(spec());
     let Reporter::Activator(activator) = ACTIVATOR else { unreachable!("it is one") };
     world.handle(Event::ActivatorsChanged { activators: vec![activator] });
@@ -351,7 +351,7 @@ fn a_new_revision_has_its_initial_scale_until_that_was_reached_and_then_what_it_
 
 /// The minimal case of an exception: what was there before us may be what is needed.
 #[test]
-fn a_found_revision_keeps_what_it_has_where_a_new_one_would_go_on() {
+fn a_found_revision_keeps_its_count_where_a_new_one_would_scale_on() {
     for (origin, expected) in [("new", vec![(2.0, 1)]), ("found", vec![])] {
         let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(3), ..spec() });
         if origin == "new" {

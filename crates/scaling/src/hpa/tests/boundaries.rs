@@ -208,7 +208,7 @@ fn changes_are_remembered_for_the_longest_period_of_either_direction() {
 }
 
 #[test]
-fn what_is_remembered_has_a_limit() {
+fn recommendations_and_events_are_kept_up_to_a_limit() {
     use crate::hpa::history::{EVENTS_MAX, RECOMMENDATIONS_MAX};
     let behavior = spec_of(per_thousand(), "up=1/1800").behavior.unwrap();
     let mut history = HpaHistory::default();

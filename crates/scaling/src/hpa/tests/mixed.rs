@@ -166,7 +166,7 @@ fn point_3_the_count_falls_at_a_sync_alone_and_only_if_everything_agrees() {
 }
 
 #[test]
-fn point_4_requests_raise_the_count_at_once_bounded_by_what_the_document_itself_says() {
+fn point_4_requests_raise_the_count_at_once_within_the_rules_of_the_document() {
     for (words, expected) in [
         ("min=1 max=99", 30),
         ("min=1 max=20", 20),
@@ -235,7 +235,7 @@ fn point_5_a_rise_that_failed_leaves_no_recommendation() {
 }
 
 #[test]
-fn what_is_remembered_of_rises_takes_the_place_of_what_no_window_looks_back_on() {
+fn a_remembered_rise_replaces_an_expired_recommendation() {
     let mut workload = Workload::of(vec![concurrency()], "min=1 max=99 stabilization=60", 1);
     workload.look(&[Some(5.0)]);
     workload.sync(&mut [OWN]);
@@ -249,7 +249,7 @@ fn what_is_remembered_of_rises_takes_the_place_of_what_no_window_looks_back_on()
 }
 
 #[test]
-fn an_own_metric_is_shown_as_what_each_pod_has() {
+fn an_own_metric_is_shown_per_pod() {
     let mut workload = Workload::of(vec![concurrency(), per_thousand()], "min=1 max=99", 4);
     workload.look(&[Some(28.4)]);
     workload.sync(&mut [OWN, fails()]);

@@ -146,7 +146,7 @@ fn a_count_that_could_not_be_written_is_no_event() {
 
 /// Rows K13 and K14, beyond their first pass.
 #[test]
-fn zero_belongs_to_whoever_asked_for_it() {
+fn zero_is_owned_only_after_a_scale_down_to_zero_by_the_autoscaler() {
     let mut spec = spec("min=0 max=9 stabilization=0", 1);
     let mut state = HpaState::default();
     assert_eq!(pass(&spec, PodCount::ONE, &samples_of("0"), &mut state, NOW).desired, PodCount::ZERO);
@@ -178,7 +178,7 @@ fn a_paused_pass_leaves_the_limits_of_the_last_one_as_they_were() {
 }
 
 #[test]
-fn a_condition_keeps_its_time_until_yes_becomes_no() {
+fn a_condition_keeps_its_time_until_its_status_changes() {
     let spec = spec("min=1 max=9 stabilization=300", 1);
     let mut state = HpaState::default();
     let three = PodCount::new(3);

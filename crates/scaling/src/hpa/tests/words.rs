@@ -19,7 +19,7 @@ fn pass(spec: &HpaSpec, current: u32, pods: &HpaPods, samples: &[MetricSamples])
 }
 
 #[test]
-fn a_pass_tells_what_happened_in_its_order() {
+fn the_reasons_of_a_pass_stand_in_the_order_of_its_steps() {
     let mut spec =
         spec_of(cpu(ResourceTarget::Utilization(50)), "min=2 max=30 up=4/60 up=10%/120 up-window=120");
     spec.metrics.push(per_thousand());
@@ -133,7 +133,7 @@ fn a_sentence_stays_small_enough_to_be_copied() {
 }
 
 #[test]
-fn a_failing_metric_says_which_way_it_failed() {
+fn the_reason_of_a_failing_metric_names_the_failure() {
     let spec = spec_of(per_thousand(), "min=1 max=30");
     for (why, words) in [
         (NoProposal::Refused, "it was asked for, and \"asked\" says what came instead of a value"),

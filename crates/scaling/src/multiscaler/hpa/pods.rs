@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_used_long_ago_is_no_sample() {
+    fn usage_older_than_fifteen_seconds_is_no_sample() {
         let mut book = HpaPodBook::default();
         book.replace([fact(1, PodPhase::Running, true)].into_iter(), at(1));
         let window = Duration::from_secs(15);

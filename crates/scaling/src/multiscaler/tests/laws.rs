@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_decided_has_a_route(
+    fn a_revision_with_a_decision_has_a_route(
         spec in settings(),
         wanted in 0_u32..12,
         happenings in prop::collection::vec(happening(), 1..40),
