@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_selects_what_meets_every_condition() {
+    fn a_selector_selects_labels_that_meet_every_condition() {
         for (labels, expected) in [
             ("a=b c=x e=1", true),
             ("a=b c=y d=q e=", true),

@@ -282,7 +282,7 @@ mod tests {
 
     /// What is written is read as what it was, through YAML.
     #[test]
-    fn what_is_written_is_read_as_what_it_was() {
+    fn a_written_document_reads_back_as_itself() {
         for document in [
             "{maxReplicas: 3}",
             "{minReplicas: 0, maxReplicas: 10, metrics: [\

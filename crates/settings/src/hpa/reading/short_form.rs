@@ -150,7 +150,7 @@ mod tests {
 
     /// Rows O1 to O7 of Knative's reference; of O5 only that it is refused here.
     #[test]
-    fn the_short_form_means_what_it_means_to_knative() {
+    fn the_short_form_has_the_meaning_of_knative() {
         let plain = read("").unwrap();
         assert_eq!((plain.min, plain.max), (PodCount::ONE, PodCount::MAX));
         assert_eq!((plain.metrics, plain.behavior), (vec![cpu(80)], None));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_rounded_to_nothing_or_forgotten_is_refused() {
+    fn a_target_that_would_be_rounded_to_nothing_or_forgotten_is_refused() {
         for (words, message) in [
             (
                 "metric=memory target=0.5",
