@@ -87,7 +87,7 @@ impl Averages {
 }
 
 impl Collector {
-    /// Knows nothing yet.
+    /// A collector without reporters, whose windows have the spans of the settings and are empty.
     pub fn new(spec: &ScalingSpec) -> Self {
         Self {
             metric: spec.metric,

@@ -46,7 +46,7 @@ pub struct Observation {
     /// The count that the platform was last asked for: where it stays when silence leaves both directions
     /// open.
     pub wanted: PodCount,
-    /// What the windows say.
+    /// The averages over the stable and the panic window.
     pub averages: Averages,
     /// What the present counts amount to in an evaluation between ticks, which may only raise the count;
     /// `None` at a tick.
@@ -62,9 +62,9 @@ pub struct Verdict {
     pub excess_burst_capacity: ExcessBurstCapacity,
     /// The mode after this evaluation.
     pub mode: Mode,
-    /// See [`Verdict::reasons`].
+    /// The reasons in order, as [`Verdict::reasons`] returns them.
     pub(crate) reasons: ReasonList,
-    /// What it started from.
+    /// The numbers that the evaluation started from.
     pub inputs: Inputs,
 }
 
@@ -98,7 +98,7 @@ impl Decider {
         }
     }
 
-    /// Stable or panic.
+    /// The mode after the last evaluation: stable, or panic since a time.
     pub fn mode(&self) -> Mode {
         self.panic.mode()
     }

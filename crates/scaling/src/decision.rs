@@ -14,7 +14,7 @@ pub struct Decision {
     /// When, on the process's time axis.
     #[serde(skip)]
     pub at: Timestamp,
-    /// What made us look.
+    /// The cause of this evaluation: a tick, a sync, a surge or a changed fact.
     pub trigger: Trigger,
     /// The numbers it started from; `None` when there was no data and therefore no decision.
     pub inputs: Option<Inputs>,
@@ -79,7 +79,7 @@ pub struct Inputs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// The 2 s tick.
+    /// The regular tick, every two seconds.
     Tick,
     /// Class hpa: its sync period is over, and all metrics have said what they say.
     Sync,
@@ -93,7 +93,7 @@ pub enum Trigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "name")]
 pub enum Mode {
-    /// The stable window decides.
+    /// The stable window decides, and the count may fall.
     Stable,
     /// The panic window decides and the count never falls.
     Panic {
@@ -106,7 +106,7 @@ pub enum Mode {
 /// One step that changed the number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reason {
-    /// Which step.
+    /// The step that changed the number.
     pub stage: Stage,
     /// The number before; `None` before the first step and for "leave it alone".
     pub before: Option<PodCount>,
@@ -140,9 +140,9 @@ pub enum Stage {
     NoData,
     /// The count until the revision was ready once.
     InitialScale,
-    /// The lower bound.
+    /// The lower bound: `min-scale`, or `minReplicas` of a document.
     MinScale,
-    /// The upper bound.
+    /// The upper bound: `max-scale`, or `maxReplicas` of a document.
     MaxScale,
     /// Why the last pod stays, or goes: window, grace period, retention, acknowledgement.
     ScaleToZero,

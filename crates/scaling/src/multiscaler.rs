@@ -52,7 +52,7 @@ pub struct RevisionStatus {
     pub pending_pods: PodCount,
     /// Pods on their way out.
     pub terminating_pods: PodCount,
-    /// Stable or panic.
+    /// Whether the revision is in panic mode.
     pub panicking: bool,
     /// The stable window's average now.
     pub stable_value: Option<f64>,
@@ -60,7 +60,7 @@ pub struct RevisionStatus {
     pub panic_value: Option<f64>,
     /// The load per pod aimed at.
     pub target_per_pod: f64,
-    /// Who is in the path.
+    /// Whether activators are in the request path.
     pub routing: Routing,
     /// Requests that wait, over all reporters.
     pub waiting: u32,
@@ -78,7 +78,7 @@ pub struct RevisionStatus {
 #[derive(Debug, Default)]
 pub struct Multiscaler {
     revisions: BTreeMap<RevisionId, ScaledRevision>,
-    /// Whose each pod is.
+    /// The revision of each pod that is known.
     owners: BTreeMap<PodId, RevisionId>,
     activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
     schedule: Schedule,
@@ -103,7 +103,8 @@ impl Multiscaler {
     /// How many decisions each revision remembers.
     pub const DECISIONS_KEPT: usize = 20;
 
-    /// Takes in a fact.
+    /// Takes in a fact that became known at `now`; what follows from it comes out of
+    /// [`Multiscaler::next_command`].
     pub fn handle(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::RevisionChanged { revision, spec, wanted, origin } => {
@@ -188,7 +189,7 @@ impl Multiscaler {
         self.schedule.first()
     }
 
-    /// Where a revision stands.
+    /// The state of a revision at `now`; `None` for a revision that this replica does not own.
     pub fn status(&self, revision: RevisionId, now: Timestamp) -> Option<RevisionStatus> {
         self.revisions.get(&revision).map(|revision| revision.status(now))
     }

@@ -16,7 +16,7 @@ pub(crate) struct PanicState {
     cause: Cause,
 }
 
-/// Why there is panic.
+/// What began the panic: it decides whether the panic may raise the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     /// A decider that has just begun holds the count that it found. Knative's is ordinary panic, in which any
@@ -54,7 +54,7 @@ impl PanicState {
         if self.only_holds() { ready.max(self.most) } else { ready }
     }
 
-    /// Enters or extends panic.
+    /// Enters panic mode, or extends it from `now` on.
     pub(crate) fn alarm(&mut self, now: Timestamp) {
         // What is held stays: an alarm while the count found at the start is held must not let go of that.
         self.mode = Mode::Panic { since: now };

@@ -39,13 +39,13 @@ const RECHECK_IN_FLIGHT: Duration = Duration::from_secs(2);
 /// What the rules look at. Spans of time are already measured, so that no rule needs to know what time it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation<'a> {
-    /// The revision's settings.
+    /// The settings of the revision, resolved.
     pub(crate) spec: &'a ScalingSpec,
-    /// The platform's replica count.
+    /// The replica count that the platform was last asked for.
     pub(crate) present: PodCount,
-    /// Where the revision stands.
+    /// Whether the revision is active, activating or inactive.
     pub(crate) activity: RevisionActivity,
-    /// For how long it has stood there.
+    /// For how long the revision has been so.
     pub(crate) activity_age: Duration,
     /// Whether it ever had as many ready pods as it should start with.
     pub(crate) initialization: Initialization,
@@ -100,7 +100,7 @@ impl Plan {
 /// Why a pod stays although the decider asked for none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct KeptPod {
-    /// Which rule keeps it.
+    /// The rule that keeps the pod.
     pub(crate) rule: KeptBy,
     /// The rule in one sentence, with its numbers.
     pub(crate) text: Sentence,
@@ -109,27 +109,27 @@ pub(crate) struct KeptPod {
 /// The rules that keep a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeptBy {
-    /// The lower bound.
+    /// The lower bound (`min-scale`) is above zero.
     MinScale,
     /// The revision was never fully ready.
     InitialScale,
-    /// `enable-scale-to-zero` is false.
+    /// The ConfigMap turns scaling to zero off (`enable-scale-to-zero`).
     Disabled,
     /// A request or a stream is in flight.
     InFlight,
-    /// It is still starting.
+    /// The revision is still starting, within its activation timeout.
     Activating,
-    /// It has not been active for a whole stable window.
+    /// The revision has not been active for a whole stable window.
     Window,
-    /// It is about to become inactive.
+    /// The revision is about to become inactive; its pod ends in a later step.
     Deactivating,
     /// Not every activator has acknowledged.
     Acknowledgement,
-    /// The retention of the last pod.
+    /// The retention of the last pod is not over.
     Retention,
-    /// The grace period.
+    /// The activators have not answered for the whole grace period yet.
     Grace,
-    /// Connections from before an adoption.
+    /// Connections from before an adoption are still open.
     AdoptedConnections,
 }
 
@@ -267,7 +267,7 @@ impl Step {
         smallvec![Reason { stage, before: self.before, after, text: text.into() }]
     }
 
-    /// Zero, now.
+    /// A plan that asks for zero pods now.
     fn end(&self, stage: Stage, text: ZeroText) -> Plan {
         let reasons = self.reason(stage, Some(PodCount::ZERO), text);
         Plan { want: Some(PodCount::ZERO), apply: true, recheck: None, reasons, kept: None }

@@ -80,7 +80,7 @@ impl PathSums {
         }
     }
 
-    /// Follows changed windows.
+    /// Resizes the windows of the pods' part as the windows of the sum are resized.
     pub(super) fn update(&mut self, resize: impl FnOnce(&mut WindowHistory)) {
         match self {
             Self::Pods | Self::Activators => {}

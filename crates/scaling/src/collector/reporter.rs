@@ -142,7 +142,7 @@ impl Track {
         unfinished.and_then(|second| self.replace(second, SecondSums::default()))
     }
 
-    /// A complete second.
+    /// Takes in a complete second, which replaces an earlier word about the same second.
     pub(super) fn complete(
         &mut self,
         sample: Sample,

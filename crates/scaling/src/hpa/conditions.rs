@@ -16,9 +16,9 @@ pub enum ConditionReason {
     ScaleDownStabilized,
     /// An earlier recommendation holds the count down.
     ScaleUpStabilized,
-    /// The count was written.
+    /// The count of the pass was written.
     SucceededRescale,
-    /// It could not be written.
+    /// The count of the pass could not be written.
     FailedUpdateScale,
     /// At least one metric says something.
     ValidMetricFound,
@@ -28,7 +28,7 @@ pub enum ConditionReason {
     InvalidSelector,
     /// Another autoscaler has the same pods.
     AmbiguousSelector,
-    /// A resource metric failed.
+    /// A metric of a resource of whole pods failed.
     FailedGetResourceMetric,
     /// A resource metric of one container failed.
     FailedGetContainerResourceMetric,
@@ -36,23 +36,23 @@ pub enum ConditionReason {
     FailedGetPodsMetric,
     /// A metric of an object failed.
     FailedGetObjectMetric,
-    /// An external metric failed.
+    /// A metric from outside the cluster failed.
     FailedGetExternalMetric,
-    /// Nobody knows this kind of metric.
+    /// The kind of a metric is unknown.
     InvalidMetricSourceType,
     /// No limit changed the count.
     DesiredWithinRange,
-    /// The limit on growth did.
+    /// A policy, or the doubling that applies without `behavior`, limited a rise.
     ScaleUpLimit,
-    /// The maximum did.
+    /// The maximum of the document limited the count.
     TooManyReplicas,
-    /// The limit on shrinking did.
+    /// A policy limited a fall of the count.
     ScaleDownLimit,
-    /// The minimum did.
+    /// The minimum of the document limited the count.
     TooFewReplicas,
     /// This autoscaler took the last pod away, so it may bring the first one back.
     ScaledToZero,
-    /// It did not.
+    /// The last count that was written is no zero of this autoscaler's own.
     NotScaledToZero,
 }
 
@@ -68,7 +68,7 @@ impl ConditionReason {
         }
     }
 
-    /// Whether the condition says yes.
+    /// Whether the status of a condition with this reason is true.
     pub fn is_true(self) -> bool {
         match self {
             Self::SucceededGetScale
@@ -97,7 +97,7 @@ impl ConditionReason {
         }
     }
 
-    /// As Kubernetes writes it.
+    /// The reason in one word, as Kubernetes writes it in a condition.
     pub fn word(self) -> &'static str {
         match self {
             Self::SucceededGetScale => "SucceededGetScale",
@@ -127,12 +127,12 @@ impl ConditionReason {
     }
 }
 
-/// What a condition says.
+/// The reason of one condition, and since when its status holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HpaCondition {
-    /// Why; [`ConditionReason::is_true`] is what.
+    /// The reason; the status follows from it ([`ConditionReason::is_true`]).
     pub reason: ConditionReason,
-    /// Since when it says yes, or no; the reason may have changed later.
+    /// The time from which the status holds; the reason may have changed later.
     pub since: Timestamp,
 }
 
@@ -141,7 +141,7 @@ pub struct HpaCondition {
 pub struct HpaConditions {
     /// `AbleToScale`: whether the count can be read and written, and what holds it.
     pub able_to_scale: Option<HpaCondition>,
-    /// `ScalingActive`: whether metrics decide.
+    /// `ScalingActive`: whether the count follows from metrics.
     pub scaling_active: Option<HpaCondition>,
     /// `ScalingLimited`: whether a limit changed what they decided.
     pub scaling_limited: Option<HpaCondition>,
@@ -162,7 +162,7 @@ impl HpaConditions {
     }
 }
 
-/// The time moves only when yes becomes no or no yes.
+/// Sets the reason of a condition. Its time moves only when its status changes.
 pub(super) fn set(condition: &mut Option<HpaCondition>, reason: ConditionReason, now: Timestamp) {
     let since = match condition {
         Some(former) if former.reason.is_true() == reason.is_true() => former.since,

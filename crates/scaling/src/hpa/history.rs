@@ -27,12 +27,12 @@ pub struct Recommendation {
     pub at: Timestamp,
 }
 
-/// A change of the count.
+/// A change of the replica count, ordered or carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountChange {
-    /// From this.
+    /// The count before the change.
     pub from: PodCount,
-    /// To this.
+    /// The count after the change.
     pub to: PodCount,
 }
 

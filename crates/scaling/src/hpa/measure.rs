@@ -19,16 +19,16 @@ use super::tolerance::Tolerances;
 use super::totals::TotalMetric;
 use crate::decision::Stage;
 
-/// What the metrics ask for.
+/// The demand of all metrics of a pass together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MetricDemand {
     /// The largest proposal; `None` if no metric has one.
     pub(super) raw: Option<PodCount>,
-    /// Whose it is.
+    /// The place in the spec of the metric with the largest proposal.
     pub(super) leader: Option<usize>,
-    /// How many failed.
+    /// The number of metrics that failed.
     pub(super) failed: u32,
-    /// How the first of them is reported.
+    /// The reason under which the first failed metric is reported.
     pub(super) first_failure: Option<ConditionReason>,
 }
 
@@ -194,7 +194,7 @@ fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, st
     steps.lead_to(most.unwrap_or_default().max(proposal.count), Stage::Metric, text);
 }
 
-/// In the unit of the target: percent or thousandths.
+/// The target of a metric in its own unit: percent or thousandths.
 fn target_of(metric: &MetricSpec) -> f64 {
     match metric.goal() {
         MetricGoal::Percent(percent) => f64::from(percent),
@@ -202,7 +202,7 @@ fn target_of(metric: &MetricSpec) -> f64 {
     }
 }
 
-/// As whoever asked reports it, else by the kind of the metric.
+/// The reason that came with the failure, else that of the metric's kind.
 fn failure_reason(metric: &MetricSpec, samples: Option<&MetricSamples>) -> ConditionReason {
     if let Some(MetricSamples::Failed(failure)) = samples {
         return failure.reason;

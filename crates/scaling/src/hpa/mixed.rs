@@ -52,7 +52,7 @@ struct OwnMetric {
 /// What one sync looks at.
 #[derive(Debug)]
 pub struct MixedObservation<'a> {
-    /// The target's scale.
+    /// The replica counts of the target, and whether its pods are its own.
     pub scale: Scale,
     /// The pods that its selector matches.
     pub pods: &'a HpaPods,

@@ -5,10 +5,10 @@ use vocabulary::PodCount;
 use super::pods::HpaPods;
 use super::samples::MetricSamples;
 
-/// What one pass looks at.
+/// The input of one pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HpaObservation<'a> {
-    /// The target's scale.
+    /// The replica counts of the target, and whether its pods are its own.
     pub scale: Scale,
     /// The pods that its selector matches.
     pub pods: &'a HpaPods,
@@ -19,24 +19,24 @@ pub struct HpaObservation<'a> {
 /// The scale of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// What was last asked for (`spec.replicas`).
+    /// The count that the target was last asked for (`spec.replicas`).
     pub replicas: PodCount,
-    /// What there is (`status.replicas`).
+    /// The number of pods that the target has (`status.replicas`).
     pub status_replicas: PodCount,
-    /// Whether its pods are known to be its own.
+    /// Whether the selected pods are known to be the target's own.
     pub selection: Selection,
 }
 
-/// Whether the target's pods are known to be its own.
+/// Whether the pods that a target selects are known to be its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// They are.
+    /// The selector matches pods of this target alone.
     #[default]
     Unique,
-    /// There is no selector.
+    /// The target has no selector of pods.
     Absent,
-    /// There is one that cannot be read.
+    /// The target has a selector that cannot be read.
     Unreadable,
-    /// Another autoscaler has some of them too.
+    /// Another autoscaler selects some of the same pods.
     Ambiguous,
 }

@@ -15,19 +15,19 @@ use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, ProposalRule};
 pub(crate) enum HpaSentence {
     /// What a metric measured. The target is in the measure's unit: percent, or thousandths.
     Measured { label: MetricLabel, measure: Measure },
-    /// Which pods counted for it.
+    /// The pods that counted for a metric.
     LookedAt { label: MetricLabel, pods: PodsLookedAt },
-    /// What was assumed of the others.
+    /// The ratio of a metric with what was assumed of the pods that did not count.
     Assumed { label: MetricLabel, ratio: f64 },
-    /// What it asks for.
+    /// The count that a metric asks for, and the rule that led to it.
     Proposed { label: MetricLabel, count: PodCount, how: CountOrigin },
-    /// That it does not say anything.
+    /// A metric failed, for this reason.
     Failed { label: MetricLabel, why: NoProposal },
-    /// What failing metrics forbid.
+    /// Some metrics failed, so no pod may be taken away.
     Partial { failed: u32, of: u32 },
     /// Bounds and pauses that ask no metric.
     Unmeasured(UnmeasuredText),
-    /// Windows, policies and limits.
+    /// A window, a policy or a bound changed the recommendation.
     Limited(LimitText),
     /// The rules for documents that mix our own measurements with others.
     Mixed(MixedText),
@@ -41,7 +41,7 @@ pub(crate) struct Measure {
     pub(crate) unit: ValueUnit,
 }
 
-/// What a value is.
+/// The form of a value and of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueUnit {
     Percent,
@@ -58,7 +58,7 @@ pub(crate) enum CountOrigin {
     Decider,
 }
 
-/// Decided without a metric.
+/// Why a pass came to its count without a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum UnmeasuredText {
     Paused,
@@ -94,7 +94,7 @@ pub(crate) enum MixedText {
     NotToZero { present: PodCount },
     /// One pod of a per-pod metric is as good as none.
     OneIsNone,
-    /// From zero.
+    /// Requests end the rest at zero pods.
     Wake { count: PodCount },
 }
 
@@ -275,7 +275,7 @@ fn rule(select: SelectPolicy) -> &'static str {
     }
 }
 
-/// Three decimals are enough for people.
+/// A number as people read it: rounded to three decimals.
 fn three_decimals(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -78,7 +78,7 @@ impl Windows {
         envelope
     }
 
-    /// Remembers a recommendation.
+    /// Keeps a recommendation, in the place of one that neither window looks back on.
     pub(super) fn record(self, history: &mut HpaHistory, raw: PodCount, now: Timestamp) {
         let place = self.expired(history, now);
         history.record(Recommendation { count: raw, at: now }, place);

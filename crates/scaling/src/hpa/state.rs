@@ -25,16 +25,16 @@ pub struct HpaState {
 /// What the last pass knows of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricStatus {
-    /// It asks for this.
+    /// The metric asks for this count.
     Proposed(Proposal),
     /// It failed: its slot in the status is empty.
     Failed {
-        /// As conditions and events say it.
+        /// The reason that conditions and Events give for the failure.
         reason: ConditionReason,
-        /// What was wrong.
+        /// What was wrong with the metric or its samples.
         why: NoProposal,
     },
-    /// There was no pod to ask.
+    /// The metric was not asked, because there was no pod that could have answered.
     NotAsked,
 }
 
@@ -64,12 +64,12 @@ impl HpaWarning {
 }
 
 impl HpaState {
-    /// What is remembered.
+    /// The recommendations and changes that windows and policies look back on.
     pub fn history(&self) -> &HpaHistory {
         &self.history
     }
 
-    /// What it says of itself.
+    /// The conditions after the last pass.
     pub fn conditions(&self) -> &HpaConditions {
         &self.conditions
     }

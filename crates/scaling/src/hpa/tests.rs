@@ -25,7 +25,7 @@ mod words;
 /// Far enough from the axis' beginning for everything that happened before.
 const NOW: Timestamp = Timestamp::from_secs(100_000);
 
-/// The tables, for [`super::vectors`].
+/// The tables, whose ids [`super::vectors`] compares with those of the reference.
 pub(super) const TABLES: [&str; 10] = [
     metrics::UTILIZATION,
     metrics::AVERAGES,

@@ -33,7 +33,7 @@ pub(super) enum Algorithm {
 #[derive(Clone, Debug)]
 pub(super) struct KpaScaler {
     decider: Decider,
-    /// The last valid evaluation.
+    /// The last evaluation that had data; `None` before the first.
     verdict: Option<Verdict>,
 }
 

@@ -14,7 +14,7 @@ use crate::scale_to_zero::{InactiveBecause, RevisionActivity};
 /// A revision at the moment when it appears.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RevisionBeginning {
-    /// The platform's replica count.
+    /// The replica count that the platform was last asked for.
     pub(super) wanted: PodCount,
     pub(super) origin: RevisionOrigin,
     pub(super) now: Timestamp,

@@ -30,25 +30,25 @@ pub enum RevisionOrigin {
 pub enum Event {
     /// A revision appeared, its settings changed, or somebody (we or another) wrote its replica count.
     RevisionChanged {
-        /// New, or with other settings.
+        /// The revision that is new, or whose settings or count changed.
         revision: RevisionId,
-        /// Its settings, resolved.
+        /// The settings of annotations, ConfigMap and document, resolved.
         spec: Arc<ScalingSpec>,
-        /// The platform's replica count.
+        /// The replica count that the platform was last asked for, by us or by another.
         wanted: PodCount,
-        /// Looked at when the revision appears.
+        /// Where the revision comes from; read only when it appears.
         origin: RevisionOrigin,
     },
-    /// A revision is gone.
+    /// A revision was deleted, or is no longer owned by this replica.
     RevisionRemoved {
-        /// It exists no more.
+        /// The revision to forget, with its windows and decisions.
         revision: RevisionId,
     },
     /// The pods of a revision, all of them.
     PodsChanged {
-        /// All pods that are told are its own.
+        /// The revision whose pods are given.
         revision: RevisionId,
-        /// In any order.
+        /// Every pod of the revision, in any order.
         pods: Vec<PodFact>,
     },
     /// One pod's readiness or phase changed; ignored unless it is among the pods of a revision.
@@ -59,9 +59,9 @@ pub enum Event {
     /// A link came up: what the reporter remembers, at most 60 s. Its second numbers are anchored to our axis
     /// here.
     ReporterStarted {
-        /// A pod, or an activator.
+        /// The pod or activator whose link came up.
         reporter: Reporter,
-        /// Seconds of another life are other seconds.
+        /// The process that reports: seconds of another boot are other seconds.
         boot: BootId,
         /// The number of its second that runs now.
         current_second: u64,
@@ -72,33 +72,33 @@ pub enum Event {
     LoadReported {
         /// The pod or activator that measured.
         reporter: Reporter,
-        /// The one that the load is of; an activator reports several.
+        /// The revision of the load; an activator reports several.
         revision: RevisionId,
-        /// What it measured.
+        /// The reporter's number of the second, and the load in it.
         sample: Sample,
     },
     /// What the app of a pod and everything below it used.
     UsageReported {
         /// The pod whose app used it.
         pod: PodId,
-        /// The mean of a window, which it names.
+        /// The mean use over a window, whose length is part of it.
         usage: ResourceUsage,
     },
     /// What a round of questions brought ([`Command::AskMetrics`]).
     MetricsAnswered {
-        /// The one that was asked for.
+        /// The revision of class hpa whose metrics were asked for.
         revision: RevisionId,
         /// As the question numbered it; a late answer of an older round is ignored.
         round: u64,
-        /// What was answered.
+        /// The values of the metrics, and the pods where the platform was asked for them.
         answers: MetricAnswers,
     },
     /// How the last order of a count ended; said where an order failed, and when it was carried out after
     /// all.
     ScaleEnded {
-        /// The one whose count was to be written.
+        /// The revision whose count was to be written.
         revision: RevisionId,
-        /// Written, or not.
+        /// Whether the count was written after all.
         ending: ScaleEnding,
     },
     /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a
@@ -106,23 +106,23 @@ pub enum Event {
     ReporterHeard {
         /// A pod or an activator that has nothing to report.
         reporter: Reporter,
-        /// Which second.
+        /// The reporter's own number of the second.
         second: u64,
     },
     /// What a reporter holds right now, unasked.
     PresentReported {
         /// The pod or activator that holds them.
         reporter: Reporter,
-        /// The one whose requests they are.
+        /// The revision of the requests.
         revision: RevisionId,
-        /// Held at this instant.
+        /// The requests in flight and waiting at this instant.
         count: PresentCount,
     },
     /// What is left of a pod's connections from before its Service was adopted.
     AdoptedConnectionsReported {
         /// The pod whose app they lead to.
         pod: PodId,
-        /// As its queue-proxy sees them.
+        /// The connections, as the pod's queue-proxy sees them.
         connections: AdoptedConnections,
     },
     /// A link is gone. The reporter's values stay; its silence counts from its last frame.
@@ -130,9 +130,9 @@ pub enum Event {
         /// The pod or activator that is heard no more.
         reporter: Reporter,
     },
-    /// The activators that exist.
+    /// An activator has come or gone.
     ActivatorsChanged {
-        /// All of them.
+        /// Every activator that exists now, in any order.
         activators: Vec<ReplicaId>,
     },
     /// Whether every activator assigned to the revision (at least one) has acknowledged, in its present boot,
@@ -141,17 +141,17 @@ pub enum Event {
     /// What was said before a [`Command::SetRouting`] that changed a known route no longer counts: say it
     /// again when it holds again.
     PathAcknowledged {
-        /// Whose path.
+        /// The revision of the assignment.
         revision: RevisionId,
-        /// Through activators and acknowledged by all.
+        /// Whether requests go through activators, all of which have acknowledged.
         acknowledged: bool,
     },
     /// The route that an earlier owner of the revision left in force, where that can be known. Ignored once
     /// we ordered one.
     RoutingObserved {
-        /// The one that is served so.
+        /// The revision that is served by the route.
         revision: RevisionId,
-        /// What is in force.
+        /// The route that clients follow at present.
         routing: Routing,
     },
 }
@@ -161,7 +161,7 @@ pub enum Event {
 pub enum ScaleEnding {
     /// The count was not written, or not yet.
     Failed,
-    /// It was, after it had failed.
+    /// The count was written, after its order had failed.
     WrittenAfterAll,
 }
 
@@ -169,11 +169,11 @@ pub enum ScaleEnding {
 /// a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodFact {
-    /// By it what the pod reports is matched.
+    /// The id by which reports are matched to the pod.
     pub pod: PodId,
     /// How far its life has come.
     pub phase: PodPhase,
-    /// Whether it takes requests.
+    /// Whether the pod takes requests, by its probes and its link.
     pub is_ready: bool,
     /// Whether clients' connections can reach it. A ready pod that they cannot reach is no room for a burst.
     pub is_reachable: bool,
@@ -183,81 +183,81 @@ pub struct PodFact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PodPhase {
-    /// Not running yet.
+    /// Not all containers of the pod run yet.
     Pending,
-    /// Runs.
+    /// The pod runs, and was not told to end.
     Running,
-    /// On its way out; never counted as ready.
+    /// The pod was told to end; it is never counted as ready.
     Terminating,
 }
 
 /// What the edge must do. Drain every command before the next event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Write the replica count.
+    /// Write this replica count to the platform.
     ScaleTo {
-        /// The one whose count is written.
+        /// The revision whose count is written.
         revision: RevisionId,
-        /// To this.
+        /// The count to write, after bounds and scale-to-zero rules.
         count: PodCount,
         /// The decision that this follows from.
         because: Arc<Decision>,
     },
     /// Put the activators into the request path, or take them out.
     SetRouting {
-        /// The one whose clients are led.
+        /// The revision whose clients follow the route.
         revision: RevisionId,
-        /// To this.
+        /// The route that clients are to follow.
         routing: Routing,
     },
     /// How many activators should serve the revision.
     SetActivatorCount {
-        /// The one that they serve.
+        /// The revision that the activators serve.
         revision: RevisionId,
         /// At most this many; all if fewer exist.
         count: PodCount,
     },
     /// From which in-flight-plus-queued count on a pod must report at once; `None` turns that off.
     SetSurgeThreshold {
-        /// The pods of this revision.
+        /// The revision whose pods get the threshold.
         revision: RevisionId,
-        /// Requests.
+        /// The number of requests in flight and queued in one pod.
         threshold: Option<u32>,
     },
     /// Ask for those metrics of a document that pods do not report themselves
     /// ([`HpaScaling::is_asked_for`]), and say [`Event::MetricsAnswered`].
     AskMetrics {
-        /// One of class hpa.
+        /// The revision of class hpa whose sync has begun.
         revision: RevisionId,
-        /// By which the answers are known.
+        /// The number of the round, which the answers have to repeat.
         round: u64,
-        /// What the revision goes by.
+        /// The document, and where the values of its metrics come from.
         settings: Arc<HpaScaling>,
         /// The places of the metrics that are wanted; there may be none, and only the pods matter.
         metrics: Vec<usize>,
     },
     /// A sync of class hpa complains of something that the one before did not: tell people.
     Warn {
-        /// The one whose metrics it is about.
+        /// The revision whose metrics the warning is about.
         revision: RevisionId,
-        /// By it people tell one complaint from another.
+        /// The kind of the warning, which becomes the reason of an Event.
         warning: HpaWarning,
-        /// Why, in sentences.
+        /// The reasons as sentences, joined by semicolons.
         text: String,
     },
     /// Connections from before an adoption keep the count from falling, for the first time since there were
     /// none: tell people.
     ReportConnectionHold {
-        /// The one whose count stays.
+        /// The revision whose count stays.
         revision: RevisionId,
         /// How many there are, since when and from where, and how the wait ends.
         text: String,
     },
     /// A decision was made: log it, count it, show it.
     Publish {
-        /// The one that was decided about.
+        /// The revision that was decided about.
         revision: RevisionId,
-        /// The decision.
+        /// The decision, with all its reasons.
         decision: Arc<Decision>,
     },
 }

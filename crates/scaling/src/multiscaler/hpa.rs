@@ -73,7 +73,7 @@ enum Sync {
 /// How a sync goes on that has just begun.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SyncStep {
-    /// Everything is known.
+    /// All values are at hand, or the wait for them is over: decide now.
     Decide,
     /// Somebody else has to be asked first, for the metrics at these places.
     Ask { round: u64, settings: Arc<HpaScaling>, metrics: Vec<usize> },

@@ -24,17 +24,17 @@ pub(super) struct DecisionOutcome {
 /// Why the count is not zero, without the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NonzeroCause {
-    /// It is.
+    /// The count is zero: there is nothing to explain.
     Zero,
-    /// The load needs pods.
+    /// The load, or a metric of a document, needs pods.
     Load,
     /// Panic mode holds the count.
     Panic,
     /// Nothing in the windows, but the rate limit or the scale-down delay holds.
     Held,
-    /// A rule around zero.
+    /// A rule around zero keeps the last pod.
     Kept(KeptBy),
-    /// Never decided.
+    /// There was no valid decision yet.
     Undecided,
 }
 

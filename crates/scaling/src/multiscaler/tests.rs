@@ -51,7 +51,7 @@ fn serving(spec: ScalingSpec) -> World {
     world
 }
 
-/// The counts among `commands`.
+/// The counts of the orders among `commands`, in their order.
 fn counts(commands: &[Command]) -> Vec<u32> {
     let counts = commands.iter().filter_map(|command| match command {
         Command::ScaleTo { count, because, .. } => {

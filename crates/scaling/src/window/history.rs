@@ -124,7 +124,7 @@ impl WindowHistory {
     }
 }
 
-/// At least one.
+/// The whole seconds of a span, at least one.
 fn whole_seconds(span: Duration) -> Second {
     Second::try_from(span.as_secs().max(1)).unwrap_or(Second::MAX)
 }

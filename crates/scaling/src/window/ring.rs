@@ -96,7 +96,7 @@ impl Ring {
         after[..older].iter().chain(&before[..newer.min(before.len())]).copied()
     }
 
-    /// The sum of that.
+    /// The sum over the seconds `from..=to`, which the ring must cover.
     pub(super) fn sum(&self, from: Second, to: Second) -> SecondSums {
         self.between(from, to).fold(SecondSums::default(), SecondSums::add)
     }

@@ -31,7 +31,7 @@ pub(super) struct Edges {
     pub(super) first: Second,
     /// As `first`, but since it was empty for [`LAG`] seconds more, for readers of settled seconds.
     pub(super) oldest: Second,
-    /// The newest write.
+    /// The newest second that was written.
     pub(super) last: Second,
 }
 

@@ -497,7 +497,7 @@ fn time_of(seconds: &str) -> Timestamp {
     Timestamp::from_duration(Duration::from_secs_f64(seconds.parse().unwrap()))
 }
 
-/// Whole seconds, rounded down.
+/// The second in which a time lies, rounded down.
 fn second_at(time: &str) -> Second {
     time.split('.').next().unwrap().parse().unwrap()
 }

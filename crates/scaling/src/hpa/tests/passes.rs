@@ -125,7 +125,7 @@ fn a_metric_of_unknown_kind_is_the_fault_of_the_spec() {
     assert_eq!(state.warnings(), [HpaWarning::Condition(ConditionReason::InvalidMetricSourceType)]);
 }
 
-/// Row K10.
+/// Row K10, with everything that must stay as it was.
 #[test]
 fn a_count_that_could_not_be_written_is_no_event() {
     let spec = spec("min=1 max=99 behavior", 1);

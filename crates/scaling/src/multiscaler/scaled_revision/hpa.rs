@@ -23,7 +23,7 @@ impl ScaledRevision {
         }
     }
 
-    /// Late answers are dropped.
+    /// Takes in the answers to a round of questions, and decides; answers to an earlier round are dropped.
     pub(in crate::multiscaler) fn metrics_answered(
         &mut self,
         round: u64,

@@ -68,7 +68,7 @@ pub(super) struct LinkStart {
 /// When reporters say hello to the scaler that was started anew.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Redial {
-    /// At once.
+    /// All reporters say hello at once.
     AtOnce,
     /// Within a second, a whole number of seconds after their first hello: their seconds then lie where they
     /// lay before.
@@ -128,7 +128,7 @@ pub(super) struct ClosedLoop {
     threshold: Option<u32>,
     reporters: Vec<CountingReporter>,
     clients: Vec<WaitingClient>,
-    /// Those that may matter.
+    /// The requests in flight, and those that ended so lately that a count may still have them.
     requests: Vec<SentRequest>,
     under_way: BTreeMap<(Millis, usize), (ReceivingScalers, Event)>,
     words: usize,

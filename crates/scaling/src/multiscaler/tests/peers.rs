@@ -12,7 +12,7 @@ const PRESENCE_INTERVAL_MS: u32 = 20;
 /// How long a pod takes from its order until it is ready.
 const START_MS: u32 = 1_000;
 
-/// A seeded generator, `SplitMix64`.
+/// A seeded generator of random numbers, `SplitMix64`.
 struct Dice(u64);
 
 impl Dice {

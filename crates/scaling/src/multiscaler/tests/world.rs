@@ -31,7 +31,7 @@ pub(super) struct World {
     pub(super) refusing_activators: u32,
     /// Pods whose link is up.
     pub(super) linked: BTreeSet<PodId>,
-    /// Pods that take requests.
+    /// The pods that are ready, and so take requests.
     ready: BTreeSet<PodId>,
     activator_linked: bool,
     /// The last that was said of the path.
@@ -258,7 +258,7 @@ impl World {
     }
 }
 
-/// A pod that runs.
+/// The fact of a running pod that clients reach.
 pub(super) fn running(pod: PodId, is_ready: bool) -> PodFact {
     PodFact { pod, phase: PodPhase::Running, is_ready, is_reachable: true }
 }
