@@ -45,7 +45,8 @@ pub struct ClusterConfig {
     pub max_scale_up_rate: f64,
     /// `max-scale-down-rate`, a divisor per evaluation; above 1.
     pub max_scale_down_rate: f64,
-    /// `scale-to-zero-grace-period`: above 0.
+    /// `scale-to-zero-grace-period`: how long the activators must have been in the path before the last pod
+    /// ends; above 0.
     pub scale_to_zero_grace_period: Duration,
     /// `scale-to-zero-pod-retention-period`: 0 … 1 h.
     pub pod_retention: Duration,
@@ -55,7 +56,7 @@ pub struct ClusterConfig {
     pub activator_capacity: f64,
     /// `initial-scale`: 0 only if that is allowed.
     pub initial_scale: PodCount,
-    /// `min-scale`.
+    /// `min-scale`: the least count of revisions that name none; 0 means no lower bound.
     pub min_scale: PodCount,
     /// `max-scale` as written; 0 means no limit.
     pub max_scale: PodCount,
@@ -94,21 +95,21 @@ pub struct ClusterConfig {
     /// `hpa-initial-readiness-delay`: a pod that got unready within this time of its start was never ready; 0
     /// … 1 h.
     pub hpa_initial_readiness_delay: Duration,
-    /// `prometheus-url`: who is asked for metrics of types Object and External; `http://…` or `https://…`.
-    /// `None`: nobody.
+    /// `prometheus-url`: the server that is asked for metrics of types Object and External; `http://…` or
+    /// `https://…`. `None`: no server.
     pub prometheus_url: Option<String>,
-    /// `prometheus-bearer-token-file`: whose content proves who asks.
+    /// `prometheus-bearer-token-file`: the file with the token that authenticates requests to that server.
     pub prometheus_bearer_token_file: Option<String>,
-    /// `prometheus-ca-file`: the authorities that vouch for a server that is asked over TLS; `None`: those of
-    /// the machine.
+    /// `prometheus-ca-file`: the certificate authorities for a server that is asked over TLS; `None`: those
+    /// of the machine.
     pub prometheus_ca_file: Option<String>,
-    /// `prometheus-namespace-label`: the label by which series are told apart by namespace; empty: not at
-    /// all.
+    /// `prometheus-namespace-label`: the label of a series that names its namespace; empty: series of all
+    /// namespaces count.
     pub prometheus_namespace_label: String,
 }
 
 impl Default for ClusterConfig {
-    /// Knative's defaults, and ours.
+    /// Knative's defaults for keys that Knative has, and ours for the others.
     fn default() -> Self {
         let hpa = HpaSettings::default();
         Self {
@@ -231,7 +232,7 @@ impl ClusterConfig {
         config
     }
 
-    /// What an evaluation of class hpa goes by.
+    /// The settings that an evaluation of class hpa depends on.
     pub fn hpa_settings(&self) -> HpaSettings {
         HpaSettings {
             tolerance: self.hpa_tolerance,

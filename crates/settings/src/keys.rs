@@ -108,7 +108,7 @@ keys! {
 }
 
 keys! {
-    /// Keys of the ConfigMap.
+    /// The keys of the ConfigMap `config-autoscaler`.
     config_map:
     POD_AUTOSCALER_CLASS = "pod-autoscaler-class";
     ENABLE_SCALE_TO_ZERO = "enable-scale-to-zero";

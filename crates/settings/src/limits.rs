@@ -93,7 +93,7 @@ pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
 /// A week: a client that keeps its connection for longer does not reconnect by itself.
 pub(super) const ADOPTED_CONNECTIONS_HOLD: Limit<Duration> =
     Limit { words: "a duration from 0s to 168h", allows: |hold| *hold <= Duration::from_hours(7 * 24) };
-/// Kubernetes knows nothing finer.
+/// Kubernetes knows no finer amount of CPU than 1m.
 pub(super) const CPU: Limit<MilliValue> = Limit {
     words: "an amount of CPU of at least 1m, such as \"50m\" or \"1\"",
     allows: |amount| *amount >= MilliValue::new(1),
@@ -103,7 +103,7 @@ pub(super) const MEMORY: Limit<MilliValue> = Limit {
     words: "an amount of memory of at least 1Mi, such as \"64Mi\"",
     allows: |amount| *amount >= MilliValue::new(1000 << 20),
 };
-/// See [`HeadSizeLimit`].
+/// The range is that of [`HeadSizeLimit`], in whole bytes.
 pub(super) const HEAD_SIZE: Limit<MilliValue> = Limit {
     words: "an amount of memory from 8Ki to 512Ki, such as \"128Ki\"",
     allows: |amount| {

@@ -18,9 +18,9 @@ use super::resource_amount::ResourceAmount;
 /// See the module. No request is above its limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueProxyResources {
-    /// `queue-proxy-cpu-request`, in Burstable pods.
+    /// `queue-proxy-cpu-request`: the CPU that it requests in Burstable pods.
     pub cpu_request: ResourceAmount,
-    /// `queue-proxy-memory-request`, in Burstable pods.
+    /// `queue-proxy-memory-request`: the memory that it requests in Burstable pods.
     pub memory_request: ResourceAmount,
     /// `queue-proxy-cpu-limit`, in Burstable pods all of whose containers have limits.
     pub cpu_limit: ResourceAmount,
@@ -47,7 +47,7 @@ impl Default for QueueProxyResources {
     }
 }
 
-/// The keys of one place.
+/// The keys of all amounts in one place: the ConfigMap, or the annotations.
 struct AmountKeys {
     cpu_request: &'static SettingKey,
     memory_request: &'static SettingKey,
@@ -76,12 +76,12 @@ const OF_ANNOTATIONS: AmountKeys = AmountKeys {
 };
 
 impl QueueProxyResources {
-    /// What the ConfigMap says.
+    /// Reads the amounts of the ConfigMap, over the defaults.
     pub(super) fn of_cluster(reader: &mut SettingsReader<'_>) -> Self {
         Self::default().read(reader, &OF_CONFIG_MAP)
     }
 
-    /// What the annotations of a template say, over these. Every problem is reported.
+    /// Reads the amounts of a template's annotations, over these. Every problem is reported.
     pub fn of_template(&self, annotations: &BTreeMap<String, String>) -> Result<Self, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
         let resources = self.read(&mut reader, &OF_ANNOTATIONS);

@@ -155,9 +155,9 @@ impl Default for ScalingSpec {
 }
 
 struct LoadPerPod {
-    /// What to aim at.
+    /// The load per pod to aim at; at least 0.01.
     target: f64,
-    /// The most.
+    /// The most load that a pod can take.
     total: f64,
 }
 

@@ -13,12 +13,12 @@ pub struct ResourceAmount {
 }
 
 impl ResourceAmount {
-    /// Whoever calls this has read the text.
+    /// An amount that the caller has read from `text`.
     pub(super) fn new(text: &str, amount: MilliValue) -> Self {
         Self { text: text.into(), amount }
     }
 
-    /// One of the defaults.
+    /// A default, whose text is known to be a quantity.
     pub(super) fn known(text: &str) -> Self {
         Self::new(text, parse_quantity(text).expect("the defaults are quantities"))
     }

@@ -18,7 +18,7 @@ pub(super) const TARGET_MIN: f64 = 0.01;
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScalingSpec {
-    /// What is counted.
+    /// The quantity that is averaged: requests in flight, or requests per second.
     pub metric: Metric,
     /// How the windows weigh the past.
     pub aggregation: Aggregation,
@@ -36,7 +36,7 @@ pub struct ScalingSpec {
     pub max_scale_down_rate: f64,
     /// The ratio of needed to ready pods at which panic mode starts (2.0 for 200 %).
     pub panic_threshold: f64,
-    /// Spare room to keep.
+    /// Spare room to keep for a burst, in requests.
     pub target_burst_capacity: BurstCapacity,
     /// Concurrent requests that one activator is meant to carry; at least 1.
     pub activator_capacity: f64,
@@ -44,7 +44,7 @@ pub struct ScalingSpec {
     pub scale_down_delay: Duration,
     /// The least count while there is any need; below 2 it is off.
     pub activation_scale: PodCount,
-    /// The least count.
+    /// The least count; 0 means no lower bound.
     pub min_scale: PodCount,
     /// The largest count; `None` means no limit.
     pub max_scale: Option<PodCount>,
@@ -114,9 +114,9 @@ impl ScalingSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
-    /// The plain average.
+    /// The plain average over the seconds of the window.
     #[default]
     Linear,
-    /// Recent seconds weigh more.
+    /// An average in which recent seconds weigh more than old ones.
     WeightedExponential,
 }

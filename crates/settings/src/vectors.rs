@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 struct VectorException {
     /// The id of the vector, with the part of the vector that is meant where it has several.
     id: &'static str,
-    /// The result here.
+    /// The result that holds here instead.
     expected: &'static str,
 }
 

@@ -17,7 +17,7 @@ pub struct HpaSettings {
 }
 
 impl Default for HpaSettings {
-    /// Kubernetes' defaults.
+    /// The defaults of Kubernetes' own controller manager.
     fn default() -> Self {
         Self {
             tolerance: 0.1,

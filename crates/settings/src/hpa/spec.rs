@@ -24,7 +24,7 @@ pub struct HpaSpec {
     pub metrics: Vec<MetricSpec>,
     /// Without it the older way of limiting applies: see [`super`].
     pub behavior: Option<Behavior>,
-    /// What the cluster's operator set for all.
+    /// The cluster's settings, which apply to all documents.
     pub settings: HpaSettings,
 }
 
@@ -42,16 +42,16 @@ impl HpaSpec {
     }
 }
 
-/// One entry of `metrics`.
+/// One entry of `metrics` in a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricSpec {
     /// `Resource`, or `ContainerResource` when a container is named: what the pods use of a resource.
     Resource {
-        /// Of which.
+        /// The resource whose use is measured.
         resource: ResourceName,
         /// Only this container; `None` for the whole pod.
         container: Option<Box<str>>,
-        /// What to aim at.
+        /// The use to aim at: a share of the requests, or an average per pod.
         target: ResourceTarget,
     },
     /// `Pods`: a number that each pod has.
@@ -71,18 +71,18 @@ pub enum MetricSpec {
     },
     /// `Object`: a number that one object of the namespace has.
     Object {
-        /// The object.
+        /// The object of the namespace that has the number.
         described: ObjectReference,
-        /// Which of its numbers.
+        /// The name of the number, and a selector of series.
         metric: MetricIdentifier,
-        /// What to aim at.
+        /// The number to aim at, in total or per pod.
         target: TotalTarget,
     },
     /// `External`: a number from outside the cluster, the sum over all its series.
     External {
         /// Its name, and a selector of series.
         metric: MetricIdentifier,
-        /// What to aim at.
+        /// The number to aim at, in total or per pod.
         target: TotalTarget,
     },
 }
@@ -156,25 +156,25 @@ pub struct MetricIdentifier {
 pub struct ObjectReference {
     /// `apiVersion`; empty for the core group's objects that were written without one.
     pub api_version: Box<str>,
-    /// `kind`.
+    /// The field `kind`, such as `Deployment`.
     pub kind: Box<str>,
-    /// `name`.
+    /// The name of the object in its namespace.
     pub name: Box<str>,
 }
 
-/// A resource of pods.
+/// A resource whose use by pods is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceName {
     /// Cores. Only for this one readiness and start-up matter.
     Cpu,
-    /// Bytes.
+    /// Memory, which is measured in bytes.
     Memory,
-    /// Whatever else the metrics server knows.
+    /// Any other resource that the metrics server knows, by its name.
     Other(Box<str>),
 }
 
 impl ResourceName {
-    /// As it is written.
+    /// The resource that Kubernetes calls by this name.
     pub fn new(name: &str) -> Self {
         match name {
             "cpu" => Self::Cpu,
@@ -183,7 +183,7 @@ impl ResourceName {
         }
     }
 
-    /// As it is written.
+    /// The name by which Kubernetes calls the resource.
     pub fn name(&self) -> &str {
         match self {
             Self::Cpu => "cpu",
@@ -214,9 +214,9 @@ pub enum TotalTarget {
 /// How fast and how hesitantly the count may move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behavior {
-    /// Towards more pods.
+    /// The rules of changes towards more pods.
     pub scale_up: ScalingRules,
-    /// Towards fewer.
+    /// The rules of changes towards fewer pods.
     pub scale_down: ScalingRules,
 }
 
@@ -228,24 +228,24 @@ pub struct ScalingRules {
     pub stabilization_window: Option<Duration>,
     /// Which of the policies rules.
     pub select_policy: SelectPolicy,
-    /// At least one.
+    /// By how much the count may change within a period; at least one policy.
     pub policies: Vec<ScalingPolicy>,
     /// How far the ratio may be off before anything happens; at least 0. `None` for the cluster's.
     pub tolerance: Option<f64>,
-    /// Who said all this.
+    /// Whether the document wrote these rules, or they are the defaults.
     pub origin: RulesOrigin,
 }
 
 /// Whether the document itself wrote the rules of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulesOrigin {
-    /// It did; what it left out has the defaults.
+    /// The document wrote the rules; fields that it left out have the defaults.
     Document,
-    /// It wrote the other direction's only.
+    /// The document wrote the rules of the other direction only.
     Default,
 }
 
-/// `selectPolicy`.
+/// The field `selectPolicy`: which of several policies limits a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectPolicy {
     /// The policy that allows the largest change.
@@ -269,7 +269,7 @@ pub struct ScalingPolicy {
 /// What a policy counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyAmount {
-    /// Pods; at least 1.
+    /// A number of pods; at least 1.
     Pods(u32),
     /// Percent of the count at the start of the period; at least 1.
     Percent(u32),

@@ -31,13 +31,13 @@ pub type JsonReader = fn(&str) -> Result<DocumentNode, String>;
 /// What a document says, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaDocument {
-    /// `minReplicas`, or 1.
+    /// `minReplicas`: the least count; 1 where the document has none.
     pub min: PodCount,
-    /// `maxReplicas`.
+    /// `maxReplicas`: the largest count; at least 1 and at least `min`.
     pub max: PodCount,
-    /// At least one.
+    /// The metrics in the order of the document, at least one; CPU at 80 % where the document has none.
     pub metrics: Vec<MetricSpec>,
-    /// If it is written.
+    /// The windows and policies of both directions; `None` where the document has none.
     pub behavior: Option<Behavior>,
 }
 
@@ -52,11 +52,11 @@ impl HpaDocument {
 /// What a document scales, and its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleTarget {
-    /// `metadata.name`.
+    /// The name of the document itself (`metadata.name`).
     pub document: Box<str>,
     /// `metadata.namespace`, where it is written.
     pub namespace: Option<Box<str>>,
-    /// `scaleTargetRef`.
+    /// The workload that the document scales (`scaleTargetRef`).
     pub target: ObjectReference,
 }
 
@@ -179,7 +179,7 @@ fn version(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<H
 
 type Metadata = (Option<Box<str>>, Option<Box<str>>, BTreeMap<String, String>);
 
-/// Labels and whatever else stands there are somebody else's.
+/// Reads name, namespace and annotations. Other metadata means nothing here, and is accepted.
 fn read_metadata(mut metadata: DocumentFields<'_>, findings: &mut Findings) -> Metadata {
     let name = metadata.text("name", findings);
     if let Some(name) = name.filter(|name| !is_dns_subdomain(name)) {
@@ -199,7 +199,7 @@ fn read_metadata(mut metadata: DocumentFields<'_>, findings: &mut Findings) -> M
     (name, namespace, annotations)
 }
 
-/// What `v1` carries beside its spec.
+/// The annotations in which `v1` carries fields that its spec does not have.
 struct LegacyAnnotations {
     values: BTreeMap<String, String>,
     json: JsonReader,
@@ -224,7 +224,7 @@ fn annotation_place(key: &str) -> String {
 
 struct SpecReader {
     version: HpaApiVersion,
-    /// Of `v1` only.
+    /// The annotations that carry metrics and behavior in `v1`; `None` in other versions.
     annotations: Option<LegacyAnnotations>,
 }
 
@@ -272,7 +272,7 @@ impl SpecReader {
         metrics::read(list, &place, body, findings)
     }
 
-    /// Those of the annotation first, then CPU.
+    /// The metrics of a `v1` document: those of its annotation first, then CPU.
     fn metrics_of_v1(&self, fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Vec<MetricSpec> {
         let place = annotation_place(METRICS_ANNOTATION);
         let written = self.annotations.as_ref().and_then(|all| all.read(METRICS_ANNOTATION, findings));
