@@ -29,7 +29,7 @@ pub struct Decision {
     pub wanted: Option<PodCount>,
     /// Room beyond the target burst capacity.
     pub excess_burst_capacity: ExcessBurstCapacity,
-    /// Who is in the request path after this evaluation.
+    /// Whether activators are in the request path after this evaluation.
     pub routing: Routing,
     /// How many activators should serve the revision.
     pub activators: PodCount,
@@ -71,7 +71,7 @@ pub struct Inputs {
     pub target_per_pod: f64,
     /// The most load a pod can take.
     pub total_per_pod: f64,
-    /// Requests present right now in excess of what the windows say, where that was looked at.
+    /// Requests present at this instant, where an evaluation between ticks looked at them.
     pub present_count: Option<f64>,
 }
 
@@ -156,7 +156,7 @@ pub enum Stage {
     StabilizationWindow,
     /// Class hpa: how fast the count may change.
     ScalingPolicy,
-    /// Class hpa: the target rests at zero because somebody else put it there.
+    /// Class hpa: the target rests at zero because another client scaled it to zero.
     Paused,
     /// Connections from before an adoption, past ebb, keep the count from falling.
     AdoptedConnections,

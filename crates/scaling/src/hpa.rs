@@ -8,8 +8,8 @@
 //! without it, an older rule applies that remembers less. The two are not the same even with default values,
 //! in Kubernetes neither.
 //!
-//! Left out on purpose: who measures, who reads and writes the count, and when. Whoever writes it says so
-//! ([`HpaState::note_rescale`]).
+//! Left out on purpose: measuring, and reading and writing the count. The caller reports a count that it has
+//! written ([`HpaState::note_rescale`]).
 
 mod answers;
 mod conditions;
@@ -103,7 +103,7 @@ pub fn evaluate(
         conditions::set(&mut state.conditions.scaling_active, ConditionReason::ScalingDisabled, now);
         return state.settle_unmeasured(PodCount::ZERO, RescaleCause::Paused, UnmeasuredText::Paused);
     }
-    // Before anybody asks whose pods they are: bounds need no metric (as in Kubernetes).
+    // Before the selector is checked: bounds need no metric (as in Kubernetes).
     if let Some(outcome) = correct_bounds(spec, current, state) {
         return outcome;
     }
@@ -128,7 +128,7 @@ pub fn evaluate(
     HpaOutcome { desired, raw: Some(raw), stabilized: Some(stabilized), cause }
 }
 
-/// The scale was read; nothing is known of this pass yet.
+/// Begins a pass: the scale was read, and no metric was asked yet.
 fn begin(scale: Scale, state: &mut HpaState, now: Timestamp) {
     state.steps.restart();
     state.metrics.clear();
@@ -138,8 +138,8 @@ fn begin(scale: Scale, state: &mut HpaState, now: Timestamp) {
     state.history.seed(scale.replicas, now);
 }
 
-/// Zero pods that somebody else asked for mean that the target is paused; our own zero ends when there is
-/// something to measure without pods, or when the minimum was raised.
+/// Zero pods that another client asked for mean that the target is paused. Zero pods of this autoscaler end
+/// when a metric can be measured without pods, or when the minimum was raised.
 fn may_wake(spec: &HpaSpec, state: &HpaState) -> bool {
     state.owns_zero() && (spec.has_object_or_external() || spec.min > PodCount::ZERO)
 }
@@ -180,7 +180,8 @@ impl HpaState {
     }
 }
 
-/// Metrics of pods that may be somebody else's say nothing.
+/// Ends the pass where the selected pods may belong to another target: their metrics say nothing about this
+/// one.
 fn check_selection(scale: Scale, state: &mut HpaState, now: Timestamp) -> Option<HpaOutcome> {
     let (warning, reason, text) = match scale.selection {
         Selection::Unique => return None,
@@ -208,7 +209,7 @@ fn abandon(current: PodCount, state: &mut HpaState) -> HpaOutcome {
     HpaOutcome { desired: current, raw: None, stabilized: None, cause: RescaleCause::Abandoned }
 }
 
-/// Says what failed, and what is recommended; `None` if the pass ends here.
+/// Notes the metrics that failed, and returns the recommendation; `None` if the pass ends here.
 fn report(
     measured: &MetricDemand,
     spec: &HpaSpec,

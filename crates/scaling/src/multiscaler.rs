@@ -6,7 +6,7 @@
 //! demand grows; every other fact only runs the last answer through the bounds and the scale-to-zero rules
 //! again (Knative: a reconcile), so that nothing waits for the next tick.
 //!
-//! Left out on purpose: who owns which revision, names, links and everything else that needs more than
+//! Left out on purpose: the ownership of revisions, names, links and everything else that needs more than
 //! numbers and time.
 
 mod adopted;
@@ -173,7 +173,7 @@ impl Multiscaler {
     pub fn advance(&mut self, now: Timestamp) {
         while let Some(id) = self.schedule.due(now) {
             let revision = self.revisions.get_mut(&id).expect("what is gone has no deadline");
-            // Whatever is due moves on by the look, so the same revision does not come first again and again.
+            // The evaluation moves the deadline, so the same revision does not come first again and again.
             revision.advance(now, &mut self.commands);
             self.schedule.plan(id, revision.deadline());
         }
@@ -211,7 +211,7 @@ impl Multiscaler {
         self.revisions.get(&revision).into_iter().flat_map(ScaledRevision::decisions)
     }
 
-    /// Lets one revision do something, and moves its deadline if that changed.
+    /// Passes one revision to `act`, and replans its deadline if that changed.
     fn with(&mut self, id: RevisionId, act: impl FnOnce(&mut ScaledRevision, &mut VecDeque<Command>)) {
         if let Some(revision) = self.revisions.get_mut(&id) {
             let before = revision.deadline();
@@ -230,7 +230,7 @@ impl Multiscaler {
     }
 
     fn revision_appeared(&mut self, mut revision: ScaledRevision, now: Timestamp) {
-        // Activators said hello when their links came up, before this revision was there to hear it.
+        // Activators reported their clocks when their links came up, before this revision existed.
         for (&activator, clock) in &self.activators {
             if let Some(clock) = clock {
                 let reporter = Reporter::Activator(activator);
@@ -302,7 +302,7 @@ impl Multiscaler {
     fn link_lost(&mut self, reporter: Reporter, now: Timestamp) {
         match reporter {
             Reporter::Activator(activator) => {
-                // A revision that appears before the next hello must not be anchored by seconds of a life
+                // A revision that appears before the next hello must not be anchored by the seconds of a boot
                 // that may be over.
                 if let Some(clock) = self.activators.get_mut(&activator) {
                     *clock = None;

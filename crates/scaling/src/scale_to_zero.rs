@@ -1,4 +1,4 @@
-//! When does the last pod go, and who serves meanwhile?
+//! When does the last pod end, and when do activators take over its requests?
 //!
 //! The decider says how many pods the load needs; here its answer meets the bounds and the rules around zero.
 //! A revision is *active*, *activating* or *inactive* ([`RevisionActivity`]). Zero is reached in two steps:
@@ -189,7 +189,7 @@ fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
         return step.keep_one(KeptBy::Disabled, |_| ZeroText::Disabled, None);
     }
     if let Some(RequestsInFlight { requests, age }) = situation.in_flight {
-        // The age, as the time to go elsewhere, is told to people who ask and is no part of a reason.
+        // The age is shown to people and is no part of a reason, as the time to go in the other rules.
         let text = |recheck: Option<Duration>| ZeroText::InFlight { requests, age: recheck.map(|_| age) };
         return step.keep_one(KeptBy::InFlight, text, Some(RECHECK_IN_FLIGHT));
     }
@@ -223,7 +223,7 @@ fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
         return step.leave_alone(KeptBy::Deactivating, |_| ZeroText::ActivatorsFirst, recheck);
     }
     let rest = window.saturating_sub(situation.activity_age);
-    // One pod, and not whatever is there: the load needs none, and to wait with one is enough.
+    // One pod, and not all present ones: the load needs none, and to wait with one is enough.
     step.keep_one(KeptBy::Window, |to_go| ZeroText::RecentlyActive { window, to_go }, Some(rest))
 }
 
@@ -273,7 +273,7 @@ impl Step {
         Plan { want: Some(PodCount::ZERO), apply: true, recheck: None, reasons, kept: None }
     }
 
-    /// Zero is wanted, but not yet: whatever runs stays. `text` takes the time to go.
+    /// Zero is wanted, but not yet: all present pods stay. `text` takes the time to go.
     fn leave_alone(
         &self,
         rule: KeptBy,

@@ -9,8 +9,9 @@ use crate::window::{Second, SecondSums};
 /// From this silence on a reporter is not heard.
 pub(super) const UNHEARD_AFTER: Duration = Duration::from_secs(3);
 
-/// How many values per reporter can still be replaced. Frames arrive in order, so a repeat is the running
-/// second or, after a reconnect, one of the last; older repeats say what they said before and are dropped.
+/// The number of seconds of a reporter whose values can still be replaced. Frames arrive in order, so a
+/// repeat is the running second or, after a reconnect, one of the last; older repeats say what they said
+/// before and are dropped.
 const REPLACEABLE: usize = 3;
 
 /// A second may arrive this much early or late without its reporter's clock being doubted: one second for
@@ -21,7 +22,7 @@ const TOLERATED_DRIFT: Second = 1;
 /// frame is it the clock.
 const LATENESS_PROVES_DRIFT_AFTER: Duration = Duration::from_secs(2);
 
-/// What it means that a reporter did not mention a revision in a frame.
+/// The meaning of a frame in which a reporter does not mention a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SilenceMeaning {
     /// A second that held nothing: Knative finds one at every scrape of an idle pod.
@@ -43,8 +44,8 @@ pub(super) struct ReporterRequests {
 /// so every 100 ms, until it has said that it has less.
 pub(super) const PRESENT_COUNTS_FOR: Duration = Duration::from_millis(100);
 
-/// So long an activator's present count is of this moment: one whose number goes on growing says so again
-/// after 20 ms, and a little later on a busy machine.
+/// For how long an activator's present count is taken as of this moment: an activator whose count goes on
+/// growing reports again after 20 ms, and a little later on a busy machine.
 const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
 
 /// What an activator holds at one instant.
@@ -88,13 +89,13 @@ pub(super) struct Track {
     recent: [(Second, SecondSums); REPLACEABLE],
     heard_at: Timestamp,
     late_since: Option<Timestamp>,
-    /// What it held at the last moment it said so, until its next frame.
+    /// The last present count of the reporter, until its next frame.
     pub(super) present: Option<PresentCount>,
-    /// Its last present count and when it said so, also after its next frame.
+    /// The last present count with the time of its report; kept also after the next frame.
     last_present: Option<(PresentCount, Timestamp)>,
-    /// What it has held without a break until its newest second or present count.
+    /// The requests that the reporter has held without a break until its newest second or present count.
     held: Option<ReporterRequests>,
-    /// What waited there at the end of its newest second.
+    /// The requests that waited at the reporter at the end of its newest second.
     pub(super) queued: u32,
 }
 
@@ -137,7 +138,7 @@ impl Track {
         }
         self.boot = boot;
         let newest_said = self.recent.iter().map(|&(second, _)| second).max();
-        // Of such a second there is only a present count, and nobody is left who would say what became of it.
+        // Of such a second there is only a present count, and the process that could complete it has ended.
         let unfinished = newest_said.filter(|&second| second > self.newest.unwrap_or(Second::MIN));
         unfinished.and_then(|second| self.replace(second, SecondSums::default()))
     }
@@ -184,12 +185,12 @@ impl Track {
     /// A complete second of a pod that held nothing of its own, where that is silence.
     pub(super) fn rested(&mut self, sample: Sample, now: Timestamp) -> Option<Correction> {
         let correction = self.quiet(sample.second, SilenceMeaning::ZeroOnce, now);
-        // What came through an activator may wait there.
+        // Requests that came through an activator may wait at the pod.
         self.queued = sample.load.queued;
         correction
     }
 
-    /// What it holds right now, taken as the value of its running second.
+    /// Takes the requests that the reporter holds now as the value of its running second.
     pub(super) fn running(&mut self, value: SecondSums, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
         let now = second_of(now);
@@ -202,7 +203,7 @@ impl Track {
         self.replace(second, value)
     }
 
-    /// The link is gone: what it held is not known any more; its values stay.
+    /// The link is gone: the present count is unknown from now on, and the values of past seconds stay.
     pub(super) fn lose(&mut self) {
         (self.present, self.last_present) = (None, None);
     }
@@ -216,7 +217,7 @@ impl Track {
         self.newest.map_or(Second::MIN, |newest| newest + 1)
     }
 
-    /// What it said of its newest second, complete or running.
+    /// The value of its newest second, complete or running.
     pub(super) fn newest_value(&self) -> SecondSums {
         self.recent
             .iter()
@@ -224,7 +225,7 @@ impl Track {
             .map_or(SecondSums::default(), |&(_, value)| value)
     }
 
-    /// What it holds at this instant.
+    /// Keeps the requests that the reporter holds at this instant.
     pub(super) fn note_present(&mut self, count: PresentCount, now: Timestamp) {
         self.present = Some(count);
         self.last_present = Some((count, now));
@@ -232,11 +233,11 @@ impl Track {
 
     /// Its present count since its last second, if that is not older.
     pub(super) fn present_within(&self, age: Duration, now: Timestamp) -> Option<PresentCount> {
-        // What it told last is what is present, unless a frame came since.
+        // The last report is the present count, unless a frame came since.
         self.present.filter(|_| self.last_present.is_some_and(|(_, at)| now.saturating_since(at) <= age))
     }
 
-    /// What it holds, as far as that is known: of its last second, and of its last present count.
+    /// The requests that the reporter holds, by its last second and its last present count.
     pub(super) fn held_now(&self, now: Timestamp) -> HeldNow {
         let newest = self.recent.iter().find(|(second, _)| Some(*second) == self.newest);
         let average = newest.filter(|_| self.is_heard(now)).map_or(0.0, |(_, value)| value.concurrency);
@@ -244,7 +245,8 @@ impl Track {
         let counts = fresh.map(|(count, _)| count).or_else(|| self.present_within(PRESENT_COUNTS_FOR, now));
         let Some(count) = counts else {
             let lasting = average.max(f64::from(self.queued));
-            // What it said since is not of this moment, but was not less then than it is now.
+            // A count since then is not of this moment, but the requests were no fewer then than they are
+            // now.
             let most = self.present.map_or(lasting, |count| f64::from(count.in_flight));
             return HeldNow { present: lasting.min(most), excess: CountExcess::Fresh(0.0) };
         };
@@ -255,7 +257,7 @@ impl Track {
         HeldNow { present, excess }
     }
 
-    /// What it has in flight, as far as it has said so; `None` for nothing.
+    /// The requests in flight at the reporter, by its last report; `None` for none.
     pub(super) fn held(&self) -> Option<ReporterRequests> {
         self.held
     }
@@ -310,7 +312,7 @@ impl Track {
             .min_by_key(|&(oldest, _)| oldest)
             .expect("REPLACEABLE is not zero");
         if second < oldest {
-            // So old that it was said before, in this life or a former one.
+            // So old a second was reported before, in this boot or a former one.
             return None;
         }
         *place = (second, value);

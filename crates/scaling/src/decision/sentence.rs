@@ -18,7 +18,8 @@ use crate::hpa::HpaSentence;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sentence(SentenceSource);
 
-/// Who says it. That each has words of its own keeps their lists short.
+/// The part of the decision that a sentence is about. Each part has texts of its own, which keeps their lists
+/// short.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SentenceSource {
     Need(NeedText),
@@ -47,7 +48,7 @@ pub(crate) enum NeedText {
     BetweenTicks { count: PodCount },
 }
 
-/// How many are not heard.
+/// The numbers of ready pods and activators that are not heard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SilentPods {
     pub(crate) pods: PodCount,
@@ -181,10 +182,10 @@ impl fmt::Display for NeedText {
                 write!(to, "{value} {} over {window} {verb} {need}; ready are {ready}", unit(metric, value))
             }
             Self::PresentAndNoneReady { need } => {
-                write!(to, "what is here right now needs {need}; none is ready")
+                write!(to, "present requests need {need}; no pod is ready")
             }
             Self::Present { need, ready } => {
-                write!(to, "what is here right now needs {need}; ready are {ready}")
+                write!(to, "present requests need {need}; ready are {ready}")
             }
             Self::ScaleUpRate { ready, count, rate } => {
                 write!(to, "from {ready} ready at most to {count} at once (max-scale-up-rate {rate})")
@@ -197,19 +198,19 @@ impl fmt::Display for NeedText {
             }
             Self::FoundAtStart { count, window } => {
                 let window = format_duration(window);
-                write!(to, "the {count} that were found at the start stay for {window}")
+                write!(to, "the {count} pods found at the start stay for {window}")
             }
             Self::MostInPanic { count, window } => {
                 let window = format_duration(window);
                 write!(to, "{count} were needed since panic began, which ends {window} after the last alarm")
             }
             Self::Unheard { count, unheard, least, most } => {
-                write!(to, "stays at {count}: {unheard} not heard, so {least} to {most} are needed")
+                write!(to, "the count stays at {count}: {unheard} not heard, so {least} to {most} are needed")
             }
             Self::PathChanges { count, least, most } => {
                 write!(
                     to,
-                    "stays at {count}: requests change between pods and activators, so {least} to {most} are \
+                    "the count stays at {count}: requests change between pods and activators, so {least} to {most} are \
                      needed"
                 )
             }
@@ -218,7 +219,7 @@ impl fmt::Display for NeedText {
                 write!(to, "{count} were needed within the last {delay} (scale-down-delay)")
             }
             Self::BetweenTicks { count } => {
-                write!(to, "stays at {count}: between two ticks the count only rises")
+                write!(to, "the count stays at {count}: between two ticks it only rises")
             }
         }
     }
@@ -252,9 +253,9 @@ impl fmt::Display for BoundText {
             Self::Unknown { present } => {
                 write!(to, "nothing is known of the load yet, so the present count of {present} stays")
             }
-            Self::Panic { present } => write!(to, "panic mode ends no pods: stays at {present}"),
+            Self::Panic { present } => write!(to, "panic mode ends no pods: the count stays at {present}"),
             Self::BetweenTicks { present } => {
-                write!(to, "between two ticks the count only rises: stays at {present}")
+                write!(to, "between two ticks the count only rises: it stays at {present}")
             }
         }
     }
@@ -263,7 +264,7 @@ impl fmt::Display for BoundText {
 impl fmt::Display for ConnectionHoldText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { present, count, age, peers, unreadable_pods } = self;
-        write!(to, "stays at {present}: ")?;
+        write!(to, "the count stays at {present}: ")?;
         if *count > 0 {
             let noun = if *count == 1 { "connection" } else { "connections" };
             write!(to, "{count} {noun} from before the adoption past ebb")?;
@@ -342,7 +343,7 @@ impl fmt::Display for StandingText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NoData => to.write_str("no data: no reporter was heard, so everything stays as it is"),
-            Self::NothingKnown => to.write_str("nothing is known of its load yet, so it is left as it is"),
+            Self::NothingKnown => to.write_str("no load is known yet, so the count stays as it is"),
             Self::Panic { count, age, window } => {
                 let (age, window) = (rough(age), format_duration(window));
                 let pods = if count == PodCount::ONE { "pod" } else { "pods" };

@@ -177,8 +177,8 @@ impl Pass<'_> {
     }
 }
 
-/// What was measured, who counted, what was assumed, what follows; with the largest proposal so far as the
-/// number.
+/// Notes the value, the pods that counted, the assumptions and the proposal; the number is the largest
+/// proposal so far.
 fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, steps: &mut Steps) {
     let label = MetricLabel::new(metric.name());
     let measure = Measure::of(proposal.current, target_of(metric));

@@ -98,8 +98,8 @@ impl MixedDecider {
         self.state.metrics.clear();
     }
 
-    /// Zero pods were found where the document allows them: nobody but this class takes the last one away, so
-    /// it may bring the first one back.
+    /// Zero pods were found where the document allows them: only this class takes the last pod away, so it
+    /// may bring the first one back.
     pub fn note_found_at_zero(&mut self, spec: &HpaSpec, now: Timestamp) {
         if spec.min == PodCount::ZERO {
             let condition = &mut self.state.conditions.scaled_to_zero;
@@ -124,8 +124,8 @@ impl MixedDecider {
         self.rise.as_slice()
     }
 
-    /// The room beyond the target burst capacity, by the first own metric; it decides who serves, as for
-    /// class kpa. `None` without an own metric, or without data.
+    /// The room beyond the target burst capacity, by the first own metric; it decides the route, as for class
+    /// kpa. `None` without an own metric, or without data.
     pub fn excess_burst_capacity(&self) -> Option<ExcessBurstCapacity> {
         self.own.first()?.verdict.as_ref().map(|verdict| verdict.excess_burst_capacity)
     }
@@ -174,7 +174,7 @@ impl MixedDecider {
         let Some(mut raw) = super::report(&measured, spec, current, &mut self.state, now) else {
             return super::abandon(current, &mut self.state);
         };
-        // Said of what the metrics ask for, before rules of ours make another count of it.
+        // The cause follows from the metrics' own count, before our rules change it.
         let cause = super::cause(&measured, raw, current);
         raw = self.zero_if_idle(spec, raw);
         // Before it is remembered (2): so the window towards fewer pods begins when panic ends, not when the
@@ -287,8 +287,8 @@ impl MixedDecider {
         raw
     }
 
-    /// What came of windows and limits, with what requests need at once; and a fall only if everything
-    /// agrees.
+    /// The count after windows and limits, raised to the immediate need of requests; it falls only if no
+    /// metric failed, none panics and none needs more.
     fn settle(&mut self, spec: &HpaSpec, limited: PodCount, current: PodCount, now: Timestamp) -> PodCount {
         let mut steps = std::mem::take(&mut self.state.steps);
         let mut desired = limited;
@@ -339,7 +339,7 @@ impl MixedDecider {
         let wanted = CountChange { from: current, to: wants.min(spec.max) };
         let mut count = self.rise_within_limits(spec, wanted, now, steps);
         if current == PodCount::ZERO {
-            // Somebody waits: no window and no policy leaves them without a pod.
+            // Requests wait: no window and no policy leaves them without a pod.
             count = count.max(least.min(spec.max));
             return Some((count, MixedText::Wake { count }));
         }
@@ -365,7 +365,7 @@ impl MixedDecider {
     }
 }
 
-/// Who serves a workload without an own metric, about whose requests nothing is known.
+/// The route of a workload without an own metric, whose requests are not measured.
 pub fn routing_without_own(ready: PodCount) -> Routing {
     if ready > PodCount::ZERO { Routing::Direct } else { Routing::ThroughActivator }
 }

@@ -13,7 +13,7 @@ use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, ProposalRule};
 /// One step of an evaluation in words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum HpaSentence {
-    /// What a metric measured. The target is in the measure's unit: percent, or thousandths.
+    /// The value of a metric beside its target, both in the measure's unit: percent, or thousandths.
     Measured { label: MetricLabel, measure: Measure },
     /// The pods that counted for a metric.
     LookedAt { label: MetricLabel, pods: PodsLookedAt },
@@ -132,12 +132,12 @@ impl fmt::Display for HpaSentence {
             Self::Assumed { label, ratio } => {
                 write!(
                     to,
-                    "{label} is {} times its target with what is assumed of them",
+                    "{label} is {} times its target with the values assumed for these pods",
                     three_decimals(*ratio)
                 )
             }
             Self::Proposed { label, count, how } => write!(to, "{label} {}", how.words(*count)),
-            Self::Failed { label, why } => write!(to, "{label} says nothing: {why}"),
+            Self::Failed { label, why } => write!(to, "{label} failed: {why}"),
             Self::Partial { failed, of } => {
                 write!(to, "{failed} of {of} metrics failed, so no pod is taken away")
             }
@@ -160,16 +160,18 @@ impl fmt::Display for Measure {
     }
 }
 
-/// "is of 3 pods; 1 is unready, 2 are missing".
+/// "counts 3 pods; left out: 1 not ready yet, 2 without a sample".
 impl fmt::Display for PodsLookedAt {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ready, unready, missing, ignored } = *self;
         write!(to, "counts {ready} pod{}", if ready == PodCount::ONE { "" } else { "s" })?;
-        for (count, what) in
-            [(unready, "not ready yet"), (missing, "without a sample"), (ignored, "on the way out or failed")]
+        let mut before = "; left out: ";
+        for (count, group) in
+            [(unready, "not ready yet"), (missing, "without a sample"), (ignored, "ending or failed")]
         {
             if count > PodCount::ZERO {
-                write!(to, ", not {count} {what}")?;
+                write!(to, "{before}{count} {group}")?;
+                before = ", ";
             }
         }
         Ok(())
@@ -180,9 +182,11 @@ impl CountOrigin {
     fn words(self, count: PodCount) -> String {
         match self {
             Self::Ratio => format!("asks for {count}"),
-            Self::WithinTolerance => format!("is close enough to its target: {count}"),
+            Self::WithinTolerance => format!("is close enough to its target: the count stays at {count}"),
             Self::Turned => {
-                format!("would turn round with what is assumed of pods that did not count: {count}")
+                format!(
+                    "would turn round with the values assumed for pods that did not count: the count stays at {count}"
+                )
             }
             Self::Decider => format!("asks for {count}, by its own windows"),
         }
@@ -194,15 +198,15 @@ impl fmt::Display for NoProposal {
         to.write_str(match self {
             Self::NoPods => "the target has no pods",
             Self::NoSamples => "no pod that counts has a sample",
-            Self::NoRequest => "a pod has a container that does not say what it requests",
-            Self::NoOverlap => "the samples are of other pods",
-            Self::NoSeries => "there is not the one value that there should be",
-            Self::NotMeasured => "it was not measured",
-            Self::Refused => "it was asked for, and \"asked\" says what came instead of a value",
-            Self::NoAnswer => "whoever was asked did not answer in time",
+            Self::NoRequest => "a container of a pod has no request for the resource",
+            Self::NoOverlap => "all samples are of pods that the target does not have",
+            Self::NoSeries => "the source of the metric gave no series, or several where one is needed",
+            Self::NotMeasured => "no value was measured",
+            Self::Refused => "the source of the metric gave no value, and \"asked\" shows its answer",
+            Self::NoAnswer => "the source of the metric did not answer in time",
             Self::NoReporter => "no pod and no activator reports requests",
             Self::NoContainer => "the pods have no container of that name",
-            Self::NotReported => "pods report what they use of cpu and memory, and of nothing else",
+            Self::NotReported => "pods report their use of cpu and memory only",
         })
     }
 }
@@ -210,15 +214,15 @@ impl fmt::Display for NoProposal {
 impl fmt::Display for UnmeasuredText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Paused => to.write_str("somebody else set the count to 0, so it is left there"),
+            Self::Paused => to.write_str("another client set the count to 0, so the count stays at 0"),
             Self::AboveMaximum { max } => write!(to, "more than the maximum of {max}"),
             Self::BelowMinimum { min } => write!(to, "fewer than the minimum of {min}"),
-            Self::NoSelector => to.write_str("the target does not say which pods are its own"),
+            Self::NoSelector => to.write_str("the target has no readable selector of its pods"),
             Self::SharedPods => {
-                to.write_str("another autoscaler has some of the same pods, so both stand still")
+                to.write_str("another autoscaler selects some of the same pods, so the count stays")
             }
             Self::RaisedFromZero { min } => {
-                write!(to, "at least the minimum of {min}, now that there is one")
+                write!(to, "raised from zero to the minimum of {min}")
             }
         }
     }
@@ -228,10 +232,10 @@ impl fmt::Display for LimitText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Peak { count, window } => {
-                write!(to, "{count} is the most that was asked for in the last {}", format_duration(window))
+                write!(to, "{count} is the largest recommendation of the last {}", format_duration(window))
             }
             Self::Envelope { lowest, highest } => {
-                write!(to, "what was asked for within the windows lies between {lowest} and {highest}")
+                write!(to, "recommendations within the windows lie between {lowest} and {highest}")
             }
             Self::UpPolicy { amount, period, start, bound } => {
                 let period = format_duration(period);
@@ -254,14 +258,14 @@ impl fmt::Display for MixedText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::OwnNeed { count } => write!(to, "requests need {count} at once"),
-            Self::Panic { present } => write!(to, "requests surge, so it stays at {present} at least"),
+            Self::Panic { present } => write!(to, "requests surge, so the count stays at {present} at least"),
             Self::NotToZero { present } => {
-                write!(to, "requests may need pods, so {present} stay until the next sync")
+                write!(to, "requests may need pods, so the count stays at {present} until the next sync")
             }
             Self::OneIsNone => {
                 to.write_str("there are no requests, and nothing else asks for more than one pod")
             }
-            Self::Wake { count } => write!(to, "requests wake it: {count}"),
+            Self::Wake { count } => write!(to, "requests wake the revision: {count}"),
         }
     }
 }

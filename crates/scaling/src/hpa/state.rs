@@ -1,4 +1,4 @@
-//! What is kept of one autoscaler between passes, and what it shows of itself.
+//! The state of one autoscaler between passes, and the status that it shows.
 
 use settings::hpa::HpaSpec;
 use vocabulary::{PodCount, Timestamp};
@@ -110,7 +110,8 @@ impl HpaState {
         self.conditions.scaled_to_zero.is_some_and(|condition| condition.reason.is_true())
     }
 
-    /// The answer of the last pass was written. Only now it is an event that policies look back on.
+    /// The answer of the last pass was written. From now on the change is an event that policies look back
+    /// on.
     pub fn note_rescale(&mut self, spec: &HpaSpec, change: CountChange, now: Timestamp) {
         let CountChange { from, to } = change;
         conditions::set(&mut self.conditions.able_to_scale, ConditionReason::SucceededRescale, now);
@@ -120,7 +121,7 @@ impl HpaState {
         }
         self.last_scale = Some(now);
         self.desired = Some(to);
-        // Without an own metric any other zero is somebody's pause, which no metric ends.
+        // Without an own metric any other zero is a pause by another client, which no metric ends.
         let is_own_zero = from > PodCount::ZERO
             && to == PodCount::ZERO
             && spec.min == PodCount::ZERO
@@ -130,7 +131,7 @@ impl HpaState {
         conditions::set(&mut self.conditions.scaled_to_zero, reason, now);
     }
 
-    /// What a change that is noted now would overwrite.
+    /// The fields that a change noted now would overwrite, for [`HpaState::revert_rescale`].
     pub fn rescale_memory(&self, now: Timestamp) -> RescaleMemory {
         RescaleMemory {
             at: now,

@@ -1,7 +1,7 @@
 //! How long do connections from before an adoption keep the count from falling?
 //!
-//! They lead to apps past every queue-proxy, so whatever their clients ask for is no load. Pods say how many
-//! of them are left. While any is, the count does not fall, whatever is measured; the wait has an end
+//! Such connections lead to apps past every queue-proxy, so requests on them are no load. Pods report how
+//! many connections are left. While one is left, the count does not fall, with any load; the wait has an end
 //! ([`ScalingSpec::adopted_connections_hold`]), since a client may keep its connection for ever. A pod whose
 //! kernel shows no connections is taken to have some for one stable window.
 

@@ -1,4 +1,4 @@
-//! By which class is a revision's count found, and what did that say last?
+//! Which class finds a revision's count, and what was its last answer?
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Algorithm {
             (Self::Hpa(hpa), Some(settings)) => hpa.update(spec, settings, wanted, now),
             (Self::Kpa(_), Some(_)) | (Self::Hpa(_), None) => {
                 *self = Self::new(spec, RevisionBeginning::found_with(wanted, now));
-                // The new class knows no pods, and nobody tells of them before one changes.
+                // The new class knows no pods, and the next event about pods comes only when one changes.
                 self.pods_changed(pods, now);
             }
         }
@@ -118,7 +118,7 @@ impl Algorithm {
         }
     }
 
-    /// Who should serve, were there no dwell; `None` while that is not known.
+    /// The route that should hold, were there no dwell; `None` while it is not known.
     pub(super) fn routing(&self, want: Option<PodCount>, ready: PodCount) -> Option<Routing> {
         match self {
             Self::Hpa(hpa) if !hpa.has_own() => Some(match want {
@@ -177,7 +177,7 @@ impl Algorithm {
         }
     }
 
-    /// Somebody else asked the platform for another count. Class kpa goes by the load alone; to class hpa it
+    /// Another client asked the platform for another count. Class kpa goes by the load alone; to class hpa it
     /// is the count that the next sync goes on from.
     pub(super) fn note_foreign_count(&mut self, count: PodCount) {
         match self {

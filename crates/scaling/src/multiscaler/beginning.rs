@@ -1,7 +1,7 @@
 //! Where does a revision stand when it appears?
 //!
 //! A *new* one is as Knative makes it: its initial scale is what the platform starts it with, and a bound
-//! only until that many pods were ready once. One that is *found* had a life that nobody here remembers: a
+//! only until that many pods were ready once. A revision that is *found* existed before this process: a
 //! restart must not take pods from it that it may need, nor raise it again to a scale that it had reached.
 
 use settings::ScalingSpec;

@@ -28,7 +28,8 @@ pub enum RevisionOrigin {
 /// A fact, and (in [`super::Multiscaler::handle`]) when it became known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A revision appeared, its settings changed, or somebody (we or another) wrote its replica count.
+    /// A revision appeared, its settings changed, or its replica count was written, by us or by another
+    /// client.
     RevisionChanged {
         /// The revision that is new, or whose settings or count changed.
         revision: RevisionId,
@@ -56,8 +57,8 @@ pub enum Event {
         /// The pod as it now is.
         pod: PodFact,
     },
-    /// A link came up: what the reporter remembers, at most 60 s. Its second numbers are anchored to our axis
-    /// here.
+    /// A link came up, with the seconds that the reporter remembers, at most 60. Its second numbers are
+    /// anchored to our axis here.
     ReporterStarted {
         /// The pod or activator whose link came up.
         reporter: Reporter,
@@ -93,23 +94,22 @@ pub enum Event {
         /// The values of the metrics, and the pods where the platform was asked for them.
         answers: MetricAnswers,
     },
-    /// How the last order of a count ended; said where an order failed, and when it was carried out after
-    /// all.
+    /// The end of the last order of a count: the order failed, or was carried out after it had failed.
     ScaleEnded {
         /// The revision whose count was to be written.
         revision: RevisionId,
         /// Whether the count was written after all.
         ending: ScaleEnding,
     },
-    /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a
-    /// pod's heartbeat, the end of an activator's frame). It is heard.
+    /// For this second of its own, a reporter holds nothing of any revision that it did not mention (a pod's
+    /// heartbeat, the end of an activator's frame). The reporter counts as heard.
     ReporterHeard {
         /// A pod or an activator that has nothing to report.
         reporter: Reporter,
         /// The reporter's own number of the second.
         second: u64,
     },
-    /// What a reporter holds right now, unasked.
+    /// The requests that a reporter holds at this instant, reported unasked.
     PresentReported {
         /// The pod or activator that holds them.
         reporter: Reporter,
@@ -118,7 +118,7 @@ pub enum Event {
         /// The requests in flight and waiting at this instant.
         count: PresentCount,
     },
-    /// What is left of a pod's connections from before its Service was adopted.
+    /// The connections of a pod that remain from before its Service was adopted.
     AdoptedConnectionsReported {
         /// The pod whose app they lead to.
         pod: PodId,
@@ -138,8 +138,8 @@ pub enum Event {
     /// Whether every activator assigned to the revision (at least one) has acknowledged, in its present boot,
     /// an assignment that routes through it. This is Knative's activator probe, with our own facts.
     ///
-    /// What was said before a [`Command::SetRouting`] that changed a known route no longer counts: say it
-    /// again when it holds again.
+    /// An acknowledgement from before a [`Command::SetRouting`] that changed a known route no longer counts:
+    /// the event must come again when all have acknowledged the new route.
     PathAcknowledged {
         /// The revision of the assignment.
         revision: RevisionId,
@@ -165,8 +165,7 @@ pub enum ScaleEnding {
     WrittenAfterAll,
 }
 
-/// One pod. Whether it is ready is for whoever hears both the platform and the pod's link to say: here it is
-/// a fact.
+/// One pod. The caller derives its readiness from the platform and the pod's link: here it is a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodFact {
     /// The id by which reports are matched to the pod.
@@ -236,7 +235,7 @@ pub enum Command {
         /// The places of the metrics that are wanted; there may be none, and only the pods matter.
         metrics: Vec<usize>,
     },
-    /// A sync of class hpa complains of something that the one before did not: tell people.
+    /// A sync of class hpa has a warning that the sync before did not have: issue an Event.
     Warn {
         /// The revision whose metrics the warning is about.
         revision: RevisionId,
@@ -245,8 +244,7 @@ pub enum Command {
         /// The reasons as sentences, joined by semicolons.
         text: String,
     },
-    /// Connections from before an adoption keep the count from falling, for the first time since there were
-    /// none: tell people.
+    /// Connections from before an adoption begin to keep the count from falling: issue an Event.
     ReportConnectionHold {
         /// The revision whose count stays.
         revision: RevisionId,

@@ -75,7 +75,7 @@ enum Sync {
 pub(super) enum SyncStep {
     /// All values are at hand, or the wait for them is over: decide now.
     Decide,
-    /// Somebody else has to be asked first, for the metrics at these places.
+    /// The metrics at these places have to be asked for first.
     Ask { round: u64, settings: Arc<HpaScaling>, metrics: Vec<usize> },
 }
 
@@ -136,7 +136,7 @@ impl HpaScaler {
         self.settings.spec.has_own()
     }
 
-    /// What the last sync left.
+    /// The report of the last sync.
     pub(super) fn report(&self) -> HpaReport {
         HpaReport::of(&self.settings.spec, self.deciders.state())
     }
@@ -176,8 +176,8 @@ impl HpaScaler {
             && wanted > PodCount::ZERO
             && self.deciders.may_need_pods()
         {
-            // On the way to zero, and somebody came: whatever is there stays until the next sync. Any other
-            // count below what there is was decided by a sync, and in shadow stands until the next one.
+            // Requests came on the way to zero: the present pods stay until the next sync. Any other count
+            // below the present one was decided by a sync, and in shadow stands until the next sync.
             self.desired = Some(wanted);
             self.reasons = self.deciders.hold_until_sync(wanted).to_vec();
         }
@@ -194,7 +194,7 @@ impl HpaScaler {
                 }
                 let metrics = self.questions(wanted);
                 self.target = None;
-                // Where the platform knows the pods it is asked for them, whatever is measured.
+                // Where the platform knows the pods it is asked for them, even if no metric needs a question.
                 if metrics.is_empty() && self.settings.usage == UsageSource::Reports {
                     self.sync = Sync::At(next);
                     return Some(SyncStep::Decide);
@@ -213,8 +213,8 @@ impl HpaScaler {
         }
     }
 
-    /// The places of the metrics that have to be asked for. Each of them has failed until it is answered: a
-    /// sync whose wait runs out says so of those that are missing.
+    /// The places of the metrics that have to be asked for. Each metric counts as failed until its answer
+    /// comes: a sync whose wait runs out reports the missing ones so.
     fn questions(&mut self, wanted: PodCount) -> Vec<usize> {
         // Without an own metric zero pods are a pause, or end by what Kubernetes' own rules make of them.
         let needs_pods = wanted == PodCount::ZERO && self.has_own();
@@ -224,7 +224,7 @@ impl HpaScaler {
             if is_asked {
                 places.push(place);
             }
-            // A pod that comes before the answers do changes nothing: it was not asked.
+            // A pod that appears before the answers do changes nothing: it was not asked.
             self.answers[place] =
                 if is_asked { failed(metric, NoProposal::NoAnswer) } else { MetricSamples::NotAsked };
         }
@@ -248,7 +248,7 @@ impl HpaScaler {
         true
     }
 
-    /// Every metric has said what it says: decides.
+    /// Decides from the values that all metrics have given.
     pub(super) fn decide(&mut self, wanted: PodCount, now: Timestamp) {
         // Taken and not kept: the next sync must not count the pods of this one.
         let TargetPods { pods, present, selection } = match self.target.take() {
@@ -325,7 +325,7 @@ impl HpaScaler {
     /// carried out later.
     pub(super) fn note_scale_ended(&mut self, ending: ScaleEnding, now: Timestamp) {
         let Some(order) = &mut self.last_order else { return };
-        // A platform that keeps trying says so each time, but a change can be taken back only once.
+        // A platform that keeps trying reports each failure, but a change can be reverted only once.
         match ending {
             ScaleEnding::Failed if !order.has_failed => {
                 order.has_failed = true;

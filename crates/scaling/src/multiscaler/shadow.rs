@@ -1,8 +1,8 @@
 //! In shadow everything is measured and decided, and nothing is written: how often would the count have been
 //! another?
 //!
-//! Each regular decision (a tick, a sync) is compared with the count that there is. Who gives that count, a
-//! person or another autoscaler, makes no difference.
+//! Each regular decision (a tick, a sync) is compared with the count that there is. Whether a person or
+//! another autoscaler gives that count makes no difference.
 
 use serde::Serialize;
 use vocabulary::{PodCount, Timestamp};

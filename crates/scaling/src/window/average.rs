@@ -73,7 +73,7 @@ impl View<'_> {
             // After a whole window of silence nothing else is in it.
             Some(_) | None => (span, until),
         };
-        // For who never said anything `from` is the least number there is, and nothing may overflow.
+        // For a reporter without any report `from` is the least number there is, and nothing may overflow.
         let seconds = until.saturating_sub(from).saturating_add(1).clamp(0, known);
         match aggregation {
             Aggregation::Linear => float(seconds) / float(known),

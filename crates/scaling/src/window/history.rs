@@ -49,7 +49,7 @@ impl WindowHistory {
                 panic.advance(ring, second);
                 ring.advance(last, second);
             }
-            // Its place in the ring is a newer second's.
+            // The slot of so old a second holds a newer one.
             Some(last) if second <= last - ring.length() => return,
             Some(_) | None => {}
         }
@@ -86,7 +86,7 @@ impl WindowHistory {
         self.newest().into_iter().flat_map(|newest| newest - self.ring.length() + 1..=newest)
     }
 
-    /// What was added up in that second; zero for one that is not kept, or has not come.
+    /// The sums of a second; zero for a second that is not kept, or has not come.
     pub(crate) fn at(&self, second: Second) -> SecondSums {
         match self.newest() {
             Some(newest) if second <= newest && self.covers(second) => self.ring.at(second),

@@ -23,8 +23,8 @@ impl ScaledRevision {
         }
     }
 
-    /// Whatever was decided, and by whichever class: no count below the present one, unless the upper bound
-    /// asks for it. Connections hold pods and bring none.
+    /// Raises a decision of any class to the present count, unless the upper bound asks for less. Connections
+    /// hold pods and bring none.
     pub(super) fn held_by_connections(
         &mut self,
         mut plan: Plan,

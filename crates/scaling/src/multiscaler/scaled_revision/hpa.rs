@@ -31,7 +31,7 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
-        // A sync asks our own metrics too, and what they said last may be two seconds old.
+        // A sync needs our own metrics too, and their last evaluation may be two seconds old.
         self.evaluate_own(Trigger::Tick, now);
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
         if hpa.answered(round, answers, now) {
@@ -102,7 +102,8 @@ impl ScaledRevision {
     fn sync(&mut self, now: Timestamp, commands: &mut Commands) {
         if let Algorithm::Hpa(hpa) = &mut self.algorithm {
             hpa.decide(self.wanted, now);
-            // In shadow somebody else answers for the workload; whoever tries us out asks for an explanation.
+            // In shadow another autoscaler answers for the workload, so no Event is issued; `ebb explain`
+            // gives the reasons.
             if self.shadow.is_none() {
                 let revision = self.id;
                 commands.extend(hpa.new_warnings().into_iter().map(|(warning, text)| Command::Warn {
@@ -117,8 +118,8 @@ impl ScaledRevision {
     }
 
     /// A revision that is at zero, and is to be, stays there: rules that keep a last pod do not bring a first
-    /// one back. A lower bound does, unless whoever put it there meant to pause it, which nobody can who has
-    /// an own metric.
+    /// one back. A lower bound does, unless the zero of another client is a pause, which a revision with an
+    /// own metric does not have.
     pub(super) fn held_at_zero(&self, mut plan: Plan) -> Plan {
         let rests = self.wanted == PodCount::ZERO && self.algorithm.desired() == Some(PodCount::ZERO);
         if rests && (self.spec.min_scale == PodCount::ZERO || !self.algorithm.counts_requests()) {

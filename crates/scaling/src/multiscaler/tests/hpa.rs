@@ -436,12 +436,10 @@ fn a_resource_that_pods_do_not_report_fails_with_its_reason() {
         (of("cpu", Some("app")), None),
         (of("memory", Some("app")), None),
         (of("memory", None), None),
-        (of("cpu", Some("sidecar")), Some("cpu says nothing: the pods have no container of that name")),
+        (of("cpu", Some("sidecar")), Some("cpu failed: the pods have no container of that name")),
         (
             of("nvidia.com/gpu", None),
-            Some(
-                "nvidia.com/gpu says nothing: pods report what they use of cpu and memory, and of nothing else",
-            ),
+            Some("nvidia.com/gpu failed: pods report their use of cpu and memory only"),
         ),
     ] {
         let mut world = World::new(settings(1, 10, vec![metric]));
@@ -470,7 +468,7 @@ fn a_warning_is_issued_once_when_its_cause_begins() {
         }
         told.push(world.log.drain(..).filter_map(|(_, command)| warning(command)).collect::<Vec<_>>());
     }
-    let why = "jobs says nothing: whoever was asked did not answer in time; 1 of 1 metrics failed, so no pod is taken away";
+    let why = "jobs failed: the source of the metric did not answer in time; 1 of 1 metrics failed, so no pod is taken away";
     let both =
         vec![("FailedGetExternalMetric", why.to_owned()), ("FailedComputeMetricsReplicas", why.to_owned())];
     assert_eq!(told, [both.clone(), vec![], vec![], both]);

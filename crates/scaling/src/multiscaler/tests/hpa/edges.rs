@@ -132,7 +132,10 @@ fn connections_from_before_an_adoption_hold_the_count_of_any_document() {
         (0..20).for_each(|_| rest(&mut world));
         assert_eq!(world.scale_orders(), [], "{metrics:?}");
         let why = world.status().why_not_zero.map(|why| why.to_string()).unwrap_or_default();
-        assert!(why.starts_with("stays at 3: 4 connections from before the adoption"), "{metrics:?}: {why}");
+        assert!(
+            why.starts_with("the count stays at 3: 4 connections from before the adoption"),
+            "{metrics:?}: {why}"
+        );
         says(&mut world, 0);
         (0..10).for_each(|_| rest(&mut world));
         assert_eq!(world.status().wanted, PodCount::ZERO, "{metrics:?}");

@@ -61,7 +61,7 @@ fn in_shadow_an_own_metric_without_links_fails_for_want_of_reporters() {
     assert_eq!(shown.as_deref(), Some("cpu <unknown>/50%, concurrency <unknown>/10"));
     let reasons = world.multiscaler.decisions(REVISION).flat_map(|decision| &decision.reasons);
     let told: Vec<String> = reasons.map(|reason| reason.text.to_string()).collect();
-    let expected = "ebb.concurrency says nothing: no pod and no activator reports requests";
+    let expected = "ebb.concurrency failed: no pod and no activator reports requests";
     assert!(told.iter().any(|text| text == expected), "{told:?}");
 }
 
