@@ -187,7 +187,8 @@ impl RevisionSettings {
         }
     }
 
-    /// The memory of the activators is everybody's, so no revision lets in larger heads than the ConfigMap.
+    /// All revisions share the memory of the activators, so no revision lets in larger heads than the
+    /// ConfigMap.
     fn check_head_size(&self, reader: &mut SettingsReader<'_>, cluster: &ClusterConfig) {
         let most = cluster.head_size_limit;
         if self.head_size_limit.is_some_and(|limit| limit > most) {

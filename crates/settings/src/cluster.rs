@@ -66,7 +66,7 @@ pub struct ClusterConfig {
     pub surge_evaluation: bool,
     /// `idle-first-scale-down`: whether the least loaded pods end first.
     pub idle_first_scale_down: bool,
-    /// `in-flight-holds-pods`: whether a request in flight keeps the last pod, whatever is measured.
+    /// `in-flight-holds-pods`: whether a request in flight keeps the last pod, even if no metric needs it.
     pub in_flight_holds_pods: bool,
     /// `adopted-connections-hold`: how long connections from before an adoption keep the count from falling;
     /// 0 … 168 h.
@@ -76,7 +76,7 @@ pub struct ClusterConfig {
     /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole
     /// seconds.
     pub drain_limit: Duration,
-    /// `ignore-user-agents`: whose requests are not measured and wake nothing.
+    /// `ignore-user-agents`: the clients whose requests are not measured and wake no pod.
     pub ignored_user_agents: IgnoredUserAgents,
     /// `head-size-limit`: how large the head of a request or a response may be; no annotation allows more.
     pub head_size_limit: HeadSizeLimit,
@@ -306,7 +306,8 @@ fn as_fraction(written: f64) -> f64 {
 
 fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
     if key == EXAMPLE {
-        // Documentation, which every ConfigMap of an installation has: a warning of it would be everybody's.
+        // Documentation, which every ConfigMap of an installation has: a warning about it would appear
+        // everywhere.
     } else if HISTORIC.contains(&key) {
         reader.warn(key, "is no longer read, by Knative either; remove it");
     } else if RETIRED_HPA_SWITCHES.contains(&key) {

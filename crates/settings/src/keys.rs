@@ -14,7 +14,7 @@ pub const PROGRESS_DEADLINE_ANNOTATION: &str = "serving.knative.dev/progress-dea
 /// How long requests that have no timeout may take in a pod that leaves.
 pub const DRAIN_LIMIT_ANNOTATION: &str = "ebb.dev/drain-limit";
 
-/// Whose requests are passed on and answered, but not measured.
+/// The clients whose requests are passed on and answered, but not measured.
 pub const IGNORE_USER_AGENTS_ANNOTATION: &str = "ebb.dev/ignore-user-agents";
 
 /// A key and, where one exists, its old camelCase spelling.
@@ -88,7 +88,7 @@ keys! {
 }
 
 keys! {
-    /// Annotations of a pod template on a cluster that only whoever gives its pods their queue-proxy reads.
+    /// Annotations of a pod template on a cluster that only the injector of the queue-proxy reads.
     injection:
     CPU_REQUEST = "ebb.dev/queue-proxy-cpu-request";
     MEMORY_REQUEST = "ebb.dev/queue-proxy-memory-request";

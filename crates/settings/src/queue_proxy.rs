@@ -1,9 +1,9 @@
 //! What may the queue-proxy of a pod on a cluster use?
 //!
 //! That depends on the class that Kubernetes gives the pod, which the queue-proxy must not change: nothing is
-//! asked for in `BestEffort`, requests (and limits, where the app's containers have some) in `Burstable`, and
-//! both alike in `Guaranteed`. Each amount is a key of the ConfigMap and an annotation of the template;
-//! whoever gives pods their queue-proxy reads them, so a pod keeps what it was made with.
+//! requested in `BestEffort`, requests (and limits, where the app's containers have some) in `Burstable`, and
+//! both alike in `Guaranteed`. Each amount is a key of the ConfigMap and an annotation of the template. The
+//! injector reads both when a pod is made, so a pod keeps its amounts.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use vocabulary::{MilliValue, parse_quantity};
 
-/// An amount of CPU or memory, above nothing, as somebody wrote it.
+/// An amount of CPU or memory above zero, with the text in which it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceAmount {
     text: Box<str>,

@@ -32,7 +32,7 @@ pub struct RevisionSettings {
     pub target_utilization: Option<Percentage>,
     /// `min-scale`: the least count; 0 means no lower bound.
     pub min_scale: Option<PodCount>,
-    /// `max-scale` as written; 0 means no limit, whatever the ConfigMap says.
+    /// `max-scale` as written; 0 means no limit, even if the ConfigMap has one.
     pub max_scale: Option<PodCount>,
     /// `initial-scale`: the count until the revision was ready once; 0 only where the ConfigMap allows it.
     pub initial_scale: Option<PodCount>,
@@ -79,11 +79,10 @@ pub struct RevisionSettings {
     /// that class.
     #[serde(skip)]
     pub document: Option<Box<HpaDocument>>,
-    /// What each of its pods requests, put here by whoever reads their template: targets in percent refer to
-    /// it.
+    /// The requests of each pod, put here by the reader of the pod template: targets in percent refer to it.
     #[serde(skip)]
     pub requests: PodRequests,
-    /// Who says what its pods use, put here by the platform that runs them.
+    /// The source of what the pods use, put here by the platform that runs them.
     #[serde(skip)]
     pub usage: UsageSource,
 }

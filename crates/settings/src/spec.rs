@@ -66,7 +66,7 @@ pub struct ScalingSpec {
     pub routing_dwell: Duration,
     /// Whether the least loaded pods are ended first (`idle-first-scale-down`).
     pub idle_first_scale_down: bool,
-    /// Whether a request in flight keeps the last pod, whatever is measured (`in-flight-holds-pods`).
+    /// Whether a request in flight keeps the last pod, even if no metric needs it (`in-flight-holds-pods`).
     pub in_flight_holds_pods: bool,
     /// How long connections from before an adoption keep the count from falling (`adopted-connections-hold`);
     /// no time at all under `ebb.dev/forget-connections`.

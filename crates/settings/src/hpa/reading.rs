@@ -1,14 +1,14 @@
-//! What a person wrote, as a document of Kubernetes' autoscaler: all of it checked, every problem at once.
+//! Documents of Kubernetes' autoscaler, read and checked: every problem of a document is reported at once.
 //!
 //! Four versions of the API have spelt the same thing differently: `v2` and `v2beta2` nest a target in each
 //! metric, `v2beta1` writes flat fields, and `v1` knows CPU alone and carries the rest in annotations, whose
-//! behavior has the names of Go's fields. All of them are read into one [`HpaDocument`]. Files are somebody
-//! else's: a document of its own comes as a [`DocumentNode`], whatever format it was written in. The one in
-//! the annotation `ebb.dev/hpa` is a text, and is read here with all other annotations
+//! behavior has the names of Go's fields. All of them are read into one [`HpaDocument`]. Files are not read
+//! here: a separate document comes as a [`DocumentNode`], in whichever format it was written. The one in the
+//! annotation `ebb.dev/hpa` is a text, and is read here with all other annotations
 //! ([`crate::RevisionSettings::read`]): a caller that reads annotations cannot forget it.
 //!
-//! What Kubernetes' API server refuses is refused here, and unknown fields too, since a setting that silently
-//! does nothing is found at night.
+//! Documents that Kubernetes' API server refuses are refused here. So are unknown fields: a setting that
+//! silently does nothing is found at night.
 
 mod api_version;
 mod behavior;

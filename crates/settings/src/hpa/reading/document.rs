@@ -77,7 +77,7 @@ pub fn read_spec(node: &DocumentNode, place: &str) -> Result<CheckedValue<HpaDoc
 /// Reads the annotation of a workload, whose text is YAML or JSON.
 pub(crate) fn read_annotation(text: &str) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
     let place = format!("annotation {DOCUMENT_ANNOTATION}");
-    // As in manifests, `yes` is a word. Who may write an annotation is not always who runs the cluster, and a
+    // As in manifests, `yes` is a word. An annotation may be written without rights over the cluster, and a
     // few hundred bytes with aliases would be thousands of metrics.
     let options = serde_saphyr::options! {
         with_snippet: false,

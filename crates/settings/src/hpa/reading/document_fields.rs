@@ -18,7 +18,7 @@ pub(super) enum Spelling {
     AnyCase,
 }
 
-/// A mapping, whose fields are taken one by one; what is left at the end nobody knows.
+/// A mapping whose fields are taken one by one; fields that are left at the end are unknown.
 pub(super) struct DocumentFields<'a> {
     place: String,
     spelling: Spelling,

@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(read("metric=cpu min-scale=0").unwrap().min, PodCount::ONE);
     }
 
-    /// A window of one's own holds recommendations back, but not requests: nobody wrote a limit for those.
+    /// The annotation `window` holds recommendations back, but not requests: it sets no limit for those.
     #[test]
     fn a_window_does_not_hold_requests_back() {
         let behavior = read("metric=rps window=60s").unwrap().behavior.unwrap();
