@@ -19,16 +19,16 @@ use super::routing::Route;
 use super::shadow::{ShadowDifference, ShadowStatus};
 use super::{Command, PodFact};
 use crate::bounds::Initialization;
-use crate::burst;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
-use crate::hpa::{CountChange, routing_without_own};
+use crate::hpa::CountChange;
 use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
 use crate::surge;
 
 mod adopted;
 mod hpa;
 mod report;
+mod route;
 mod settling;
 
 /// Orders that wait to be carried out.
@@ -395,46 +395,6 @@ impl ScaledRevision {
         let reasons = self.algorithm.reasons().iter().chain(&plan.reasons);
         let why = reasons.last().map(|reason| reason.text);
         shadow.compare(ShadowDifference { at: now, ours: plan.applied().unwrap_or(theirs), theirs, why });
-    }
-
-    /// Orders the route and the number of activators. Before the first valid decision both stay as they are.
-    fn choose_route(&mut self, wanted: Option<PodCount>, now: Timestamp, commands: &mut Commands) {
-        let ready = self.pods.counts().ready;
-        let next = match self.shadow {
-            Some(_) => Some(routing_without_own(ready)),
-            None => self.algorithm.routing(wanted, ready),
-        };
-        let Some(next) = next else { return };
-        let before = self.route.current();
-        if let Some(routing) = self.route.follow(next, self.routing_dwell(), now) {
-            if before.is_some() {
-                // The acknowledgement was for the former assignment.
-                self.acknowledged_since = None;
-            }
-            commands.push_back(Command::SetRouting { revision: self.id, routing });
-        }
-        let count = burst::activator_count(&self.spec, self.pods.counts().ready);
-        if self.activators != Some(count) {
-            self.activators = Some(count);
-            commands.push_back(Command::SetActivatorCount { revision: self.id, count });
-        }
-    }
-
-    /// Where nothing is known of requests there is no room to wait for: pods serve while one is ready.
-    fn routing_dwell(&self) -> Duration {
-        if self.algorithm.counts_requests() && self.shadow.is_none() {
-            self.spec.routing_dwell
-        } else {
-            Duration::ZERO
-        }
-    }
-
-    fn set_surge_threshold(&mut self, commands: &mut Commands) {
-        let threshold = surge::pod_threshold(&self.spec, self.pods.counts().ready);
-        if threshold != self.surge_threshold {
-            self.surge_threshold = threshold;
-            commands.push_back(Command::SetSurgeThreshold { revision: self.id, threshold });
-        }
     }
 
     fn plan_wake(&mut self, plan: &Plan, now: Timestamp) {
