@@ -25,7 +25,7 @@ use crate::hpa::{PodRequests, UsageSource};
 /// A document of class hpa that stands by itself (kind `HorizontalPodAutoscaler`) and scales the revision.
 #[derive(Clone, Copy, Debug)]
 pub struct SeparateDocument<'a> {
-    /// Its bounds, metrics and behavior.
+    /// The bounds, metrics and behavior of the document.
     pub document: &'a HpaDocument,
     /// How messages name it (`HorizontalPodAutoscaler hello`).
     pub title: &'a str,

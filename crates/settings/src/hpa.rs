@@ -1,4 +1,4 @@
-//! What class hpa is configured with: the document of a horizontal pod autoscaler in every spelling of it, and
+//! The configuration of class hpa: the document of a horizontal pod autoscaler in every spelling of it, and
 //! the cluster's settings that apply to all documents.
 
 pub mod reading;

@@ -1,4 +1,4 @@
-//! What may the queue-proxy of a pod on a cluster use?
+//! How much CPU and memory may the queue-proxy of a pod on a cluster use?
 //!
 //! That depends on the class that Kubernetes gives the pod, which the queue-proxy must not change: nothing is
 //! requested in `BestEffort`, requests (and limits, where the app's containers have some) in `Burstable`, and
@@ -33,8 +33,8 @@ pub struct QueueProxyResources {
 }
 
 impl Default for QueueProxyResources {
-    /// What a queue-proxy needs, and no app misses; Guaranteed pods get cores of their own, so it is more
-    /// there.
+    /// Enough for a queue-proxy, and too little for an app to miss. Guaranteed pods get cores of their
+    /// own, so the amounts are larger there.
     fn default() -> Self {
         Self {
             cpu_request: ResourceAmount::known("20m"),

@@ -16,7 +16,7 @@ use super::numbers::{self, NumberError};
 use super::resource_amount::ResourceAmount;
 use crate::hpa::reading::{HpaDocument, read_annotation};
 
-/// Where the strings stand; it decides how a message names them.
+/// The place of the strings, by which messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingsPlace {
     /// The annotations of a pod template; values are taken as they are.

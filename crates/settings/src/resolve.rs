@@ -1,4 +1,4 @@
-//! What annotations, ConfigMap and defaults mean together. The products are computed in the order in which
+//! The joint meaning of annotations, ConfigMap and defaults. The products are computed in the order in which
 //! Knative computes them: `6 × 0.7` is 4.199999999999999 in both, and a load of exactly 4.2 asks for two pods
 //! in both.
 
@@ -18,7 +18,8 @@ use crate::hpa::reading::document_of_short_form;
 /// How full a pod is meant to be when request rate is the metric. No setting changes it.
 const RPS_UTILIZATION: f64 = 0.7;
 
-/// What an activation may take beyond the progress deadline, so that the platform's own verdict comes first.
+/// The time that an activation may take beyond the progress deadline, so that the platform's own verdict
+/// comes first.
 const ACTIVATION_TIMEOUT_BUFFER: Duration = Duration::from_secs(30);
 
 /// Knative's progress deadline where no annotation sets one.

@@ -74,7 +74,7 @@ pub struct ScalingSpec {
     /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform that
     /// may not write the count).
     pub shadow: bool,
-    /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and
+    /// The input of class hpa; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.
     #[serde(skip)]
     pub hpa: Option<Arc<HpaScaling>>,

@@ -1,10 +1,10 @@
-//! What a pod requests of each resource: targets in percent refer to these amounts.
+//! The amounts of resources that a pod requests, to which targets in percent refer.
 
 use vocabulary::MilliValue;
 
 use super::spec::ResourceName;
 
-/// What a pod requests of each resource.
+/// The amounts of resources that a pod requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodRequests {
     /// The requests of the pod as a whole. Where there are any, they alone count unless a container is named.
@@ -47,8 +47,8 @@ impl ResourceRequests {
 }
 
 impl PodRequests {
-    /// What the pod requests, or one of its containers; `None` if that is not known of every container that
-    /// counts.
+    /// The amount that the pod requests, or one of its containers; `None` if a container that counts requests
+    /// nothing.
     pub fn of(&self, resource: &ResourceName, container: Option<&str>) -> Option<MilliValue> {
         if let (None, Some(pod_level)) = (container, &self.pod_level) {
             return pod_level.of(resource);

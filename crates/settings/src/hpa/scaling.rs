@@ -1,4 +1,5 @@
-//! What a revision of class hpa goes by: its document, the cluster's settings, and where values come from.
+//! The input of class hpa for one revision: its document, the cluster's settings, and the source of its
+//! values.
 
 use std::time::Duration;
 

@@ -69,7 +69,7 @@ impl LabelSelector {
     }
 }
 
-/// As it stands in a query: `a=b,c in (x,y),d notin (z),e,!f`.
+/// The selector as it stands in a query: `a=b,c in (x,y),d notin (z),e,!f`.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, LabelRequirement { label, condition }) in self.requirements.iter().enumerate() {

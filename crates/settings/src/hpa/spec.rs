@@ -1,4 +1,4 @@
-//! What a document of kind `HorizontalPodAutoscaler` says, read and checked: bounds, metrics with their
+//! The content of a document of kind `HorizontalPodAutoscaler`, read and checked: bounds, metrics with their
 //! targets, behavior.
 //!
 //! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types,
@@ -20,7 +20,7 @@ pub struct HpaSpec {
     pub min: PodCount,
     /// `maxReplicas`; at least 1 and at least `min`.
     pub max: PodCount,
-    /// At least one. Their order decides nothing but which failure is reported first.
+    /// The metrics, at least one. Their order decides only which failure is reported first.
     pub metrics: Vec<MetricSpec>,
     /// Without it the older way of limiting applies: see [`super`].
     pub behavior: Option<Behavior>,
@@ -99,7 +99,7 @@ impl MetricSpec {
         }
     }
 
-    /// Whether it is measured in the pods, so that there is nothing to ask without one.
+    /// Whether the metric is measured in the pods, so that it has no value without a pod.
     pub fn is_per_pod(&self) -> bool {
         match self {
             Self::Resource { .. } | Self::Pods { .. } => true,
@@ -107,7 +107,7 @@ impl MetricSpec {
         }
     }
 
-    /// What a value of it is compared with.
+    /// The target with which a value of the metric is compared.
     pub fn goal(&self) -> MetricGoal {
         match self {
             Self::Resource { target: ResourceTarget::Utilization(percent), .. } => {
@@ -193,7 +193,7 @@ impl ResourceName {
     }
 }
 
-/// What to aim at for a resource.
+/// The target of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceTarget {
     /// Percent of what the pods request; at least 1.
@@ -202,7 +202,7 @@ pub enum ResourceTarget {
     AverageValue(MilliValue),
 }
 
-/// What to aim at for a number that is not the pods' own.
+/// The target of a number that is not measured in the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TotalTarget {
     /// The number itself; above zero. More pods are taken to lower it in proportion.
@@ -266,7 +266,7 @@ pub struct ScalingPolicy {
     pub period: Duration,
 }
 
-/// What a policy counts in.
+/// The unit and amount of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyAmount {
     /// A number of pods; at least 1.
@@ -287,8 +287,8 @@ impl fmt::Display for PolicyAmount {
 }
 
 impl ScalingRules {
-    /// What applies towards more pods where the document says nothing: 4 pods or a doubling, whichever is
-    /// more, in 15 s, without waiting.
+    /// The rules towards more pods where the document has none: 4 pods or a doubling, whichever is more, in
+    /// 15 s, without waiting.
     pub fn default_up() -> Self {
         Self {
             stabilization_window: Some(Duration::ZERO),
@@ -297,7 +297,7 @@ impl ScalingRules {
         }
     }
 
-    /// What applies towards fewer pods where the document says nothing: all at once, after the cluster's
+    /// The rules towards fewer pods where the document has none: all at once, after the cluster's
     /// stabilization window.
     pub fn default_down() -> Self {
         Self {

@@ -16,7 +16,7 @@ use super::{behavior, metrics};
 use crate::hpa::settings::HpaSettings;
 use crate::hpa::spec::{Behavior, HpaSpec, MetricSpec, ObjectReference, ResourceName, ResourceTarget};
 
-/// What applies where a document names no metric, in percent.
+/// The target of CPU where a document names no metric, in percent of the requests.
 const DEFAULT_CPU_UTILIZATION: u32 = 80;
 
 /// Enough for what is wrong and where.
@@ -28,7 +28,7 @@ const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// How JSON inside of an annotation is read; the error says what is wrong with it.
 pub type JsonReader = fn(&str) -> Result<DocumentNode, String>;
 
-/// What a document says, checked.
+/// The content of a document, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaDocument {
     /// `minReplicas`: the least count; 1 where the document has none.
@@ -49,7 +49,7 @@ impl HpaDocument {
     }
 }
 
-/// What a document scales, and its name.
+/// The workload that a document scales, and the document's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleTarget {
     /// The name of the document itself (`metadata.name`).

@@ -12,9 +12,9 @@ use super::node::DocumentNode;
 /// How the names of fields are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// By exactly their names, as in the API.
+    /// Names must be equal, as in the API.
     Exact,
-    /// In upper or lower case, as Go reads the names of its fields.
+    /// Upper and lower case are the same, as for Go's names of fields.
     AnyCase,
 }
 

@@ -26,7 +26,7 @@ pub enum DocumentNode {
     Map(Vec<(String, DocumentNode)>),
 }
 
-/// As it is shown in a message: short, on one line.
+/// The node as a message shows it: short, on one line.
 impl fmt::Display for DocumentNode {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -25,7 +25,7 @@ const CPU_UTILIZATION_DEFAULT: u32 = 80;
 /// A mebibyte in thousandths of a byte.
 const MEBIBYTE: f64 = 1_048_576_000.0;
 
-/// What annotations of class hpa mean. `metric` is the annotation as it is written.
+/// The document that annotations of class hpa stand for. `metric` is the annotation as it is written.
 pub(crate) fn document_of_short_form(
     settings: &RevisionSettings,
     metric: Option<&str>,
