@@ -56,7 +56,7 @@ pub struct Collector {
     reporters: SmallVec<[(Reporter, Track); 1]>,
 }
 
-/// What the windows say at one moment.
+/// The averages of the windows at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Averages {
     /// Over the stable window; what was not heard counts as zero, and what pods and activators may both have

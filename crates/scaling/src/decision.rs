@@ -22,10 +22,10 @@ pub struct Decision {
     pub reasons: Vec<Reason>,
     /// The mode after this evaluation.
     pub mode: Mode,
-    /// What the decider wants before bounds and scale-to-zero rules (Knative: the decider's desired scale);
-    /// `None` if it never decided.
+    /// The count that the decider wants, before bounds and scale-to-zero rules (Knative: the decider's
+    /// desired scale); `None` if it never decided.
     pub desired: Option<PodCount>,
-    /// What the platform is asked for; `None` leaves it alone.
+    /// The count that the platform is asked for; `None` leaves its count alone.
     pub wanted: Option<PodCount>,
     /// Room beyond the target burst capacity.
     pub excess_burst_capacity: ExcessBurstCapacity,
@@ -56,7 +56,7 @@ impl Decision {
     }
 }
 
-/// What an evaluation looked at.
+/// The numbers from which an evaluation started.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Inputs {
     /// Pods that pass their probes.
@@ -75,13 +75,13 @@ pub struct Inputs {
     pub present_count: Option<f64>,
 }
 
-/// What made the multiscaler evaluate.
+/// The cause of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
     /// The regular tick, every two seconds.
     Tick,
-    /// Class hpa: its sync period is over, and all metrics have said what they say.
+    /// Class hpa: the sync period is over, and the values of all metrics are known.
     Sync,
     /// Demand that is there now (Knative: a poke; ours: off-tick evaluation).
     Surge,
@@ -150,7 +150,7 @@ pub enum Stage {
     ActivationTimeout,
     /// Class hpa: what one metric measures and asks for.
     Metric,
-    /// Class hpa: a metric says nothing.
+    /// Class hpa: a metric has no value.
     MetricFailure,
     /// Class hpa: what was recommended within the stabilization windows.
     StabilizationWindow,

@@ -60,21 +60,21 @@ use crate::decision::Stage;
 /// The answer of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HpaOutcome {
-    /// What the count should be. If it is the current one, nothing is to be written.
+    /// The count that the target should have. If it is the current one, nothing is to be written.
     pub desired: PodCount,
-    /// What the metrics ask for; `None` when none was asked or the pass was abandoned.
+    /// The count that the metrics ask for; `None` when none was asked or the pass was abandoned.
     pub raw: Option<PodCount>,
-    /// What came of that with earlier recommendations.
+    /// The count after the stabilization windows; `None` where `raw` is.
     pub stabilized: Option<PodCount>,
-    /// What made the pass come to its answer.
+    /// The cause of the answer.
     pub cause: RescaleCause,
 }
 
-/// What makes a pass come to its answer. A rise that follows an older recommendation still says
+/// The cause of a pass's answer. A rise that follows an older recommendation still says
 /// [`RescaleCause::BelowTarget`], as in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RescaleCause {
-    /// The target is at zero, and not by us.
+    /// The target is at zero, and this autoscaler did not scale it there.
     Paused,
     /// More pods than the maximum.
     AboveMaximum,

@@ -37,18 +37,18 @@ use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
 use crate::hpa::HpaReport;
 
-/// Where a revision stands, for people and metrics.
+/// The state of a revision, as people and metrics see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RevisionStatus {
-    /// What the platform is asked for.
+    /// The count that the platform was last asked for.
     pub wanted: PodCount,
-    /// What the decider wants before bounds; `None` before the first valid decision.
+    /// The count that the decider wants, before bounds; `None` before the first valid decision.
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.
     pub ready_pods: PodCount,
     /// Pods that run or start but are not ready.
     pub not_ready_pods: PodCount,
-    /// Of them, those not running yet.
+    /// Pods that are not ready because they do not run yet.
     pub pending_pods: PodCount,
     /// Pods on their way out.
     pub terminating_pods: PodCount,
@@ -66,7 +66,7 @@ pub struct RevisionStatus {
     pub waiting: u32,
     /// Knative's Active condition: `active`, `activating`, `inactive`.
     pub activity: &'static str,
-    /// In shadow: how decisions compare with the count that there is.
+    /// How decisions compare with the present count; `None` unless in shadow.
     pub shadow: Option<ShadowStatus>,
     /// The last sentence of the last decision that changed something; `None` before the first.
     pub last_reason: Option<Sentence>,
@@ -85,7 +85,7 @@ pub struct Multiscaler {
     commands: VecDeque<Command>,
 }
 
-/// Where an activator's seconds lie on our axis, for revisions that appear after its link came up.
+/// The place of an activator's seconds on our axis, for revisions that appear after its link came up.
 #[derive(Clone, Copy, Debug)]
 struct ActivatorClock {
     boot: BootId,
@@ -200,7 +200,7 @@ impl Multiscaler {
         self.revisions.get(&revision)?.metrics_beside_targets()
     }
 
-    /// What the last sync of a revision of class hpa says of itself; `None` for class kpa.
+    /// The report of the last sync of a revision of class hpa; `None` for class kpa.
     pub fn hpa_report(&self, revision: RevisionId) -> Option<HpaReport> {
         self.revisions.get(&revision)?.hpa_report()
     }

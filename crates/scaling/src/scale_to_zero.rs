@@ -36,7 +36,7 @@ const RECHECK_WHEN_PROXIED: Duration = Duration::from_secs(3);
 /// hpa may have none, and no event says that the last request has ended.
 const RECHECK_IN_FLIGHT: Duration = Duration::from_secs(2);
 
-/// What the rules look at. Spans of time are already measured, so that no rule needs to know what time it is.
+/// The input of the rules. Spans of time are already measured, so that no rule needs the present time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation<'a> {
     /// The settings of the revision, resolved.
@@ -47,18 +47,18 @@ pub(crate) struct Situation<'a> {
     pub(crate) activity: RevisionActivity,
     /// For how long the revision has been so.
     pub(crate) activity_age: Duration,
-    /// Whether it ever had as many ready pods as it should start with.
+    /// Whether the revision ever had as many ready pods as its initial scale asks for.
     pub(crate) initialization: Initialization,
     /// What is known of the way through the activators.
     pub(crate) path: Path,
-    /// What is in flight; `None` for nothing, and where it holds no pod.
+    /// The requests in flight; `None` for none, and where they hold no pod.
     pub(crate) in_flight: Option<RequestsInFlight>,
 }
 
 /// Measured requests and upgraded streams in flight, at pods and activators together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RequestsInFlight {
-    /// How many, as a whole number; above zero.
+    /// The number of requests, a whole number above zero.
     pub(crate) requests: f64,
     /// For how long there has been one without a break.
     pub(crate) age: Duration,
@@ -75,7 +75,7 @@ pub(crate) enum Path {
     Acknowledged(Duration),
 }
 
-/// What to do about the replica count.
+/// The count that the rules lead to, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     /// The count; `None` is Knative's -1: nothing is known, or the revision is still starting.
@@ -91,7 +91,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What the platform is asked for, if anything.
+    /// The count that the platform is asked for, if any.
     pub(crate) fn applied(&self) -> Option<PodCount> {
         if self.apply { self.want } else { None }
     }

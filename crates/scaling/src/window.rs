@@ -1,4 +1,4 @@
-//! What was measured lately, second by second.
+//! The latest seconds of a revision's load, and the windows over them.
 //!
 //! A [`WindowHistory`] is a ring of one sum per second and metric, with two windows on it, which can be read
 //! two ways: as a plain average or with recent seconds weighing more ([`settings::Aggregation`]). How they are

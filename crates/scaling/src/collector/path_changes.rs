@@ -126,7 +126,7 @@ impl PathParts {
     }
 }
 
-/// What both kinds held in one second of our axis.
+/// The requests that pods and activators held in one second of our axis.
 #[derive(Clone, Copy, Debug)]
 struct PathSecond {
     pods: f64,

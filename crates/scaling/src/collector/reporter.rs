@@ -1,4 +1,4 @@
-//! What one reporter said lately, and where its seconds lie on our axis.
+//! The latest seconds of one reporter, and their place on our axis of time.
 
 use std::time::Duration;
 
@@ -48,26 +48,26 @@ pub(super) const PRESENT_COUNTS_FOR: Duration = Duration::from_millis(100);
 /// growing reports again after 20 ms, and a little later on a busy machine.
 const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
 
-/// What an activator holds at one instant.
+/// The requests that an activator holds at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HeldNow {
-    /// Its last present count; without one that still counts the average of its last second, or what waits
-    /// there.
+    /// The last present count. Without one that still counts: the average of the last second, or the waiting
+    /// requests.
     pub(super) present: f64,
-    /// By how much the count exceeds the average of its last second, or what waits there.
+    /// By how much the count exceeds the average of the last second, or the waiting requests.
     pub(super) excess: CountExcess,
 }
 
-/// By how much a count exceeds what lasts.
+/// By how much a present count exceeds the average of the last second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CountExcess {
     /// The count is of this moment.
     Fresh(f64),
-    /// It is the most that there was since the last frame.
+    /// The count is the largest since the last frame.
     Peak(f64),
 }
 
-/// What to add to the windows so that they say what the reporter now says.
+/// The values to add to a second of the windows, so that they agree with the reporter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Correction {
     pub(super) second: Second,
@@ -80,7 +80,7 @@ pub(super) struct Track {
     boot: BootId,
     /// Our second minus the reporter's; `None` until one of its seconds was anchored.
     offset: Option<Second>,
-    /// Its newest complete second that it mentioned, on our axis.
+    /// The newest complete second that the reporter has reported, on our axis.
     newest: Option<Second>,
     /// The second of our axis that ran when it last said hello; those before it are complete, also where its
     /// history does not name them.
@@ -231,7 +231,7 @@ impl Track {
         self.last_present = Some((count, now));
     }
 
-    /// Its present count since its last second, if that is not older.
+    /// The present count since the last second, if it is no older than `age`.
     pub(super) fn present_within(&self, age: Duration, now: Timestamp) -> Option<PresentCount> {
         // The last report is the present count, unless a frame came since.
         self.present.filter(|_| self.last_present.is_some_and(|(_, at)| now.saturating_since(at) <= age))
@@ -262,7 +262,7 @@ impl Track {
         self.held
     }
 
-    /// Its newest complete second, on our axis.
+    /// The newest complete second, on our axis.
     pub(super) fn newest(&self) -> Option<Second> {
         self.newest
     }

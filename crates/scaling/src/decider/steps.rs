@@ -15,7 +15,7 @@ pub(super) struct Demand {
     /// The averages, as one wants to read them.
     pub(super) stable: f64,
     pub(super) panic: f64,
-    /// What the present counts ask for, between ticks.
+    /// The number of pods that the present counts ask for, between ticks.
     pub(super) surge: Option<PodCount>,
 }
 

@@ -1,4 +1,4 @@
-//! What people are told of a decision: numbers until somebody reads it, then words.
+//! The sentences of a decision: numbers until a sentence is read, then words.
 //!
 //! A revision is looked at every two seconds and nearly always nothing changes, so nearly no sentence is ever
 //! read. Writing all of them would be most of what a decision costs; here saying something copies a few
@@ -30,7 +30,7 @@ enum SentenceSource {
     Hold(ConnectionHoldText),
 }
 
-/// What the decider says: how many pods are needed, and why not more or fewer.
+/// Sentences of the decider: how many pods are needed, and why not more or fewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum NeedText {
     StableWindow { value: f64, metric: Metric, window: Duration, target: f64 },
@@ -62,7 +62,7 @@ impl SilentPods {
     }
 }
 
-/// What the bounds of the count say.
+/// Sentences of the bounds of the count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum BoundText {
     InitialScale { least: PodCount },
@@ -73,20 +73,20 @@ pub(crate) enum BoundText {
     BetweenTicks { present: PodCount },
 }
 
-/// What the guard of connections from before an adoption says. Their age is part of why the count stays, but
-/// not of a reason, which would otherwise differ at every look. Numbers are as small as they can be: with
-/// three addresses this is the longest of all sentences, and each reason has room for it.
+/// The sentence of the guard of connections from before an adoption. Their age is part of why the count
+/// stays, but not of a reason, which would otherwise differ at every look. Numbers are as small as they can
+/// be: with three addresses this is the longest of all sentences, and each reason has room for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ConnectionHoldText {
     pub(crate) present: PodCount,
     pub(crate) count: u32,
-    /// In whole seconds, at least one.
+    /// The age of the oldest connection in whole seconds, at least one.
     pub(crate) age: Option<NonZeroU32>,
     pub(crate) peers: PeerList,
     pub(crate) unreadable_pods: u8,
 }
 
-/// What the rules around zero say. The time to go is part of why a pod stays, but not of a reason, which
+/// Sentences of the rules around zero. The time to go is part of why a pod stays, but not of a reason, which
 /// would otherwise differ at every look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ZeroText {
@@ -103,7 +103,7 @@ pub(crate) enum ZeroText {
     Grace { grace: Duration, to_go: Option<Duration> },
 }
 
-/// What the multiscaler says of the revision as it stands.
+/// Sentences about the present state of a revision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum StandingText {
     NoData,
@@ -388,7 +388,7 @@ fn unit(metric: Metric, value: f64) -> &'static str {
     }
 }
 
-/// Of a number that was rounded for people.
+/// Whether a number that was rounded for people is one.
 fn is_one(value: f64) -> bool {
     (value - 1.0).abs() < f64::EPSILON
 }

@@ -1,5 +1,4 @@
-//! What an autoscaler of this class says of itself: Kubernetes' conditions, with the reasons that tools look
-//! for.
+//! The conditions of an autoscaler of this class: Kubernetes' own, with the reasons that tools look for.
 
 use serde::Serialize;
 use settings::hpa::MetricSpec;
@@ -20,7 +19,7 @@ pub enum ConditionReason {
     SucceededRescale,
     /// The count of the pass could not be written.
     FailedUpdateScale,
-    /// At least one metric says something.
+    /// At least one metric has a value.
     ValidMetricFound,
     /// The target is at zero, and not by us.
     ScalingDisabled,
@@ -150,7 +149,7 @@ pub struct HpaConditions {
 }
 
 impl HpaConditions {
-    /// Those of which there is something to say, each with its type.
+    /// The conditions that are set, each with its type.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, HpaCondition)> {
         let all = [
             ("AbleToScale", self.able_to_scale),

@@ -1,4 +1,4 @@
-//! What an autoscaler remembers: what it recommended, and how it changed the count.
+//! The history of an autoscaler: its recommendations, and its changes of the count.
 //!
 //! Recommendations are what the metrics said, before any window or limit; the stabilization windows look back
 //! on them. Events are changes that were carried out; the scaling policies look back on those. All
@@ -137,8 +137,8 @@ impl ScaleEvents {
         list.push(ScaleEvent { change, at: now });
     }
 
-    /// What the count was at the start of a period, had everything else stood still: without what was added
-    /// since and with what was taken away. A change as old as the period no longer counts.
+    /// The count at the start of a period, had everything else stood still: without the pods that were added
+    /// since, and with those that were taken away. A change as old as the period no longer counts.
     pub(super) fn count_before(&self, count: PodCount, period: Duration, now: Timestamp) -> i32 {
         let sum = |events: &[ScaleEvent]| -> i64 {
             let recent = events.iter().rev().take_while(|event| now.saturating_since(event.at) < period);

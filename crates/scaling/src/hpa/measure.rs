@@ -1,7 +1,7 @@
-//! What all metrics together ask for.
+//! The count that all metrics together ask for.
 //!
-//! The largest proposal wins. A metric that fails says nothing, but while one fails nothing is taken away: it
-//! might be the one that needs what is there.
+//! The largest proposal wins. A metric that fails proposes no count. But while one fails no pod is taken
+//! away: the failing metric might be the one that needs the present pods.
 
 use settings::hpa::{HpaSpec, MetricGoal, MetricSpec, ResourceTarget, TotalTarget};
 use vocabulary::{MilliValue, PodCount, Timestamp};
@@ -33,14 +33,14 @@ pub(super) struct MetricDemand {
 }
 
 impl MetricDemand {
-    /// What is recommended, or `None` if the pass ends here: nothing is known, or a part is not and the rest
-    /// asks for fewer pods.
+    /// The recommended count, or `None` if the pass ends here: no metric has a value, or one failed and the
+    /// others ask for fewer pods.
     pub(super) fn recommendation(&self, current: PodCount) -> Option<PodCount> {
         self.raw.filter(|&raw| self.failed == 0 || raw >= current)
     }
 }
 
-/// Asks every metric, and writes down what each says.
+/// Evaluates every metric, and notes the result of each.
 pub(super) fn measure(
     spec: &HpaSpec,
     observation: &HpaObservation<'_>,

@@ -45,11 +45,11 @@ struct OwnMetric {
     index: usize,
     scaling: ScalingSpec,
     decider: Decider,
-    /// What it last said; `None` without data.
+    /// The last answer of the decider; `None` without data.
     verdict: Option<Verdict>,
 }
 
-/// What one sync looks at.
+/// The input of one sync.
 #[derive(Debug)]
 pub struct MixedObservation<'a> {
     /// The replica counts of the target, and whether its pods are its own.
@@ -107,7 +107,7 @@ impl MixedDecider {
         }
     }
 
-    /// What is remembered and shown.
+    /// The history and the status of the workload.
     pub fn state(&self) -> &HpaState {
         &self.state
     }
@@ -229,7 +229,7 @@ impl MixedDecider {
         modes.find(|mode| matches!(mode, Mode::Panic { .. })).unwrap_or(Mode::Stable)
     }
 
-    /// What the first own metric with data looked at.
+    /// The inputs of the first own metric that has data.
     pub fn inputs(&self) -> Option<Inputs> {
         self.own.iter().find_map(|own| own.verdict.as_ref()).map(|verdict| verdict.inputs)
     }
@@ -346,7 +346,7 @@ impl MixedDecider {
         (count > current).then_some((count, MixedText::OwnNeed { count: need }))
     }
 
-    /// What the window and the policies towards more pods leave of a rise, if the document itself wrote them.
+    /// A rise within the window and the policies towards more pods, if the document itself wrote them.
     fn rise_within_limits(
         &self,
         spec: &HpaSpec,
@@ -370,7 +370,7 @@ pub fn routing_without_own(ready: PodCount) -> Routing {
     if ready > PodCount::ZERO { Routing::Direct } else { Routing::ThroughActivator }
 }
 
-/// What a decider wants, and what it is shown to have measured.
+/// The samples of an own metric: the count that its decider wants, and the average load per pod.
 fn decided(verdict: &Verdict) -> MetricSamples {
     let pods = verdict.inputs.ready_pods.as_f64().max(1.0);
     let average = MilliValue::ceil_from((verdict.inputs.stable_value * 1000.0 / pods).round());

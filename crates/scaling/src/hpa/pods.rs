@@ -10,7 +10,7 @@ use super::samples::PodSample;
 pub struct HpaPods(Vec<HpaPod>);
 
 impl HpaPods {
-    /// In any order; of several with one id the last is kept.
+    /// Pods in any order; of several pods with one id the last is kept.
     pub fn new(mut pods: Vec<HpaPod>) -> Self {
         pods.sort_by_key(|pod| pod.pod);
         // The later one is dropped, so its content goes to the earlier one's place.
@@ -40,7 +40,7 @@ pub struct HpaPod {
     pub is_deleted: bool,
     /// When it was started; `None` if it was not.
     pub started: Option<Timestamp>,
-    /// Whether it is ready; `None` where nothing is said of it.
+    /// The condition `Ready`; `None` where the platform has none.
     pub ready: Option<ReadyCondition>,
     /// The resources that the pod requests; targets in percent refer to them.
     pub requests: PodRequests,

@@ -1,4 +1,4 @@
-//! What one metric asks for, and how it came to that.
+//! The count that one metric asks for, and the rule that led to it.
 
 use vocabulary::{MilliValue, PodCount};
 
@@ -7,9 +7,9 @@ use vocabulary::{MilliValue, PodCount};
 pub struct Proposal {
     /// The number of pods that the metric asks for.
     pub count: PodCount,
-    /// What was measured, divided by the target; before anything was assumed of pods without a sample.
+    /// The measured value divided by the target, before values were assumed for pods without a sample.
     pub ratio: f64,
-    /// What was measured, as it is reported.
+    /// The measured value, in the form of the target.
     pub current: CurrentValue,
     /// The pods that counted, and those that did not.
     pub looked_at: PodsLookedAt,
@@ -17,7 +17,7 @@ pub struct Proposal {
     pub rule: ProposalRule,
 }
 
-/// What was measured, in the form of the target.
+/// A measured value, in the form of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurrentValue {
     /// A share of what is requested, and what that is on average.

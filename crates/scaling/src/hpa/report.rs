@@ -30,20 +30,20 @@ pub struct HpaReport {
 pub struct ReportedMetric {
     /// The name of the metric in the spec.
     pub name: String,
-    /// What was measured, in the form of the target.
+    /// The measured value, in the form of the target.
     pub current: Option<String>,
     /// The target, in the unit in which people write it.
     pub target: String,
-    /// What was measured, divided by the target.
+    /// The measured value divided by the target.
     pub ratio: Option<f64>,
-    /// How many pods it asks for.
+    /// The number of pods that the metric asks for.
     pub count: Option<PodCount>,
     /// Why the metric asks for nothing; `None` if it did not fail.
     pub failure: Option<NoProposal>,
 }
 
 impl HpaReport {
-    /// What the last pass left.
+    /// The report of the last pass.
     pub fn of(spec: &HpaSpec, state: &HpaState) -> Self {
         let metrics = spec.metrics.iter().enumerate();
         Self {

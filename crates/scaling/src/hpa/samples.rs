@@ -1,4 +1,4 @@
-//! What was measured for one metric, or why nothing was.
+//! The measured values of one metric, or why there is none.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use vocabulary::{MilliValue, PodCount, PodId, Timestamp};
 use super::conditions::ConditionReason;
 use super::proposal::NoProposal;
 
-/// What is known of one metric: for each entry of the spec one, in the same order.
+/// The values of one metric. There is one of these for each entry of the spec, in the same order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricSamples {
     /// A value of each pod, for metrics that are measured in pods.
@@ -15,11 +15,11 @@ pub enum MetricSamples {
     /// The values of the series that were selected: any number for an external metric, exactly one for an
     /// object's.
     Series(Vec<MilliValue>),
-    /// What a decider of ours wants, for our own metrics.
+    /// The count that a decider of ours wants, for our own metrics.
     Decided {
         /// The number of pods that the decider wants.
         count: PodCount,
-        /// What each pod has on average over the stable window; what there is at all, while no pod is ready.
+        /// The average load per pod over the stable window; the whole load while no pod is ready.
         average: MilliValue,
     },
     /// The metric has no value, for this reason.
@@ -65,7 +65,7 @@ impl PodSamples {
     }
 }
 
-/// What one pod, or one of its containers, used or had.
+/// The value of a metric for one pod or one of its containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodSample {
     /// The pod that was measured; the target may not have it any more.

@@ -1,4 +1,4 @@
-//! What people are told of an evaluation: numbers until somebody reads them, then words (as
+//! The sentences of an evaluation: numbers until a sentence is read, then words (as
 //! [`crate::decision::Sentence`]).
 
 use std::fmt;
@@ -69,7 +69,7 @@ pub(crate) enum UnmeasuredText {
     RaisedFromZero { min: PodCount },
 }
 
-/// What changes a recommendation on its way.
+/// Sentences of windows, policies and bounds, which change a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LimitText {
     Peak { count: PodCount, window: Duration },
@@ -83,7 +83,7 @@ pub(crate) enum LimitText {
     Min { min: PodCount },
 }
 
-/// What the mixed rule says.
+/// Sentences of the mixed rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MixedText {
     /// Own measurements ask for more pods.

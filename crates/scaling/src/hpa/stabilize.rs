@@ -1,4 +1,4 @@
-//! What recommendations of the past make of the present one.
+//! The stabilization windows: the present recommendation among those of the past.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ impl Windows {
     }
 }
 
-/// What the count may be without going against what was recommended before.
+/// The range in which the count agrees with every recommendation of the windows.
 #[derive(Clone, Copy)]
 pub(super) struct Envelope {
     lowest: PodCount,

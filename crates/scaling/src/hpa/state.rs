@@ -22,12 +22,12 @@ pub struct HpaState {
     pub(super) last_scale: Option<Timestamp>,
 }
 
-/// What the last pass knows of one metric.
+/// The result of the last pass for one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricStatus {
     /// The metric asks for this count.
     Proposed(Proposal),
-    /// It failed: its slot in the status is empty.
+    /// The metric failed: its slot in the status is empty.
     Failed {
         /// The reason that conditions and Events give for the failure.
         reason: ConditionReason,
@@ -38,7 +38,7 @@ pub enum MetricStatus {
     NotAsked,
 }
 
-/// What a pass has to complain about, as Kubernetes' events of type Warning.
+/// A warning of a pass, as Kubernetes' events of type Warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HpaWarning {
     /// `InvalidSelector`, `AmbiguousSelector`, or the failure of a metric.
@@ -52,7 +52,7 @@ pub enum HpaWarning {
 }
 
 impl HpaWarning {
-    /// What an Event says of it in one word; the same as in Kubernetes.
+    /// The reason of the Event in one word; the same as in Kubernetes.
     pub fn word(self) -> &'static str {
         match self {
             Self::SelectorRequired => "SelectorRequired",
@@ -80,7 +80,7 @@ impl HpaState {
         &self.metrics
     }
 
-    /// What the last pass complained about.
+    /// The warnings of the last pass.
     pub fn warnings(&self) -> &[HpaWarning] {
         &self.warnings
     }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use settings::ScalingSpec;
 use vocabulary::{AdoptedConnections, PeerList, PodId, Timestamp};
 
-/// What pods said of such connections.
+/// The connections of each pod, by its last report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AdoptedConnectionBook(BTreeMap<PodId, PodConnections>);
 
-/// What one pod said, and since when it has been so.
+/// The last report of one pod, and the time since which it has been the same.
 #[derive(Clone, Copy, Debug)]
 struct PodConnections {
     connections: AdoptedConnections,
@@ -52,7 +52,7 @@ impl AdoptedConnectionBook {
         self.0.remove(&pod).is_some()
     }
 
-    /// What holds the count, by the pods that stay; `None` for nothing.
+    /// The connections of the pods that stay, if they hold the count; else `None`.
     pub(super) fn held(
         &self,
         spec: &ScalingSpec,

@@ -102,7 +102,7 @@ impl Algorithm {
         }
     }
 
-    /// What the last valid decision looked at, as far as that are requests.
+    /// The inputs of the last valid decision, as far as they come from requests.
     pub(super) fn inputs(&self) -> Option<Inputs> {
         match self {
             Self::Kpa(kpa) => kpa.verdict.as_ref().map(|verdict| verdict.inputs),

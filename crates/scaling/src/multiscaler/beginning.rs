@@ -1,4 +1,4 @@
-//! Where does a revision stand when it appears?
+//! Is a revision active, activating or inactive when it appears?
 //!
 //! A *new* one is as Knative makes it: its initial scale is what the platform starts it with, and a bound
 //! only until that many pods were ready once. A revision that is *found* existed before this process: a

@@ -67,7 +67,7 @@ impl Collectors {
         self.0.iter()
     }
 
-    /// What the first one's windows say.
+    /// The averages of the first collector's windows.
     pub(super) fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
         self.first().observe(ready, now)
     }

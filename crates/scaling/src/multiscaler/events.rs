@@ -1,4 +1,4 @@
-//! What goes into a multiscaler, and what comes out.
+//! The events that go into a multiscaler, and the commands that come out.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use vocabulary::{
 use crate::decision::Decision;
 use crate::hpa::{HpaWarning, MetricAnswers};
 
-/// Where a revision comes from that appears.
+/// The origin of a revision that appears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RevisionOrigin {
-    /// It has just been made, and has never been ready: it starts with its initial scale, and has what it
-    /// needs once that is reached.
+    /// The revision was just made, and has never been ready: it starts with its initial scale, and needs no
+    /// more until that is reached.
     New,
-    /// It was there before we were (a restart, another owner): what it has is kept until its windows are full
-    /// again, since that may be what it needs.
+    /// The revision existed before this process or this owner: its count is kept until its windows are full
+    /// again, since it may need all of its pods.
     #[default]
     Found,
 }
@@ -78,18 +78,18 @@ pub enum Event {
         /// The reporter's number of the second, and the load in it.
         sample: Sample,
     },
-    /// What the app of a pod and everything below it used.
+    /// The CPU and memory used by the app of a pod and all processes below it.
     UsageReported {
         /// The pod whose app used it.
         pod: PodId,
         /// The mean use over a window, whose length is part of it.
         usage: ResourceUsage,
     },
-    /// What a round of questions brought ([`Command::AskMetrics`]).
+    /// The answers to a round of questions ([`Command::AskMetrics`]).
     MetricsAnswered {
         /// The revision of class hpa whose metrics were asked for.
         revision: RevisionId,
-        /// As the question numbered it; a late answer of an older round is ignored.
+        /// The number of the round, from the question; a late answer of an older round is ignored.
         round: u64,
         /// The values of the metrics, and the pods where the platform was asked for them.
         answers: MetricAnswers,
@@ -190,7 +190,7 @@ pub enum PodPhase {
     Terminating,
 }
 
-/// What the edge must do. Drain every command before the next event.
+/// An order to the edge. Drain every command before the next event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Write this replica count to the platform.
@@ -213,7 +213,7 @@ pub enum Command {
     SetActivatorCount {
         /// The revision that the activators serve.
         revision: RevisionId,
-        /// At most this many; all if fewer exist.
+        /// The number of activators wanted; all of them if fewer exist.
         count: PodCount,
     },
     /// From which in-flight-plus-queued count on a pod must report at once; `None` turns that off.
@@ -248,7 +248,7 @@ pub enum Command {
     ReportConnectionHold {
         /// The revision whose count stays.
         revision: RevisionId,
-        /// How many there are, since when and from where, and how the wait ends.
+        /// One sentence: how many connections there are, their age and peers, and how the wait ends.
         text: String,
     },
     /// A decision was made: log it, count it, show it.

@@ -56,7 +56,7 @@ pub(super) struct HpaScaler {
 #[derive(Clone, Debug)]
 struct LastOrder {
     change: CountChange,
-    /// What was remembered before it, and is again if it fails.
+    /// The state before the change, which is restored if the order fails.
     before: RescaleMemory,
     has_failed: bool,
 }

@@ -73,7 +73,7 @@ impl RevisionPods {
         self.ready.binary_search(&pod).is_ok()
     }
 
-    /// Whether it is there and not on its way out.
+    /// Whether the pod exists and was not told to end.
     pub(super) fn stays(&self, pod: PodId) -> bool {
         self.pods.get(&pod).is_some_and(|pod| pod.phase != PodPhase::Terminating)
     }

@@ -23,7 +23,7 @@ pub(super) fn without_dwell(want: Option<PodCount>, room: ExcessBurstCapacity) -
 /// The route of one revision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Route {
-    /// What was last ordered or observed, if anything.
+    /// The route that was last ordered or observed, if any.
     current: Option<Routing>,
     since: Timestamp,
     /// Since when there has been room without a break.
@@ -31,7 +31,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// What is in force, as far as is known.
+    /// The route in force, as far as it is known.
     pub(super) fn current(&self) -> Option<Routing> {
         self.current
     }

@@ -48,7 +48,7 @@ pub(super) struct ScaledRevision {
     /// ordered even if it is the same.
     wanted_set_externally: bool,
     activity: RevisionActivity,
-    /// Whether it ever had as many ready pods as it should start with.
+    /// Whether the revision ever had as many ready pods as its initial scale asks for.
     initialization: Initialization,
     route: Route,
     acknowledged_since: Option<Timestamp>,

@@ -5,7 +5,7 @@ use super::ring::Ring;
 use super::span::{Edges, LAG, Window};
 use settings::{Aggregation, Metric};
 
-/// What a window says of one metric.
+/// A window, read for one metric.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(super) window: &'a Window,

@@ -8,7 +8,7 @@ use super::ring::{Ring, SecondSums};
 use super::span::{Edges, LAG, Window};
 use settings::Metric;
 
-/// What was measured lately of both metrics, and what the stable and the panic window know of it.
+/// The latest seconds of both metrics, and the stable and the panic window over them.
 ///
 /// All of them are written at the same time, so they share their seconds: a report is one write to few cache
 /// lines, which is most of what it costs when there are thousands of revisions.
@@ -28,17 +28,17 @@ impl WindowHistory {
         Self { ring: Ring::new(stable + LAG), stable: Window::new(stable), panic: Window::new(panic) }
     }
 
-    /// What the stable window says of a metric.
+    /// The stable window, read for one metric.
     pub(crate) fn stable(&self, metric: Metric) -> View<'_> {
         View { window: &self.stable, ring: &self.ring, metric }
     }
 
-    /// What the panic window says of a metric.
+    /// The panic window, read for one metric.
     pub(crate) fn panic(&self, metric: Metric) -> View<'_> {
         View { window: &self.panic, ring: &self.ring, metric }
     }
 
-    /// Adds `value` (a correction may be negative) to a second. What is too old is dropped.
+    /// Adds `value` (a correction may be negative) to a second. A second that is no longer kept is ignored.
     pub(crate) fn add(&mut self, second: Second, value: SecondSums) {
         let Self { ring, stable, panic } = self;
         match stable.edges.map(|edges| edges.last) {

@@ -1,11 +1,11 @@
-//! What was measured in each second.
+//! A ring with the sums of the newest seconds.
 
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
 use super::Second;
 use settings::Metric;
 
-/// What is added up in one second, of each metric.
+/// The sums of one second, one for each metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SecondSums {
     pub(crate) concurrency: f64,

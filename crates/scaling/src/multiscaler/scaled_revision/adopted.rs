@@ -62,7 +62,7 @@ impl ScaledRevision {
     }
 }
 
-/// What has just begun has lasted for a second.
+/// An age in whole seconds; one that is below a second counts as one.
 fn seconds_of(age: Duration) -> NonZeroU32 {
     let seconds = u32::try_from(age.as_secs()).unwrap_or(u32::MAX);
     NonZeroU32::new(seconds).unwrap_or(NonZeroU32::MIN)

@@ -1,5 +1,5 @@
-//! What a revision orders besides its count: the route, the number of activators, and the count from which a
-//! pod reports at once.
+//! The orders of a revision besides its count: the route, the number of activators, and the count from which
+//! a pod reports at once.
 
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ impl ScaledRevision {
         }
     }
 
-    /// Where nothing is known of requests there is no room to wait for: pods serve while one is ready.
+    /// How long there must be room before activators leave the path. Zero where requests are not measured:
+    /// pods serve while one is ready.
     pub(super) fn routing_dwell(&self) -> Duration {
         if self.algorithm.counts_requests() && self.shadow.is_none() {
             self.spec.routing_dwell

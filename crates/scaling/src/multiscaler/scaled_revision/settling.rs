@@ -1,4 +1,4 @@
-//! What is to become of a revision's count, once the rules around zero have said theirs?
+//! Which count does a revision get, once the rules around zero have been applied?
 
 use vocabulary::{PodCount, Routing, Timestamp};
 
@@ -51,8 +51,8 @@ impl ScaledRevision {
             && !self.collectors.first().has_data(now)
     }
 
-    /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
-    /// through all reporters at every look would be much of what a look costs. Where no pod is wanted there
+    /// The requests in flight, where they may hold the last pod. Computed only where no load needs a pod: to
+    /// go through all reporters at every evaluation would be much of its cost. Where no pod is wanted there
     /// is none to hold: a wake from zero is the metric's.
     fn in_flight(&self, desired: Option<PodCount>, now: Timestamp) -> Option<RequestsInFlight> {
         let needs_none = desired.unwrap_or_default() == PodCount::ZERO;
