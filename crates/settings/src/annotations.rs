@@ -34,8 +34,8 @@ pub struct SeparateDocument<'a> {
 impl RevisionSettings {
     /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template, the document in
     /// `ebb.dev/hpa` included; others are ignored. `document` is one that stands by itself and scales the
-    /// revision; it leaves no room for annotations that say the same. Every problem is reported, by the key of
-    /// its annotation; with one, none of the annotations applies.
+    /// revision; it leaves no room for annotations that say the same. Every problem is reported, by the key
+    /// of its annotation; with one, none of the annotations applies.
     pub fn read(
         annotations: &BTreeMap<String, String>,
         cluster: &ClusterConfig,

@@ -161,8 +161,8 @@ pub(super) const EXAMPLE: &str = "_example";
 /// Keys that Knative once read and that old ConfigMaps still carry.
 pub(super) const HISTORIC: [&str; 2] = ["tick-interval", "panic-window"];
 
-/// Keys that once chose the behavior of Kubernetes before 1.37 for class hpa. They get a warning for one version,
-/// so that a ConfigMap which has them survives the upgrade; after it they are unknown keys.
+/// Keys that once chose the behavior of Kubernetes before 1.37 for class hpa. They get a warning for one
+/// version, so that a ConfigMap which has them survives the upgrade; after it they are unknown keys.
 pub(super) const RETIRED_HPA_SWITCHES: [&str; 5] = [
     "hpa-tolerance-by-distance",
     "hpa-on-target-keeps-count",

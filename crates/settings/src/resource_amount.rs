@@ -1,4 +1,4 @@
-//! An amount of CPU or memory in a setting, kept as the text that was written and as the number that it means.
+//! An amount of CPU or memory in a setting: the text that was written, and the number that it means.
 
 use std::fmt;
 

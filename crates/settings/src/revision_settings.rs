@@ -1,4 +1,4 @@
-//! The settings of one revision, as its annotations give them, and those of them that apply under the ConfigMap.
+//! The settings of one revision, as its annotations give them, and those that apply under the ConfigMap.
 
 use std::time::Duration;
 
@@ -75,8 +75,8 @@ pub struct RevisionSettings {
     pub shadow: Option<bool>,
     /// `ebb.dev/paused`: a person decides about the count, and at zero nobody waits for a pod.
     pub paused: Option<bool>,
-    /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`); its presence means
-    /// that class.
+    /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`); its presence
+    /// means that class.
     #[serde(skip)]
     pub document: Option<Box<HpaDocument>>,
     /// The requests of each pod, put here by the reader of the pod template: targets in percent refer to it.

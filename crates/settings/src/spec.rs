@@ -71,8 +71,8 @@ pub struct ScalingSpec {
     /// How long connections from before an adoption keep the count from falling (`adopted-connections-hold`);
     /// no time at all under `ebb.dev/forget-connections`.
     pub adopted_connections_hold: Duration,
-    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform that
-    /// may not write the count).
+    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform
+    /// that may not write the count).
     pub shadow: bool,
     /// The input of class hpa; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.
@@ -81,8 +81,8 @@ pub struct ScalingSpec {
 }
 
 impl ScalingSpec {
-    /// The settings of the decider of one own metric within class hpa, `None` for any other metric: the target
-    /// is the metric's, in full, and the bounds are the document's.
+    /// The settings of the decider of one own metric within class hpa, `None` for any other metric: the
+    /// target is the metric's, in full, and the bounds are the document's.
     pub fn of_own_metric(&self, metric: &MetricSpec) -> Option<Self> {
         let MetricSpec::Own { metric, target } = metric else { return None };
         let target = (target.as_f64() / 1000.0).max(TARGET_MIN);

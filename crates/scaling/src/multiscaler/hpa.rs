@@ -279,7 +279,7 @@ impl HpaScaler {
         }
     }
 
-    /// The warnings of the last sync that the sync before it did not have, each with the sentences that say why.
+    /// The warnings of the last sync that the sync before did not have, each with the sentences that say why.
     pub(super) fn new_warnings(&mut self) -> Vec<(HpaWarning, String)> {
         let warnings = self.deciders.state().warnings().to_vec();
         let before = std::mem::replace(&mut self.warnings, warnings);
