@@ -153,7 +153,7 @@ impl ControlState {
                         self.tell_people(&name, about, ReasonCode::Autoscaler(warning), text);
                     }
                 }
-                scaling::Command::TellOfHold { revision, text } => {
+                scaling::Command::ReportConnectionHold { revision, text } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let name = record.facts.name.clone();
                         let about = Subject::Revision(name.clone());

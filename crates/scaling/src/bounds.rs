@@ -9,9 +9,10 @@ use crate::reasons::Reasons;
 /// How far one evaluation may move from the ready pods, as real numbers: they are rounded once, at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RateLimits {
-    /// Not above this.
+    /// The most that one evaluation may ask for: the ready pods times `max-scale-up-rate`, rounded up.
     pub(crate) up: f64,
-    /// Not below this; zero when no traffic can arrive.
+    /// The least that one evaluation may ask for: the ready pods divided by `max-scale-down-rate`, rounded
+    /// down; zero when no traffic can arrive.
     pub(crate) down: f64,
 }
 
@@ -35,9 +36,9 @@ impl RateLimits {
 /// initial scale is a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Initialization {
-    /// Not yet.
+    /// The initial scale was never reached: it is a lower bound.
     Pending,
-    /// Once, which is enough.
+    /// The initial scale was reached once, and binds no longer.
     Done,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct ReplicaBounds {
     min: PodCount,
     /// `min`, or the initial scale while that holds.
     least: PodCount,
-    /// `None` means no limit.
+    /// The setting `max-scale`; `None` means no limit.
     max: Option<PodCount>,
 }
 

@@ -2,18 +2,19 @@
 //!
 //! *One value per reporter and second of its own.* A reporter counts its seconds; when its link comes up the
 //! second that runs is anchored to our axis. Each of its seconds is one entry of the windows, and saying it
-//! again replaces it, so a reconnect neither doubles nor loses one. *Who counts what*: pods what did not come
-//! through an activator, activators everything they hold. Their sum counts each request once, but where a
-//! path changes: next to the values stands what they are if what may have gone from pods to activators in a
-//! second, or back, was in one place only ([`path_changes`]). *Rest leaves no trace*: what an activator does
-//! not mention is zero once and then not written at all, so the windows of a revision at rest run empty and
-//! begin anew with its next load. (While the target burst capacity is -1 the same holds of pods; else an
-//! idle pod writes zeros, as in Knative.) *Silence is not zero*: next to the values stands what they would
-//! be if every silent pod were exactly on target and every silent activator still held what it held last.
+//! again replaces it, so a reconnect neither doubles nor loses one. *The reporters divide the requests*: pods
+//! count requests that did not come through an activator, activators count all that they hold. Their sum
+//! counts each request once, but where a path changes: next to the values stands what they are if what may
+//! have gone from pods to activators in a second, or back, was in one place only ([`path_changes`]). *Rest
+//! leaves no trace*: what an activator does not mention is zero once and then not written at all, so the
+//! windows of a revision at rest run empty and begin anew with its next load. (While the target burst
+//! capacity is -1 the same holds of pods; else an idle pod writes zeros, as in Knative.) *Silence is not
+//! zero*: next to the values stands what they would be if every silent pod were exactly on target and every
+//! silent activator still held what it held last.
 //!
 //! Reporters end their seconds at different moments, so the newest second is usually known in part. It counts
-//! only if that makes the value larger; otherwise the average ends at the newest second that everyone heard
-//! has completed.
+//! only if that makes the value larger; otherwise the average ends at the newest second that every heard
+//! reporter has completed.
 
 mod path_changes;
 mod reporter;
@@ -26,7 +27,8 @@ use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Rep
 
 use self::path_changes::PathSums;
 use self::reporter::{
-    Beyond, Correction, PRESENT_COUNTS_FOR, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER, second_of,
+    Correction, CountExcess, PRESENT_COUNTS_FOR, ReporterRequests, SilenceMeaning, Track, UNHEARD_AFTER,
+    second_of,
 };
 use crate::scale_to_zero::RequestsInFlight;
 use crate::window::{Second, SecondSums, View, WindowHistory};
@@ -34,11 +36,11 @@ use crate::window::{Second, SecondSums, View, WindowHistory};
 #[cfg(test)]
 mod tests;
 
-/// More than any reporter can hold; keeps sums exact enough to return to zero, whatever another process
-/// sends.
+/// More than any reporter can hold. Values are cut to it, so that sums stay exact enough to return to zero
+/// with any input.
 const LARGEST_VALUE: f64 = 1e9;
 
-/// The windows of one revision and what each of its reporters said lately.
+/// The windows of one revision, and the latest seconds of each of its reporters.
 ///
 /// Both metrics are collected, so a change of the metric finds a history.
 #[derive(Clone, Debug)]
@@ -46,15 +48,15 @@ pub struct Collector {
     metric: Metric,
     aggregation: Aggregation,
     target_per_pod: f64,
-    /// What it means that a ready pod held nothing of its own in a second.
-    rest_of_pods: SilenceMeaning,
+    /// How a second counts in which a ready pod held nothing of its own.
+    idle_pod_silence: SilenceMeaning,
     history: WindowHistory,
     path_sums: PathSums,
     /// Sorted; most revisions have few, many of them one, which needs no other place in memory.
     reporters: SmallVec<[(Reporter, Track); 1]>,
 }
 
-/// What the windows say at one moment.
+/// The averages of the windows at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Averages {
     /// Over the stable window; what was not heard counts as zero, and what pods and activators may both have
@@ -86,13 +88,13 @@ impl Averages {
 }
 
 impl Collector {
-    /// Knows nothing yet.
+    /// A collector without reporters, whose windows have the spans of the settings and are empty.
     pub fn new(spec: &ScalingSpec) -> Self {
         Self {
             metric: spec.metric,
             aggregation: spec.aggregation,
             target_per_pod: spec.target_per_pod,
-            rest_of_pods: rest_of_pods(spec),
+            idle_pod_silence: idle_pod_silence(spec),
             history: WindowHistory::new(spec.stable_window, spec.panic_window),
             path_sums: PathSums::default(),
             reporters: SmallVec::new(),
@@ -104,7 +106,7 @@ impl Collector {
         self.metric = spec.metric;
         self.aggregation = spec.aggregation;
         self.target_per_pod = spec.target_per_pod;
-        self.rest_of_pods = rest_of_pods(spec);
+        self.idle_pod_silence = idle_pod_silence(spec);
         let resize = |history: &mut WindowHistory| {
             history.resize(spec.stable_window, spec.panic_window, second_of(now));
         };
@@ -123,7 +125,7 @@ impl Collector {
     /// that.
     pub fn record(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
         let value = value_of(reporter, &sample.load);
-        let rest = self.rest_of_pods;
+        let rest = self.idle_pod_silence;
         let track = self.track(reporter, now);
         let correction = match reporter {
             Reporter::Pod(_) if value == SecondSums::default() && rest == SilenceMeaning::ZeroOnce => {
@@ -134,25 +136,25 @@ impl Collector {
         self.correct(reporter, correction);
     }
 
-    /// A reporter said that it holds nothing of what it did not mention of its second. The first such second
-    /// is zero; those after it are not written, so that they dilute nothing once a load comes.
+    /// A reporter holds nothing of the revisions that it did not mention for its second. The first such
+    /// second is zero; those after it are not written, so that they dilute nothing once a load comes.
     pub fn heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
         let correction = self.track(reporter, now).quiet(second, SilenceMeaning::ZeroOnce, now);
         self.correct(reporter, correction);
     }
 
-    /// A ready pod held nothing in that second: zero, as often as it says so, or silence where the activators
-    /// are always in the path.
+    /// Records an idle second of a ready pod: a zero, or nothing where the activators are always in the path.
+    /// Idempotent.
     pub fn idle(&mut self, pod: PodId, second: u64, now: Timestamp) {
-        let rest = self.rest_of_pods;
+        let rest = self.idle_pod_silence;
         let reporter = Reporter::Pod(pod);
         let correction = self.track(reporter, now).quiet(second, rest, now);
         self.correct(reporter, correction);
     }
 
-    /// What a reporter holds right now: the value of its running second until that is reported, and a present
-    /// count until its next frame. A rate cannot be told from it; that something waits is worth one request
-    /// per second, as Knative's first report is.
+    /// Takes in the requests that a reporter holds at this instant: the value of its running second until
+    /// that is reported, and a present count until its next frame. A rate cannot be told from it; that
+    /// something waits is worth one request per second, as Knative's first report is.
     pub fn present(&mut self, reporter: Reporter, count: PresentCount, now: Timestamp) {
         let concurrency = f64::from(count.in_flight);
         let rate = f64::from(count.waiting.min(1));
@@ -162,22 +164,22 @@ impl Collector {
         self.correct(reporter, correction);
     }
 
-    /// A link is gone. What was measured stays; what the reporter held at last is not known any more.
+    /// A link is gone. Measured seconds stay; the present count of the reporter is unknown from now on.
     pub fn lost(&mut self, reporter: Reporter, _now: Timestamp) {
         if let Ok(index) = self.find(reporter) {
             self.reporters[index].1.lose();
         }
     }
 
-    /// A reporter is gone for good. What it measured stays in the windows.
+    /// A reporter is gone for good. Its seconds stay in the windows.
     pub fn remove(&mut self, reporter: Reporter) {
         if let Ok(index) = self.find(reporter) {
             self.reporters.remove(index);
         }
     }
 
-    /// What the reporters hold right now, as far as they have said so since their last second: requests in
-    /// flight, or, where the metric is a rate, those that wait. `None` if no reporter has.
+    /// The sum of the present counts that reporters gave since their last second: requests in flight, or,
+    /// where the metric is a rate, waiting requests. `None` without such a count.
     pub fn present_total(&self) -> Option<f64> {
         let mut counts = self.reporters.iter().filter_map(|(_, track)| track.present).peekable();
         counts.peek()?;
@@ -232,26 +234,26 @@ impl Collector {
                 Reporter::Activator(_) => {
                     let held = track.held_now(now);
                     sum += held.present;
-                    match held.beyond {
-                        Beyond::Fresh(requests) => fresh += requests,
-                        Beyond::Peak(requests) => peaks.push(requests),
+                    match held.excess {
+                        CountExcess::Fresh(requests) => fresh += requests,
+                        CountExcess::Peak(requests) => peaks.push(requests),
                     }
                 }
             }
         }
         peaks.push(fresh);
-        peaks.retain(|beyond| *beyond > 0.0);
+        peaks.retain(|excess| *excess > 0.0);
         // One alone stays what it is, to the last bit: where a load is a multiple of the target, that is a
         // pod.
         if peaks.len() > 1 {
-            let squares: f64 = peaks.iter().map(|beyond| beyond * beyond).sum();
+            let squares: f64 = peaks.iter().map(|excess| excess * excess).sum();
             sum += squares.sqrt() - peaks.iter().sum::<f64>();
         }
         sum
     }
 
-    /// What is in flight, by what each reporter said last; `None` for nothing. A silent activator still has
-    /// what it had, and so has a silent pod as long as it is among the `ready`.
+    /// The requests in flight, by the last report of each reporter; `None` for none. A silent activator keeps
+    /// its last requests, and so does a silent pod as long as it is among the `ready`.
     pub(crate) fn in_flight(&self, ready: &[PodId], now: Timestamp) -> Option<RequestsInFlight> {
         let counts = |reporter: Reporter, track: &Track| match reporter {
             Reporter::Activator(_) => true,
@@ -265,23 +267,23 @@ impl Collector {
         Some(RequestsInFlight { requests: concurrency.ceil(), age: Duration::from_secs(seconds) })
     }
 
-    /// Requests that wait, by what each reporter said last.
+    /// Requests that wait, by the last report of each reporter.
     pub fn waiting(&self) -> u32 {
         self.reporters.iter().fold(0, |sum: u32, (_, track)| {
             sum.saturating_add(track.present.map_or(track.queued, |count| count.waiting))
         })
     }
 
-    /// The values now; `None` if there is no data: nobody is heard, or the stable window is empty and nobody
-    /// heard has said anything of a whole second either. (Knative has no data as soon as the window is empty,
+    /// The values now; `None` if there is no data: no reporter is heard, or the stable window is empty and no
+    /// reporter that is heard has completed a second. (Knative has no data as soon as the window is empty,
     /// because there the silence of an activator cannot be told from its absence; so what was wanted last
-    /// stays wanted for ever, even of a revision that nobody waits for any more.)
+    /// stays wanted for ever, even for a revision without any waiting request.)
     pub fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
         let said = self.known_until(now)?;
         let (stable, panic) = (self.history.stable(self.metric), self.history.panic(self.metric));
         let second = second_of(now);
-        // The few seconds between the newest write and now are not silence but on their way, as long as
-        // somebody is heard.
+        // The few seconds between the newest write and now are not silence but on their way, as long as a
+        // reporter is heard.
         let under_way = second - Second::try_from(UNHEARD_AFTER.as_secs()).unwrap_or(0);
         let settled = if said == Second::MAX { under_way } else { said };
         let reading = WindowReading { aggregation: self.aggregation, under_way, settled };
@@ -321,10 +323,10 @@ impl Collector {
     }
 
     /// The newest second that every heard reporter has completed, [`Second::MAX`] if none has yet. `None` if
-    /// nobody is heard.
+    /// no reporter is heard.
     fn settled_second(&self, now: Timestamp) -> Option<Second> {
         let heard = self.reporters.iter().filter(|(_, track)| track.is_heard(now));
-        // One that has not completed a second yet holds nobody up.
+        // A reporter that has not completed a second yet holds no other up.
         heard.map(|(_, track)| track.newest().unwrap_or(Second::MAX)).min()
     }
 
@@ -368,14 +370,14 @@ impl Collector {
 
 /// Knative finds a zero at every scrape of an idle pod, and scrapes no pod of a revision whose activators are
 /// always in the path: there a pod's zeros would dilute the first load after a rest.
-fn rest_of_pods(spec: &ScalingSpec) -> SilenceMeaning {
+fn idle_pod_silence(spec: &ScalingSpec) -> SilenceMeaning {
     match spec.target_burst_capacity {
         BurstCapacity::Unlimited => SilenceMeaning::ZeroOnce,
         BurstCapacity::Requests(_) => SilenceMeaning::ZeroEachSecond,
     }
 }
 
-/// Pods leave to the activator what came through it.
+/// The value of a load: a pod leaves out requests that came through an activator, which counts them itself.
 fn value_of(reporter: Reporter, load: &Load) -> SecondSums {
     let (proxied_concurrency, proxied_rate) = match reporter {
         Reporter::Pod(_) => (load.proxied_concurrency.value(), load.proxied_request_rate.value()),
@@ -391,16 +393,16 @@ fn value_of(reporter: Reporter, load: &Load) -> SecondSums {
 #[derive(Clone, Copy)]
 struct WindowReading {
     aggregation: Aggregation,
-    /// What is silent up to here is silence even if somebody is late.
+    /// Seconds without a write up to here are silence, even if a reporter is late.
     under_way: Second,
-    /// The newest that everyone heard has completed.
+    /// The newest second that every heard reporter has completed.
     settled: Second,
 }
 
 impl WindowReading {
     fn of(self, window: View<'_>) -> f64 {
         if window.newest().is_none_or(|newest| newest <= self.settled) {
-            // Nothing is missing: everyone heard was silent since the newest write.
+            // Nothing is missing: every heard reporter was silent since the newest write.
             return window.average(self.aggregation, self.settled);
         }
         let everything = window.average(self.aggregation, self.under_way);

@@ -26,7 +26,7 @@ use crate::window::RecentMaximum;
 #[cfg(test)]
 mod tests;
 
-/// What is remembered of one revision between evaluations, apart from its windows.
+/// The state of one revision between evaluations, apart from its windows.
 #[derive(Clone, Debug)]
 pub struct Decider {
     panic: PanicState,
@@ -36,20 +36,20 @@ pub struct Decider {
     desired: PodCount,
 }
 
-/// What an evaluation looks at.
+/// The input of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
     /// Pods that pass their probes.
     pub ready: PodCount,
-    /// Of them, those that clients' connections can reach: the room for a burst.
+    /// Ready pods that clients' connections can reach: the room for a burst.
     pub reachable: PodCount,
     /// The count that the platform was last asked for: where it stays when silence leaves both directions
     /// open.
     pub wanted: PodCount,
-    /// What the windows say.
+    /// The averages over the stable and the panic window.
     pub averages: Averages,
-    /// What the present counts amount to in an evaluation between ticks, which may only raise the count;
-    /// `None` at a tick.
+    /// The sum of the present counts in an evaluation between ticks, which may only raise the count; `None`
+    /// at a tick.
     pub present_count: Option<f64>,
 }
 
@@ -62,9 +62,9 @@ pub struct Verdict {
     pub excess_burst_capacity: ExcessBurstCapacity,
     /// The mode after this evaluation.
     pub mode: Mode,
-    /// See [`Verdict::reasons`].
+    /// The reasons in order, as [`Verdict::reasons`] returns them.
     pub(crate) reasons: ReasonList,
-    /// What it started from.
+    /// The numbers that the evaluation started from.
     pub inputs: Inputs,
 }
 
@@ -98,7 +98,7 @@ impl Decider {
         }
     }
 
-    /// Stable or panic.
+    /// The mode after the last evaluation: stable, or panic since a time.
     pub fn mode(&self) -> Mode {
         self.panic.mode()
     }

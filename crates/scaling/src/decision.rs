@@ -6,7 +6,7 @@ use serde::Serialize;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 pub use sentence::Sentence;
-pub(crate) use sentence::{BoundText, ConnectionHoldText, NeedText, SilentPods, StandingText, Zero};
+pub(crate) use sentence::{BoundText, ConnectionHoldText, NeedText, SilentPods, StandingText, ZeroText};
 
 /// One evaluation of one revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -14,7 +14,7 @@ pub struct Decision {
     /// When, on the process's time axis.
     #[serde(skip)]
     pub at: Timestamp,
-    /// What made us look.
+    /// The cause of this evaluation: a tick, a sync, a surge or a changed fact.
     pub trigger: Trigger,
     /// The numbers it started from; `None` when there was no data and therefore no decision.
     pub inputs: Option<Inputs>,
@@ -22,14 +22,14 @@ pub struct Decision {
     pub reasons: Vec<Reason>,
     /// The mode after this evaluation.
     pub mode: Mode,
-    /// What the decider wants before bounds and scale-to-zero rules (Knative: the decider's desired scale);
-    /// `None` if it never decided.
+    /// The count that the decider wants, before bounds and scale-to-zero rules (Knative: the decider's
+    /// desired scale); `None` if it never decided.
     pub desired: Option<PodCount>,
-    /// What the platform is asked for; `None` leaves it alone.
+    /// The count that the platform is asked for; `None` leaves its count alone.
     pub wanted: Option<PodCount>,
     /// Room beyond the target burst capacity.
     pub excess_burst_capacity: ExcessBurstCapacity,
-    /// Who is in the request path after this evaluation.
+    /// Whether activators are in the request path after this evaluation.
     pub routing: Routing,
     /// How many activators should serve the revision.
     pub activators: PodCount,
@@ -56,7 +56,7 @@ impl Decision {
     }
 }
 
-/// What an evaluation looked at.
+/// The numbers from which an evaluation started.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Inputs {
     /// Pods that pass their probes.
@@ -71,17 +71,17 @@ pub struct Inputs {
     pub target_per_pod: f64,
     /// The most load a pod can take.
     pub total_per_pod: f64,
-    /// Requests present right now in excess of what the windows say, where that was looked at.
+    /// Requests present at this instant, where an evaluation between ticks looked at them.
     pub present_count: Option<f64>,
 }
 
-/// What made the multiscaler evaluate.
+/// The cause of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// The 2 s tick.
+    /// The regular tick, every two seconds.
     Tick,
-    /// Class hpa: its sync period is over, and all metrics have said what they say.
+    /// Class hpa: the sync period is over, and the values of all metrics are known.
     Sync,
     /// Demand that is there now (Knative: a poke; ours: off-tick evaluation).
     Surge,
@@ -93,7 +93,7 @@ pub enum Trigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "name")]
 pub enum Mode {
-    /// The stable window decides.
+    /// The stable window decides, and the count may fall.
     Stable,
     /// The panic window decides and the count never falls.
     Panic {
@@ -106,7 +106,7 @@ pub enum Mode {
 /// One step that changed the number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reason {
-    /// Which step.
+    /// The step that changed the number.
     pub stage: Stage,
     /// The number before; `None` before the first step and for "leave it alone".
     pub before: Option<PodCount>,
@@ -140,9 +140,9 @@ pub enum Stage {
     NoData,
     /// The count until the revision was ready once.
     InitialScale,
-    /// The lower bound.
+    /// The lower bound: `min-scale`, or `minReplicas` of a document.
     MinScale,
-    /// The upper bound.
+    /// The upper bound: `max-scale`, or `maxReplicas` of a document.
     MaxScale,
     /// Why the last pod stays, or goes: window, grace period, retention, acknowledgement.
     ScaleToZero,
@@ -150,13 +150,13 @@ pub enum Stage {
     ActivationTimeout,
     /// Class hpa: what one metric measures and asks for.
     Metric,
-    /// Class hpa: a metric says nothing.
+    /// Class hpa: a metric has no value.
     MetricFailure,
     /// Class hpa: what was recommended within the stabilization windows.
     StabilizationWindow,
     /// Class hpa: how fast the count may change.
     ScalingPolicy,
-    /// Class hpa: the target rests at zero because somebody else put it there.
+    /// Class hpa: the target rests at zero because another client scaled it to zero.
     Paused,
     /// Connections from before an adoption, past ebb, keep the count from falling.
     AdoptedConnections,

@@ -8,8 +8,8 @@
 //! without it, an older rule applies that remembers less. The two are not the same even with default values,
 //! in Kubernetes neither.
 //!
-//! Left out on purpose: who measures, who reads and writes the count, and when. Whoever writes it says so
-//! ([`HpaState::note_rescale`]).
+//! Left out on purpose: measuring, and reading and writing the count. The caller reports a count that it has
+//! written ([`HpaState::note_rescale`]).
 
 mod answers;
 mod conditions;
@@ -18,12 +18,13 @@ mod label;
 mod limits;
 mod measure;
 mod mixed;
+mod observation;
 mod per_pod;
 mod pods;
 mod proposal;
+mod report;
 mod samples;
 mod sentence;
-mod shown;
 mod stabilize;
 mod state;
 mod steps;
@@ -40,14 +41,15 @@ use vocabulary::{PodCount, Timestamp};
 
 pub use self::answers::{MetricAnswers, TargetPods};
 pub use self::conditions::{ConditionReason, HpaCondition, HpaConditions};
-pub use self::history::{HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
+pub use self::history::{CountChange, HpaHistory, Recommendation, ScaleEvent, ScaleEvents};
 pub use self::mixed::{MixedDecider, MixedObservation, routing_without_own};
+pub use self::observation::{HpaObservation, Scale, Selection};
 pub use self::pods::{HpaPod, HpaPodPhase, HpaPods, ReadyCondition, ReadyStatus};
 pub use self::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
+pub use self::report::{HpaReport, ReportedMetric, metrics_beside_targets};
 pub use self::samples::{MetricFailure, MetricSamples, PodSample, PodSamples};
 pub(crate) use self::sentence::HpaSentence;
-pub use self::shown::{HpaReport, ReportedMetric, metrics_beside_targets};
-pub use self::state::{CountChange, HpaState, HpaWarning, MetricStatus, RescaleMemory};
+pub use self::state::{HpaState, HpaWarning, MetricStatus, RescaleMemory};
 
 use self::limits::{LimitedCount, Limiter};
 use self::measure::MetricDemand;
@@ -55,60 +57,24 @@ use self::sentence::UnmeasuredText;
 use self::stabilize::Windows;
 use crate::decision::Stage;
 
-/// What one pass looks at.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HpaObservation<'a> {
-    /// The target's scale.
-    pub scale: Scale,
-    /// The pods that its selector matches.
-    pub pods: &'a HpaPods,
-    /// For each metric of the spec, in its order, what is known of it.
-    pub samples: &'a [MetricSamples],
-}
-
-/// The scale of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
-    /// What was last asked for (`spec.replicas`).
-    pub replicas: PodCount,
-    /// What there is (`status.replicas`).
-    pub status_replicas: PodCount,
-    /// Whether its pods are known to be its own.
-    pub selection: Selection,
-}
-
-/// Whether the target's pods are known to be its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Selection {
-    /// They are.
-    #[default]
-    Unique,
-    /// There is no selector.
-    Absent,
-    /// There is one that cannot be read.
-    Unreadable,
-    /// Another autoscaler has some of them too.
-    Ambiguous,
-}
-
 /// The answer of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HpaOutcome {
-    /// What the count should be. If it is the current one, nothing is to be written.
+    /// The count that the target should have. If it is the current one, nothing is to be written.
     pub desired: PodCount,
-    /// What the metrics ask for; `None` when none was asked or the pass was abandoned.
+    /// The count that the metrics ask for; `None` when none was asked or the pass was abandoned.
     pub raw: Option<PodCount>,
-    /// What came of that with earlier recommendations.
+    /// The count after the stabilization windows; `None` where `raw` is.
     pub stabilized: Option<PodCount>,
-    /// What made the pass come to its answer.
+    /// The cause of the answer.
     pub cause: RescaleCause,
 }
 
-/// What makes a pass come to its answer. A rise that follows an older recommendation still says
+/// The cause of a pass's answer. A rise that follows an older recommendation still says
 /// [`RescaleCause::BelowTarget`], as in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RescaleCause {
-    /// The target is at zero, and not by us.
+    /// The target is at zero, and this autoscaler did not scale it there.
     Paused,
     /// More pods than the maximum.
     AboveMaximum,
@@ -137,7 +103,7 @@ pub fn evaluate(
         conditions::set(&mut state.conditions.scaling_active, ConditionReason::ScalingDisabled, now);
         return state.settle_unmeasured(PodCount::ZERO, RescaleCause::Paused, UnmeasuredText::Paused);
     }
-    // Before anybody asks whose pods they are: bounds need no metric (as in Kubernetes).
+    // Before the selector is checked: bounds need no metric (as in Kubernetes).
     if let Some(outcome) = correct_bounds(spec, current, state) {
         return outcome;
     }
@@ -162,7 +128,7 @@ pub fn evaluate(
     HpaOutcome { desired, raw: Some(raw), stabilized: Some(stabilized), cause }
 }
 
-/// The scale was read; nothing is known of this pass yet.
+/// Begins a pass: the scale was read, and no metric was asked yet.
 fn begin(scale: Scale, state: &mut HpaState, now: Timestamp) {
     state.steps.restart();
     state.metrics.clear();
@@ -172,8 +138,8 @@ fn begin(scale: Scale, state: &mut HpaState, now: Timestamp) {
     state.history.seed(scale.replicas, now);
 }
 
-/// Zero pods that somebody else asked for mean that the target is paused; our own zero ends when there is
-/// something to measure without pods, or when the minimum was raised.
+/// Zero pods that another client asked for mean that the target is paused. Zero pods of this autoscaler end
+/// when a metric can be measured without pods, or when the minimum was raised.
 fn may_wake(spec: &HpaSpec, state: &HpaState) -> bool {
     state.owns_zero() && (spec.has_object_or_external() || spec.min > PodCount::ZERO)
 }
@@ -214,7 +180,8 @@ impl HpaState {
     }
 }
 
-/// Metrics of pods that may be somebody else's say nothing.
+/// Ends the pass where the selected pods may belong to another target: their metrics say nothing about this
+/// one.
 fn check_selection(scale: Scale, state: &mut HpaState, now: Timestamp) -> Option<HpaOutcome> {
     let (warning, reason, text) = match scale.selection {
         Selection::Unique => return None,
@@ -242,7 +209,7 @@ fn abandon(current: PodCount, state: &mut HpaState) -> HpaOutcome {
     HpaOutcome { desired: current, raw: None, stabilized: None, cause: RescaleCause::Abandoned }
 }
 
-/// Says what failed, and what is recommended; `None` if the pass ends here.
+/// Notes the metrics that failed, and returns the recommendation; `None` if the pass ends here.
 fn report(
     measured: &MetricDemand,
     spec: &HpaSpec,

@@ -6,7 +6,7 @@
 //! demand grows; every other fact only runs the last answer through the bounds and the scale-to-zero rules
 //! again (Knative: a reconcile), so that nothing waits for the next tick.
 //!
-//! Left out on purpose: who owns which revision, names, links and everything else that needs more than
+//! Left out on purpose: the ownership of revisions, names, links and everything else that needs more than
 //! numbers and time.
 
 mod adopted;
@@ -24,7 +24,6 @@ mod schedule;
 mod shadow;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
 use serde::Serialize;
 use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp};
@@ -38,25 +37,22 @@ use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
 use crate::hpa::HpaReport;
 
-/// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
-pub(crate) const TICK: Duration = Duration::from_secs(2);
-
-/// Where a revision stands, for people and metrics.
+/// The state of a revision, as people and metrics see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RevisionStatus {
-    /// What the platform is asked for.
+    /// The count that the platform was last asked for.
     pub wanted: PodCount,
-    /// What the decider wants before bounds; `None` before the first valid decision.
+    /// The count that the decider wants, before bounds; `None` before the first valid decision.
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.
     pub ready_pods: PodCount,
     /// Pods that run or start but are not ready.
     pub not_ready_pods: PodCount,
-    /// Of them, those not running yet.
+    /// Pods that are not ready because they do not run yet.
     pub pending_pods: PodCount,
     /// Pods on their way out.
     pub terminating_pods: PodCount,
-    /// Stable or panic.
+    /// Whether the revision is in panic mode.
     pub panicking: bool,
     /// The stable window's average now.
     pub stable_value: Option<f64>,
@@ -64,13 +60,13 @@ pub struct RevisionStatus {
     pub panic_value: Option<f64>,
     /// The load per pod aimed at.
     pub target_per_pod: f64,
-    /// Who is in the path.
+    /// Whether activators are in the request path.
     pub routing: Routing,
     /// Requests that wait, over all reporters.
     pub waiting: u32,
     /// Knative's Active condition: `active`, `activating`, `inactive`.
     pub activity: &'static str,
-    /// In shadow: how decisions compare with the count that there is.
+    /// How decisions compare with the present count; `None` unless in shadow.
     pub shadow: Option<ShadowStatus>,
     /// The last sentence of the last decision that changed something; `None` before the first.
     pub last_reason: Option<Sentence>,
@@ -82,14 +78,14 @@ pub struct RevisionStatus {
 #[derive(Debug, Default)]
 pub struct Multiscaler {
     revisions: BTreeMap<RevisionId, ScaledRevision>,
-    /// Whose each pod is.
+    /// The revision of each pod that is known.
     owners: BTreeMap<PodId, RevisionId>,
     activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
     schedule: Schedule,
     commands: VecDeque<Command>,
 }
 
-/// Where an activator's seconds lie on our axis, for revisions that appear after its link came up.
+/// The place of an activator's seconds on our axis, for revisions that appear after its link came up.
 #[derive(Clone, Copy, Debug)]
 struct ActivatorClock {
     boot: BootId,
@@ -107,7 +103,8 @@ impl Multiscaler {
     /// How many decisions each revision remembers.
     pub const DECISIONS_KEPT: usize = 20;
 
-    /// Takes in a fact.
+    /// Takes in a fact that became known at `now`; what follows from it comes out of
+    /// [`Multiscaler::next_command`].
     pub fn handle(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::RevisionChanged { revision, spec, wanted, origin } => {
@@ -176,7 +173,7 @@ impl Multiscaler {
     pub fn advance(&mut self, now: Timestamp) {
         while let Some(id) = self.schedule.due(now) {
             let revision = self.revisions.get_mut(&id).expect("what is gone has no deadline");
-            // Whatever is due moves on by the look, so the same revision does not come first again and again.
+            // The evaluation moves the deadline, so the same revision does not come first again and again.
             revision.advance(now, &mut self.commands);
             self.schedule.plan(id, revision.deadline());
         }
@@ -192,7 +189,7 @@ impl Multiscaler {
         self.schedule.first()
     }
 
-    /// Where a revision stands.
+    /// The state of a revision at `now`; `None` for a revision that this replica does not own.
     pub fn status(&self, revision: RevisionId, now: Timestamp) -> Option<RevisionStatus> {
         self.revisions.get(&revision).map(|revision| revision.status(now))
     }
@@ -203,7 +200,7 @@ impl Multiscaler {
         self.revisions.get(&revision)?.metrics_beside_targets()
     }
 
-    /// What the last sync of a revision of class hpa says of itself; `None` for class kpa.
+    /// The report of the last sync of a revision of class hpa; `None` for class kpa.
     pub fn hpa_report(&self, revision: RevisionId) -> Option<HpaReport> {
         self.revisions.get(&revision)?.hpa_report()
     }
@@ -214,7 +211,7 @@ impl Multiscaler {
         self.revisions.get(&revision).into_iter().flat_map(ScaledRevision::decisions)
     }
 
-    /// Lets one revision do something, and moves its deadline if that changed.
+    /// Passes one revision to `act`, and replans its deadline if that changed.
     fn with(&mut self, id: RevisionId, act: impl FnOnce(&mut ScaledRevision, &mut VecDeque<Command>)) {
         if let Some(revision) = self.revisions.get_mut(&id) {
             let before = revision.deadline();
@@ -233,7 +230,7 @@ impl Multiscaler {
     }
 
     fn revision_appeared(&mut self, mut revision: ScaledRevision, now: Timestamp) {
-        // Activators said hello when their links came up, before this revision was there to hear it.
+        // Activators reported their clocks when their links came up, before this revision existed.
         for (&activator, clock) in &self.activators {
             if let Some(clock) = clock {
                 let reporter = Reporter::Activator(activator);
@@ -305,7 +302,7 @@ impl Multiscaler {
     fn link_lost(&mut self, reporter: Reporter, now: Timestamp) {
         match reporter {
             Reporter::Activator(activator) => {
-                // A revision that appears before the next hello must not be anchored by seconds of a life
+                // A revision that appears before the next hello must not be anchored by the seconds of a boot
                 // that may be over.
                 if let Some(clock) = self.activators.get_mut(&activator) {
                     *clock = None;

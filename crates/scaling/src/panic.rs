@@ -16,7 +16,7 @@ pub(crate) struct PanicState {
     cause: Cause,
 }
 
-/// Why there is panic.
+/// What began the panic: it decides whether the panic may raise the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     /// A decider that has just begun holds the count that it found. Knative's is ordinary panic, in which any
@@ -43,20 +43,20 @@ impl PanicState {
         matches!(self.mode, Mode::Panic { .. })
     }
 
-    /// Whether it is only there to hold the count that was found at the start.
+    /// Whether the panic only holds the count that was found at the start.
     pub(crate) fn only_holds(self) -> bool {
         self.is_panicking() && self.cause == Cause::Found
     }
 
-    /// The pods that a need is compared with. Those that were found count until they can have been heard of:
-    /// right after a start nobody is known to be ready.
+    /// The pods that a need is compared with. Pods that were found count until their reports can have
+    /// arrived: right after a start no pod is known to be ready.
     pub(crate) fn providing(self, ready: PodCount) -> PodCount {
         if self.only_holds() { ready.max(self.most) } else { ready }
     }
 
-    /// Enters or extends panic.
+    /// Enters panic mode, or extends it from `now` on.
     pub(crate) fn alarm(&mut self, now: Timestamp) {
-        // What is held stays: an alarm while the count found at the start is held must not let go of that.
+        // The held count stays: an alarm must not release the count that was found at the start.
         self.mode = Mode::Panic { since: now };
         self.cause = Cause::Alarm;
     }

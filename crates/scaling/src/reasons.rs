@@ -36,7 +36,7 @@ impl Reasons {
         self.number = after;
     }
 
-    /// The reasons in order.
+    /// The reasons, in the order of their stages.
     pub(crate) fn into_list(self) -> ReasonList {
         self.list
     }

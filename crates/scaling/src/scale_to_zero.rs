@@ -1,4 +1,4 @@
-//! When does the last pod go, and who serves meanwhile?
+//! When does the last pod end, and when do activators take over its requests?
 //!
 //! The decider says how many pods the load needs; here its answer meets the bounds and the rules around zero.
 //! A revision is *active*, *activating* or *inactive* ([`RevisionActivity`]). Zero is reached in two steps:
@@ -24,7 +24,7 @@ use vocabulary::PodCount;
 pub(crate) use activity::{InactiveBecause, RevisionActivity};
 
 use crate::bounds::{Initialization, ReplicaBounds};
-use crate::decision::{BoundText, Reason, Sentence, Stage, Zero};
+use crate::decision::{BoundText, Reason, Sentence, Stage, ZeroText};
 use crate::reasons::{ReasonList, Reasons};
 
 /// How long after a revision became inactive to look again when the activators were in its path already
@@ -36,29 +36,29 @@ const RECHECK_WHEN_PROXIED: Duration = Duration::from_secs(3);
 /// hpa may have none, and no event says that the last request has ended.
 const RECHECK_IN_FLIGHT: Duration = Duration::from_secs(2);
 
-/// What the rules look at. Spans of time are already measured, so that no rule needs to know what time it is.
+/// The input of the rules. Spans of time are already measured, so that no rule needs the present time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation<'a> {
-    /// The revision's settings.
+    /// The settings of the revision, resolved.
     pub(crate) spec: &'a ScalingSpec,
-    /// The platform's replica count.
+    /// The replica count that the platform was last asked for.
     pub(crate) present: PodCount,
-    /// Where the revision stands.
+    /// Whether the revision is active, activating or inactive.
     pub(crate) activity: RevisionActivity,
-    /// For how long it has stood there.
+    /// For how long the revision has been so.
     pub(crate) activity_age: Duration,
-    /// Whether it ever had as many ready pods as it should start with.
+    /// Whether the revision ever had as many ready pods as its initial scale asks for.
     pub(crate) initialization: Initialization,
     /// What is known of the way through the activators.
     pub(crate) path: Path,
-    /// What is in flight; `None` for nothing, and where it holds no pod.
+    /// The requests in flight; `None` for none, and where they hold no pod.
     pub(crate) in_flight: Option<RequestsInFlight>,
 }
 
 /// Measured requests and upgraded streams in flight, at pods and activators together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RequestsInFlight {
-    /// How many, as a whole number; above zero.
+    /// The number of requests, a whole number above zero.
     pub(crate) requests: f64,
     /// For how long there has been one without a break.
     pub(crate) age: Duration,
@@ -75,7 +75,7 @@ pub(crate) enum Path {
     Acknowledged(Duration),
 }
 
-/// What to do about the replica count.
+/// The count that the rules lead to, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     /// The count; `None` is Knative's -1: nothing is known, or the revision is still starting.
@@ -91,7 +91,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What the platform is asked for, if anything.
+    /// The count that the platform is asked for, if any.
     pub(crate) fn applied(&self) -> Option<PodCount> {
         if self.apply { self.want } else { None }
     }
@@ -100,7 +100,7 @@ impl Plan {
 /// Why a pod stays although the decider asked for none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct KeptPod {
-    /// Which rule keeps it.
+    /// The rule that keeps the pod.
     pub(crate) rule: KeptBy,
     /// The rule in one sentence, with its numbers.
     pub(crate) text: Sentence,
@@ -109,27 +109,27 @@ pub(crate) struct KeptPod {
 /// The rules that keep a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeptBy {
-    /// The lower bound.
+    /// The lower bound (`min-scale`) is above zero.
     MinScale,
     /// The revision was never fully ready.
     InitialScale,
-    /// `enable-scale-to-zero` is false.
+    /// The ConfigMap turns scaling to zero off (`enable-scale-to-zero`).
     Disabled,
     /// A request or a stream is in flight.
     InFlight,
-    /// It is still starting.
+    /// The revision is still starting, within its activation timeout.
     Activating,
-    /// It has not been active for a whole stable window.
+    /// The revision has not been active for a whole stable window.
     Window,
-    /// It is about to become inactive.
+    /// The revision is about to become inactive; its pod ends in a later step.
     Deactivating,
     /// Not every activator has acknowledged.
     Acknowledgement,
-    /// The retention of the last pod.
+    /// The retention of the last pod is not over.
     Retention,
-    /// The grace period.
+    /// The activators have not answered for the whole grace period yet.
     Grace,
-    /// Connections from before an adoption.
+    /// Connections from before an adoption are still open.
     AdoptedConnections,
 }
 
@@ -186,11 +186,11 @@ fn kept_by_bound(raise: &Reason) -> KeptPod {
 fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
     let step = Step { before: desired };
     if !situation.spec.scale_to_zero {
-        return step.keep_one(KeptBy::Disabled, |_| Zero::Disabled, None);
+        return step.keep_one(KeptBy::Disabled, |_| ZeroText::Disabled, None);
     }
     if let Some(RequestsInFlight { requests, age }) = situation.in_flight {
-        // The age, as the time to go elsewhere, is told to people who ask and is no part of a reason.
-        let text = |recheck: Option<Duration>| Zero::InFlight { requests, age: recheck.map(|_| age) };
+        // The age is shown to people and is no part of a reason, as the time to go in the other rules.
+        let text = |recheck: Option<Duration>| ZeroText::InFlight { requests, age: recheck.map(|_| age) };
         return step.keep_one(KeptBy::InFlight, text, Some(RECHECK_IN_FLIGHT));
     }
     match situation.activity {
@@ -203,10 +203,13 @@ fn zero_guard(desired: Option<PodCount>, situation: &Situation<'_>) -> Plan {
 fn guard_activating(step: &Step, situation: &Situation<'_>) -> Plan {
     let timeout = situation.spec.activation_timeout;
     if situation.activity_age > timeout {
-        return step.end(Stage::ActivationTimeout, Zero::GivenUp { timeout });
+        return step.end(Stage::ActivationTimeout, ZeroText::GivenUp { timeout });
     }
     // Knative's -1 and not zero: zero would make the revision inactive while it still starts.
-    Plan { want: None, ..step.leave_alone(KeptBy::Activating, |_| Zero::Starting { timeout }, Some(timeout)) }
+    Plan {
+        want: None,
+        ..step.leave_alone(KeptBy::Activating, |_| ZeroText::Starting { timeout }, Some(timeout))
+    }
 }
 
 fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
@@ -217,11 +220,11 @@ fn guard_active(step: &Step, situation: &Situation<'_>) -> Plan {
             Path::Unacknowledged | Path::Acknowledged(_) => Some(RECHECK_WHEN_PROXIED),
         };
         // The first of the two steps: this zero makes the revision inactive, and ends no pod yet.
-        return step.leave_alone(KeptBy::Deactivating, |_| Zero::ActivatorsFirst, recheck);
+        return step.leave_alone(KeptBy::Deactivating, |_| ZeroText::ActivatorsFirst, recheck);
     }
     let rest = window.saturating_sub(situation.activity_age);
-    // One pod, and not whatever is there: the load needs none, and to wait with one is enough.
-    step.keep_one(KeptBy::Window, |to_go| Zero::RecentlyActive { window, to_go }, Some(rest))
+    // One pod, and not all present ones: the load needs none, and to wait with one is enough.
+    step.keep_one(KeptBy::Window, |to_go| ZeroText::RecentlyActive { window, to_go }, Some(rest))
 }
 
 fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
@@ -231,23 +234,27 @@ fn guard_inactive(step: &Step, situation: &Situation<'_>) -> Plan {
     let inactive_for = situation.activity_age;
     let Path::Acknowledged(proxied_for) = situation.path else {
         // No time to look again at: the acknowledgement is a fact that comes by itself, and brings the look.
-        return step.leave_alone(KeptBy::Acknowledgement, |_| Zero::Unacknowledged, None);
+        return step.leave_alone(KeptBy::Acknowledgement, |_| ZeroText::Unacknowledged, None);
     };
     // After so long a rest, activators that answer only now may take over at once.
     if inactive_for >= grace.max(retention) {
-        return step.end(Stage::ScaleToZero, Zero::NoTraffic { time: inactive_for });
+        return step.end(Stage::ScaleToZero, ZeroText::NoTraffic { time: inactive_for });
     }
     if inactive_for < retention {
         let rest = retention.saturating_sub(inactive_for);
-        return step.leave_alone(KeptBy::Retention, |to_go| Zero::Retained { retention, to_go }, Some(rest));
+        return step.leave_alone(
+            KeptBy::Retention,
+            |to_go| ZeroText::Retained { retention, to_go },
+            Some(rest),
+        );
     }
     // Knative's short cut: activators that were in the path before the rest began have had their grace
     // period.
     if proxied_for >= grace {
-        return step.end(Stage::ScaleToZero, Zero::Answered { time: proxied_for });
+        return step.end(Stage::ScaleToZero, ZeroText::Answered { time: proxied_for });
     }
     let rest = grace.saturating_sub(proxied_for);
-    step.leave_alone(KeptBy::Grace, |to_go| Zero::Grace { grace, to_go }, Some(rest))
+    step.leave_alone(KeptBy::Grace, |to_go| ZeroText::Grace { grace, to_go }, Some(rest))
 }
 
 /// Builds the plans of the zero guard; all of its reasons start from the same number.
@@ -256,21 +263,21 @@ struct Step {
 }
 
 impl Step {
-    fn reason(&self, stage: Stage, after: Option<PodCount>, text: Zero) -> ReasonList {
+    fn reason(&self, stage: Stage, after: Option<PodCount>, text: ZeroText) -> ReasonList {
         smallvec![Reason { stage, before: self.before, after, text: text.into() }]
     }
 
-    /// Zero, now.
-    fn end(&self, stage: Stage, text: Zero) -> Plan {
+    /// A plan that asks for zero pods now.
+    fn end(&self, stage: Stage, text: ZeroText) -> Plan {
         let reasons = self.reason(stage, Some(PodCount::ZERO), text);
         Plan { want: Some(PodCount::ZERO), apply: true, recheck: None, reasons, kept: None }
     }
 
-    /// Zero is wanted, but not yet: whatever runs stays. `text` takes the time to go.
+    /// Zero is wanted, but not yet: all present pods stay. `text` takes the time to go.
     fn leave_alone(
         &self,
         rule: KeptBy,
-        text: impl Fn(Option<Duration>) -> Zero,
+        text: impl Fn(Option<Duration>) -> ZeroText,
         recheck: Option<Duration>,
     ) -> Plan {
         let reasons = self.reason(Stage::ScaleToZero, None, text(None));
@@ -282,7 +289,7 @@ impl Step {
     fn keep_one(
         &self,
         rule: KeptBy,
-        text: impl Fn(Option<Duration>) -> Zero,
+        text: impl Fn(Option<Duration>) -> ZeroText,
         recheck: Option<Duration>,
     ) -> Plan {
         let reasons = self.reason(Stage::ScaleToZero, Some(PodCount::ONE), text(None));

@@ -7,10 +7,10 @@
 use settings::{Metric, ScalingSpec};
 use vocabulary::PodCount;
 
-/// How many pods the present counts ask for. What the `ready` pods can take at once is no surge, and is left
-/// to the windows: else a single request to a revision whose limit is 1 would start a second pod each time.
-/// Requests per second cannot be told from what is queued, so with that metric anything that waits asks for
-/// one pod.
+/// How many pods the present counts ask for. Requests that the `ready` pods can take at once are no surge,
+/// and are left to the windows: else a single request to a revision whose limit is 1 would start a second pod
+/// each time. Requests per second cannot be told from what is queued, so with that metric anything that waits
+/// asks for one pod.
 pub(crate) fn need(spec: &ScalingSpec, present: f64, ready: PodCount) -> PodCount {
     match spec.metric {
         Metric::Concurrency if present <= ready.as_f64() * spec.total_per_pod => PodCount::ZERO,

@@ -12,7 +12,7 @@
 pub(crate) struct Exception {
     /// Its id, with what part of it is meant where it has several.
     pub(crate) id: &'static str,
-    /// What happens instead.
+    /// Why it does not hold, and what happens instead.
     pub(crate) why: Why,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Why {
     Replaced {
         /// Which (`D7` and so on, or `links`).
         by: &'static str,
-        /// The value expected instead.
+        /// The value that is expected here instead.
         expected: &'static str,
     },
     /// It speaks of Knative's objects; what stands in their place is named.
@@ -38,7 +38,7 @@ const fn plumbing(id: &'static str, instead: &'static str) -> Exception {
     Exception { id, why: Why::Plumbing(instead) }
 }
 
-/// All exceptions.
+/// All exceptions, in the order of their ids.
 pub(crate) const EXCEPTIONS: &[Exception] = &[
     // D: sampling.
     replaced("D6", "D1", "every pod is heard; nothing is sampled"),

@@ -25,7 +25,7 @@ use crate::hpa::{PodRequests, UsageSource};
 /// A document of class hpa that stands by itself (kind `HorizontalPodAutoscaler`) and scales the revision.
 #[derive(Clone, Copy, Debug)]
 pub struct SeparateDocument<'a> {
-    /// Its bounds, metrics and behavior.
+    /// The bounds, metrics and behavior of the document.
     pub document: &'a HpaDocument,
     /// How messages name it (`HorizontalPodAutoscaler hello`).
     pub title: &'a str,
@@ -34,8 +34,8 @@ pub struct SeparateDocument<'a> {
 impl RevisionSettings {
     /// Reads the `autoscaling.knative.dev/*` and `ebb.dev/*` annotations of a pod template, the document in
     /// `ebb.dev/hpa` included; others are ignored. `document` is one that stands by itself and scales the
-    /// revision; it leaves no room for annotations that say the same. Every problem is reported, by the key of
-    /// its annotation; with one, none of the annotations applies.
+    /// revision; it leaves no room for annotations that say the same. Every problem is reported, by the key
+    /// of its annotation; with one, none of the annotations applies.
     pub fn read(
         annotations: &BTreeMap<String, String>,
         cluster: &ClusterConfig,
@@ -187,7 +187,8 @@ impl RevisionSettings {
         }
     }
 
-    /// The memory of the activators is everybody's, so no revision lets in larger heads than the ConfigMap.
+    /// All revisions share the memory of the activators, so no revision lets in larger heads than the
+    /// ConfigMap.
     fn check_head_size(&self, reader: &mut SettingsReader<'_>, cluster: &ClusterConfig) {
         let most = cluster.head_size_limit;
         if self.head_size_limit.is_some_and(|limit| limit > most) {

@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-/// The value of `class`.
+/// The value of the annotation `class`: the algorithm that scales a revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Concurrency or request rate, stable and panic windows, scale to zero.
     #[default]
     Kpa,
-    /// The Kubernetes HPA algorithm.
+    /// The algorithm of Kubernetes' horizontal pod autoscaler.
     Hpa,
-    /// Somebody else's: we leave the revision alone.
+    /// The class of another autoscaler: the revision is left alone.
     Other(String),
 }
 

@@ -45,7 +45,8 @@ pub struct ClusterConfig {
     pub max_scale_up_rate: f64,
     /// `max-scale-down-rate`, a divisor per evaluation; above 1.
     pub max_scale_down_rate: f64,
-    /// `scale-to-zero-grace-period`: above 0.
+    /// `scale-to-zero-grace-period`: how long the activators must have been in the path before the last pod
+    /// ends; above 0.
     pub scale_to_zero_grace_period: Duration,
     /// `scale-to-zero-pod-retention-period`: 0 … 1 h.
     pub pod_retention: Duration,
@@ -55,7 +56,7 @@ pub struct ClusterConfig {
     pub activator_capacity: f64,
     /// `initial-scale`: 0 only if that is allowed.
     pub initial_scale: PodCount,
-    /// `min-scale`.
+    /// `min-scale`: the least count of revisions that name none; 0 means no lower bound.
     pub min_scale: PodCount,
     /// `max-scale` as written; 0 means no limit.
     pub max_scale: PodCount,
@@ -65,7 +66,7 @@ pub struct ClusterConfig {
     pub surge_evaluation: bool,
     /// `idle-first-scale-down`: whether the least loaded pods end first.
     pub idle_first_scale_down: bool,
-    /// `in-flight-holds-pods`: whether a request in flight keeps the last pod, whatever is measured.
+    /// `in-flight-holds-pods`: whether a request in flight keeps the last pod, even if no metric needs it.
     pub in_flight_holds_pods: bool,
     /// `adopted-connections-hold`: how long connections from before an adoption keep the count from falling;
     /// 0 … 168 h.
@@ -75,7 +76,7 @@ pub struct ClusterConfig {
     /// `drain-limit`: how long requests without a timeout may take in a pod that leaves; 0 … 24 h, whole
     /// seconds.
     pub drain_limit: Duration,
-    /// `ignore-user-agents`: whose requests are not measured and wake nothing.
+    /// `ignore-user-agents`: the clients whose requests are not measured and wake no pod.
     pub ignored_user_agents: IgnoredUserAgents,
     /// `head-size-limit`: how large the head of a request or a response may be; no annotation allows more.
     pub head_size_limit: HeadSizeLimit,
@@ -94,21 +95,21 @@ pub struct ClusterConfig {
     /// `hpa-initial-readiness-delay`: a pod that got unready within this time of its start was never ready; 0
     /// … 1 h.
     pub hpa_initial_readiness_delay: Duration,
-    /// `prometheus-url`: who is asked for metrics of types Object and External; `http://…` or `https://…`.
-    /// `None`: nobody.
+    /// `prometheus-url`: the server that is asked for metrics of types Object and External; `http://…` or
+    /// `https://…`. `None`: no server.
     pub prometheus_url: Option<String>,
-    /// `prometheus-bearer-token-file`: whose content proves who asks.
+    /// `prometheus-bearer-token-file`: the file with the token that authenticates requests to that server.
     pub prometheus_bearer_token_file: Option<String>,
-    /// `prometheus-ca-file`: the authorities that vouch for a server that is asked over TLS; `None`: those of
-    /// the machine.
+    /// `prometheus-ca-file`: the certificate authorities for a server that is asked over TLS; `None`: those
+    /// of the machine.
     pub prometheus_ca_file: Option<String>,
-    /// `prometheus-namespace-label`: the label by which series are told apart by namespace; empty: not at
-    /// all.
+    /// `prometheus-namespace-label`: the label of a series that names its namespace; empty: series of all
+    /// namespaces count.
     pub prometheus_namespace_label: String,
 }
 
 impl Default for ClusterConfig {
-    /// Knative's defaults, and ours.
+    /// Knative's defaults for keys that Knative has, and ours for the others.
     fn default() -> Self {
         let hpa = HpaSettings::default();
         Self {
@@ -231,7 +232,7 @@ impl ClusterConfig {
         config
     }
 
-    /// What an evaluation of class hpa goes by.
+    /// The settings that an evaluation of class hpa depends on.
     pub fn hpa_settings(&self) -> HpaSettings {
         HpaSettings {
             tolerance: self.hpa_tolerance,
@@ -305,7 +306,8 @@ fn as_fraction(written: f64) -> f64 {
 
 fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
     if key == EXAMPLE {
-        // Documentation, which every ConfigMap of an installation has: a warning of it would be everybody's.
+        // Documentation, which every ConfigMap of an installation has: a warning about it would appear
+        // everywhere.
     } else if HISTORIC.contains(&key) {
         reader.warn(key, "is no longer read, by Knative either; remove it");
     } else if RETIRED_HPA_SWITCHES.contains(&key) {

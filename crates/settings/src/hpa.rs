@@ -1,4 +1,4 @@
-//! What class hpa is configured with: the document of a horizontal pod autoscaler in every spelling of it, and
+//! The configuration of class hpa: the document of a horizontal pod autoscaler in every spelling of it, and
 //! the cluster's settings that apply to all documents.
 
 pub mod reading;
@@ -15,6 +15,6 @@ pub use self::selector::{LabelCondition, LabelRequirement, LabelSelector};
 pub use self::settings::HpaSettings;
 pub use self::spec::{
     Behavior, HpaSpec, MetricGoal, MetricIdentifier, MetricSpec, ObjectReference, PolicyAmount, ResourceName,
-    ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget, own_metric_name,
+    ResourceTarget, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy, TotalTarget,
 };
 pub use self::writing::{spec_of, yaml_of};

@@ -14,7 +14,7 @@ pub const PROGRESS_DEADLINE_ANNOTATION: &str = "serving.knative.dev/progress-dea
 /// How long requests that have no timeout may take in a pod that leaves.
 pub const DRAIN_LIMIT_ANNOTATION: &str = "ebb.dev/drain-limit";
 
-/// Whose requests are passed on and answered, but not measured.
+/// The clients whose requests are passed on and answered, but not measured.
 pub const IGNORE_USER_AGENTS_ANNOTATION: &str = "ebb.dev/ignore-user-agents";
 
 /// A key and, where one exists, its old camelCase spelling.
@@ -88,7 +88,7 @@ keys! {
 }
 
 keys! {
-    /// Annotations of a pod template on a cluster that only whoever gives its pods their queue-proxy reads.
+    /// Annotations of a pod template on a cluster that only the injector of the queue-proxy reads.
     injection:
     CPU_REQUEST = "ebb.dev/queue-proxy-cpu-request";
     MEMORY_REQUEST = "ebb.dev/queue-proxy-memory-request";
@@ -108,7 +108,7 @@ keys! {
 }
 
 keys! {
-    /// Keys of the ConfigMap.
+    /// The keys of the ConfigMap `config-autoscaler`.
     config_map:
     POD_AUTOSCALER_CLASS = "pod-autoscaler-class";
     ENABLE_SCALE_TO_ZERO = "enable-scale-to-zero";
@@ -161,8 +161,8 @@ pub(super) const EXAMPLE: &str = "_example";
 /// Keys that Knative once read and that old ConfigMaps still carry.
 pub(super) const HISTORIC: [&str; 2] = ["tick-interval", "panic-window"];
 
-/// Keys that once chose the behavior of Kubernetes before 1.37 for class hpa. They get a warning for one version,
-/// so that a ConfigMap which has them survives the upgrade; after it they are unknown keys.
+/// Keys that once chose the behavior of Kubernetes before 1.37 for class hpa. They get a warning for one
+/// version, so that a ConfigMap which has them survives the upgrade; after it they are unknown keys.
 pub(super) const RETIRED_HPA_SWITCHES: [&str; 5] = [
     "hpa-tolerance-by-distance",
     "hpa-on-target-keeps-count",

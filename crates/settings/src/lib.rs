@@ -1,13 +1,12 @@
-//! What did people write? Annotations, ConfigMaps and documents of class hpa, read into checked settings.
+//! The settings that people write: annotations, ConfigMaps and documents of class hpa, read and checked.
 //!
 //! Two layers are read, each from a map of strings: the ConfigMap `config-autoscaler` ([`ClusterConfig`]) and
 //! a revision's annotations ([`RevisionSettings`]). Both report every problem at once.
-//! [`RevisionSettings::resolve`] joins them into a [`ScalingSpec`], after which nobody looks at a string
-//! again.
+//! [`RevisionSettings::resolve`] joins them into a [`ScalingSpec`], after which no string is read again.
 //!
 //! Keys, syntax and defaults are Knative's. Stricter than Knative on purpose: NaN and infinities, values out
-//! of range and keys that nobody reads are refused in both layers, by the same limits, because a setting that
-//! silently does nothing is found at night.
+//! of range and unknown keys are refused in both layers, by the same limits, because a setting that silently
+//! does nothing is found at night.
 
 mod annotations;
 mod class;
@@ -21,6 +20,7 @@ mod queue_proxy;
 mod reader;
 mod request_limits;
 mod resolve;
+mod resource_amount;
 mod revision_settings;
 mod spec;
 mod suggestion;
@@ -40,8 +40,9 @@ pub use keys::{
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;
-pub use queue_proxy::{QueueProxyResources, ResourceAmount};
+pub use queue_proxy::QueueProxyResources;
 pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
+pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
 pub use spec::{Aggregation, ScalingSpec};

@@ -1,6 +1,6 @@
-//! What each setting may be. One limit serves the annotation and the ConfigMap's key of the same meaning;
-//! Knative checks some of them in one place only (a panic threshold of 0 in its ConfigMap means panic for
-//! ever).
+//! The allowed values of each setting. One limit serves the annotation and the ConfigMap's key of the same
+//! meaning; Knative checks some of them in one place only (a panic threshold of 0 in its ConfigMap means
+//! panic for ever).
 
 use std::time::Duration;
 
@@ -93,17 +93,17 @@ pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
 /// A week: a client that keeps its connection for longer does not reconnect by itself.
 pub(super) const ADOPTED_CONNECTIONS_HOLD: Limit<Duration> =
     Limit { words: "a duration from 0s to 168h", allows: |hold| *hold <= Duration::from_hours(7 * 24) };
-/// Kubernetes knows nothing finer.
+/// Kubernetes knows no finer amount of CPU than 1m.
 pub(super) const CPU: Limit<MilliValue> = Limit {
     words: "an amount of CPU of at least 1m, such as \"50m\" or \"1\"",
     allows: |amount| *amount >= MilliValue::new(1),
 };
-/// Nothing starts with less, and whoever writes `64` meant `64Mi`.
+/// No program starts with less, and a person who writes `64` means `64Mi`.
 pub(super) const MEMORY: Limit<MilliValue> = Limit {
     words: "an amount of memory of at least 1Mi, such as \"64Mi\"",
     allows: |amount| *amount >= MilliValue::new(1000 << 20),
 };
-/// See [`HeadSizeLimit`].
+/// The range is that of [`HeadSizeLimit`], in whole bytes.
 pub(super) const HEAD_SIZE: Limit<MilliValue> = Limit {
     words: "an amount of memory from 8Ki to 512Ki, such as \"128Ki\"",
     allows: |amount| {

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-/// What a revision is scaled on.
+/// The quantity on which a revision is scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Requests in flight.
+    /// Requests in flight, averaged over time.
     #[default]
     Concurrency,
-    /// Requests per second.
+    /// Requests that arrive in a second.
     Rps,
 }

@@ -1,57 +1,26 @@
-//! What may the queue-proxy of a pod on a cluster use?
+//! How much CPU and memory may the queue-proxy of a pod on a cluster use?
 //!
 //! That depends on the class that Kubernetes gives the pod, which the queue-proxy must not change: nothing is
-//! asked for in `BestEffort`, requests (and limits, where the app's containers have some) in `Burstable`, and
-//! both alike in `Guaranteed`. Each amount is a key of the ConfigMap and an annotation of the template;
-//! whoever gives pods their queue-proxy reads them, so a pod keeps what it was made with.
+//! requested in `BestEffort`, requests (and limits, where the app's containers have some) in `Burstable`, and
+//! both alike in `Guaranteed`. Each amount is a key of the ConfigMap and an annotation of the template. The
+//! injector reads both when a pod is made, so a pod keeps its amounts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::{Serialize, Serializer};
-use vocabulary::{MilliValue, Problem, parse_quantity};
+use serde::Serialize;
+use vocabulary::Problem;
 
 use super::keys::{SettingKey, config_map, injection};
 use super::limits;
 use super::reader::{SettingsPlace, SettingsReader};
-
-/// An amount of CPU or memory, above nothing, as somebody wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceAmount {
-    text: Box<str>,
-    amount: MilliValue,
-}
-
-impl ResourceAmount {
-    /// Whoever calls this has read the text.
-    pub(super) fn new(text: &str, amount: MilliValue) -> Self {
-        Self { text: text.into(), amount }
-    }
-
-    /// One of the defaults.
-    fn known(text: &str) -> Self {
-        Self::new(text, parse_quantity(text).expect("the defaults are quantities"))
-    }
-}
-
-impl fmt::Display for ResourceAmount {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.text)
-    }
-}
-
-impl Serialize for ResourceAmount {
-    fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
-        to.serialize_str(&self.text)
-    }
-}
+use super::resource_amount::ResourceAmount;
 
 /// See the module. No request is above its limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueProxyResources {
-    /// `queue-proxy-cpu-request`, in Burstable pods.
+    /// `queue-proxy-cpu-request`: the CPU that it requests in Burstable pods.
     pub cpu_request: ResourceAmount,
-    /// `queue-proxy-memory-request`, in Burstable pods.
+    /// `queue-proxy-memory-request`: the memory that it requests in Burstable pods.
     pub memory_request: ResourceAmount,
     /// `queue-proxy-cpu-limit`, in Burstable pods all of whose containers have limits.
     pub cpu_limit: ResourceAmount,
@@ -64,8 +33,8 @@ pub struct QueueProxyResources {
 }
 
 impl Default for QueueProxyResources {
-    /// What a queue-proxy needs, and no app misses; Guaranteed pods get cores of their own, so it is more
-    /// there.
+    /// Enough for a queue-proxy, and too little for an app to miss. Guaranteed pods get cores of their
+    /// own, so the amounts are larger there.
     fn default() -> Self {
         Self {
             cpu_request: ResourceAmount::known("20m"),
@@ -78,7 +47,7 @@ impl Default for QueueProxyResources {
     }
 }
 
-/// The keys of one place.
+/// The keys of all amounts in one place: the ConfigMap, or the annotations.
 struct AmountKeys {
     cpu_request: &'static SettingKey,
     memory_request: &'static SettingKey,
@@ -107,12 +76,12 @@ const OF_ANNOTATIONS: AmountKeys = AmountKeys {
 };
 
 impl QueueProxyResources {
-    /// What the ConfigMap says.
+    /// Reads the amounts of the ConfigMap, over the defaults.
     pub(super) fn of_cluster(reader: &mut SettingsReader<'_>) -> Self {
         Self::default().read(reader, &OF_CONFIG_MAP)
     }
 
-    /// What the annotations of a template say, over these. Every problem is reported.
+    /// Reads the amounts of a template's annotations, over these. Every problem is reported.
     pub fn of_template(&self, annotations: &BTreeMap<String, String>) -> Result<Self, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
         let resources = self.read(&mut reader, &OF_ANNOTATIONS);

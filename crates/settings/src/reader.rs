@@ -13,10 +13,10 @@ use super::class::Class;
 use super::keys::{CONFIG_MAP_NAME, SettingKey};
 use super::limits::{self, Limit};
 use super::numbers::{self, NumberError};
-use super::queue_proxy::ResourceAmount;
+use super::resource_amount::ResourceAmount;
 use crate::hpa::reading::{HpaDocument, read_annotation};
 
-/// Where the strings stand; it decides how a message names them.
+/// The place of the strings, by which messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingsPlace {
     /// The annotations of a pod template; values are taken as they are.
@@ -37,7 +37,7 @@ impl SettingsPlace {
     }
 }
 
-/// A setting that is present.
+/// A setting that is present, with the key under which it stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WrittenSetting<'a> {
     /// The spelling that was used.
@@ -80,7 +80,7 @@ impl<'a> SettingsReader<'a> {
         None
     }
 
-    /// A number of pods.
+    /// Reads a number of pods within the limit.
     pub(super) fn count(&mut self, key: &SettingKey, limit: &Limit<i64>) -> Option<PodCount> {
         let count = self.limited(key, limit, numbers::integer)?;
         Some(PodCount::new(u32::try_from(count).expect("every limit of counts starts at 0 or above")))
@@ -107,13 +107,13 @@ impl<'a> SettingsReader<'a> {
         )
     }
 
-    /// A target burst capacity.
+    /// Reads a target burst capacity: a number of requests, or -1 for a capacity without a limit.
     pub(super) fn burst_capacity(&mut self, key: &SettingKey, limit: &Limit<f64>) -> Option<BurstCapacity> {
         let value = self.float(key, limit)?;
         Some(BurstCapacity::new(value).expect("the limit lets -1 and non-negative numbers through"))
     }
 
-    /// True or false.
+    /// Reads a switch, in any of Go's spellings of true and false.
     pub(super) fn boolean(&mut self, key: &SettingKey) -> Option<bool> {
         let entry = self.tight_entry(key)?;
         let value = numbers::boolean(entry.value);
@@ -123,7 +123,7 @@ impl<'a> SettingsReader<'a> {
         value
     }
 
-    /// A duration.
+    /// Reads a duration in Go's grammar, such as `1m30s`, within the limit.
     pub(super) fn duration(&mut self, key: &SettingKey, limit: &Limit<Duration>) -> Option<Duration> {
         let entry = self.tight_entry(key)?;
         match parse_duration(entry.value) {
@@ -169,7 +169,7 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// User agents, with commas between them. Nothing around them counts.
+    /// Reads names of user agents, with commas between them. Space around a name is ignored.
     pub(super) fn user_agents(&mut self, key: &SettingKey) -> Option<IgnoredUserAgents> {
         let entry = self.entry(key)?;
         match entry.value.parse() {
@@ -183,13 +183,13 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// A word of some form. Nothing around it counts.
+    /// Reads a word of the form that the limit allows. Space around it is ignored.
     pub(super) fn word(&mut self, key: &SettingKey, limit: &Limit<String>) -> Option<String> {
         let entry = self.entry(key)?;
         self.within(entry, limit, entry.value.trim().to_owned())
     }
 
-    /// The name of an algorithm.
+    /// Reads the name of a class; an unknown name in Knative's domain is refused.
     pub(super) fn class(&mut self, key: &SettingKey) -> Option<Class> {
         let entry = self.entry(key)?;
         let class = Class::parse(match self.place {
@@ -271,7 +271,7 @@ impl<'a> SettingsReader<'a> {
         self.warn(entry.key, flaw);
     }
 
-    /// Notes what somebody else found wrong.
+    /// Adds problems that another reader found.
     pub(super) fn refuse_all(&mut self, problems: impl IntoIterator<Item = Problem>) {
         self.findings.problems.extend(problems);
     }

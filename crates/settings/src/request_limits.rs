@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_counts_and_every_problem_names_place_value_and_remedy() {
+    fn valid_limits_apply_and_every_problem_names_place_value_and_remedy() {
         let (limits, problems) = read(&[
             ("container-concurrency", "1001"),
             ("timeout", "90s"),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn its_keys_are_known() {
+    fn keys_of_request_limits_are_known() {
         for (key, is_one) in [("ebb.dev/timeout", true), ("ebb.dev/drain-limit", false), ("timeout", false)] {
             assert_eq!(RequestLimits::is_key(key), is_one, "{key}");
         }

@@ -1,4 +1,4 @@
-//! What annotations, ConfigMap and defaults mean together. The products are computed in the order in which
+//! The joint meaning of annotations, ConfigMap and defaults. The products are computed in the order in which
 //! Knative computes them: `6 × 0.7` is 4.199999999999999 in both, and a load of exactly 4.2 asks for two pods
 //! in both.
 
@@ -18,10 +18,11 @@ use crate::hpa::reading::document_of_short_form;
 /// How full a pod is meant to be when request rate is the metric. No setting changes it.
 const RPS_UTILIZATION: f64 = 0.7;
 
-/// What an activation may take beyond the progress deadline, so that the platform's own verdict comes first.
+/// The time that an activation may take beyond the progress deadline, so that the platform's own verdict
+/// comes first.
 const ACTIVATION_TIMEOUT_BUFFER: Duration = Duration::from_secs(30);
 
-/// Knative's progress deadline where nobody sets one.
+/// Knative's progress deadline where no annotation sets one.
 pub const PROGRESS_DEADLINE_DEFAULT: Duration = Duration::from_mins(10);
 
 impl RevisionSettings {
@@ -80,8 +81,7 @@ impl RevisionSettings {
         *self.effective_class(cluster) == Class::Hpa
     }
 
-    /// What class hpa goes by, if it is the class. A short form that means nothing was refused where it was
-    /// read.
+    /// The settings of class hpa, if it is the class. An invalid short form was refused where it was read.
     fn hpa_scaling(&self, cluster: &ClusterConfig) -> Option<HpaScaling> {
         if !self.is_hpa(cluster) {
             return None;
@@ -132,9 +132,9 @@ impl RevisionSettings {
     }
 }
 
-/// The settings of class kpa as they apply to a revision of class hpa: bounds are the document's, and who
-/// serves follows from the first own metric. Without one nothing is known of requests, so none of them is a
-/// surge.
+/// The settings of class kpa as they apply to a revision of class hpa: bounds are the document's, and the
+/// route follows from the first own metric. Without an own metric requests are not measured, so none of them
+/// is a surge.
 fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
     let document = &hpa.spec;
     let max_scale = (document.max < PodCount::MAX).then_some(document.max);
@@ -155,9 +155,9 @@ impl Default for ScalingSpec {
 }
 
 struct LoadPerPod {
-    /// What to aim at.
+    /// The load per pod to aim at; at least 0.01.
     target: f64,
-    /// The most.
+    /// The most load that a pod can take.
     total: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of one revision, as its annotations give them, and those of them that apply under the ConfigMap.
+//! The settings of one revision, as its annotations give them, and those that apply under the ConfigMap.
 
 use std::time::Duration;
 
@@ -18,43 +18,44 @@ use crate::hpa::{PodRequests, UsageSource};
 /// that the revision says nothing and the ConfigMap or the default applies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RevisionSettings {
-    /// `class`.
+    /// `class`: the algorithm that scales the revision.
     pub class: Option<Class>,
     /// `metric`, if it is one of ours; class hpa has more.
     pub metric: Option<Metric>,
     /// `metric` as it is written.
     pub metric_name: Option<Box<str>>,
-    /// `metric-aggregation-algorithm`.
+    /// `metric-aggregation-algorithm`: how a window weighs its seconds.
     pub aggregation: Option<Aggregation>,
     /// `target`, requests in flight or per second; at least 0.01.
     pub target: Option<f64>,
-    /// `target-utilization-percentage`: 1 … 100.
+    /// `target-utilization-percentage`: the share of a pod's capacity to aim at; 1 … 100.
     pub target_utilization: Option<Percentage>,
-    /// `min-scale`.
+    /// `min-scale`: the least count; 0 means no lower bound.
     pub min_scale: Option<PodCount>,
-    /// `max-scale` as written; 0 means no limit, whatever the ConfigMap says.
+    /// `max-scale` as written; 0 means no limit, even if the ConfigMap has one.
     pub max_scale: Option<PodCount>,
-    /// `initial-scale`.
+    /// `initial-scale`: the count until the revision was ready once; 0 only where the ConfigMap allows it.
     pub initial_scale: Option<PodCount>,
-    /// `activation-scale`; at least 2.
+    /// `activation-scale`: the least count while there is any need; at least 2.
     pub activation_scale: Option<PodCount>,
     /// `scale-down-delay`: 0 … 1 h, whole seconds.
     pub scale_down_delay: Option<Duration>,
     /// `window`: 6 s … 1 h, whole seconds.
     pub stable_window: Option<Duration>,
-    /// `panic-window-percentage`: 1 … 100.
+    /// `panic-window-percentage`: the panic window in percent of the stable window; 1 … 100.
     pub panic_window_percentage: Option<Percentage>,
-    /// `panic-threshold-percentage`: 110 … 1000.
+    /// `panic-threshold-percentage`: the needed pods, in percent of the ready pods, at which panic mode
+    /// starts; 110 … 1000.
     pub panic_threshold_percentage: Option<Percentage>,
-    /// `target-burst-capacity`.
+    /// `target-burst-capacity`: spare room to keep, in requests; -1 keeps the activators in the path.
     pub target_burst_capacity: Option<BurstCapacity>,
     /// `scale-to-zero-pod-retention-period`: 0 … 1 h.
     pub pod_retention: Option<Duration>,
-    /// `ebb.dev/surge-evaluation`.
+    /// `ebb.dev/surge-evaluation`: whether a queue that builds up is acted upon at once.
     pub surge_evaluation: Option<bool>,
-    /// `ebb.dev/idle-first-scale-down`.
+    /// `ebb.dev/idle-first-scale-down`: whether the least loaded pods end first.
     pub idle_first_scale_down: Option<bool>,
-    /// `ebb.dev/in-flight-holds-pods`.
+    /// `ebb.dev/in-flight-holds-pods`: whether a request in flight keeps the last pod.
     pub in_flight_holds_pods: Option<bool>,
     /// `ebb.dev/forget-connections`: connections from before an adoption hold nothing any more.
     pub forget_connections: Option<bool>,
@@ -62,7 +63,7 @@ pub struct RevisionSettings {
     pub routing_dwell: Option<Duration>,
     /// `ebb.dev/drain-limit`: 0 … 24 h, whole seconds.
     pub drain_limit: Option<Duration>,
-    /// `ebb.dev/ignore-user-agents`.
+    /// `ebb.dev/ignore-user-agents`: the clients whose requests are not measured and wake nothing.
     pub ignored_user_agents: Option<IgnoredUserAgents>,
     /// `ebb.dev/head-size-limit`: 8 KiB … 512 KiB, and no more than the ConfigMap's.
     pub head_size_limit: Option<HeadSizeLimit>,
@@ -70,19 +71,18 @@ pub struct RevisionSettings {
     pub hpa_sync_period: Option<Duration>,
     /// `ebb.dev/stable-window`, of our own metrics within class hpa: 6 s … 1 h, whole seconds.
     pub own_stable_window: Option<Duration>,
-    /// `ebb.dev/shadow`.
+    /// `ebb.dev/shadow`: whether everything is decided and nothing written.
     pub shadow: Option<bool>,
     /// `ebb.dev/paused`: a person decides about the count, and at zero nobody waits for a pod.
     pub paused: Option<bool>,
-    /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`); its presence means
-    /// that class.
+    /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`); its presence
+    /// means that class.
     #[serde(skip)]
     pub document: Option<Box<HpaDocument>>,
-    /// What each of its pods requests, put here by whoever reads their template: targets in percent refer to
-    /// it.
+    /// The requests of each pod, put here by the reader of the pod template: targets in percent refer to it.
     #[serde(skip)]
     pub requests: PodRequests,
-    /// Who says what its pods use, put here by the platform that runs them.
+    /// The source of what the pods use, put here by the platform that runs them.
     #[serde(skip)]
     pub usage: UsageSource,
 }

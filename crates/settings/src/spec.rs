@@ -18,7 +18,7 @@ pub(super) const TARGET_MIN: f64 = 0.01;
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScalingSpec {
-    /// What is counted.
+    /// The quantity that is averaged: requests in flight, or requests per second.
     pub metric: Metric,
     /// How the windows weigh the past.
     pub aggregation: Aggregation,
@@ -36,7 +36,7 @@ pub struct ScalingSpec {
     pub max_scale_down_rate: f64,
     /// The ratio of needed to ready pods at which panic mode starts (2.0 for 200 %).
     pub panic_threshold: f64,
-    /// Spare room to keep.
+    /// Spare room to keep for a burst, in requests.
     pub target_burst_capacity: BurstCapacity,
     /// Concurrent requests that one activator is meant to carry; at least 1.
     pub activator_capacity: f64,
@@ -44,7 +44,7 @@ pub struct ScalingSpec {
     pub scale_down_delay: Duration,
     /// The least count while there is any need; below 2 it is off.
     pub activation_scale: PodCount,
-    /// The least count.
+    /// The least count; 0 means no lower bound.
     pub min_scale: PodCount,
     /// The largest count; `None` means no limit.
     pub max_scale: Option<PodCount>,
@@ -66,23 +66,23 @@ pub struct ScalingSpec {
     pub routing_dwell: Duration,
     /// Whether the least loaded pods are ended first (`idle-first-scale-down`).
     pub idle_first_scale_down: bool,
-    /// Whether a request in flight keeps the last pod, whatever is measured (`in-flight-holds-pods`).
+    /// Whether a request in flight keeps the last pod, even if no metric needs it (`in-flight-holds-pods`).
     pub in_flight_holds_pods: bool,
     /// How long connections from before an adoption keep the count from falling (`adopted-connections-hold`);
     /// no time at all under `ebb.dev/forget-connections`.
     pub adopted_connections_hold: Duration,
-    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform that
-    /// may not write the count).
+    /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform
+    /// that may not write the count).
     pub shadow: bool,
-    /// What class hpa goes by; `None` for class kpa. The bounds above are then the document's, and metric and
+    /// The input of class hpa; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.
     #[serde(skip)]
     pub hpa: Option<Arc<HpaScaling>>,
 }
 
 impl ScalingSpec {
-    /// The settings of the decider of one own metric within class hpa, `None` for any other metric: the target
-    /// is the metric's, in full, and the bounds are the document's.
+    /// The settings of the decider of one own metric within class hpa, `None` for any other metric: the
+    /// target is the metric's, in full, and the bounds are the document's.
     pub fn of_own_metric(&self, metric: &MetricSpec) -> Option<Self> {
         let MetricSpec::Own { metric, target } = metric else { return None };
         let target = (target.as_f64() / 1000.0).max(TARGET_MIN);
@@ -114,9 +114,9 @@ impl ScalingSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
-    /// The plain average.
+    /// The plain average over the seconds of the window.
     #[default]
     Linear,
-    /// Recent seconds weigh more.
+    /// An average in which recent seconds weigh more than old ones.
     WeightedExponential,
 }

@@ -1,12 +1,12 @@
-//! What somebody who wrote an unknown key probably meant.
+//! The known key that an unknown key probably stands for.
 
 use vocabulary::{likeness, nearest};
 
 use super::keys::{ANNOTATION_PREFIXES, CONFIG_MAP_NAME, annotation, config_map, injection, pod_limit};
 
-/// What to do about an annotation under one of our prefixes that nobody reads.
+/// The remedy for an annotation under one of our prefixes that is not read.
 pub(super) fn for_annotation(written: &str) -> String {
-    // Whoever has a queue-proxy to give reads these, and lets nobody else see them.
+    // The injector reads these annotations itself, and passes them to no other reader.
     if injection::ALL.iter().any(|key| key.name == written) {
         return "it means something on the pod template of a workload on a cluster only: remove it"
             .to_owned();
@@ -35,7 +35,7 @@ pub(super) fn for_annotation(written: &str) -> String {
     }
 }
 
-/// What to do about a key of the ConfigMap that nobody reads.
+/// The remedy for a key of the ConfigMap that is not read.
 pub(super) fn for_config_map(written: &str) -> String {
     match nearest(suffix(written), config_map::ALL.iter().map(|key| key.name)) {
         Some(likely) if likely.is_same_words => format!("write {}", likely.name),

@@ -123,7 +123,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_accepted_resolves_to_numbers_in_range(
+    fn accepted_settings_resolve_to_numbers_in_range(
         data in config_map_data(), annotations in annotations(), limit in 0_u32..2000,
     ) {
         let cluster = ClusterConfig::parse(&data).map_or_else(|_| ClusterConfig::default(), |checked| checked.value);

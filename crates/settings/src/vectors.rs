@@ -1,9 +1,9 @@
-//! Which of the reference's test vectors of the configuration do not hold here, and the value that holds instead.
+//! The test vectors of the reference for the configuration that do not hold here, with the value that does.
 //!
-//! Groups A (annotations), B (the ConfigMap) and C (targets), and O5 of the HPA class, are proved by this crate's
-//! tests, each of which names the ids of its vectors; groups D to M by those of `scaling`. Every exception here is
-//! the deliberate difference D7: a value that silently means nothing is refused. One row per id, in the order
-//! of the ids.
+//! Groups A (annotations), B (the ConfigMap) and C (targets), and O5 of the HPA class, are proved by this
+//! crate's tests, each of which names the ids of its vectors; groups D to M by those of `scaling`. Every
+//! exception here is the deliberate difference D7: a value that silently means nothing is refused. One row
+//! per id, in the order of the ids.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 struct VectorException {
     /// The id of the vector, with the part of the vector that is meant where it has several.
     id: &'static str,
-    /// The result here.
+    /// The result that holds here instead.
     expected: &'static str,
 }
 

@@ -85,7 +85,9 @@ fn connections_from_before_an_adoption_hold_the_count_until_the_last_has_ended()
     let view = world.orchestrator.view(&name(), world.now).expect("it is there");
     let why = view.status.why_not_zero.map(|why| why.to_string()).unwrap_or_default();
     assert!(
-        why.starts_with("stays at 1: 4 connections from before the adoption past ebb, the oldest for 1m"),
+        why.starts_with(
+            "the count stays at 1: 4 connections from before the adoption past ebb, the oldest for 1m"
+        ),
         "{why}"
     );
     let last =

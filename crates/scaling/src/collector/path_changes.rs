@@ -2,9 +2,9 @@
 //!
 //! A client whose path changes is counted by a pod before and by an activator after that, or the other way
 //! round, and by both at no time. But each reporter measures seconds of its own, and puts its present count
-//! in the place of a whole one, so there are seconds of our axis in which both have the client. What one kind
-//! lost from a second to those that follow, and the other had gained until then, may have gone from the one
-//! to the other.
+//! in the place of a whole one, so there are seconds of our axis in which both have the client. Requests that
+//! one kind lost from a second to those that follow, and that the other kind had gained until then, may have
+//! moved from one kind to the other.
 //!
 //! The answer is made of the sums of whole windows each time they are read, and of nothing else: when a word
 //! came, in which order, and whether it was said for the first time or again to a new owner makes no
@@ -39,7 +39,7 @@ pub(super) enum PathSums {
 #[derive(Clone, Debug)]
 pub(super) struct PathParts {
     in_pods: WindowHistory,
-    /// The newest second of which each kind said that it held something, or did not after all.
+    /// The newest second for which each kind reported requests, or corrected such a report.
     newest_of_pods: Second,
     newest_of_activators: Second,
 }
@@ -80,7 +80,7 @@ impl PathSums {
         }
     }
 
-    /// Follows changed windows.
+    /// Resizes the windows of the pods' part as the windows of the sum are resized.
     pub(super) fn update(&mut self, resize: impl FnOnce(&mut WindowHistory)) {
         match self {
             Self::Pods | Self::Activators => {}
@@ -126,7 +126,7 @@ impl PathParts {
     }
 }
 
-/// What both kinds held in one second of our axis.
+/// The requests that pods and activators held in one second of our axis.
 #[derive(Clone, Copy, Debug)]
 struct PathSecond {
     pods: f64,
@@ -145,7 +145,7 @@ struct KeptSeconds(Vec<PathSecond>);
 impl KeptSeconds {
     /// How many requests of that second both kinds may have counted.
     fn shared(&self, place: usize) -> f64 {
-        // Of what is forgotten nothing can be told.
+        // Seconds that are no longer kept cannot be compared.
         if place < APART_MAX {
             return 0.0;
         }

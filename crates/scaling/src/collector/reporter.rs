@@ -1,4 +1,4 @@
-//! What one reporter said lately, and where its seconds lie on our axis.
+//! The latest seconds of one reporter, and their place on our axis of time.
 
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use crate::window::{Second, SecondSums};
 /// From this silence on a reporter is not heard.
 pub(super) const UNHEARD_AFTER: Duration = Duration::from_secs(3);
 
-/// How many values per reporter can still be replaced. Frames arrive in order, so a repeat is the running
-/// second or, after a reconnect, one of the last; older repeats say what they said before and are dropped.
+/// The number of seconds of a reporter whose values can still be replaced. Frames arrive in order, so a
+/// repeat is the running second or, after a reconnect, one of the last; older repeats say what they said
+/// before and are dropped.
 const REPLACEABLE: usize = 3;
 
 /// A second may arrive this much early or late without its reporter's clock being doubted: one second for
@@ -21,7 +22,7 @@ const TOLERATED_DRIFT: Second = 1;
 /// frame is it the clock.
 const LATENESS_PROVES_DRIFT_AFTER: Duration = Duration::from_secs(2);
 
-/// What it means that a reporter did not mention a revision in a frame.
+/// The meaning of a frame in which a reporter does not mention a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SilenceMeaning {
     /// A second that held nothing: Knative finds one at every scrape of an idle pod.
@@ -43,30 +44,30 @@ pub(super) struct ReporterRequests {
 /// so every 100 ms, until it has said that it has less.
 pub(super) const PRESENT_COUNTS_FOR: Duration = Duration::from_millis(100);
 
-/// So long an activator's present count is of this moment: one whose number goes on growing says so again
-/// after 20 ms, and a little later on a busy machine.
+/// For how long an activator's present count is taken as of this moment: an activator whose count goes on
+/// growing reports again after 20 ms, and a little later on a busy machine.
 const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
 
-/// What an activator holds at one instant.
+/// The requests that an activator holds at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HeldNow {
-    /// Its last present count; without one that still counts the average of its last second, or what waits
-    /// there.
+    /// The last present count. Without one that still counts: the average of the last second, or the waiting
+    /// requests.
     pub(super) present: f64,
-    /// By how much the count exceeds the average of its last second, or what waits there.
-    pub(super) beyond: Beyond,
+    /// By how much the count exceeds the average of the last second, or the waiting requests.
+    pub(super) excess: CountExcess,
 }
 
-/// By how much a count exceeds what lasts.
+/// By how much a present count exceeds the average of the last second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Beyond {
+pub(super) enum CountExcess {
     /// The count is of this moment.
     Fresh(f64),
-    /// It is the most that there was since the last frame.
+    /// The count is the largest since the last frame.
     Peak(f64),
 }
 
-/// What to add to the windows so that they say what the reporter now says.
+/// The values to add to a second of the windows, so that they agree with the reporter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Correction {
     pub(super) second: Second,
@@ -79,7 +80,7 @@ pub(super) struct Track {
     boot: BootId,
     /// Our second minus the reporter's; `None` until one of its seconds was anchored.
     offset: Option<Second>,
-    /// Its newest complete second that it mentioned, on our axis.
+    /// The newest complete second that the reporter has reported, on our axis.
     newest: Option<Second>,
     /// The second of our axis that ran when it last said hello; those before it are complete, also where its
     /// history does not name them.
@@ -88,13 +89,13 @@ pub(super) struct Track {
     recent: [(Second, SecondSums); REPLACEABLE],
     heard_at: Timestamp,
     late_since: Option<Timestamp>,
-    /// What it held at the last moment it said so, until its next frame.
+    /// The last present count of the reporter, until its next frame.
     pub(super) present: Option<PresentCount>,
-    /// Its last present count and when it said so, also after its next frame.
-    told: Option<(PresentCount, Timestamp)>,
-    /// What it has held without a break until its newest second or present count.
+    /// The last present count with the time of its report; kept also after the next frame.
+    last_present: Option<(PresentCount, Timestamp)>,
+    /// The requests that the reporter has held without a break until its newest second or present count.
     held: Option<ReporterRequests>,
-    /// What waited there at the end of its newest second.
+    /// The requests that waited at the reporter at the end of its newest second.
     pub(super) queued: u32,
 }
 
@@ -110,7 +111,7 @@ impl Track {
             heard_at: now,
             late_since: None,
             present: None,
-            told: None,
+            last_present: None,
             held: None,
             queued: 0,
         }
@@ -121,7 +122,7 @@ impl Track {
     /// the former life left unfinished is taken back.
     pub(super) fn start(&mut self, boot: BootId, current: u64, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
-        (self.present, self.told) = (None, None);
+        (self.present, self.last_present) = (None, None);
         let offset = second_of(now).saturating_sub(number(current));
         let known = self.offset.filter(|known| (known - offset).abs() <= TOLERATED_DRIFT);
         if let Some(known) = known.filter(|_| self.boot == boot) {
@@ -137,12 +138,12 @@ impl Track {
         }
         self.boot = boot;
         let newest_said = self.recent.iter().map(|&(second, _)| second).max();
-        // Of such a second there is only a present count, and nobody is left who would say what became of it.
+        // Of such a second there is only a present count, and the process that could complete it has ended.
         let unfinished = newest_said.filter(|&second| second > self.newest.unwrap_or(Second::MIN));
         unfinished.and_then(|second| self.replace(second, SecondSums::default()))
     }
 
-    /// A complete second.
+    /// Takes in a complete second, which replaces an earlier word about the same second.
     pub(super) fn complete(
         &mut self,
         sample: Sample,
@@ -184,12 +185,12 @@ impl Track {
     /// A complete second of a pod that held nothing of its own, where that is silence.
     pub(super) fn rested(&mut self, sample: Sample, now: Timestamp) -> Option<Correction> {
         let correction = self.quiet(sample.second, SilenceMeaning::ZeroOnce, now);
-        // What came through an activator may wait there.
+        // Requests that came through an activator may wait at the pod.
         self.queued = sample.load.queued;
         correction
     }
 
-    /// What it holds right now, taken as the value of its running second.
+    /// Takes the requests that the reporter holds now as the value of its running second.
     pub(super) fn running(&mut self, value: SecondSums, now: Timestamp) -> Option<Correction> {
         self.heard_at = now;
         let now = second_of(now);
@@ -202,9 +203,9 @@ impl Track {
         self.replace(second, value)
     }
 
-    /// The link is gone: what it held is not known any more; its values stay.
+    /// The link is gone: the present count is unknown from now on, and the values of past seconds stay.
     pub(super) fn lose(&mut self) {
-        (self.present, self.told) = (None, None);
+        (self.present, self.last_present) = (None, None);
     }
 
     pub(super) fn is_heard(&self, now: Timestamp) -> bool {
@@ -216,7 +217,7 @@ impl Track {
         self.newest.map_or(Second::MIN, |newest| newest + 1)
     }
 
-    /// What it said of its newest second, complete or running.
+    /// The value of its newest second, complete or running.
     pub(super) fn newest_value(&self) -> SecondSums {
         self.recent
             .iter()
@@ -224,43 +225,44 @@ impl Track {
             .map_or(SecondSums::default(), |&(_, value)| value)
     }
 
-    /// What it holds at this instant.
+    /// Keeps the requests that the reporter holds at this instant.
     pub(super) fn note_present(&mut self, count: PresentCount, now: Timestamp) {
         self.present = Some(count);
-        self.told = Some((count, now));
+        self.last_present = Some((count, now));
     }
 
-    /// Its present count since its last second, if that is not older.
+    /// The present count since the last second, if it is no older than `age`.
     pub(super) fn present_within(&self, age: Duration, now: Timestamp) -> Option<PresentCount> {
-        // What it told last is what is present, unless a frame came since.
-        self.present.filter(|_| self.told.is_some_and(|(_, at)| now.saturating_since(at) <= age))
+        // The last report is the present count, unless a frame came since.
+        self.present.filter(|_| self.last_present.is_some_and(|(_, at)| now.saturating_since(at) <= age))
     }
 
-    /// What it holds, as far as that is known: of its last second, and of its last present count.
+    /// The requests that the reporter holds, by its last second and its last present count.
     pub(super) fn held_now(&self, now: Timestamp) -> HeldNow {
         let newest = self.recent.iter().find(|(second, _)| Some(*second) == self.newest);
         let average = newest.filter(|_| self.is_heard(now)).map_or(0.0, |(_, value)| value.concurrency);
-        let fresh = self.told.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
+        let fresh = self.last_present.filter(|(_, at)| now.saturating_since(*at) <= PRESENT_IS_FRESH);
         let counts = fresh.map(|(count, _)| count).or_else(|| self.present_within(PRESENT_COUNTS_FOR, now));
         let Some(count) = counts else {
             let lasting = average.max(f64::from(self.queued));
-            // What it said since is not of this moment, but was not less then than it is now.
+            // A count since then is not of this moment, but the requests were no fewer then than they are
+            // now.
             let most = self.present.map_or(lasting, |count| f64::from(count.in_flight));
-            return HeldNow { present: lasting.min(most), beyond: Beyond::Fresh(0.0) };
+            return HeldNow { present: lasting.min(most), excess: CountExcess::Fresh(0.0) };
         };
         let present = f64::from(count.in_flight);
         let lasting = average.max(f64::from(count.waiting)).min(present);
-        let beyond = present - lasting;
-        let beyond = if fresh.is_some() { Beyond::Fresh(beyond) } else { Beyond::Peak(beyond) };
-        HeldNow { present, beyond }
+        let excess = present - lasting;
+        let excess = if fresh.is_some() { CountExcess::Fresh(excess) } else { CountExcess::Peak(excess) };
+        HeldNow { present, excess }
     }
 
-    /// What it has in flight, as far as it has said so; `None` for nothing.
+    /// The requests in flight at the reporter, by its last report; `None` for none.
     pub(super) fn held(&self) -> Option<ReporterRequests> {
         self.held
     }
 
-    /// Its newest complete second, on our axis.
+    /// The newest complete second, on our axis.
     pub(super) fn newest(&self) -> Option<Second> {
         self.newest
     }
@@ -310,7 +312,7 @@ impl Track {
             .min_by_key(|&(oldest, _)| oldest)
             .expect("REPLACEABLE is not zero");
         if second < oldest {
-            // So old that it was said before, in this life or a former one.
+            // So old a second was reported before, in this boot or a former one.
             return None;
         }
         *place = (second, value);

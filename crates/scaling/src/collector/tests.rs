@@ -27,7 +27,7 @@ fn d8_each_request_of_three_pods_counts_once() {
 }
 
 #[test]
-fn e29_what_is_too_old_does_not_count_nor_what_came_through_an_activator() {
+fn e29_old_seconds_and_proxied_requests_do_not_count() {
     let mut collector = collector(Metric::Concurrency);
     collector.start_reporter(POD, BOOT, 100, seconds(100.5));
     report(&mut collector, POD, 30, 100.0, 101.5);
@@ -36,7 +36,7 @@ fn e29_what_is_too_old_does_not_count_nor_what_came_through_an_activator() {
 }
 
 #[test]
-fn g37_without_anybody_heard_there_is_no_data() {
+fn g37_without_a_heard_reporter_there_is_no_data() {
     let mut collector = collector(Metric::Concurrency);
     assert_eq!(collector.observe(&[], seconds(1.0)), None);
     collector.start_reporter(POD, BOOT, 0, seconds(1.5));
@@ -73,7 +73,7 @@ fn requests_in_flight_are_those_of_the_newest_second_and_have_an_age() {
 }
 
 #[test]
-fn a_silent_reporter_still_has_in_flight_what_it_had_until_it_is_gone() {
+fn requests_of_a_silent_reporter_stay_in_flight_until_it_is_removed() {
     for (reporter, ready, expected) in
         [(POD, vec![PodId(1)], true), (POD, vec![PodId(2)], false), (ACTIVATOR, vec![], true)]
     {
@@ -127,7 +127,7 @@ fn a_reconnect_fills_the_gap_and_repeats_nothing() {
 }
 
 #[test]
-fn a_reporter_that_began_anew_is_not_taken_for_its_former_self() {
+fn seconds_of_a_restarted_reporter_are_not_those_of_its_former_boot() {
     let mut collector = started(POD);
     for second in 0..10 {
         report(&mut collector, POD, second, 10.0, precisely(second) + 1.5);
@@ -142,7 +142,7 @@ fn a_reporter_that_began_anew_is_not_taken_for_its_former_self() {
 }
 
 #[test]
-fn what_is_present_is_the_value_of_the_running_second_until_that_is_reported() {
+fn a_present_count_is_the_value_of_the_running_second_until_that_is_reported() {
     let mut collector = collector(Metric::Concurrency);
     collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(0.2));
     assert_eq!(collector.observe(&[], seconds(0.3)), None);
@@ -163,7 +163,7 @@ fn what_is_present_is_the_value_of_the_running_second_until_that_is_reported() {
 
 /// An activator's history names no second in which it held nothing.
 #[test]
-fn what_is_present_after_a_hello_is_the_value_of_the_second_that_ran_then() {
+fn a_present_count_after_a_hello_is_the_value_of_the_second_that_ran_then() {
     let mut collector = collector(Metric::Concurrency);
     collector.start_reporter(ACTIVATOR, BOOT, 12, seconds(12.2));
     report(&mut collector, ACTIVATOR, 10, 6.0, 12.2);
@@ -185,7 +185,7 @@ fn a_frame_expires_only_the_present_count_of_its_reporter() {
 }
 
 #[test]
-fn with_a_rate_what_waits_is_what_is_present() {
+fn with_a_rate_the_present_count_is_the_waiting_requests() {
     let mut collector = collector(Metric::Rps);
     collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(0.2));
     collector.present(ACTIVATOR, present(7, 0), seconds(0.3));
@@ -196,7 +196,7 @@ fn with_a_rate_what_waits_is_what_is_present() {
 }
 
 #[test]
-fn waiting_is_what_each_said_last() {
+fn waiting_requests_are_the_last_count_of_each_reporter() {
     let mut collector = started(POD);
     let queued = |queued| Load { queued, ..load(1.0, 0.0, 0.0, 0.0) };
     collector.record(POD, Sample { second: 0, load: queued(4) }, seconds(1.5));
@@ -226,7 +226,7 @@ fn counts_of_pods_and_of_activators_do_not_add_up_and_are_used_for_100_ms() {
 }
 
 #[test]
-fn an_activators_old_count_bounds_what_its_last_second_says() {
+fn an_activators_old_count_bounds_the_value_of_its_last_second() {
     let mut collector = started(POD);
     collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(0.5));
     report(&mut collector, ACTIVATOR, 0, 40.0, 1.5);
@@ -348,7 +348,7 @@ fn silence_of_a_ready_pod_counts_as_zero_and_as_on_target() {
 }
 
 #[test]
-fn a_silent_activator_may_still_hold_what_it_held_last() {
+fn a_silent_activator_may_still_hold_its_last_requests() {
     // All 50 come through the activator, whose link is lost after second 19.
     let mut collector = started(ACTIVATOR);
     collector.start_reporter(POD, BOOT, 0, seconds(0.5));
@@ -387,7 +387,7 @@ fn a_ready_pod_that_was_never_heard_may_always_have_been_on_target() {
 }
 
 #[test]
-fn a_second_that_not_everyone_has_reported_lowers_nothing() {
+fn a_second_that_some_reporters_have_not_reported_lowers_nothing() {
     let mut collector = collector(Metric::Concurrency);
     collector.start_reporter(POD, BOOT, 0, seconds(0.1));
     collector.start_reporter(ANOTHER, BOOT, 0, seconds(0.9));
@@ -499,7 +499,7 @@ fn a_report_that_comes_up_to_a_second_late_counts_in_its_own_second() {
 }
 
 #[test]
-fn absurd_reports_harm_nobody_else() {
+fn absurd_reports_harm_no_other_reporter() {
     let mut collector = started(POD);
     report(&mut collector, POD, 0, 10.0, 1.5);
     for (index, second) in [u64::MAX, 0, u64::MAX / 2, 3, u64::MAX].into_iter().enumerate() {

@@ -15,7 +15,7 @@ pub(super) struct Demand {
     /// The averages, as one wants to read them.
     pub(super) stable: f64,
     pub(super) panic: f64,
-    /// What the present counts ask for, between ticks.
+    /// The number of pods that the present counts ask for, between ticks.
     pub(super) surge: Option<PodCount>,
 }
 
@@ -86,7 +86,7 @@ fn needs(spec: &ScalingSpec, demand: Demand, providing: PodCount, reasons: &mut 
     };
     reasons.step(Stage::StableWindow, Some(PodCount::truncated_from(stable)), text);
     let surge = demand.surge.unwrap_or_default();
-    // A need of one pod is no panic, and whoever comes first would have to wait until the windows show them.
+    // A need of one pod is no panic, and the first requests would have to wait until the windows show them.
     if providing == PodCount::ZERO && surge.as_f64() > stable {
         stable = surge.as_f64();
         reasons.step(Stage::Surge, Some(surge), NeedText::PresentAndNoneReady { need: surge });

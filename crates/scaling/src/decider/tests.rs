@@ -277,7 +277,7 @@ fn missing_data_neither_starts_nor_ends_panic() {
 }
 
 #[test]
-fn from_zero_what_is_queued_decides_at_once() {
+fn from_zero_the_queue_decides_at_once() {
     let spec = ScalingSpec::default();
     let mut decider = Decider::new(&spec, PodCount::ZERO, Timestamp::ZERO);
     let first = decider.decide(&spec, &queued("0", 1.0), at("0.3"));
@@ -313,7 +313,7 @@ fn between_ticks_the_count_never_falls() {
 }
 
 #[test]
-fn a_rate_cannot_be_told_from_a_queue_so_it_asks_for_one_pod() {
+fn with_a_rate_any_queue_asks_for_one_pod() {
     let spec = spec("rps target=140");
     for (present, expected) in [(0.0, 0), (1.0, 1), (5000.0, 1)] {
         assert_eq!(surge::need(&spec, present, PodCount::ZERO).value(), expected);
@@ -321,7 +321,7 @@ fn a_rate_cannot_be_told_from_a_queue_so_it_asks_for_one_pod() {
 }
 
 #[test]
-fn what_the_ready_pods_can_take_is_no_surge() {
+fn requests_that_the_ready_pods_can_take_are_no_surge() {
     for (settings, present, ready, expected) in [
         // One request at a limit of one: the windows may call for a second pod, a single request does not.
         ("target=0.7 total=1", 1.0, 1, 0),
@@ -336,7 +336,7 @@ fn what_the_ready_pods_can_take_is_no_surge() {
 }
 
 #[test]
-fn a_pod_speaks_up_where_panic_would_start() {
+fn the_report_threshold_of_a_pod_is_the_start_of_panic() {
     for (settings, ready, expected) in [
         ("", 0, Some(101)),
         ("", 1, Some(101)),

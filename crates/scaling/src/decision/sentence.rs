@@ -1,4 +1,4 @@
-//! What people are told of a decision: numbers until somebody reads it, then words.
+//! The sentences of a decision: numbers until a sentence is read, then words.
 //!
 //! A revision is looked at every two seconds and nearly always nothing changes, so nearly no sentence is ever
 //! read. Writing all of them would be most of what a decision costs; here saying something copies a few
@@ -18,18 +18,19 @@ use crate::hpa::HpaSentence;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sentence(SentenceSource);
 
-/// Who says it. That each has words of its own keeps their lists short.
+/// The part of the decision that a sentence is about. Each part has texts of its own, which keeps their lists
+/// short.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SentenceSource {
     Need(NeedText),
     Bound(BoundText),
-    Zero(Zero),
+    Zero(ZeroText),
     State(StandingText),
     Hpa(HpaSentence),
     Hold(ConnectionHoldText),
 }
 
-/// What the decider says: how many pods are needed, and why not more or fewer.
+/// Sentences of the decider: how many pods are needed, and why not more or fewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum NeedText {
     StableWindow { value: f64, metric: Metric, window: Duration, target: f64 },
@@ -47,7 +48,7 @@ pub(crate) enum NeedText {
     BetweenTicks { count: PodCount },
 }
 
-/// How many are not heard.
+/// The numbers of ready pods and activators that are not heard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SilentPods {
     pub(crate) pods: PodCount,
@@ -61,7 +62,7 @@ impl SilentPods {
     }
 }
 
-/// What the bounds of the count say.
+/// Sentences of the bounds of the count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum BoundText {
     InitialScale { least: PodCount },
@@ -72,23 +73,23 @@ pub(crate) enum BoundText {
     BetweenTicks { present: PodCount },
 }
 
-/// What the guard of connections from before an adoption says. Their age is part of why the count stays, but
-/// not of a reason, which would otherwise differ at every look. Numbers are as small as they can be: with
-/// three addresses this is the longest of all sentences, and each reason has room for it.
+/// The sentence of the guard of connections from before an adoption. Their age is part of why the count
+/// stays, but not of a reason, which would otherwise differ at every look. Numbers are as small as they can
+/// be: with three addresses this is the longest of all sentences, and each reason has room for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ConnectionHoldText {
     pub(crate) present: PodCount,
     pub(crate) count: u32,
-    /// In whole seconds, at least one.
+    /// The age of the oldest connection in whole seconds, at least one.
     pub(crate) age: Option<NonZeroU32>,
     pub(crate) peers: PeerList,
     pub(crate) unreadable_pods: u8,
 }
 
-/// What the rules around zero say. The time to go is part of why a pod stays, but not of a reason, which
+/// Sentences of the rules around zero. The time to go is part of why a pod stays, but not of a reason, which
 /// would otherwise differ at every look.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Zero {
+pub(crate) enum ZeroText {
     Disabled,
     InFlight { requests: f64, age: Option<Duration> },
     GivenUp { timeout: Duration },
@@ -102,7 +103,7 @@ pub(crate) enum Zero {
     Grace { grace: Duration, to_go: Option<Duration> },
 }
 
-/// What the multiscaler says of the revision as it stands.
+/// Sentences about the present state of a revision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum StandingText {
     NoData,
@@ -124,8 +125,8 @@ impl From<BoundText> for Sentence {
     }
 }
 
-impl From<Zero> for Sentence {
-    fn from(said: Zero) -> Self {
+impl From<ZeroText> for Sentence {
+    fn from(said: ZeroText) -> Self {
         Self(SentenceSource::Zero(said))
     }
 }
@@ -171,19 +172,20 @@ impl fmt::Display for NeedText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::StableWindow { value, metric, window, target } => {
-                let (value, window, target) = (people(value), format_duration(window), people(target));
+                let (value, window, target) =
+                    (two_decimals(value), format_duration(window), two_decimals(target));
                 write!(to, "{value} {} over {window}, {target} per pod", unit(metric, value))
             }
             Self::PanicWindow { value, metric, window, need, ready } => {
-                let (value, window) = (people(value), format_duration(window));
+                let (value, window) = (two_decimals(value), format_duration(window));
                 let verb = if is_one(value) { "needs" } else { "need" };
                 write!(to, "{value} {} over {window} {verb} {need}; ready are {ready}", unit(metric, value))
             }
             Self::PresentAndNoneReady { need } => {
-                write!(to, "what is here right now needs {need}; none is ready")
+                write!(to, "present requests need {need}; no pod is ready")
             }
             Self::Present { need, ready } => {
-                write!(to, "what is here right now needs {need}; ready are {ready}")
+                write!(to, "present requests need {need}; ready are {ready}")
             }
             Self::ScaleUpRate { ready, count, rate } => {
                 write!(to, "from {ready} ready at most to {count} at once (max-scale-up-rate {rate})")
@@ -196,19 +198,19 @@ impl fmt::Display for NeedText {
             }
             Self::FoundAtStart { count, window } => {
                 let window = format_duration(window);
-                write!(to, "the {count} that were found at the start stay for {window}")
+                write!(to, "the {count} pods found at the start stay for {window}")
             }
             Self::MostInPanic { count, window } => {
                 let window = format_duration(window);
                 write!(to, "{count} were needed since panic began, which ends {window} after the last alarm")
             }
             Self::Unheard { count, unheard, least, most } => {
-                write!(to, "stays at {count}: {unheard} not heard, so {least} to {most} are needed")
+                write!(to, "the count stays at {count}: {unheard} not heard, so {least} to {most} are needed")
             }
             Self::PathChanges { count, least, most } => {
                 write!(
                     to,
-                    "stays at {count}: requests change between pods and activators, so {least} to {most} are \
+                    "the count stays at {count}: requests change between pods and activators, so {least} to {most} are \
                      needed"
                 )
             }
@@ -217,7 +219,7 @@ impl fmt::Display for NeedText {
                 write!(to, "{count} were needed within the last {delay} (scale-down-delay)")
             }
             Self::BetweenTicks { count } => {
-                write!(to, "stays at {count}: between two ticks the count only rises")
+                write!(to, "the count stays at {count}: between two ticks it only rises")
             }
         }
     }
@@ -251,9 +253,9 @@ impl fmt::Display for BoundText {
             Self::Unknown { present } => {
                 write!(to, "nothing is known of the load yet, so the present count of {present} stays")
             }
-            Self::Panic { present } => write!(to, "panic mode ends no pods: stays at {present}"),
+            Self::Panic { present } => write!(to, "panic mode ends no pods: the count stays at {present}"),
             Self::BetweenTicks { present } => {
-                write!(to, "between two ticks the count only rises: stays at {present}")
+                write!(to, "between two ticks the count only rises: it stays at {present}")
             }
         }
     }
@@ -262,7 +264,7 @@ impl fmt::Display for BoundText {
 impl fmt::Display for ConnectionHoldText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { present, count, age, peers, unreadable_pods } = self;
-        write!(to, "stays at {present}: ")?;
+        write!(to, "the count stays at {present}: ")?;
         if *count > 0 {
             let noun = if *count == 1 { "connection" } else { "connections" };
             write!(to, "{count} {noun} from before the adoption past ebb")?;
@@ -286,7 +288,7 @@ impl fmt::Display for ConnectionHoldText {
     }
 }
 
-impl fmt::Display for Zero {
+impl fmt::Display for ZeroText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Disabled => to.write_str("scale to zero is turned off (enable-scale-to-zero)"),
@@ -341,14 +343,14 @@ impl fmt::Display for StandingText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NoData => to.write_str("no data: no reporter was heard, so everything stays as it is"),
-            Self::NothingKnown => to.write_str("nothing is known of its load yet, so it is left as it is"),
+            Self::NothingKnown => to.write_str("no load is known yet, so the count stays as it is"),
             Self::Panic { count, age, window } => {
                 let (age, window) = (rough(age), format_duration(window));
                 let pods = if count == PodCount::ONE { "pod" } else { "pods" };
                 write!(to, "panic mode holds {count} {pods}; begun or extended {age} ago, it lasts {window}")
             }
             Self::Load { value, target } => {
-                let (value, target) = (rounded(value), people(target));
+                let (value, target) = (rounded(value), two_decimals(target));
                 write!(to, "the stable window still averages {value} with a target of {target} per pod")
             }
             Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
@@ -365,7 +367,11 @@ fn write_to_go(to: &mut fmt::Formatter<'_>, time: Option<Duration>) -> fmt::Resu
 
 /// A load for people that is not zero, however small it is.
 fn rounded(value: f64) -> String {
-    if value > 0.0 && people(value) == 0.0 { "less than 0.01".to_owned() } else { people(value).to_string() }
+    if value > 0.0 && two_decimals(value) == 0.0 {
+        "less than 0.01".to_owned()
+    } else {
+        two_decimals(value).to_string()
+    }
 }
 
 /// A span for people: to the second.
@@ -382,13 +388,13 @@ fn unit(metric: Metric, value: f64) -> &'static str {
     }
 }
 
-/// Of a number that was rounded for people.
+/// Whether a number that was rounded for people is one.
 fn is_one(value: f64) -> bool {
     (value - 1.0).abs() < f64::EPSILON
 }
 
 /// Two decimals are enough for people.
-fn people(value: f64) -> f64 {
+fn two_decimals(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 

@@ -3,11 +3,11 @@
 
 use vocabulary::PodCount;
 
-use super::Selection;
+use super::observation::Selection;
 use super::pods::HpaPods;
 use super::samples::MetricSamples;
 
-/// What was answered at one sync.
+/// The answers to the questions of one sync.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricAnswers {
     /// The place of each metric that was asked for, and what is known of it.
@@ -19,9 +19,9 @@ pub struct MetricAnswers {
 /// The pods of a target at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetPods {
-    /// Those that its selector matches, under numbers that mean something within one round only.
+    /// The pods that the target's selector matches, under numbers that have a meaning within one round only.
     pub pods: HpaPods,
-    /// How many the target itself says there are (`status.replicas`).
+    /// The number of pods by the target's own status (`status.replicas`).
     pub present: PodCount,
     /// Whether they are known to be its own.
     pub selection: Selection,

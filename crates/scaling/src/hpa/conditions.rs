@@ -1,5 +1,4 @@
-//! What an autoscaler of this class says of itself: Kubernetes' conditions, with the reasons that tools look
-//! for.
+//! The conditions of an autoscaler of this class: Kubernetes' own, with the reasons that tools look for.
 
 use serde::Serialize;
 use settings::hpa::MetricSpec;
@@ -8,9 +7,7 @@ use vocabulary::Timestamp;
 /// Every reason that a condition of ours can have. A reason implies what the condition says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ConditionReason {
-    /// The target's scale could not be read.
-    FailedGetScale,
-    /// It could.
+    /// The scale of the target was read.
     SucceededGetScale,
     /// Nothing holds the count back.
     ReadyForNewScale,
@@ -18,11 +15,11 @@ pub enum ConditionReason {
     ScaleDownStabilized,
     /// An earlier recommendation holds the count down.
     ScaleUpStabilized,
-    /// The count was written.
+    /// The count of the pass was written.
     SucceededRescale,
-    /// It could not be written.
+    /// The count of the pass could not be written.
     FailedUpdateScale,
-    /// At least one metric says something.
+    /// At least one metric has a value.
     ValidMetricFound,
     /// The target is at zero, and not by us.
     ScalingDisabled,
@@ -30,7 +27,7 @@ pub enum ConditionReason {
     InvalidSelector,
     /// Another autoscaler has the same pods.
     AmbiguousSelector,
-    /// A resource metric failed.
+    /// A metric of a resource of whole pods failed.
     FailedGetResourceMetric,
     /// A resource metric of one container failed.
     FailedGetContainerResourceMetric,
@@ -38,23 +35,23 @@ pub enum ConditionReason {
     FailedGetPodsMetric,
     /// A metric of an object failed.
     FailedGetObjectMetric,
-    /// An external metric failed.
+    /// A metric from outside the cluster failed.
     FailedGetExternalMetric,
-    /// Nobody knows this kind of metric.
+    /// The kind of a metric is unknown.
     InvalidMetricSourceType,
     /// No limit changed the count.
     DesiredWithinRange,
-    /// The limit on growth did.
+    /// A policy, or the doubling that applies without `behavior`, limited a rise.
     ScaleUpLimit,
-    /// The maximum did.
+    /// The maximum of the document limited the count.
     TooManyReplicas,
-    /// The limit on shrinking did.
+    /// A policy limited a fall of the count.
     ScaleDownLimit,
-    /// The minimum did.
+    /// The minimum of the document limited the count.
     TooFewReplicas,
     /// This autoscaler took the last pod away, so it may bring the first one back.
     ScaledToZero,
-    /// It did not.
+    /// The last count that was written is no zero of this autoscaler's own.
     NotScaledToZero,
 }
 
@@ -70,7 +67,7 @@ impl ConditionReason {
         }
     }
 
-    /// Whether the condition says yes.
+    /// Whether the status of a condition with this reason is true.
     pub fn is_true(self) -> bool {
         match self {
             Self::SucceededGetScale
@@ -84,8 +81,7 @@ impl ConditionReason {
             | Self::ScaleDownLimit
             | Self::TooFewReplicas
             | Self::ScaledToZero => true,
-            Self::FailedGetScale
-            | Self::FailedUpdateScale
+            Self::FailedUpdateScale
             | Self::ScalingDisabled
             | Self::InvalidSelector
             | Self::AmbiguousSelector
@@ -100,10 +96,9 @@ impl ConditionReason {
         }
     }
 
-    /// As Kubernetes writes it.
+    /// The reason in one word, as Kubernetes writes it in a condition.
     pub fn word(self) -> &'static str {
         match self {
-            Self::FailedGetScale => "FailedGetScale",
             Self::SucceededGetScale => "SucceededGetScale",
             Self::ReadyForNewScale => "ReadyForNewScale",
             Self::ScaleDownStabilized => "ScaleDownStabilized",
@@ -129,19 +124,14 @@ impl ConditionReason {
             Self::NotScaledToZero => "NotScaledToZero",
         }
     }
-
-    /// Which side a failing metric's user has to look at.
-    pub fn error_label(self) -> &'static str {
-        if self == Self::InvalidMetricSourceType { "spec" } else { "internal" }
-    }
 }
 
-/// What a condition says.
+/// The reason of one condition, and since when its status holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HpaCondition {
-    /// Why; [`ConditionReason::is_true`] is what.
+    /// The reason; the status follows from it ([`ConditionReason::is_true`]).
     pub reason: ConditionReason,
-    /// Since when it says yes, or no; the reason may have changed later.
+    /// The time from which the status holds; the reason may have changed later.
     pub since: Timestamp,
 }
 
@@ -150,7 +140,7 @@ pub struct HpaCondition {
 pub struct HpaConditions {
     /// `AbleToScale`: whether the count can be read and written, and what holds it.
     pub able_to_scale: Option<HpaCondition>,
-    /// `ScalingActive`: whether metrics decide.
+    /// `ScalingActive`: whether the count follows from metrics.
     pub scaling_active: Option<HpaCondition>,
     /// `ScalingLimited`: whether a limit changed what they decided.
     pub scaling_limited: Option<HpaCondition>,
@@ -159,7 +149,7 @@ pub struct HpaConditions {
 }
 
 impl HpaConditions {
-    /// Those of which there is something to say, each with its type.
+    /// The conditions that are set, each with its type.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, HpaCondition)> {
         let all = [
             ("AbleToScale", self.able_to_scale),
@@ -171,7 +161,7 @@ impl HpaConditions {
     }
 }
 
-/// The time moves only when yes becomes no or no yes.
+/// Sets the reason of a condition. Its time moves only when its status changes.
 pub(super) fn set(condition: &mut Option<HpaCondition>, reason: ConditionReason, now: Timestamp) {
     let since = match condition {
         Some(former) if former.reason.is_true() == reason.is_true() => former.since,

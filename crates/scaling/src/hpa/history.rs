@@ -1,4 +1,4 @@
-//! What an autoscaler remembers: what it recommended, and how it changed the count.
+//! The history of an autoscaler: its recommendations, and its changes of the count.
 //!
 //! Recommendations are what the metrics said, before any window or limit; the stabilization windows look back
 //! on them. Events are changes that were carried out; the scaling policies look back on those. All
@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use settings::hpa::Behavior;
 use vocabulary::{PodCount, Timestamp};
-
-use super::state::CountChange;
 
 /// The recommendations that are kept at most: one in each of the longest window's 3,600 seconds, and as many
 /// again for changes between two evaluations. The oldest goes first.
@@ -29,6 +27,15 @@ pub struct Recommendation {
     pub at: Timestamp,
 }
 
+/// A change of the replica count, ordered or carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountChange {
+    /// The count before the change.
+    pub from: PodCount,
+    /// The count after the change.
+    pub to: PodCount,
+}
+
 /// A change that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScaleEvent {
@@ -44,7 +51,7 @@ pub struct HpaHistory {
     pub(super) recommendations: Vec<Recommendation>,
     pub(super) events: ScaleEvents,
     /// Whether the first recommendation, the count that was found, was made.
-    is_seeded: bool,
+    pub(super) is_seeded: bool,
 }
 
 /// Changes in both directions, oldest first.
@@ -55,15 +62,6 @@ pub struct ScaleEvents {
 }
 
 impl HpaHistory {
-    /// Takes up a history that was stored, or one that was made up.
-    pub fn restored(
-        recommendations: Vec<Recommendation>,
-        ups: Vec<ScaleEvent>,
-        downs: Vec<ScaleEvent>,
-    ) -> Self {
-        Self { recommendations, events: ScaleEvents { ups, downs }, is_seeded: true }
-    }
-
     /// The recommendations, in no particular order.
     pub fn recommendations(&self) -> &[Recommendation] {
         &self.recommendations
@@ -84,7 +82,7 @@ impl HpaHistory {
     }
 
     /// Forgets a change that was noted at this time.
-    pub(super) fn take_event_back(&mut self, change: CountChange, at: Timestamp) {
+    pub(super) fn remove_event(&mut self, change: CountChange, at: Timestamp) {
         let CountChange { from, to } = change;
         let (list, size) = if to > from {
             (&mut self.events.ups, to.value() - from.value())
@@ -96,7 +94,7 @@ impl HpaHistory {
     }
 
     /// Forgets the latest of equal recommendations.
-    pub(super) fn take_recommendation_back(&mut self, recommendation: Recommendation) {
+    pub(super) fn remove_recommendation(&mut self, recommendation: Recommendation) {
         if let Some(place) = self.recommendations.iter().rposition(|one| *one == recommendation) {
             self.recommendations.remove(place);
         }
@@ -139,8 +137,8 @@ impl ScaleEvents {
         list.push(ScaleEvent { change, at: now });
     }
 
-    /// What the count was at the start of a period, had everything else stood still: without what was added
-    /// since and with what was taken away. A change as old as the period no longer counts.
+    /// The count at the start of a period, had everything else stood still: without the pods that were added
+    /// since, and with those that were taken away. A change as old as the period no longer counts.
     pub(super) fn count_before(&self, count: PodCount, period: Duration, now: Timestamp) -> i32 {
         let sum = |events: &[ScaleEvent]| -> i64 {
             let recent = events.iter().rev().take_while(|event| now.saturating_since(event.at) < period);

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str;
 
-/// The bytes that fit. Of longer names the beginning is shown; whoever lists metrics has the whole name in
-/// the spec.
+/// The bytes that fit. Of longer names the beginning is shown; the whole name stands in the spec.
 const BYTES_MAX: usize = 31;
 
 /// The name of a metric, cut where it is very long.

@@ -11,9 +11,9 @@ use crate::decision::Stage;
 
 /// Without `behavior`, a pass at most doubles the count, but may always go to this many (Kubernetes'
 /// `scaleUpLimitMinimum`).
-const DOUBLING_LEAST: PodCount = PodCount::new(4);
+const DOUBLING_MIN: PodCount = PodCount::new(4);
 
-/// What limits one change.
+/// The bounds and the past changes that limit one change of the count.
 #[derive(Clone, Copy)]
 pub(super) struct Limiter<'a> {
     pub(super) min: PodCount,
@@ -35,9 +35,9 @@ impl<'a> Limiter<'a> {
         Self { min: spec.min, max: spec.max, current, events, now }
     }
 
-    /// Without `behavior`.
+    /// Limits a count under a document without `behavior`: by the bounds, and to a doubling at most.
     pub(super) fn without_behavior(&self, want: PodCount, steps: &mut Steps) -> LimitedCount {
-        let doubled = PodCount::new(self.current.value().saturating_mul(2)).max(DOUBLING_LEAST);
+        let doubled = PodCount::new(self.current.value().saturating_mul(2)).max(DOUBLING_MIN);
         if want < self.min {
             return self.at_min(steps);
         }
@@ -57,7 +57,8 @@ impl<'a> Limiter<'a> {
         LimitedCount { count: want, reason: ConditionReason::DesiredWithinRange }
     }
 
-    /// With `behavior`: upwards the minimum is not asked, downwards not the maximum, as in Kubernetes.
+    /// Limits a count under a document with `behavior`: a rise by its policies and the maximum, a fall by its
+    /// policies and the minimum, as in Kubernetes.
     pub(super) fn with_behavior(
         &self,
         behavior: &Behavior,

@@ -1,45 +1,46 @@
-//! What all metrics together ask for.
+//! The count that all metrics together ask for.
 //!
-//! The largest proposal wins. A metric that fails says nothing, but while one fails nothing is taken away: it
-//! might be the one that needs what is there.
+//! The largest proposal wins. A metric that fails proposes no count. But while one fails no pod is taken
+//! away: the failing metric might be the one that needs the present pods.
 
 use settings::hpa::{HpaSpec, MetricGoal, MetricSpec, ResourceTarget, TotalTarget};
 use vocabulary::{MilliValue, PodCount, Timestamp};
 
 use super::conditions::ConditionReason;
 use super::label::MetricLabel;
+use super::observation::HpaObservation;
 use super::per_pod::{PerPodMetric, PerPodTarget};
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, Proposal, ProposalRule};
 use super::samples::MetricSamples;
 use super::sentence::{HpaSentence, Measure};
+use super::state::MetricStatus;
 use super::steps::Steps;
 use super::tolerance::Tolerances;
 use super::totals::TotalMetric;
-use super::{HpaObservation, MetricStatus};
 use crate::decision::Stage;
 
-/// What the metrics ask for.
+/// The demand of all metrics of a pass together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MetricDemand {
     /// The largest proposal; `None` if no metric has one.
     pub(super) raw: Option<PodCount>,
-    /// Whose it is.
+    /// The place in the spec of the metric with the largest proposal.
     pub(super) leader: Option<usize>,
-    /// How many failed.
+    /// The number of metrics that failed.
     pub(super) failed: u32,
-    /// How the first of them is reported.
+    /// The reason under which the first failed metric is reported.
     pub(super) first_failure: Option<ConditionReason>,
 }
 
 impl MetricDemand {
-    /// What is recommended, or `None` if the pass ends here: nothing is known, or a part is not and the rest
-    /// asks for fewer pods.
+    /// The recommended count, or `None` if the pass ends here: no metric has a value, or one failed and the
+    /// others ask for fewer pods.
     pub(super) fn recommendation(&self, current: PodCount) -> Option<PodCount> {
         self.raw.filter(|&raw| self.failed == 0 || raw >= current)
     }
 }
 
-/// Asks every metric, and writes down what each says.
+/// Evaluates every metric, and notes the result of each.
 pub(super) fn measure(
     spec: &HpaSpec,
     observation: &HpaObservation<'_>,
@@ -176,8 +177,8 @@ impl Pass<'_> {
     }
 }
 
-/// What was measured, who counted, what was assumed, what follows; with the largest proposal so far as the
-/// number.
+/// Notes the value, the pods that counted, the assumptions and the proposal; the number is the largest
+/// proposal so far.
 fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, steps: &mut Steps) {
     let label = MetricLabel::new(metric.name());
     let measure = Measure::of(proposal.current, target_of(metric));
@@ -193,7 +194,7 @@ fn describe(metric: &MetricSpec, proposal: &Proposal, most: Option<PodCount>, st
     steps.lead_to(most.unwrap_or_default().max(proposal.count), Stage::Metric, text);
 }
 
-/// In the unit of the target: percent or thousandths.
+/// The target of a metric in its own unit: percent or thousandths.
 fn target_of(metric: &MetricSpec) -> f64 {
     match metric.goal() {
         MetricGoal::Percent(percent) => f64::from(percent),
@@ -201,7 +202,7 @@ fn target_of(metric: &MetricSpec) -> f64 {
     }
 }
 
-/// As whoever asked reports it, else by the kind of the metric.
+/// The reason that came with the failure, else that of the metric's kind.
 fn failure_reason(metric: &MetricSpec, samples: Option<&MetricSamples>) -> ConditionReason {
     if let Some(MetricSamples::Failed(failure)) = samples {
         return failure.reason;

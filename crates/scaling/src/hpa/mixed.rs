@@ -17,13 +17,13 @@ use settings::hpa::{HpaSpec, MetricSpec, RulesOrigin};
 use vocabulary::{ExcessBurstCapacity, MilliValue, PodCount, Routing, Timestamp};
 
 use super::conditions::{self, ConditionReason};
-use super::history::Recommendation;
+use super::history::{CountChange, Recommendation};
 use super::limits::Limiter;
 use super::proposal::NoProposal;
 use super::samples::{MetricFailure, MetricSamples};
 use super::sentence::{HpaSentence, MixedText, UnmeasuredText};
 use super::stabilize::{self, Windows};
-use super::state::{CountChange, HpaState, MetricStatus, RescaleMemory};
+use super::state::{HpaState, MetricStatus, RescaleMemory};
 use super::steps::Steps;
 use super::{HpaObservation, HpaOutcome, HpaPods, Scale, measure};
 use crate::decider::{Decider, Observation, Verdict};
@@ -45,14 +45,14 @@ struct OwnMetric {
     index: usize,
     scaling: ScalingSpec,
     decider: Decider,
-    /// What it last said; `None` without data.
+    /// The last answer of the decider; `None` without data.
     verdict: Option<Verdict>,
 }
 
-/// What one sync looks at.
+/// The input of one sync.
 #[derive(Debug)]
 pub struct MixedObservation<'a> {
-    /// The target's scale.
+    /// The replica counts of the target, and whether its pods are its own.
     pub scale: Scale,
     /// The pods that its selector matches.
     pub pods: &'a HpaPods,
@@ -98,8 +98,8 @@ impl MixedDecider {
         self.state.metrics.clear();
     }
 
-    /// Zero pods were found where the document allows them: nobody but this class takes the last one away, so
-    /// it may bring the first one back.
+    /// Zero pods were found where the document allows them: only this class takes the last pod away, so it
+    /// may bring the first one back.
     pub fn note_found_at_zero(&mut self, spec: &HpaSpec, now: Timestamp) {
         if spec.min == PodCount::ZERO {
             let condition = &mut self.state.conditions.scaled_to_zero;
@@ -107,7 +107,7 @@ impl MixedDecider {
         }
     }
 
-    /// What is remembered and shown.
+    /// The history and the status of the workload.
     pub fn state(&self) -> &HpaState {
         &self.state
     }
@@ -119,18 +119,13 @@ impl MixedDecider {
 
     /// The count stays as it is until the next sync, though own metrics ask for another: why, from what they
     /// last said on.
-    pub fn stay(&mut self, count: PodCount) -> &[Reason] {
+    pub fn hold_until_sync(&mut self, count: PodCount) -> &[Reason] {
         self.rise.lead_to(count, Stage::Surge, HpaSentence::Mixed(MixedText::NotToZero { present: count }));
         self.rise.as_slice()
     }
 
-    /// The settings under which each own metric is observed, in the order of the spec.
-    pub fn own_settings(&self) -> impl Iterator<Item = &ScalingSpec> {
-        self.own.iter().map(|own| &own.scaling)
-    }
-
-    /// The room beyond the target burst capacity, by the first own metric; it decides who serves, as for
-    /// class kpa. `None` without an own metric, or without data.
+    /// The room beyond the target burst capacity, by the first own metric; it decides the route, as for class
+    /// kpa. `None` without an own metric, or without data.
     pub fn excess_burst_capacity(&self) -> Option<ExcessBurstCapacity> {
         self.own.first()?.verdict.as_ref().map(|verdict| verdict.excess_burst_capacity)
     }
@@ -138,7 +133,7 @@ impl MixedDecider {
     /// Lets the own metrics decide, every two seconds or off the tick. For each of them, in the order of the
     /// spec, what its windows say, or `None` without data. The answer is the count to go to at once, if that
     /// is more than there is.
-    pub fn look(
+    pub fn evaluate_own(
         &mut self,
         spec: &HpaSpec,
         observations: &[Option<Observation>],
@@ -179,9 +174,9 @@ impl MixedDecider {
         let Some(mut raw) = super::report(&measured, spec, current, &mut self.state, now) else {
             return super::abandon(current, &mut self.state);
         };
-        // Said of what the metrics ask for, before rules of ours make another count of it.
+        // The cause follows from the metrics' own count, before our rules change it.
         let cause = super::cause(&measured, raw, current);
-        raw = self.without_pods(spec, raw);
+        raw = self.zero_if_idle(spec, raw);
         // Before it is remembered (2): so the window towards fewer pods begins when panic ends, not when the
         // load fell.
         if self.panics() && raw < current {
@@ -206,13 +201,13 @@ impl MixedDecider {
         }
     }
 
-    /// A change that was noted was not carried out; see [`HpaState::take_rescale_back`].
-    pub fn take_rescale_back(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
+    /// A change that was noted was not carried out; see [`HpaState::revert_rescale`].
+    pub fn revert_rescale(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
         // Found by the time of the order: a sync may have recommended the same count since.
         if change.to > change.from && !self.own.is_empty() {
-            self.state.history.take_recommendation_back(Recommendation { count: change.to, at: before.at });
+            self.state.history.remove_recommendation(Recommendation { count: change.to, at: before.at });
         }
-        self.state.take_rescale_back(change, before, now);
+        self.state.revert_rescale(change, before, now);
     }
 
     /// A count could not be written; see [`HpaState::note_failed_rescale`].
@@ -234,7 +229,7 @@ impl MixedDecider {
         modes.find(|mode| matches!(mode, Mode::Panic { .. })).unwrap_or(Mode::Stable)
     }
 
-    /// What the first own metric with data looked at.
+    /// The inputs of the first own metric that has data.
     pub fn inputs(&self) -> Option<Inputs> {
         self.own.iter().find_map(|own| own.verdict.as_ref()).map(|verdict| verdict.inputs)
     }
@@ -271,7 +266,7 @@ impl MixedDecider {
 
     /// Without requests and without anything to do outside of the pods, a metric of pods that asks for one
     /// says nothing: its ceiling cannot say less while one is left.
-    fn without_pods(&mut self, spec: &HpaSpec, raw: PodCount) -> PodCount {
+    fn zero_if_idle(&mut self, spec: &HpaSpec, raw: PodCount) -> PodCount {
         let is_idle = |(status, metric): (&MetricStatus, &MetricSpec)| match status {
             MetricStatus::Proposed(proposal) if metric.is_per_pod() => proposal.count <= PodCount::ONE,
             MetricStatus::Proposed(proposal) => proposal.count == PodCount::ZERO,
@@ -292,8 +287,8 @@ impl MixedDecider {
         raw
     }
 
-    /// What came of windows and limits, with what requests need at once; and a fall only if everything
-    /// agrees.
+    /// The count after windows and limits, raised to the immediate need of requests; it falls only if no
+    /// metric failed, none panics and none needs more.
     fn settle(&mut self, spec: &HpaSpec, limited: PodCount, current: PodCount, now: Timestamp) -> PodCount {
         let mut steps = std::mem::take(&mut self.state.steps);
         let mut desired = limited;
@@ -342,17 +337,23 @@ impl MixedDecider {
         let least = spec.min.max(PodCount::ONE);
         let wants = if current == PodCount::ZERO { need.max(least).max(self.activation_scale) } else { need };
         let wanted = CountChange { from: current, to: wants.min(spec.max) };
-        let mut count = self.held_back(spec, wanted, now, steps);
+        let mut count = self.rise_within_limits(spec, wanted, now, steps);
         if current == PodCount::ZERO {
-            // Somebody waits: no window and no policy leaves them without a pod.
+            // Requests wait: no window and no policy leaves them without a pod.
             count = count.max(least.min(spec.max));
             return Some((count, MixedText::Wake { count }));
         }
         (count > current).then_some((count, MixedText::OwnNeed { count: need }))
     }
 
-    /// What the window and the policies towards more pods leave of a rise, if the document itself wrote them.
-    fn held_back(&self, spec: &HpaSpec, wanted: CountChange, now: Timestamp, steps: &mut Steps) -> PodCount {
+    /// A rise within the window and the policies towards more pods, if the document itself wrote them.
+    fn rise_within_limits(
+        &self,
+        spec: &HpaSpec,
+        wanted: CountChange,
+        now: Timestamp,
+        steps: &mut Steps,
+    ) -> PodCount {
         let written = spec.behavior.as_ref().filter(|one| one.scale_up.origin == RulesOrigin::Document);
         let Some(behavior) = written else { return wanted.to };
         let history = &self.state.history;
@@ -364,12 +365,12 @@ impl MixedDecider {
     }
 }
 
-/// Who serves a workload without an own metric, about whose requests nothing is known.
+/// The route of a workload without an own metric, whose requests are not measured.
 pub fn routing_without_own(ready: PodCount) -> Routing {
     if ready > PodCount::ZERO { Routing::Direct } else { Routing::ThroughActivator }
 }
 
-/// What a decider wants, and what it is shown to have measured.
+/// The samples of an own metric: the count that its decider wants, and the average load per pod.
 fn decided(verdict: &Verdict) -> MetricSamples {
     let pods = verdict.inputs.ready_pods.as_f64().max(1.0);
     let average = MilliValue::ceil_from((verdict.inputs.stable_value * 1000.0 / pods).round());

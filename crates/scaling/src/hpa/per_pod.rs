@@ -26,12 +26,12 @@ pub(super) struct PerPodMetric<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What is aimed at.
+/// The value that each pod is meant to have.
 #[derive(Clone, Copy)]
 pub(super) enum PerPodTarget {
     /// Percent of what is requested.
     Utilization(u32),
-    /// This much on average.
+    /// An amount per pod on average, in thousandths of the metric's unit.
     Average(MilliValue),
 }
 
@@ -59,7 +59,7 @@ impl Sum {
     }
 }
 
-/// The pods by group.
+/// The sums over the pods of each group.
 #[derive(Default)]
 struct Groups {
     ready: Sum,

@@ -10,7 +10,7 @@ use super::samples::PodSample;
 pub struct HpaPods(Vec<HpaPod>);
 
 impl HpaPods {
-    /// In any order; of several with one id the last is kept.
+    /// Pods in any order; of several pods with one id the last is kept.
     pub fn new(mut pods: Vec<HpaPod>) -> Self {
         pods.sort_by_key(|pod| pod.pod);
         // The later one is dropped, so its content goes to the earlier one's place.
@@ -32,7 +32,7 @@ impl HpaPods {
 /// One pod, as the platform describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaPod {
-    /// By it samples are matched.
+    /// The id by which samples are matched to the pod.
     pub pod: PodId,
     /// How far its life has come.
     pub phase: HpaPodPhase,
@@ -40,9 +40,9 @@ pub struct HpaPod {
     pub is_deleted: bool,
     /// When it was started; `None` if it was not.
     pub started: Option<Timestamp>,
-    /// Whether it is ready; `None` where nothing is said of it.
+    /// The condition `Ready`; `None` where the platform has none.
     pub ready: Option<ReadyCondition>,
-    /// What it asks for.
+    /// The resources that the pod requests; targets in percent refer to them.
     pub requests: PodRequests,
 }
 
@@ -51,33 +51,33 @@ pub struct HpaPod {
 pub enum HpaPodPhase {
     /// Not all containers run yet.
     Pending,
-    /// Runs.
+    /// All containers were created, and at least one runs.
     Running,
-    /// Ended well.
+    /// All containers have ended with success.
     Succeeded,
-    /// Ended otherwise.
+    /// All containers have ended, at least one of them with a failure.
     Failed,
-    /// Its node is not heard.
+    /// The node of the pod is not heard, so its state is unknown.
     Unknown,
 }
 
-/// The condition `Ready`.
+/// The condition `Ready` of a pod, with the time of its last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyCondition {
-    /// What it says.
+    /// The value of the condition.
     pub status: ReadyStatus,
-    /// Since when.
+    /// The time of the last change of the value.
     pub since: Timestamp,
 }
 
 /// The three values of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadyStatus {
-    /// Ready.
+    /// The pod is ready for requests.
     True,
-    /// Not ready.
+    /// The pod is not ready for requests.
     False,
-    /// Nobody knows; counts as ready, as in Kubernetes.
+    /// The readiness is unknown; counts as ready, as in Kubernetes.
     Unknown,
 }
 
@@ -90,7 +90,7 @@ pub(super) enum PodGroup {
     Unready,
     /// Nothing is known of it.
     Missing,
-    /// Its sample counts.
+    /// The pod has a sample that counts.
     Ready,
 }
 

@@ -1,15 +1,15 @@
-//! What one metric asks for, and how it came to that.
+//! The count that one metric asks for, and the rule that led to it.
 
 use vocabulary::{MilliValue, PodCount};
 
 /// A count that one metric asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proposal {
-    /// How many pods.
+    /// The number of pods that the metric asks for.
     pub count: PodCount,
-    /// What was measured, divided by the target; before anything was assumed of pods without a sample.
+    /// The measured value divided by the target, before values were assumed for pods without a sample.
     pub ratio: f64,
-    /// What was measured, as it is reported.
+    /// The measured value, in the form of the target.
     pub current: CurrentValue,
     /// The pods that counted, and those that did not.
     pub looked_at: PodsLookedAt,
@@ -17,30 +17,30 @@ pub struct Proposal {
     pub rule: ProposalRule,
 }
 
-/// What was measured, in the form of the target.
+/// A measured value, in the form of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurrentValue {
     /// A share of what is requested, and what that is on average.
     Utilization {
-        /// Whole percent.
+        /// The share of the requests, in whole percent.
         percent: i32,
-        /// Per pod.
+        /// The average use per pod, in thousandths of the resource's unit.
         average: MilliValue,
     },
-    /// The average per pod.
+    /// The average per pod, in thousandths of the metric's unit.
     AverageValue(MilliValue),
-    /// The number itself.
+    /// The number itself, in thousandths of the metric's unit.
     Value(MilliValue),
 }
 
 /// Pods by group. For a total, only those that are multiplied by are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PodsLookedAt {
-    /// They counted.
+    /// Pods whose samples counted, or by which a total was multiplied.
     pub ready: PodCount,
     /// Too young to say anything.
     pub unready: PodCount,
-    /// Without a sample.
+    /// Pods past the phase Pending that have no sample.
     pub missing: PodCount,
     /// On their way out or failed.
     pub ignored: PodCount,
@@ -55,17 +55,17 @@ pub enum ProposalRule {
     Ratio,
     /// The ratio with something assumed of pods without a sample or not ready yet.
     CautiousRatio {
-        /// That ratio.
+        /// The ratio to the target, with the assumed values.
         ratio: f64,
     },
     /// With that assumed, the ratio is close enough to 1.
     CautiouslyWithinTolerance {
-        /// That ratio.
+        /// The ratio to the target, with the assumed values.
         ratio: f64,
     },
     /// With that assumed, the count would move against what was measured: nothing changes.
     Turned {
-        /// That ratio.
+        /// The ratio to the target, with the assumed values.
         ratio: f64,
     },
     /// A decider of ours wants it.
@@ -97,13 +97,13 @@ pub enum NoProposal {
     NoOverlap,
     /// No series, or for an object more than one.
     NoSeries,
-    /// Nothing was said of it.
+    /// No value of the metric was given to the pass.
     NotMeasured,
-    /// Whoever was asked has no value, or cannot be asked; the words are kept with the question.
+    /// The source of the metric has no value, or cannot be asked; its own words are kept with the question.
     Refused,
-    /// Whoever was asked took too long.
+    /// The source of the metric did not answer in time.
     NoAnswer,
-    /// One of our own: nothing is linked that could report it.
+    /// The metric is one of our own, and no pod or activator is linked that could report it.
     NoReporter,
     /// Pods have no container of that name.
     NoContainer,

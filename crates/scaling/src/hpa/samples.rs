@@ -1,4 +1,4 @@
-//! What was measured for one metric, or why nothing was.
+//! The measured values of one metric, or why there is none.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use vocabulary::{MilliValue, PodCount, PodId, Timestamp};
 use super::conditions::ConditionReason;
 use super::proposal::NoProposal;
 
-/// What is known of one metric: for each entry of the spec one, in the same order.
+/// The values of one metric. There is one of these for each entry of the spec, in the same order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricSamples {
     /// A value of each pod, for metrics that are measured in pods.
@@ -15,14 +15,14 @@ pub enum MetricSamples {
     /// The values of the series that were selected: any number for an external metric, exactly one for an
     /// object's.
     Series(Vec<MilliValue>),
-    /// What a decider of ours wants, for our own metrics.
+    /// The count that a decider of ours wants, for our own metrics.
     Decided {
-        /// How many pods.
+        /// The number of pods that the decider wants.
         count: PodCount,
-        /// What each pod has on average over the stable window; what there is at all, while no pod is ready.
+        /// The average load per pod over the stable window; the whole load while no pod is ready.
         average: MilliValue,
     },
-    /// Nothing, and why.
+    /// The metric has no value, for this reason.
     Failed(MetricFailure),
     /// Nothing was asked, because there is no pod that could have answered.
     NotAsked,
@@ -33,7 +33,7 @@ pub enum MetricSamples {
 pub struct MetricFailure {
     /// Under which condition it is reported.
     pub reason: ConditionReason,
-    /// What went wrong. The words of whoever was asked are kept with the question.
+    /// What went wrong. The words of the metric's source are kept with the question.
     pub why: NoProposal,
 }
 
@@ -42,7 +42,7 @@ pub struct MetricFailure {
 pub struct PodSamples(Vec<PodSample>);
 
 impl PodSamples {
-    /// In any order; of several of one pod the last counts.
+    /// Samples in any order; of several samples of one pod the last counts.
     pub fn new(mut samples: Vec<PodSample>) -> Self {
         samples.sort_by_key(|sample| sample.pod);
         samples.dedup_by(|later, earlier| {
@@ -65,15 +65,15 @@ impl PodSamples {
     }
 }
 
-/// What one pod, or one of its containers, used or had.
+/// The value of a metric for one pod or one of its containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodSample {
-    /// Whose. Pods that the target does not have (any more) may be among them.
+    /// The pod that was measured; the target may not have it any more.
     pub pod: PodId,
-    /// In thousandths of the metric's unit.
+    /// The value, in thousandths of the metric's unit.
     pub value: MilliValue,
     /// The end of the time that it was measured over.
     pub at: Timestamp,
-    /// How long that was.
+    /// The length of the time that the value was measured over.
     pub window: Duration,
 }

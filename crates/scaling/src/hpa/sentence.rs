@@ -1,4 +1,4 @@
-//! What people are told of an evaluation: numbers until somebody reads them, then words (as
+//! The sentences of an evaluation: numbers until a sentence is read, then words (as
 //! [`crate::decision::Sentence`]).
 
 use std::fmt;
@@ -13,21 +13,21 @@ use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, ProposalRule};
 /// One step of an evaluation in words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum HpaSentence {
-    /// What a metric measured. The target is in the measure's unit: percent, or thousandths.
+    /// The value of a metric beside its target, both in the measure's unit: percent, or thousandths.
     Measured { label: MetricLabel, measure: Measure },
-    /// Which pods counted for it.
+    /// The pods that counted for a metric.
     LookedAt { label: MetricLabel, pods: PodsLookedAt },
-    /// What was assumed of the others.
+    /// The ratio of a metric with what was assumed of the pods that did not count.
     Assumed { label: MetricLabel, ratio: f64 },
-    /// What it asks for.
+    /// The count that a metric asks for, and the rule that led to it.
     Proposed { label: MetricLabel, count: PodCount, how: CountOrigin },
-    /// That it does not say anything.
+    /// A metric failed, for this reason.
     Failed { label: MetricLabel, why: NoProposal },
-    /// What failing metrics forbid.
+    /// Some metrics failed, so no pod may be taken away.
     Partial { failed: u32, of: u32 },
     /// Bounds and pauses that ask no metric.
     Unmeasured(UnmeasuredText),
-    /// Windows, policies and limits.
+    /// A window, a policy or a bound changed the recommendation.
     Limited(LimitText),
     /// The rules for documents that mix our own measurements with others.
     Mixed(MixedText),
@@ -41,7 +41,7 @@ pub(crate) struct Measure {
     pub(crate) unit: ValueUnit,
 }
 
-/// What a value is.
+/// The form of a value and of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueUnit {
     Percent,
@@ -58,7 +58,7 @@ pub(crate) enum CountOrigin {
     Decider,
 }
 
-/// Decided without a metric.
+/// Why a pass came to its count without a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum UnmeasuredText {
     Paused,
@@ -69,7 +69,7 @@ pub(crate) enum UnmeasuredText {
     RaisedFromZero { min: PodCount },
 }
 
-/// What changes a recommendation on its way.
+/// Sentences of windows, policies and bounds, which change a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LimitText {
     Peak { count: PodCount, window: Duration },
@@ -83,7 +83,7 @@ pub(crate) enum LimitText {
     Min { min: PodCount },
 }
 
-/// What the mixed rule says.
+/// Sentences of the mixed rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MixedText {
     /// Own measurements ask for more pods.
@@ -94,7 +94,7 @@ pub(crate) enum MixedText {
     NotToZero { present: PodCount },
     /// One pod of a per-pod metric is as good as none.
     OneIsNone,
-    /// From zero.
+    /// Requests end the rest at zero pods.
     Wake { count: PodCount },
 }
 
@@ -130,10 +130,14 @@ impl fmt::Display for HpaSentence {
             Self::Measured { label, measure } => write!(to, "{label} {measure}"),
             Self::LookedAt { label, pods } => write!(to, "{label} {pods}"),
             Self::Assumed { label, ratio } => {
-                write!(to, "{label} is {} times its target with what is assumed of them", people(*ratio))
+                write!(
+                    to,
+                    "{label} is {} times its target with the values assumed for these pods",
+                    three_decimals(*ratio)
+                )
             }
             Self::Proposed { label, count, how } => write!(to, "{label} {}", how.words(*count)),
-            Self::Failed { label, why } => write!(to, "{label} says nothing: {why}"),
+            Self::Failed { label, why } => write!(to, "{label} failed: {why}"),
             Self::Partial { failed, of } => {
                 write!(to, "{failed} of {of} metrics failed, so no pod is taken away")
             }
@@ -146,26 +150,28 @@ impl fmt::Display for HpaSentence {
 
 impl fmt::Display for Measure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, target) = (people(self.value), people(self.target));
+        let (value, target) = (three_decimals(self.value), three_decimals(self.target));
         match self.unit {
             ValueUnit::Percent => write!(to, "is {value}% of what is requested, target {target}%")?,
             ValueUnit::Average => write!(to, "is {value} per pod, target {target}")?,
             ValueUnit::Total => write!(to, "is {value}, target {target}")?,
         }
-        write!(to, ": {} times", people(self.value / self.target))
+        write!(to, ": {} times", three_decimals(self.value / self.target))
     }
 }
 
-/// "is of 3 pods; 1 is unready, 2 are missing".
+/// "counts 3 pods; left out: 1 not ready yet, 2 without a sample".
 impl fmt::Display for PodsLookedAt {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ready, unready, missing, ignored } = *self;
         write!(to, "counts {ready} pod{}", if ready == PodCount::ONE { "" } else { "s" })?;
-        for (count, what) in
-            [(unready, "not ready yet"), (missing, "without a sample"), (ignored, "on the way out or failed")]
+        let mut before = "; left out: ";
+        for (count, group) in
+            [(unready, "not ready yet"), (missing, "without a sample"), (ignored, "ending or failed")]
         {
             if count > PodCount::ZERO {
-                write!(to, ", not {count} {what}")?;
+                write!(to, "{before}{count} {group}")?;
+                before = ", ";
             }
         }
         Ok(())
@@ -176,9 +182,11 @@ impl CountOrigin {
     fn words(self, count: PodCount) -> String {
         match self {
             Self::Ratio => format!("asks for {count}"),
-            Self::WithinTolerance => format!("is close enough to its target: {count}"),
+            Self::WithinTolerance => format!("is close enough to its target: the count stays at {count}"),
             Self::Turned => {
-                format!("would turn round with what is assumed of pods that did not count: {count}")
+                format!(
+                    "would turn round with the values assumed for pods that did not count: the count stays at {count}"
+                )
             }
             Self::Decider => format!("asks for {count}, by its own windows"),
         }
@@ -190,15 +198,15 @@ impl fmt::Display for NoProposal {
         to.write_str(match self {
             Self::NoPods => "the target has no pods",
             Self::NoSamples => "no pod that counts has a sample",
-            Self::NoRequest => "a pod has a container that does not say what it requests",
-            Self::NoOverlap => "the samples are of other pods",
-            Self::NoSeries => "there is not the one value that there should be",
-            Self::NotMeasured => "it was not measured",
-            Self::Refused => "it was asked for, and \"asked\" says what came instead of a value",
-            Self::NoAnswer => "whoever was asked did not answer in time",
+            Self::NoRequest => "a container of a pod has no request for the resource",
+            Self::NoOverlap => "all samples are of pods that the target does not have",
+            Self::NoSeries => "the source of the metric gave no series, or several where one is needed",
+            Self::NotMeasured => "no value was measured",
+            Self::Refused => "the source of the metric gave no value, and \"asked\" shows its answer",
+            Self::NoAnswer => "the source of the metric did not answer in time",
             Self::NoReporter => "no pod and no activator reports requests",
             Self::NoContainer => "the pods have no container of that name",
-            Self::NotReported => "pods report what they use of cpu and memory, and of nothing else",
+            Self::NotReported => "pods report their use of cpu and memory only",
         })
     }
 }
@@ -206,15 +214,15 @@ impl fmt::Display for NoProposal {
 impl fmt::Display for UnmeasuredText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Paused => to.write_str("somebody else set the count to 0, so it is left there"),
+            Self::Paused => to.write_str("another client set the count to 0, so the count stays at 0"),
             Self::AboveMaximum { max } => write!(to, "more than the maximum of {max}"),
             Self::BelowMinimum { min } => write!(to, "fewer than the minimum of {min}"),
-            Self::NoSelector => to.write_str("the target does not say which pods are its own"),
+            Self::NoSelector => to.write_str("the target has no readable selector of its pods"),
             Self::SharedPods => {
-                to.write_str("another autoscaler has some of the same pods, so both stand still")
+                to.write_str("another autoscaler selects some of the same pods, so the count stays")
             }
             Self::RaisedFromZero { min } => {
-                write!(to, "at least the minimum of {min}, now that there is one")
+                write!(to, "raised from zero to the minimum of {min}")
             }
         }
     }
@@ -224,10 +232,10 @@ impl fmt::Display for LimitText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Peak { count, window } => {
-                write!(to, "{count} is the most that was asked for in the last {}", format_duration(window))
+                write!(to, "{count} is the largest recommendation of the last {}", format_duration(window))
             }
             Self::Envelope { lowest, highest } => {
-                write!(to, "what was asked for within the windows lies between {lowest} and {highest}")
+                write!(to, "recommendations within the windows lie between {lowest} and {highest}")
             }
             Self::UpPolicy { amount, period, start, bound } => {
                 let period = format_duration(period);
@@ -250,14 +258,14 @@ impl fmt::Display for MixedText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::OwnNeed { count } => write!(to, "requests need {count} at once"),
-            Self::Panic { present } => write!(to, "requests surge, so it stays at {present} at least"),
+            Self::Panic { present } => write!(to, "requests surge, so the count stays at {present} at least"),
             Self::NotToZero { present } => {
-                write!(to, "requests may need pods, so {present} stay until the next sync")
+                write!(to, "requests may need pods, so the count stays at {present} until the next sync")
             }
             Self::OneIsNone => {
                 to.write_str("there are no requests, and nothing else asks for more than one pod")
             }
-            Self::Wake { count } => write!(to, "requests wake it: {count}"),
+            Self::Wake { count } => write!(to, "requests wake the revision: {count}"),
         }
     }
 }
@@ -271,7 +279,7 @@ fn rule(select: SelectPolicy) -> &'static str {
     }
 }
 
-/// Three decimals are enough for people.
-fn people(value: f64) -> f64 {
+/// A number as people read it: rounded to three decimals.
+fn three_decimals(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -1,4 +1,4 @@
-//! What recommendations of the past make of the present one.
+//! The stabilization windows: the present recommendation among those of the past.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl Windows {
         envelope
     }
 
-    /// Remembers a recommendation.
+    /// Keeps a recommendation, in the place of one that neither window looks back on.
     pub(super) fn record(self, history: &mut HpaHistory, raw: PodCount, now: Timestamp) {
         let place = self.expired(history, now);
         history.record(Recommendation { count: raw, at: now }, place);
@@ -91,7 +91,7 @@ impl Windows {
     }
 }
 
-/// What the count may be without going against what was recommended before.
+/// The range in which the count agrees with every recommendation of the windows.
 #[derive(Clone, Copy)]
 pub(super) struct Envelope {
     lowest: PodCount,

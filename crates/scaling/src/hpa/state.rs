@@ -1,10 +1,10 @@
-//! What is kept of one autoscaler between passes, and what it shows of itself.
+//! The state of one autoscaler between passes, and the status that it shows.
 
 use settings::hpa::HpaSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use super::conditions::{self, ConditionReason, HpaCondition, HpaConditions};
-use super::history::HpaHistory;
+use super::history::{CountChange, HpaHistory};
 use super::proposal::{NoProposal, Proposal};
 use super::steps::Steps;
 use crate::decision::Reason;
@@ -22,26 +22,26 @@ pub struct HpaState {
     pub(super) last_scale: Option<Timestamp>,
 }
 
-/// What the last pass knows of one metric.
+/// The result of the last pass for one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricStatus {
-    /// It asks for this.
+    /// The metric asks for this count.
     Proposed(Proposal),
-    /// It failed: its slot in the status is empty.
+    /// The metric failed: its slot in the status is empty.
     Failed {
-        /// As conditions and events say it.
+        /// The reason that conditions and Events give for the failure.
         reason: ConditionReason,
-        /// What was wrong.
+        /// What was wrong with the metric or its samples.
         why: NoProposal,
     },
-    /// There was no pod to ask.
+    /// The metric was not asked, because there was no pod that could have answered.
     NotAsked,
 }
 
-/// What a pass has to complain about, as Kubernetes' events of type Warning.
+/// A warning of a pass, as Kubernetes' events of type Warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HpaWarning {
-    /// `SelectorRequired`, `InvalidSelector`, `AmbiguousSelector`, `FailedGetScale` or a metric's failure.
+    /// `InvalidSelector`, `AmbiguousSelector`, or the failure of a metric.
     Condition(ConditionReason),
     /// `SelectorRequired`: the target selects its pods by nothing.
     SelectorRequired,
@@ -52,7 +52,7 @@ pub enum HpaWarning {
 }
 
 impl HpaWarning {
-    /// What an Event says of it in one word; the same as in Kubernetes.
+    /// The reason of the Event in one word; the same as in Kubernetes.
     pub fn word(self) -> &'static str {
         match self {
             Self::SelectorRequired => "SelectorRequired",
@@ -64,17 +64,12 @@ impl HpaWarning {
 }
 
 impl HpaState {
-    /// Goes on with a history that was stored.
-    pub fn with_history(history: HpaHistory) -> Self {
-        Self { history, ..Self::default() }
-    }
-
-    /// What is remembered.
+    /// The recommendations and changes that windows and policies look back on.
     pub fn history(&self) -> &HpaHistory {
         &self.history
     }
 
-    /// What it says of itself.
+    /// The conditions after the last pass.
     pub fn conditions(&self) -> &HpaConditions {
         &self.conditions
     }
@@ -85,7 +80,7 @@ impl HpaState {
         &self.metrics
     }
 
-    /// What the last pass complained about.
+    /// The warnings of the last pass.
     pub fn warnings(&self) -> &[HpaWarning] {
         &self.warnings
     }
@@ -115,16 +110,8 @@ impl HpaState {
         self.conditions.scaled_to_zero.is_some_and(|condition| condition.reason.is_true())
     }
 
-    /// The target's scale could not be read, so there is no pass.
-    pub fn note_unreadable_scale(&mut self, now: Timestamp) {
-        self.steps.restart();
-        self.metrics.clear();
-        self.warnings.clear();
-        self.warnings.push(HpaWarning::Condition(ConditionReason::FailedGetScale));
-        conditions::set(&mut self.conditions.able_to_scale, ConditionReason::FailedGetScale, now);
-    }
-
-    /// The answer of the last pass was written. Only now it is an event that policies look back on.
+    /// The answer of the last pass was written. From now on the change is an event that policies look back
+    /// on.
     pub fn note_rescale(&mut self, spec: &HpaSpec, change: CountChange, now: Timestamp) {
         let CountChange { from, to } = change;
         conditions::set(&mut self.conditions.able_to_scale, ConditionReason::SucceededRescale, now);
@@ -134,7 +121,7 @@ impl HpaState {
         }
         self.last_scale = Some(now);
         self.desired = Some(to);
-        // Without an own metric any other zero is somebody's pause, which no metric ends.
+        // Without an own metric any other zero is a pause by another client, which no metric ends.
         let is_own_zero = from > PodCount::ZERO
             && to == PodCount::ZERO
             && spec.min == PodCount::ZERO
@@ -144,7 +131,7 @@ impl HpaState {
         conditions::set(&mut self.conditions.scaled_to_zero, reason, now);
     }
 
-    /// What a change that is noted now would overwrite.
+    /// The fields that a change noted now would overwrite, for [`HpaState::revert_rescale`].
     pub fn rescale_memory(&self, now: Timestamp) -> RescaleMemory {
         RescaleMemory {
             at: now,
@@ -155,8 +142,8 @@ impl HpaState {
     }
 
     /// A change that was noted was not carried out after all: no policy looks back on it.
-    pub fn take_rescale_back(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
-        self.history.take_event_back(change, before.at);
+    pub fn revert_rescale(&mut self, change: CountChange, before: &RescaleMemory, now: Timestamp) {
+        self.history.remove_event(change, before.at);
         self.last_scale = before.last_scale;
         self.conditions.scaled_to_zero = before.scaled_to_zero;
         self.note_failed_rescale(before.desired, now);
@@ -171,20 +158,11 @@ impl HpaState {
     }
 }
 
-/// What a noted change overwrites; see [`HpaState::take_rescale_back`].
+/// What a noted change overwrites; see [`HpaState::revert_rescale`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RescaleMemory {
     pub(super) at: Timestamp,
     desired: Option<PodCount>,
     last_scale: Option<Timestamp>,
     scaled_to_zero: Option<HpaCondition>,
-}
-
-/// A change of the count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CountChange {
-    /// From this.
-    pub from: PodCount,
-    /// To this.
-    pub to: PodCount,
 }

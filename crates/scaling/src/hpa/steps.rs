@@ -18,7 +18,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Begins with nothing.
+    /// Forgets the steps of the last evaluation; the number is unknown again.
     pub(super) fn restart(&mut self) {
         self.list.clear();
         self.number = None;

@@ -25,7 +25,7 @@ mod words;
 /// Far enough from the axis' beginning for everything that happened before.
 const NOW: Timestamp = Timestamp::from_secs(100_000);
 
-/// The tables, for [`super::vectors`].
+/// The tables, whose ids [`super::vectors`] compares with those of the reference.
 pub(super) const TABLES: [&str; 10] = [
     metrics::UTILIZATION,
     metrics::AVERAGES,
@@ -195,12 +195,21 @@ fn scale(replicas: PodCount, status_replicas: PodCount) -> Scale {
 
 /// One that took its target to zero itself, if the target is there.
 fn state_at(spec: &HpaSpec, replicas: PodCount) -> HpaState {
-    let mut state = HpaState::with_history(HpaHistory::restored(Vec::new(), Vec::new(), Vec::new()));
+    let mut state = remembering(Vec::new());
     if replicas == PodCount::ZERO {
         state.note_rescale(spec, CountChange { from: PodCount::ONE, to: PodCount::ZERO }, ago("1000"));
-        state.history = HpaHistory::restored(Vec::new(), Vec::new(), Vec::new());
+        state.history = history_of(Vec::new());
     }
     state
+}
+
+/// A history with these recommendations, without events, whose first recommendation was made long ago.
+fn history_of(recommendations: Vec<Recommendation>) -> HpaHistory {
+    HpaHistory { recommendations, is_seeded: true, ..HpaHistory::default() }
+}
+
+fn remembering(recommendations: Vec<Recommendation>) -> HpaState {
+    HpaState { history: history_of(recommendations), ..HpaState::default() }
 }
 
 /// Each step goes on from the one before.

@@ -11,9 +11,9 @@ use super::tolerance::Tolerances;
 pub(super) struct TotalMetric<'a> {
     pub(super) usage: MilliValue,
     pub(super) pods: &'a [HpaPod],
-    /// What was last asked for.
+    /// The count that the target was last asked for.
     pub(super) current: PodCount,
-    /// What there is.
+    /// The number of pods that the target has (`status.replicas`).
     pub(super) present: PodCount,
     pub(super) tolerances: Tolerances,
 }

@@ -1,7 +1,7 @@
 //! How long do connections from before an adoption keep the count from falling?
 //!
-//! They lead to apps past every queue-proxy, so whatever their clients ask for is no load. Pods say how many
-//! of them are left. While any is, the count does not fall, whatever is measured; the wait has an end
+//! Such connections lead to apps past every queue-proxy, so requests on them are no load. Pods report how
+//! many connections are left. While one is left, the count does not fall, with any load; the wait has an end
 //! ([`ScalingSpec::adopted_connections_hold`]), since a client may keep its connection for ever. A pod whose
 //! kernel shows no connections is taken to have some for one stable window.
 
@@ -11,11 +11,11 @@ use std::time::Duration;
 use settings::ScalingSpec;
 use vocabulary::{AdoptedConnections, PeerList, PodId, Timestamp};
 
-/// What pods said of such connections.
+/// The connections of each pod, by its last report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AdoptedConnectionBook(BTreeMap<PodId, PodConnections>);
 
-/// What one pod said, and since when it has been so.
+/// The last report of one pod, and the time since which it has been the same.
 #[derive(Clone, Copy, Debug)]
 struct PodConnections {
     connections: AdoptedConnections,
@@ -52,7 +52,7 @@ impl AdoptedConnectionBook {
         self.0.remove(&pod).is_some()
     }
 
-    /// What holds the count, by the pods that stay; `None` for nothing.
+    /// The connections of the pods that stay, if they hold the count; else `None`.
     pub(super) fn held(
         &self,
         spec: &ScalingSpec,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_ends_by_itself_at_once_where_it_is_no_time() {
+    fn a_hold_of_zero_duration_ends_at_once() {
         let mut book = AdoptedConnectionBook::default();
         book.note(PodId(1), open(3, 10, 7), at(0));
         let ends = at(3590);

@@ -1,4 +1,6 @@
-//! By which class is a revision's count found, and what did that say last?
+//! Which class finds a revision's count, and what was its last answer?
+
+use std::time::Duration;
 
 use settings::ScalingSpec;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
@@ -6,11 +8,13 @@ use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 use super::beginning::RevisionBeginning;
 use super::hpa::HpaScaler;
 use super::pods::RevisionPods;
-use super::routing;
-use super::{ScaleEnding, TICK};
+use super::{ScaleEnding, routing};
 use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Inputs, Mode, Reason};
 use crate::hpa::{CountChange, routing_without_own};
+
+/// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
+pub(super) const TICK: Duration = Duration::from_secs(2);
 
 /// The classes that are run here.
 #[expect(
@@ -29,7 +33,7 @@ pub(super) enum Algorithm {
 #[derive(Clone, Debug)]
 pub(super) struct KpaScaler {
     decider: Decider,
-    /// The last valid evaluation.
+    /// The last evaluation that had data; `None` before the first.
     verdict: Option<Verdict>,
 }
 
@@ -49,7 +53,7 @@ impl KpaScaler {
 
 impl Algorithm {
     pub(super) fn new(spec: &ScalingSpec, beginning: RevisionBeginning) -> Self {
-        let (count, now) = (beginning.held(), beginning.now);
+        let (count, now) = (beginning.held_count(), beginning.now);
         match &spec.hpa {
             None => Self::Kpa(KpaScaler::new(spec, count, now)),
             Some(_) => Self::Hpa(Box::new(HpaScaler::new(spec, beginning))),
@@ -69,7 +73,7 @@ impl Algorithm {
             (Self::Hpa(hpa), Some(settings)) => hpa.update(spec, settings, wanted, now),
             (Self::Kpa(_), Some(_)) | (Self::Hpa(_), None) => {
                 *self = Self::new(spec, RevisionBeginning::found_with(wanted, now));
-                // The new class knows no pods, and nobody tells of them before one changes.
+                // The new class knows no pods, and the next event about pods comes only when one changes.
                 self.pods_changed(pods, now);
             }
         }
@@ -98,7 +102,7 @@ impl Algorithm {
         }
     }
 
-    /// What the last valid decision looked at, as far as that are requests.
+    /// The inputs of the last valid decision, as far as they come from requests.
     pub(super) fn inputs(&self) -> Option<Inputs> {
         match self {
             Self::Kpa(kpa) => kpa.verdict.as_ref().map(|verdict| verdict.inputs),
@@ -114,7 +118,7 @@ impl Algorithm {
         }
     }
 
-    /// Who should serve, were there no dwell; `None` while that is not known.
+    /// The route that should hold, were there no dwell; `None` while it is not known.
     pub(super) fn routing(&self, want: Option<PodCount>, ready: PodCount) -> Option<Routing> {
         match self {
             Self::Hpa(hpa) if !hpa.has_own() => Some(match want {
@@ -129,7 +133,7 @@ impl Algorithm {
     }
 
     /// How often requests are looked at when nothing presses; `None` if they decide nothing.
-    pub(super) fn tick(&self) -> Option<std::time::Duration> {
+    pub(super) fn tick(&self) -> Option<Duration> {
         match self {
             Self::Hpa(hpa) if !hpa.has_own() => None,
             Self::Kpa(_) | Self::Hpa(_) => Some(TICK),
@@ -173,7 +177,7 @@ impl Algorithm {
         }
     }
 
-    /// Somebody else asked the platform for another count. Class kpa goes by the load alone; to class hpa it
+    /// Another client asked the platform for another count. Class kpa goes by the load alone; to class hpa it
     /// is the count that the next sync goes on from.
     pub(super) fn note_foreign_count(&mut self, count: PodCount) {
         match self {

@@ -1,7 +1,7 @@
-//! Where does a revision stand when it appears?
+//! Is a revision active, activating or inactive when it appears?
 //!
 //! A *new* one is as Knative makes it: its initial scale is what the platform starts it with, and a bound
-//! only until that many pods were ready once. One that is *found* had a life that nobody here remembers: a
+//! only until that many pods were ready once. A revision that is *found* existed before this process: a
 //! restart must not take pods from it that it may need, nor raise it again to a scale that it had reached.
 
 use settings::ScalingSpec;
@@ -14,7 +14,7 @@ use crate::scale_to_zero::{InactiveBecause, RevisionActivity};
 /// A revision at the moment when it appears.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RevisionBeginning {
-    /// The platform's replica count.
+    /// The replica count that the platform was last asked for.
     pub(super) wanted: PodCount,
     pub(super) origin: RevisionOrigin,
     pub(super) now: Timestamp,
@@ -27,7 +27,7 @@ impl RevisionBeginning {
     }
 
     /// The count that is held as in panic while nothing is known of the load.
-    pub(super) fn held(self) -> PodCount {
+    pub(super) fn held_count(self) -> PodCount {
         match self.origin {
             // Knative counts ready pods here, and none is.
             RevisionOrigin::New => PodCount::ZERO,
@@ -35,7 +35,7 @@ impl RevisionBeginning {
         }
     }
 
-    pub(super) fn stands(self, spec: &ScalingSpec) -> (RevisionActivity, Initialization) {
+    pub(super) fn initial_state(self, spec: &ScalingSpec) -> (RevisionActivity, Initialization) {
         match self.origin {
             RevisionOrigin::New => {
                 (RevisionActivity::Activating { since: self.now }, Initialization::Pending)

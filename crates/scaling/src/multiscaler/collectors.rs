@@ -1,8 +1,8 @@
-//! What the reporters of one revision said, for each metric that is decided by it.
+//! The reports of one revision's reporters, for each metric that decides about it.
 //!
 //! Class kpa has one metric. Class hpa may have two of our own, each with a target of its own; what a silent
 //! pod counts for depends on the target, so each has its own windows. Where none of its metrics is ours one
-//! is kept all the same: it knows who waits.
+//! collector is kept all the same: it counts the waiting requests.
 
 use settings::ScalingSpec;
 use smallvec::SmallVec;
@@ -58,7 +58,7 @@ impl Collectors {
         self.each(|collector| collector.remove(reporter));
     }
 
-    /// That of the metric by which people know the revision.
+    /// The collector of the metric by which people know the revision.
     pub(super) fn first(&self) -> &Collector {
         self.0.first().expect("there is at least one")
     }
@@ -67,7 +67,7 @@ impl Collectors {
         self.0.iter()
     }
 
-    /// What the first one's windows say.
+    /// The averages of the first collector's windows.
     pub(super) fn observe(&self, ready: &[PodId], now: Timestamp) -> Option<Averages> {
         self.first().observe(ready, now)
     }

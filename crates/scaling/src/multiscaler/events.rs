@@ -1,4 +1,4 @@
-//! What goes into a multiscaler, and what comes out.
+//! The events that go into a multiscaler, and the commands that come out.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use vocabulary::{
 use crate::decision::Decision;
 use crate::hpa::{HpaWarning, MetricAnswers};
 
-/// Where a revision comes from that appears.
+/// The origin of a revision that appears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RevisionOrigin {
-    /// It has just been made, and has never been ready: it starts with its initial scale, and has what it
-    /// needs once that is reached.
+    /// The revision was just made, and has never been ready: it starts with its initial scale, and needs no
+    /// more until that is reached.
     New,
-    /// It was there before we were (a restart, another owner): what it has is kept until its windows are full
-    /// again, since that may be what it needs.
+    /// The revision existed before this process or this owner: its count is kept until its windows are full
+    /// again, since it may need all of its pods.
     #[default]
     Found,
 }
@@ -28,27 +28,28 @@ pub enum RevisionOrigin {
 /// A fact, and (in [`super::Multiscaler::handle`]) when it became known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A revision appeared, its settings changed, or somebody (we or another) wrote its replica count.
+    /// A revision appeared, its settings changed, or its replica count was written, by us or by another
+    /// client.
     RevisionChanged {
-        /// New, or with other settings.
+        /// The revision that is new, or whose settings or count changed.
         revision: RevisionId,
-        /// Its settings, resolved.
+        /// The settings of annotations, ConfigMap and document, resolved.
         spec: Arc<ScalingSpec>,
-        /// The platform's replica count.
+        /// The replica count that the platform was last asked for, by us or by another.
         wanted: PodCount,
-        /// Looked at when the revision appears.
+        /// Where the revision comes from; read only when it appears.
         origin: RevisionOrigin,
     },
-    /// A revision is gone.
+    /// A revision was deleted, or is no longer owned by this replica.
     RevisionRemoved {
-        /// It exists no more.
+        /// The revision to forget, with its windows and decisions.
         revision: RevisionId,
     },
     /// The pods of a revision, all of them.
     PodsChanged {
-        /// All pods that are told are its own.
+        /// The revision whose pods are given.
         revision: RevisionId,
-        /// In any order.
+        /// Every pod of the revision, in any order.
         pods: Vec<PodFact>,
     },
     /// One pod's readiness or phase changed; ignored unless it is among the pods of a revision.
@@ -56,12 +57,12 @@ pub enum Event {
         /// The pod as it now is.
         pod: PodFact,
     },
-    /// A link came up: what the reporter remembers, at most 60 s. Its second numbers are anchored to our axis
-    /// here.
+    /// A link came up, with the seconds that the reporter remembers, at most 60. Its second numbers are
+    /// anchored to our axis here.
     ReporterStarted {
-        /// A pod, or an activator.
+        /// The pod or activator whose link came up.
         reporter: Reporter,
-        /// Seconds of another life are other seconds.
+        /// The process that reports: seconds of another boot are other seconds.
         boot: BootId,
         /// The number of its second that runs now.
         current_second: u64,
@@ -72,57 +73,56 @@ pub enum Event {
     LoadReported {
         /// The pod or activator that measured.
         reporter: Reporter,
-        /// The one that the load is of; an activator reports several.
+        /// The revision of the load; an activator reports several.
         revision: RevisionId,
-        /// What it measured.
+        /// The reporter's number of the second, and the load in it.
         sample: Sample,
     },
-    /// What the app of a pod and everything below it used.
+    /// The CPU and memory used by the app of a pod and all processes below it.
     UsageReported {
         /// The pod whose app used it.
         pod: PodId,
-        /// The mean of a window, which it names.
+        /// The mean use over a window, whose length is part of it.
         usage: ResourceUsage,
     },
-    /// What a round of questions brought ([`Command::AskMetrics`]).
+    /// The answers to a round of questions ([`Command::AskMetrics`]).
     MetricsAnswered {
-        /// The one that was asked for.
+        /// The revision of class hpa whose metrics were asked for.
         revision: RevisionId,
-        /// As the question numbered it; a late answer of an older round is ignored.
+        /// The number of the round, from the question; a late answer of an older round is ignored.
         round: u64,
-        /// What was answered.
+        /// The values of the metrics, and the pods where the platform was asked for them.
         answers: MetricAnswers,
     },
-    /// How the last order of a count ended; said where an order failed, and when it was carried out after
-    /// all.
+    /// The end of the last order of a count: the order failed, or was carried out after it had failed.
     ScaleEnded {
-        /// The one whose count was to be written.
+        /// The revision whose count was to be written.
         revision: RevisionId,
-        /// Written, or not.
+        /// Whether the count was written after all.
         ending: ScaleEnding,
     },
-    /// A reporter said, for this second of its own, that it holds nothing of whatever it did not mention (a
-    /// pod's heartbeat, the end of an activator's frame). It is heard.
+    /// For this second of its own, a reporter holds nothing of any revision that it did not mention (a pod's
+    /// heartbeat, the end of an activator's frame). The reporter counts as heard.
     ReporterHeard {
         /// A pod or an activator that has nothing to report.
         reporter: Reporter,
-        /// Which second.
+        /// The reporter's own number of the second.
         second: u64,
     },
-    /// What a reporter holds right now, unasked.
+    /// The requests that a reporter holds at this instant, reported unasked.
     PresentReported {
         /// The pod or activator that holds them.
         reporter: Reporter,
-        /// The one whose requests they are.
+        /// The revision of the requests.
         revision: RevisionId,
-        /// Held at this instant.
+        /// The requests in flight and waiting at this instant.
         count: PresentCount,
     },
-    /// What is left of a pod's connections from before its Service was adopted.
+    /// The connections of a pod that remain from before its Service was adopted.
     AdoptedConnectionsReported {
         /// The pod whose app they lead to.
         pod: PodId,
-        /// As its queue-proxy sees them.
+        /// The connections, as the pod's queue-proxy sees them.
         connections: AdoptedConnections,
     },
     /// A link is gone. The reporter's values stay; its silence counts from its last frame.
@@ -130,28 +130,28 @@ pub enum Event {
         /// The pod or activator that is heard no more.
         reporter: Reporter,
     },
-    /// The activators that exist.
+    /// An activator has come or gone.
     ActivatorsChanged {
-        /// All of them.
+        /// Every activator that exists now, in any order.
         activators: Vec<ReplicaId>,
     },
     /// Whether every activator assigned to the revision (at least one) has acknowledged, in its present boot,
     /// an assignment that routes through it. This is Knative's activator probe, with our own facts.
     ///
-    /// What was said before a [`Command::SetRouting`] that changed a known route no longer counts: say it
-    /// again when it holds again.
+    /// An acknowledgement from before a [`Command::SetRouting`] that changed a known route no longer counts:
+    /// the event must come again when all have acknowledged the new route.
     PathAcknowledged {
-        /// Whose path.
+        /// The revision of the assignment.
         revision: RevisionId,
-        /// Through activators and acknowledged by all.
+        /// Whether requests go through activators, all of which have acknowledged.
         acknowledged: bool,
     },
     /// The route that an earlier owner of the revision left in force, where that can be known. Ignored once
     /// we ordered one.
     RoutingObserved {
-        /// The one that is served so.
+        /// The revision that is served by the route.
         revision: RevisionId,
-        /// What is in force.
+        /// The route that clients follow at present.
         routing: Routing,
     },
 }
@@ -161,19 +161,18 @@ pub enum Event {
 pub enum ScaleEnding {
     /// The count was not written, or not yet.
     Failed,
-    /// It was, after it had failed.
+    /// The count was written, after its order had failed.
     WrittenAfterAll,
 }
 
-/// One pod. Whether it is ready is for whoever hears both the platform and the pod's link to say: here it is
-/// a fact.
+/// One pod. The caller derives its readiness from the platform and the pod's link: here it is a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodFact {
-    /// By it what the pod reports is matched.
+    /// The id by which reports are matched to the pod.
     pub pod: PodId,
     /// How far its life has come.
     pub phase: PodPhase,
-    /// Whether it takes requests.
+    /// Whether the pod takes requests, by its probes and its link.
     pub is_ready: bool,
     /// Whether clients' connections can reach it. A ready pod that they cannot reach is no room for a burst.
     pub is_reachable: bool,
@@ -183,81 +182,80 @@ pub struct PodFact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PodPhase {
-    /// Not running yet.
+    /// Not all containers of the pod run yet.
     Pending,
-    /// Runs.
+    /// The pod runs, and was not told to end.
     Running,
-    /// On its way out; never counted as ready.
+    /// The pod was told to end; it is never counted as ready.
     Terminating,
 }
 
-/// What the edge must do. Drain every command before the next event.
+/// An order to the edge. Drain every command before the next event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Write the replica count.
+    /// Write this replica count to the platform.
     ScaleTo {
-        /// The one whose count is written.
+        /// The revision whose count is written.
         revision: RevisionId,
-        /// To this.
+        /// The count to write, after bounds and scale-to-zero rules.
         count: PodCount,
         /// The decision that this follows from.
         because: Arc<Decision>,
     },
     /// Put the activators into the request path, or take them out.
     SetRouting {
-        /// The one whose clients are led.
+        /// The revision whose clients follow the route.
         revision: RevisionId,
-        /// To this.
+        /// The route that clients are to follow.
         routing: Routing,
     },
     /// How many activators should serve the revision.
     SetActivatorCount {
-        /// The one that they serve.
+        /// The revision that the activators serve.
         revision: RevisionId,
-        /// At most this many; all if fewer exist.
+        /// The number of activators wanted; all of them if fewer exist.
         count: PodCount,
     },
     /// From which in-flight-plus-queued count on a pod must report at once; `None` turns that off.
     SetSurgeThreshold {
-        /// The pods of this revision.
+        /// The revision whose pods get the threshold.
         revision: RevisionId,
-        /// Requests.
+        /// The number of requests in flight and queued in one pod.
         threshold: Option<u32>,
     },
     /// Ask for those metrics of a document that pods do not report themselves
     /// ([`HpaScaling::is_asked_for`]), and say [`Event::MetricsAnswered`].
     AskMetrics {
-        /// One of class hpa.
+        /// The revision of class hpa whose sync has begun.
         revision: RevisionId,
-        /// By which the answers are known.
+        /// The number of the round, which the answers have to repeat.
         round: u64,
-        /// What the revision goes by.
+        /// The document, and where the values of its metrics come from.
         settings: Arc<HpaScaling>,
         /// The places of the metrics that are wanted; there may be none, and only the pods matter.
         metrics: Vec<usize>,
     },
-    /// A sync of class hpa complains of something that the one before did not: tell people.
+    /// A sync of class hpa has a warning that the sync before did not have: issue an Event.
     Warn {
-        /// The one whose metrics it is about.
+        /// The revision whose metrics the warning is about.
         revision: RevisionId,
-        /// By it people tell one complaint from another.
+        /// The kind of the warning, which becomes the reason of an Event.
         warning: HpaWarning,
-        /// Why, in sentences.
+        /// The reasons as sentences, joined by semicolons.
         text: String,
     },
-    /// Connections from before an adoption keep the count from falling, for the first time since there were
-    /// none: tell people.
-    TellOfHold {
-        /// The one whose count stays.
+    /// Connections from before an adoption begin to keep the count from falling: issue an Event.
+    ReportConnectionHold {
+        /// The revision whose count stays.
         revision: RevisionId,
-        /// How many there are, since when and from where, and how the wait ends.
+        /// One sentence: how many connections there are, their age and peers, and how the wait ends.
         text: String,
     },
     /// A decision was made: log it, count it, show it.
     Publish {
-        /// The one that was decided about.
+        /// The revision that was decided about.
         revision: RevisionId,
-        /// The decision.
+        /// The decision, with all its reasons.
         decision: Arc<Decision>,
     },
 }

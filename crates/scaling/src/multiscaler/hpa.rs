@@ -42,8 +42,8 @@ pub(super) struct HpaScaler {
     answers: Vec<MetricSamples>,
     /// The pods that were answered with them.
     target: Option<TargetPods>,
-    /// What the last sync complained about.
-    complaints: Vec<HpaWarning>,
+    /// The warnings of the last sync.
+    warnings: Vec<HpaWarning>,
     /// The last change that was ordered, while it may still fail.
     last_order: Option<LastOrder>,
     desired: Option<PodCount>,
@@ -56,7 +56,7 @@ pub(super) struct HpaScaler {
 #[derive(Clone, Debug)]
 struct LastOrder {
     change: CountChange,
-    /// What was remembered before it, and is again if it fails.
+    /// The state before the change, which is restored if the order fails.
     before: RescaleMemory,
     has_failed: bool,
 }
@@ -73,9 +73,9 @@ enum Sync {
 /// How a sync goes on that has just begun.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SyncStep {
-    /// Everything is known.
+    /// All values are at hand, or the wait for them is over: decide now.
     Decide,
-    /// Somebody else has to be asked first, for the metrics at these places.
+    /// The metrics at these places have to be asked for first.
     Ask { round: u64, settings: Arc<HpaScaling>, metrics: Vec<usize> },
 }
 
@@ -83,14 +83,14 @@ impl HpaScaler {
     pub(super) fn new(spec: &ScalingSpec, beginning: RevisionBeginning) -> Self {
         let settings = spec.hpa.clone().expect("the caller saw that it is class hpa");
         let now = beginning.now;
-        let mut deciders = MixedDecider::new(&settings.spec, spec, beginning.held(), now);
+        let mut deciders = MixedDecider::new(&settings.spec, spec, beginning.held_count(), now);
         if beginning.origin == RevisionOrigin::Found && beginning.wanted == PodCount::ZERO {
             deciders.note_found_at_zero(&settings.spec, now);
         }
         Self {
             answers: vec![MetricSamples::NotAsked; settings.spec.metrics.len()],
             target: None,
-            complaints: Vec::new(),
+            warnings: Vec::new(),
             last_order: None,
             sync: Sync::At(now + settings.sync_period),
             deciders,
@@ -136,7 +136,7 @@ impl HpaScaler {
         self.settings.spec.has_own()
     }
 
-    /// What the last sync left.
+    /// The report of the last sync.
     pub(super) fn report(&self) -> HpaReport {
         HpaReport::of(&self.settings.spec, self.deciders.state())
     }
@@ -162,8 +162,13 @@ impl HpaScaler {
     }
 
     /// A look of the own metrics, with what the windows of each say.
-    pub(super) fn look(&mut self, observations: &[Option<Observation>], wanted: PodCount, now: Timestamp) {
-        let rise = self.deciders.look(&self.settings.spec, observations, wanted, now);
+    pub(super) fn evaluate_own(
+        &mut self,
+        observations: &[Option<Observation>],
+        wanted: PodCount,
+        now: Timestamp,
+    ) {
+        let rise = self.deciders.evaluate_own(&self.settings.spec, observations, wanted, now);
         if let Some(count) = rise {
             self.desired = Some(count);
             self.reasons = self.deciders.rise_reasons().to_vec();
@@ -171,10 +176,10 @@ impl HpaScaler {
             && wanted > PodCount::ZERO
             && self.deciders.may_need_pods()
         {
-            // On the way to zero, and somebody came: whatever is there stays until the next sync. Any other
-            // count below what there is was decided by a sync, and in shadow stands until the next one.
+            // Requests came on the way to zero: the present pods stay until the next sync. Any other count
+            // below the present one was decided by a sync, and in shadow stands until the next sync.
             self.desired = Some(wanted);
-            self.reasons = self.deciders.stay(wanted).to_vec();
+            self.reasons = self.deciders.hold_until_sync(wanted).to_vec();
         }
     }
 
@@ -189,7 +194,7 @@ impl HpaScaler {
                 }
                 let metrics = self.questions(wanted);
                 self.target = None;
-                // Where the platform knows the pods it is asked for them, whatever is measured.
+                // Where the platform knows the pods it is asked for them, even if no metric needs a question.
                 if metrics.is_empty() && self.settings.usage == UsageSource::Reports {
                     self.sync = Sync::At(next);
                     return Some(SyncStep::Decide);
@@ -208,8 +213,8 @@ impl HpaScaler {
         }
     }
 
-    /// The places of the metrics that have to be asked for. Each of them has failed until it is answered: a
-    /// sync whose wait runs out says so of those that are missing.
+    /// The places of the metrics that have to be asked for. Each metric counts as failed until its answer
+    /// comes: a sync whose wait runs out reports the missing ones so.
     fn questions(&mut self, wanted: PodCount) -> Vec<usize> {
         // Without an own metric zero pods are a pause, or end by what Kubernetes' own rules make of them.
         let needs_pods = wanted == PodCount::ZERO && self.has_own();
@@ -219,7 +224,7 @@ impl HpaScaler {
             if is_asked {
                 places.push(place);
             }
-            // A pod that comes before the answers do changes nothing: it was not asked.
+            // A pod that appears before the answers do changes nothing: it was not asked.
             self.answers[place] =
                 if is_asked { failed(metric, NoProposal::NoAnswer) } else { MetricSamples::NotAsked };
         }
@@ -243,7 +248,7 @@ impl HpaScaler {
         true
     }
 
-    /// Every metric has said what it says: decides.
+    /// Decides from the values that all metrics have given.
     pub(super) fn decide(&mut self, wanted: PodCount, now: Timestamp) {
         // Taken and not kept: the next sync must not count the pods of this one.
         let TargetPods { pods, present, selection } = match self.target.take() {
@@ -274,20 +279,20 @@ impl HpaScaler {
         }
     }
 
-    /// What the last sync complains about and the one before did not, with the sentences that say why.
-    pub(super) fn news_of_complaints(&mut self) -> Vec<(HpaWarning, String)> {
-        let complaints = self.deciders.state().warnings().to_vec();
-        let before = std::mem::replace(&mut self.complaints, complaints);
-        // Several metrics may fail in the same way, which is one thing to tell of.
-        let news: BTreeSet<HpaWarning> =
-            self.complaints.iter().copied().filter(|one| !before.contains(one)).collect();
-        if news.is_empty() {
+    /// The warnings of the last sync that the sync before did not have, each with the sentences that say why.
+    pub(super) fn new_warnings(&mut self) -> Vec<(HpaWarning, String)> {
+        let warnings = self.deciders.state().warnings().to_vec();
+        let before = std::mem::replace(&mut self.warnings, warnings);
+        // Several metrics may fail in the same way: that is one warning.
+        let new: BTreeSet<HpaWarning> =
+            self.warnings.iter().copied().filter(|warning| !before.contains(warning)).collect();
+        if new.is_empty() {
             return Vec::new();
         }
         let is_why = |reason: &&Reason| matches!(reason.stage, Stage::MetricFailure | Stage::NoData);
         let why: Vec<String> =
             self.reasons.iter().filter(is_why).map(|reason| reason.text.to_string()).collect();
-        news.into_iter().map(|one| (one, why.join("; "))).collect()
+        new.into_iter().map(|warning| (warning, why.join("; "))).collect()
     }
 
     fn samples_of(&self, metric: &MetricSpec, answer: &MetricSamples, now: Timestamp) -> MetricSamples {
@@ -320,11 +325,11 @@ impl HpaScaler {
     /// carried out later.
     pub(super) fn note_scale_ended(&mut self, ending: ScaleEnding, now: Timestamp) {
         let Some(order) = &mut self.last_order else { return };
-        // A platform that keeps trying says so each time, but a change can be taken back only once.
+        // A platform that keeps trying reports each failure, but a change can be reverted only once.
         match ending {
             ScaleEnding::Failed if !order.has_failed => {
                 order.has_failed = true;
-                self.deciders.take_rescale_back(order.change, &order.before, now);
+                self.deciders.revert_rescale(order.change, &order.before, now);
             }
             ScaleEnding::WrittenAfterAll if order.has_failed => {
                 self.deciders.note_rescale(&self.settings.spec, order.change, now);

@@ -36,14 +36,14 @@ impl Journal {
         list
     }
 
-    /// For one more than the changes.
+    /// Drops the oldest change if one more decision would exceed the limit.
     fn make_room(&mut self, limit: usize) {
         if self.changes.len() >= limit.max(1) {
             self.changes.pop_front();
         }
     }
 
-    /// Oldest first.
+    /// The decisions that are kept, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Decision> {
         self.changes.iter().map(AsRef::as_ref).chain(&self.unchanged)
     }

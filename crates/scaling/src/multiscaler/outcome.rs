@@ -1,4 +1,4 @@
-//! What people would call news about a revision, and why its count is not zero.
+//! The outcome of a decision, by which it counts as new, and the cause of a count above zero.
 
 use settings::ScalingSpec;
 use vocabulary::{PodCount, Routing, Timestamp};
@@ -8,7 +8,8 @@ use crate::decider::Verdict;
 use crate::decision::{Mode, Sentence, StandingText};
 use crate::scale_to_zero::{KeptBy, Plan};
 
-/// What people would call news: two decisions with the same outcome differ in numbers only.
+/// The outcome of a decision. Two decisions with the same outcome differ in numbers only, and the second is
+/// not published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DecisionOutcome {
     pub(super) has_data: bool,
@@ -24,17 +25,17 @@ pub(super) struct DecisionOutcome {
 /// Why the count is not zero, without the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NonzeroCause {
-    /// It is.
+    /// The count is zero: there is nothing to explain.
     Zero,
-    /// The load needs pods.
+    /// The load, or a metric of a document, needs pods.
     Load,
     /// Panic mode holds the count.
     Panic,
     /// Nothing in the windows, but the rate limit or the scale-down delay holds.
     Held,
-    /// A rule around zero.
+    /// A rule around zero keeps the last pod.
     Kept(KeptBy),
-    /// Never decided.
+    /// There was no valid decision yet.
     Undecided,
 }
 

@@ -73,7 +73,7 @@ impl RevisionPods {
         self.ready.binary_search(&pod).is_ok()
     }
 
-    /// Whether it is there and not on its way out.
+    /// Whether the pod exists and was not told to end.
     pub(super) fn stays(&self, pod: PodId) -> bool {
         self.pods.get(&pod).is_some_and(|pod| pod.phase != PodPhase::Terminating)
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_news_only_if_it_is_one_and_only_of_a_known_pod() {
+    fn only_a_real_change_of_a_known_pod_counts() {
         let mut pods = RevisionPods::default();
         pods.replace(&[fact(7, PodPhase::Running, false)]);
         assert!(!pods.change(fact(7, PodPhase::Running, false)));

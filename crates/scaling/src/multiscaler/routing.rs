@@ -1,4 +1,4 @@
-//! Who is in the request path? The activators, unless there is room for a burst without them.
+//! Are activators in the request path? Yes, unless there is room for a burst without them.
 //!
 //! Knative decides by the sign of the excess burst capacity at every look, so a load near the boundary
 //! rewrites the route every few seconds. Here the activators come in at once, but leave only after there has
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
-/// Who should serve, were there no dwell (spec kpa §7.6): the pods, while some are wanted and there is room.
+/// The route that should hold, were there no dwell (spec kpa §7.6): direct to the pods, while some are wanted
+/// and there is room.
 pub(super) fn without_dwell(want: Option<PodCount>, room: ExcessBurstCapacity) -> Routing {
     if want.is_some_and(|want| want > PodCount::ZERO) && !room.is_negative() {
         Routing::Direct
@@ -22,7 +23,7 @@ pub(super) fn without_dwell(want: Option<PodCount>, room: ExcessBurstCapacity) -
 /// The route of one revision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Route {
-    /// What was last ordered or observed, if anything.
+    /// The route that was last ordered or observed, if any.
     current: Option<Routing>,
     since: Timestamp,
     /// Since when there has been room without a break.
@@ -30,7 +31,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// What is in force, as far as is known.
+    /// The route in force, as far as it is known.
     pub(super) fn current(&self) -> Option<Routing> {
         self.current
     }
@@ -58,7 +59,7 @@ impl Route {
             }
             Routing::Direct => {
                 let since = *self.room_since.get_or_insert(now);
-                // Until a first route is ordered nobody takes this revision's requests.
+                // Until a first route is ordered no request of this revision is taken.
                 self.current.is_none() || now.saturating_since(since) >= dwell
             }
         };

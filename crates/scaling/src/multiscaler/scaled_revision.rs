@@ -19,16 +19,16 @@ use super::routing::Route;
 use super::shadow::{ShadowDifference, ShadowStatus};
 use super::{Command, PodFact};
 use crate::bounds::Initialization;
-use crate::burst;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
-use crate::hpa::{CountChange, routing_without_own};
+use crate::hpa::CountChange;
 use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
 use crate::surge;
 
 mod adopted;
 mod hpa;
 mod report;
+mod route;
 mod settling;
 
 /// Orders that wait to be carried out.
@@ -42,13 +42,13 @@ pub(super) struct ScaledRevision {
     collectors: Collectors,
     algorithm: Algorithm,
     pods: RevisionPods,
-    /// The platform's replica count: what we asked for last, or what somebody else wrote since.
+    /// The platform's replica count: our last order, or a count that another client wrote since.
     wanted: PodCount,
-    /// Somebody else said `wanted`, perhaps before they heard our last order: the next count is ordered even
-    /// if it is the same.
-    is_wanted_hearsay: bool,
+    /// Another client wrote `wanted`, perhaps before our last order reached the platform: the next count is
+    /// ordered even if it is the same.
+    wanted_set_externally: bool,
     activity: RevisionActivity,
-    /// Whether it ever had as many ready pods as it should start with.
+    /// Whether the revision ever had as many ready pods as its initial scale asks for.
     initialization: Initialization,
     route: Route,
     acknowledged_since: Option<Timestamp>,
@@ -73,12 +73,12 @@ pub(super) struct ScaledRevision {
 /// Revisions that sleep are looked at together, on the full half second: a tick of one has nothing to decide,
 /// since a request wakes it at once, and each time at which something is due wakes the whole process. A
 /// thousand that sleep would do that five hundred times a second.
-const SLEEPERS_TOGETHER: Duration = Duration::from_millis(500);
+const IDLE_TICK_STEP: Duration = Duration::from_millis(500);
 
 impl ScaledRevision {
     pub(super) fn new(id: RevisionId, spec: Arc<ScalingSpec>, beginning: RevisionBeginning) -> Self {
         let now = beginning.now;
-        let (activity, initialization) = beginning.stands(&spec);
+        let (activity, initialization) = beginning.initial_state(&spec);
         let algorithm = Algorithm::new(&spec, beginning);
         Self {
             id,
@@ -87,7 +87,7 @@ impl ScaledRevision {
             algorithm,
             pods: RevisionPods::default(),
             wanted: beginning.wanted,
-            is_wanted_hearsay: false,
+            wanted_set_externally: false,
             activity,
             initialization,
             route: Route::default(),
@@ -116,8 +116,8 @@ impl ScaledRevision {
         self.reconcile(Trigger::Change, now, commands);
     }
 
-    /// New settings, or a replica count that somebody wrote. The count is taken as it is; the next evaluation
-    /// goes on from it.
+    /// New settings, or a replica count that another client wrote. The count is taken as it is; the next
+    /// evaluation goes on from it.
     pub(super) fn changed(
         &mut self,
         spec: Arc<ScalingSpec>,
@@ -127,9 +127,10 @@ impl ScaledRevision {
     ) {
         if wanted != self.wanted {
             // Class hpa takes it for the count to go on from, so there is nothing to order again.
-            self.is_wanted_hearsay |= matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
+            self.wanted_set_externally |=
+                matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
             if self.shadow.is_some() {
-                // Whoever gives the count, policies look back on its changes.
+                // Policies look back on changes of the count, also on those of another client.
                 self.algorithm.note_ordered(CountChange { from: self.wanted, to: wanted }, now);
             }
             self.wanted = wanted;
@@ -141,10 +142,10 @@ impl ScaledRevision {
             let is_of_other_class = spec.hpa.is_some() != self.spec.hpa.is_some();
             let asks_for_first = spec.min_scale > PodCount::ZERO && self.spec.min_scale == PodCount::ZERO;
             if wanted == PodCount::ZERO && (is_of_other_class || asks_for_first) {
-                // What rested by the rules of the other class need not rest by those of this one; nor does
-                // what must have pods now, though nothing was ever measured of it.
+                // A revision at rest by the rules of the other class need not rest by those of this class.
+                // Nor does a revision that must have pods now, though no load of it was ever measured.
                 (self.activity, self.initialization) =
-                    RevisionBeginning::found_with(wanted, now).stands(&spec);
+                    RevisionBeginning::found_with(wanted, now).initial_state(&spec);
             }
             // A tick that goes on keeps its phase; one that requests have only now begins with the change.
             let tick = self.algorithm.tick();
@@ -209,7 +210,8 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
-        // All collectors hear the same, so the first of them knows who waits, whatever the metric.
+        // All collectors get the same reports, so the first of them knows the waiting requests for any
+        // metric.
         let waiting = self.collectors.first().waiting();
         self.collectors.record(reporter, sample, now);
         let queue_grew = self.spec.surge_evaluation && self.collectors.first().waiting() > waiting;
@@ -218,8 +220,8 @@ impl ScaledRevision {
         }
     }
 
-    /// What a reporter holds at this instant. It is acted upon at once if it grew beyond what the present
-    /// count is for.
+    /// The requests that a reporter holds at this instant. They are acted upon at once if they grew beyond
+    /// the capacity of the present count.
     pub(super) fn present_reported(
         &mut self,
         reporter: Reporter,
@@ -273,17 +275,17 @@ impl ScaledRevision {
     /// The next time at which something is due.
     pub(super) fn deadline(&self) -> Timestamp {
         let next_tick =
-            self.next_tick.map(|at| if self.sleeps() { at.rounded_up(SLEEPERS_TOGETHER) } else { at });
+            self.next_tick.map(|at| if self.is_idle_at_zero() { at.rounded_up(IDLE_TICK_STEP) } else { at });
         let due = [self.wake, next_tick, self.algorithm.deadline()];
         due.into_iter().flatten().min().unwrap_or(Timestamp::MAX)
     }
 
     /// Whether there is no pod, nor should there be one.
-    fn sleeps(&self) -> bool {
+    fn is_idle_at_zero(&self) -> bool {
         self.wanted == PodCount::ZERO && self.pods.is_empty()
     }
 
-    /// Does what is due. Ticks that were missed are not made up for; the phase stays.
+    /// Runs the evaluations that are due. Ticks that were missed are not made up for; the phase stays.
     pub(super) fn advance(&mut self, now: Timestamp, commands: &mut Commands) {
         let is_metric_due = self.algorithm.deadline().is_some_and(|at| at <= now);
         let is_tick_due = self.next_tick.is_some_and(|at| at <= now);
@@ -311,8 +313,7 @@ impl ScaledRevision {
         let Some(averages) = self.collectors.observe(ready, now) else {
             return self.note_silence(trigger, now, commands);
         };
-        // `Some`, even if nobody holds anything: that there is a present count is what forbids the decider to
-        // lower.
+        // `Some`, even if no request is present: a present count forbids the decider to lower the count.
         let present_count = (trigger == Trigger::Surge && self.spec.surge_evaluation)
             .then(|| self.collectors.first().surge_total(now).unwrap_or(0.0));
         let observation = Observation {
@@ -327,13 +328,13 @@ impl ScaledRevision {
         self.reconcile(trigger, now, commands);
     }
 
-    /// Neither panic mode nor a look between ticks lowers the count, whoever raised it: pods left over from a
-    /// given-up activation or a foreign write stay as well, within the upper bound. (Knative's panic holds
-    /// only what it asked for itself.)
+    /// Neither panic mode nor an evaluation between ticks lowers the count: pods left over from a given-up
+    /// activation or from the write of another client stay as well, within the upper bound. (Knative's panic
+    /// holds only what it asked for itself.)
     fn held(&self, mut plan: Plan, trigger: Trigger) -> Plan {
         match &self.algorithm {
             Algorithm::Kpa(_) => {}
-            // Its own rule says who may lower the count, and when.
+            // The mixed rule of class hpa says when the count may fall.
             Algorithm::Hpa(_) => return self.held_at_zero(plan),
         }
         let present = self.wanted.min(self.spec.max_scale.unwrap_or(PodCount::MAX));
@@ -353,7 +354,8 @@ impl ScaledRevision {
         plan
     }
 
-    /// Knative's reconcile: the last answer, the bounds, the rules around zero, who serves.
+    /// Knative's reconcile: the last answer goes through the bounds and the rules around zero, and the route
+    /// follows.
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let Some(settled) = self.settle(now) else { return self.note_silence(trigger, now, commands) };
         let plan = self.held(settled, trigger);
@@ -363,21 +365,21 @@ impl ScaledRevision {
         self.compare_in_shadow(&plan, trigger, now);
         let ordered = plan
             .applied()
-            .filter(|&count| count != self.wanted || self.is_wanted_hearsay)
+            .filter(|&count| count != self.wanted || self.wanted_set_externally)
             .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
             self.algorithm.note_ordered(CountChange { from: self.wanted, to: count }, now);
             self.wanted = count;
-            self.is_wanted_hearsay = false;
-            // An order is always news: the same count is ordered again only because somebody else wrote
-            // another.
+            self.wanted_set_externally = false;
+            // An order is always published: the same count is ordered again only after another client wrote a
+            // different one.
             self.outcome = None;
         }
         self.choose_route(routed, now, commands);
         self.set_surge_threshold(commands);
-        // After the route, whose dwell may be what is due next.
+        // After the route, whose dwell may end first.
         self.plan_wake(&plan, now);
-        // What was ordered above has made this news, so no order is lost where nothing is to be published.
+        // The order above has reset the outcome, so a decision with an order is always published.
         let Some(decision) = self.publish(trigger, &plan, now) else { return };
         if let Some(count) = ordered {
             let because = Arc::clone(&decision);
@@ -395,46 +397,6 @@ impl ScaledRevision {
         shadow.compare(ShadowDifference { at: now, ours: plan.applied().unwrap_or(theirs), theirs, why });
     }
 
-    /// Who serves, and how many activators. Before the first valid decision both stay as they are.
-    fn choose_route(&mut self, wanted: Option<PodCount>, now: Timestamp, commands: &mut Commands) {
-        let ready = self.pods.counts().ready;
-        let next = match self.shadow {
-            Some(_) => Some(routing_without_own(ready)),
-            None => self.algorithm.routing(wanted, ready),
-        };
-        let Some(next) = next else { return };
-        let before = self.route.current();
-        if let Some(routing) = self.route.follow(next, self.routing_dwell(), now) {
-            if before.is_some() {
-                // The acknowledgement was for the former assignment.
-                self.acknowledged_since = None;
-            }
-            commands.push_back(Command::SetRouting { revision: self.id, routing });
-        }
-        let count = burst::activator_count(&self.spec, self.pods.counts().ready);
-        if self.activators != Some(count) {
-            self.activators = Some(count);
-            commands.push_back(Command::SetActivatorCount { revision: self.id, count });
-        }
-    }
-
-    /// Where nothing is known of requests there is no room to wait for: pods serve while one is ready.
-    fn routing_dwell(&self) -> Duration {
-        if self.algorithm.counts_requests() && self.shadow.is_none() {
-            self.spec.routing_dwell
-        } else {
-            Duration::ZERO
-        }
-    }
-
-    fn set_surge_threshold(&mut self, commands: &mut Commands) {
-        let threshold = surge::pod_threshold(&self.spec, self.pods.counts().ready);
-        if threshold != self.surge_threshold {
-            self.surge_threshold = threshold;
-            commands.push_back(Command::SetSurgeThreshold { revision: self.id, threshold });
-        }
-    }
-
     fn plan_wake(&mut self, plan: &Plan, now: Timestamp) {
         let recheck = plan.recheck.map(|after| now + after);
         let dwell = self.route.deadline(self.routing_dwell());
@@ -450,7 +412,7 @@ impl ScaledRevision {
                 _,
             ) => None,
         };
-        // What is past was looked at just now, and would ask for the same look again without end.
+        // A time in the past was evaluated just now, and would ask for the same evaluation without end.
         self.wake = [recheck, dwell, timeout].into_iter().flatten().filter(|&at| at > now).min();
     }
 }

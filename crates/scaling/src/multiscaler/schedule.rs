@@ -35,13 +35,13 @@ impl Schedule {
         }
     }
 
-    /// Forgets a revision.
+    /// Removes the deadline of a revision.
     pub(super) fn remove(&mut self, revision: RevisionId) {
         self.deadlines.remove(&revision);
         self.forget_stale();
     }
 
-    /// The earliest deadline.
+    /// The earliest deadline of all revisions; `None` without one.
     pub(super) fn first(&self) -> Option<Timestamp> {
         self.entries.peek().map(|&Reverse((at, _))| at)
     }

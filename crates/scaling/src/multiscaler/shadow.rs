@@ -1,8 +1,8 @@
 //! In shadow everything is measured and decided, and nothing is written: how often would the count have been
 //! another?
 //!
-//! Each regular decision (a tick, a sync) is compared with the count that there is. Who gives that count, a
-//! person or another autoscaler, makes no difference.
+//! Each regular decision (a tick, a sync) is compared with the count that there is. Whether a person or
+//! another autoscaler gives that count makes no difference.
 
 use serde::Serialize;
 use vocabulary::{PodCount, Timestamp};
@@ -15,14 +15,14 @@ pub struct ShadowStatus {
     /// Since when they are compared.
     #[serde(skip)]
     pub since: Timestamp,
-    /// How many were.
+    /// The number of decisions that were compared.
     pub compared: u64,
     /// How many of them would have been another count.
     pub differed: u64,
     /// Since when they differ without a break; `None` while they agree.
     #[serde(skip)]
     pub differs_since: Option<Timestamp>,
-    /// The last difference.
+    /// The last decision that differed; `None` before the first.
     pub last: Option<ShadowDifference>,
 }
 
@@ -32,9 +32,9 @@ pub struct ShadowDifference {
     /// The instant of the comparison.
     #[serde(skip)]
     pub at: Timestamp,
-    /// What was decided here.
+    /// The count that was decided here.
     pub ours: PodCount,
-    /// What there was.
+    /// The count that the platform had.
     pub theirs: PodCount,
     /// Why ours is what it is.
     pub why: Option<Sentence>,

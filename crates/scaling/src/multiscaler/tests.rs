@@ -1,7 +1,7 @@
 //! What a revision does over time, through the events and commands that the autoscaler sees.
 
 mod adopted;
-mod crowd;
+mod closed_loop;
 mod hpa;
 mod in_flight;
 mod laws;
@@ -12,6 +12,8 @@ mod rest;
 mod restart;
 mod vectors;
 mod world;
+
+use std::time::Duration;
 
 use settings::ScalingSpec;
 use vocabulary::{BurstCapacity, PodState};
@@ -49,7 +51,7 @@ fn serving(spec: ScalingSpec) -> World {
     world
 }
 
-/// The counts among `commands`.
+/// The counts of the orders among `commands`, in their order.
 fn counts(commands: &[Command]) -> Vec<u32> {
     let counts = commands.iter().filter_map(|command| match command {
         Command::ScaleTo { count, because, .. } => {
@@ -61,7 +63,7 @@ fn counts(commands: &[Command]) -> Vec<u32> {
         | Command::SetSurgeThreshold { .. }
         | Command::AskMetrics { .. }
         | Command::Warn { .. }
-        | Command::TellOfHold { .. }
+        | Command::ReportConnectionHold { .. }
         | Command::Publish { .. } => None,
     });
     counts.collect()
@@ -273,7 +275,7 @@ fn a_restart_orders_no_more_than_the_upper_bound() {
 }
 
 #[test]
-fn absurd_seconds_of_an_activator_harm_nobody() {
+fn absurd_seconds_of_an_activator_are_tolerated() {
     let mut world = World::new(spec());
     let Reporter::Activator(activator) = ACTIVATOR else { unreachable!("it is one") };
     world.handle(Event::ActivatorsChanged { activators: vec![activator] });
@@ -349,7 +351,7 @@ fn a_new_revision_has_its_initial_scale_until_that_was_reached_and_then_what_it_
 
 /// The minimal case of an exception: what was there before us may be what is needed.
 #[test]
-fn a_found_revision_keeps_what_it_has_where_a_new_one_would_go_on() {
+fn a_found_revision_keeps_its_count_where_a_new_one_would_scale_on() {
     for (origin, expected) in [("new", vec![(2.0, 1)]), ("found", vec![])] {
         let mut world = World::new(ScalingSpec { initial_scale: PodCount::new(3), ..spec() });
         if origin == "new" {
@@ -656,7 +658,7 @@ fn a_pods_threshold_is_said_once_and_follows_the_settings() {
             | Command::SetActivatorCount { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         })
     };

@@ -9,17 +9,17 @@ use vocabulary::{PodCount, Timestamp};
 pub(crate) enum RevisionActivity {
     /// It has the ready pods that it needs.
     Active {
-        /// Since then.
+        /// The time at which it became active.
         since: Timestamp,
     },
     /// It waits for ready pods.
     Activating {
-        /// Since then.
+        /// The time at which it began to wait for pods.
         since: Timestamp,
     },
-    /// It needs no pod.
+    /// It needs no pod: it is at zero, or on the way there.
     Inactive {
-        /// Since then.
+        /// The time at which it became inactive.
         since: Timestamp,
         /// How it came to that.
         because: InactiveBecause,
@@ -29,7 +29,7 @@ pub(crate) enum RevisionActivity {
 /// How a revision came to need no pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InactiveBecause {
-    /// Nobody asks.
+    /// No load needed a pod any more.
     NoTraffic,
     /// Its pods did not get ready in time. Unlike in Knative this is remembered until the next activation,
     /// for people to see.

@@ -214,7 +214,7 @@ fn bounds_meet_as_in_knative() {
 }
 
 #[test]
-fn what_is_not_known_is_left_alone() {
+fn an_unknown_count_is_left_alone() {
     let min = |count: u32| move |spec: &mut ScalingSpec| spec.min_scale = PodCount::new(count);
     let disabled = |spec: &mut ScalingSpec| spec.scale_to_zero = false;
     row("L25", 0, -1, INACTIVE(), 60).gives(-1, None, None);

@@ -1,19 +1,14 @@
 //! A revision's two windows over one ring of seconds: writing, forgetting, resizing.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::Second;
-use super::average::{View, coefficient};
+use super::average::View;
 use super::ring::{Ring, SecondSums};
+use super::span::{Edges, LAG, Window};
 use settings::Metric;
 
-/// How many seconds beyond its span a window keeps. Reporters finish their seconds at different moments; a
-/// reader may therefore end its average up to this many seconds before the newest write
-/// ([`View::settled_average`]).
-pub(super) const LAG: Second = 4;
-
-/// What was measured lately of both metrics, and what the stable and the panic window know of it.
+/// The latest seconds of both metrics, and the stable and the panic window over them.
 ///
 /// All of them are written at the same time, so they share their seconds: a report is one write to few cache
 /// lines, which is most of what it costs when there are thousands of revisions.
@@ -33,17 +28,17 @@ impl WindowHistory {
         Self { ring: Ring::new(stable + LAG), stable: Window::new(stable), panic: Window::new(panic) }
     }
 
-    /// What the stable window says of a metric.
+    /// The stable window, read for one metric.
     pub(crate) fn stable(&self, metric: Metric) -> View<'_> {
         View { window: &self.stable, ring: &self.ring, metric }
     }
 
-    /// What the panic window says of a metric.
+    /// The panic window, read for one metric.
     pub(crate) fn panic(&self, metric: Metric) -> View<'_> {
         View { window: &self.panic, ring: &self.ring, metric }
     }
 
-    /// Adds `value` (a correction may be negative) to a second. What is too old is dropped.
+    /// Adds `value` (a correction may be negative) to a second. A second that is no longer kept is ignored.
     pub(crate) fn add(&mut self, second: Second, value: SecondSums) {
         let Self { ring, stable, panic } = self;
         match stable.edges.map(|edges| edges.last) {
@@ -54,7 +49,7 @@ impl WindowHistory {
                 panic.advance(ring, second);
                 ring.advance(last, second);
             }
-            // Its place in the ring is a newer second's.
+            // The slot of so old a second holds a newer one.
             Some(last) if second <= last - ring.length() => return,
             Some(_) | None => {}
         }
@@ -91,7 +86,7 @@ impl WindowHistory {
         self.newest().into_iter().flat_map(|newest| newest - self.ring.length() + 1..=newest)
     }
 
-    /// What was added up in that second; zero for one that is not kept, or has not come.
+    /// The sums of a second; zero for a second that is not kept, or has not come.
     pub(crate) fn at(&self, second: Second) -> SecondSums {
         match self.newest() {
             Some(newest) if second <= newest && self.covers(second) => self.ring.at(second),
@@ -129,92 +124,7 @@ impl WindowHistory {
     }
 }
 
-/// The newest `span` seconds of a ring.
-#[derive(Clone, Debug)]
-pub(super) struct Window {
-    /// Seconds covered; at least 1.
-    pub(super) span: Second,
-    /// The sum of the newest `span` seconds.
-    pub(super) total: SecondSums,
-    /// `None` until the first write.
-    pub(super) edges: Option<Edges>,
-    /// The weight of the newest second in the weighted average.
-    pub(super) coefficient: f64,
-}
-
-/// The seconds between which a window knows something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Edges {
-    /// The earliest write since the window was last empty for a whole span; never moves forward otherwise.
-    pub(super) first: Second,
-    /// As `first`, but since it was empty for [`LAG`] seconds more, for readers of settled seconds.
-    pub(super) oldest: Second,
-    /// The newest write.
-    pub(super) last: Second,
-}
-
-impl Window {
-    fn new(span: Second) -> Self {
-        Self { span, total: SecondSums::default(), edges: None, coefficient: coefficient(span) }
-    }
-
-    /// Takes what a ring has within these edges.
-    fn begin(&mut self, ring: &Ring, edges: Edges) {
-        self.total = ring.sum(edges.last - self.span + 1, edges.last);
-        self.edges = Some(edges);
-    }
-
-    /// Whether everything is older than the span (strictly), or nothing was ever written.
-    pub(super) fn is_empty(&self, now: Second) -> bool {
-        self.edges.is_none_or(|edges| now - edges.last > self.span)
-    }
-
-    /// Moves the newest second forward, before the ring does; what falls out of the span leaves the total.
-    fn advance(&mut self, ring: &Ring, to: Second) {
-        let Some(Edges { mut first, mut oldest, last }) = self.edges else { return };
-        let gap = to - last;
-        if gap >= self.span {
-            first = to;
-            self.total = SecondSums::default();
-        } else {
-            let gone = ring.sum(last + 1 - self.span, to - self.span);
-            self.total -= gone;
-            self.sweep(gone, ring, to - self.span + 1..=last);
-        }
-        if gap >= self.span + LAG {
-            oldest = to;
-        }
-        self.edges = Some(Edges { first, oldest, last: to });
-    }
-
-    /// Takes what was just added to a second of the ring.
-    fn add(&mut self, ring: &Ring, second: Second, value: SecondSums) {
-        let edges = self.edges.unwrap_or(Edges { first: second, oldest: second, last: second });
-        let Edges { first, oldest, last } = edges;
-        // The ring reaches as far back as the stable window needs, which may be farther than this one does.
-        if second <= last - (self.span + LAG) {
-            return;
-        }
-        let is_within = second > last - self.span;
-        let first = if is_within { first.min(second) } else { first };
-        self.edges = Some(Edges { first, oldest: oldest.min(second), last });
-        if is_within {
-            self.total += value;
-            self.sweep(-value, ring, last - self.span + 1..=last);
-        }
-    }
-
-    /// Taking much away from a float sum leaves a residue of the size of what was taken times 1e-16, which
-    /// would keep a pod alive: when next to nothing is left, the sum is made anew, of these seconds.
-    fn sweep(&mut self, gone: SecondSums, ring: &Ring, seconds: RangeInclusive<Second>) {
-        let is_residue = |total: f64, gone: f64| total < gone * 1e-6;
-        if is_residue(self.total.concurrency, gone.concurrency) || is_residue(self.total.rate, gone.rate) {
-            self.total = ring.sum(*seconds.start(), *seconds.end());
-        }
-    }
-}
-
-/// At least one.
+/// The whole seconds of a span, at least one.
 fn whole_seconds(span: Duration) -> Second {
     Second::try_from(span.as_secs().max(1)).unwrap_or(Second::MAX)
 }

@@ -47,7 +47,7 @@ impl RecentMaximum {
         while self.candidates.front().is_some_and(|&(oldest, _)| cell.saturating_sub(oldest) >= self.cells) {
             self.candidates.pop_front();
         }
-        // Who is older and no larger will never be the largest again.
+        // A count that is older and no larger will never be the largest again.
         while self.candidates.back().is_some_and(|&(_, smaller)| smaller <= count) {
             self.candidates.pop_back();
         }

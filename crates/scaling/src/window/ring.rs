@@ -1,11 +1,11 @@
-//! What was measured in each second.
+//! A ring with the sums of the newest seconds.
 
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
 use super::Second;
 use settings::Metric;
 
-/// What is added up in one second, of each metric.
+/// The sums of one second, one for each metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SecondSums {
     pub(crate) concurrency: f64,
@@ -82,12 +82,14 @@ impl Ring {
         Second::try_from(self.slots.len()).unwrap_or(Second::MAX)
     }
 
-    /// What was measured in a second, which the ring must cover; others alias.
+    /// The sums of a second, which the ring must cover: a second outside of it would share the slot of
+    /// another.
     pub(super) fn at(&self, second: Second) -> SecondSums {
         self.slots[self.index(second)]
     }
 
-    /// What was measured in the seconds `from..=to`, which the ring must cover; others alias.
+    /// The sums of the seconds `from..=to`, which the ring must cover: a second outside of it would share the
+    /// slot of another.
     pub(super) fn between(&self, from: Second, to: Second) -> impl DoubleEndedIterator<Item = SecondSums> {
         // No range is longer than the ring, so it wraps round the end of the slots once at most.
         let (before, after) = self.slots.split_at(self.index(from));
@@ -96,14 +98,14 @@ impl Ring {
         after[..older].iter().chain(&before[..newer.min(before.len())]).copied()
     }
 
-    /// The sum of that.
+    /// The sum over the seconds `from..=to`, which the ring must cover.
     pub(super) fn sum(&self, from: Second, to: Second) -> SecondSums {
         self.between(from, to).fold(SecondSums::default(), SecondSums::add)
     }
 
-    /// Adds to a second what does not take it below zero, and returns that. A correction may take back what a
-    /// resize has dropped; and floats leave a residue where everything is taken back, which would keep a pod
-    /// alive.
+    /// Adds a value to a second, as far as the second does not fall below zero, and returns the part that was
+    /// added. A correction may take back what a resize has dropped; and floats leave a residue where
+    /// everything is taken back, which would keep a pod alive.
     pub(super) fn add(&mut self, second: Second, value: SecondSums) -> SecondSums {
         let index = self.index(second);
         let before = self.slots[index];
@@ -121,7 +123,7 @@ impl Ring {
             self.slots.fill(SecondSums::default());
             return;
         }
-        // A second that nobody writes is zero, and not what stood in its slot one round ago.
+        // A second without a report is zero, and not the value that its slot had one round ago.
         for second in (newest + 1)..=to {
             let index = self.index(second);
             self.slots[index] = SecondSums::default();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use settings::{Aggregation, Metric};
 use vocabulary::{PodCount, Timestamp};
 
-use super::history::LAG;
+use super::span::LAG;
 use super::*;
 
 /// One window of one metric.
@@ -154,7 +154,7 @@ fn an_exact_tie_of_the_weighted_window_is_no_pod_more() {
 }
 
 #[test]
-fn a_settled_average_is_what_the_window_said_before_the_newest_writes() {
+fn a_settled_average_ignores_the_newest_writes() {
     for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
         for span in [1, 3, 60] {
             let mut window = Window::new(Duration::from_secs(span));
@@ -176,7 +176,7 @@ fn a_settled_average_is_what_the_window_said_before_the_newest_writes() {
 }
 
 #[test]
-fn a_share_is_what_a_load_of_one_would_average_to() {
+fn a_share_is_the_average_of_a_load_of_one() {
     for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
         for from in [-5, 0, 50, 58, 59, 60] {
             let (mut known, mut with) =
@@ -224,7 +224,7 @@ fn a_growing_panic_window_finds_the_seconds_that_were_measured() {
 }
 
 #[test]
-fn what_comes_later_than_the_window_moves_nothing() {
+fn a_value_older_than_the_window_changes_no_average() {
     let mut window = Window::new(Duration::from_secs(6));
     for second in 20..24 {
         window.add(second, 9.0);
@@ -245,7 +245,7 @@ fn what_comes_later_than_the_window_moves_nothing() {
 }
 
 #[test]
-fn a_correction_of_what_a_resize_dropped_takes_no_average_below_zero() {
+fn a_correction_of_a_dropped_second_takes_no_average_below_zero() {
     for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
         let mut window = Window::new(Duration::from_secs(6));
         window.add(0, 10.0);
@@ -332,7 +332,7 @@ proptest! {
     }
 
     #[test]
-    fn a_window_says_the_same_whatever_else_is_kept_beside_it(
+    fn the_average_of_a_window_depends_on_no_other_window(
         (stable, panic) in spans(),
         steps in prop::collection::vec((step(), 0.0..100.0_f64), 1..200),
     ) {
@@ -419,7 +419,7 @@ fn a_peak_is_held_for_whole_cells() {
 
 proptest! {
     #[test]
-    fn the_delay_says_the_maximum_of_what_it_has_not_forgotten(
+    fn the_delay_gives_the_maximum_of_the_counts_that_it_remembers(
         cells in 1_u64..20,
         steps in prop::collection::vec((0_u64..6, 0_u32..10), 1..100),
     ) {
@@ -497,7 +497,7 @@ fn time_of(seconds: &str) -> Timestamp {
     Timestamp::from_duration(Duration::from_secs_f64(seconds.parse().unwrap()))
 }
 
-/// Whole seconds, rounded down.
+/// The second in which a time lies, rounded down.
 fn second_at(time: &str) -> Second {
     time.split('.').next().unwrap().parse().unwrap()
 }

@@ -1,24 +1,24 @@
-//! What a pod requests of each resource: targets in percent refer to these amounts.
+//! The amounts of resources that a pod requests, to which targets in percent refer.
 
 use vocabulary::MilliValue;
 
 use super::spec::ResourceName;
 
-/// What a pod requests of each resource.
+/// The amounts of resources that a pod requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodRequests {
-    /// Those of the pod as a whole. Where there are any, they alone count unless a container is named.
+    /// The requests of the pod as a whole. Where there are any, they alone count unless a container is named.
     pub pod_level: Option<ResourceRequests>,
     /// All containers, and the init containers that restart (sidecars).
     pub containers: Vec<ContainerRequests>,
 }
 
-/// What one container requests.
+/// The resources that one container requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContainerRequests {
-    /// The container's name.
+    /// The name of the container, unique in its pod.
     pub name: Box<str>,
-    /// Per resource.
+    /// The amount of each resource that it requests.
     pub requests: ResourceRequests,
 }
 
@@ -26,11 +26,11 @@ pub struct ContainerRequests {
 /// every evaluation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceRequests {
-    /// Of `cpu`.
+    /// The amount of `cpu`, in thousandths of a core; `None` if none is requested.
     pub cpu: Option<MilliValue>,
-    /// Of `memory`.
+    /// The amount of `memory`, in thousandths of a byte; `None` if none is requested.
     pub memory: Option<MilliValue>,
-    /// Of others.
+    /// The amounts of other resources, each under its name.
     pub others: Vec<(Box<str>, MilliValue)>,
 }
 
@@ -47,8 +47,8 @@ impl ResourceRequests {
 }
 
 impl PodRequests {
-    /// What the pod requests, or one of its containers; `None` if that is not known of every container that
-    /// counts.
+    /// The amount that the pod requests, or one of its containers; `None` if a container that counts requests
+    /// nothing.
     pub fn of(&self, resource: &ResourceName, container: Option<&str>) -> Option<MilliValue> {
         if let (None, Some(pod_level)) = (container, &self.pod_level) {
             return pod_level.of(resource);

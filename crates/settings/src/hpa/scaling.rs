@@ -1,25 +1,27 @@
-//! What a revision of class hpa goes by: its document, the cluster's settings, and where values come from.
+//! The input of class hpa for one revision: its document, the cluster's settings, and the source of its
+//! values.
 
 use std::time::Duration;
 
 use super::requests::PodRequests;
 use super::spec::{HpaSpec, MetricSpec};
 
-/// What a revision of this class goes by.
+/// The input of class hpa for one revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaScaling {
     /// The document and the cluster's settings.
     pub spec: HpaSpec,
     /// How often all metrics are asked; 1 s … 1 h.
     pub sync_period: Duration,
-    /// What each of its pods requests; where the platform is asked for pods, it says that of each.
+    /// The resources that each pod of the revision requests; where the platform is asked for pods, its answer
+    /// names them for each pod instead.
     pub requests: PodRequests,
-    /// Who says what pods use.
+    /// The source of what pods use: their own reports, or questions to the platform.
     pub usage: UsageSource,
 }
 
 impl HpaScaling {
-    /// Whether the values of a metric have to be asked for, because nobody reports them.
+    /// Whether the values of a metric have to be asked for, because no pod or activator reports them.
     pub fn is_asked_for(&self, metric: &MetricSpec) -> bool {
         match metric {
             MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::External { .. } => true,
@@ -29,12 +31,12 @@ impl HpaScaling {
     }
 }
 
-/// Who says what pods use.
+/// The source of the numbers of CPU and memory that pods use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UsageSource {
-    /// Each pod does, once a second.
+    /// Each pod reports its use once a second.
     #[default]
     Reports,
-    /// The platform, when it is asked; it then also says which pods there are.
+    /// The platform is asked at each sync; its answer also names the pods that there are.
     Questions,
 }

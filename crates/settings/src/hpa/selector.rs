@@ -13,29 +13,29 @@ pub struct LabelSelector {
 /// One condition on one label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LabelRequirement {
-    /// The label.
+    /// The name of the label that is looked at.
     pub label: Box<str>,
-    /// What must hold of it.
+    /// The condition on the label's value.
     pub condition: LabelCondition,
 }
 
-/// What must hold of a label.
+/// A condition on the value of a label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LabelCondition {
-    /// It has exactly this value.
+    /// The label has exactly this value.
     Equals(Box<str>),
-    /// It has one of these values; sorted, at least one.
+    /// The label has one of these values; sorted, at least one.
     In(Vec<Box<str>>),
-    /// It has none of these values, or does not exist; sorted, at least one.
+    /// The label has none of these values, or does not exist; sorted, at least one.
     NotIn(Vec<Box<str>>),
-    /// It exists.
+    /// The label exists, with any value.
     Exists,
-    /// It does not.
+    /// The label does not exist at all.
     DoesNotExist,
 }
 
 impl LabelSelector {
-    /// In any order.
+    /// A selector of these conditions, which may come in any order.
     pub fn new(mut requirements: Vec<LabelRequirement>) -> Self {
         for LabelRequirement { condition, .. } in &mut requirements {
             if let LabelCondition::In(values) | LabelCondition::NotIn(values) = condition {
@@ -47,12 +47,12 @@ impl LabelSelector {
         Self { requirements }
     }
 
-    /// Sorted by label.
+    /// The conditions, sorted by their labels.
     pub fn requirements(&self) -> &[LabelRequirement] {
         &self.requirements
     }
 
-    /// Whether every condition holds.
+    /// Whether every condition holds for these labels.
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|LabelRequirement { label, condition }| {
             let value = labels.get(&**label).map(String::as_str);
@@ -69,7 +69,7 @@ impl LabelSelector {
     }
 }
 
-/// As it stands in a query: `a=b,c in (x,y),d notin (z),e,!f`.
+/// The selector as it stands in a query: `a=b,c in (x,y),d notin (z),e,!f`.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, LabelRequirement { label, condition }) in self.requirements.iter().enumerate() {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_selects_what_meets_every_condition() {
+    fn a_selector_selects_labels_that_meet_every_condition() {
         for (labels, expected) in [
             ("a=b c=x e=1", true),
             ("a=b c=y d=q e=", true),

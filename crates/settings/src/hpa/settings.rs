@@ -1,4 +1,5 @@
-//! What the cluster's operator sets for every autoscaler of class hpa, under the defaults of Kubernetes.
+//! The settings of the cluster's operator for every autoscaler of class hpa; the defaults are those of
+//! Kubernetes.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub struct HpaSettings {
 }
 
 impl Default for HpaSettings {
-    /// Kubernetes' defaults.
+    /// The defaults of Kubernetes' own controller manager.
     fn default() -> Self {
         Self {
             tolerance: 0.1,

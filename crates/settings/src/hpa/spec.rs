@@ -1,4 +1,4 @@
-//! What a document of kind `HorizontalPodAutoscaler` says, read and checked: bounds, metrics with their
+//! The content of a document of kind `HorizontalPodAutoscaler`, read and checked: bounds, metrics with their
 //! targets, behavior.
 //!
 //! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types,
@@ -20,11 +20,11 @@ pub struct HpaSpec {
     pub min: PodCount,
     /// `maxReplicas`; at least 1 and at least `min`.
     pub max: PodCount,
-    /// At least one. Their order decides nothing but which failure is reported first.
+    /// The metrics, at least one. Their order decides only which failure is reported first.
     pub metrics: Vec<MetricSpec>,
     /// Without it the older way of limiting applies: see [`super`].
     pub behavior: Option<Behavior>,
-    /// What the cluster's operator set for all.
+    /// The cluster's settings, which apply to all documents.
     pub settings: HpaSettings,
 }
 
@@ -42,16 +42,16 @@ impl HpaSpec {
     }
 }
 
-/// One entry of `metrics`.
+/// One entry of `metrics` in a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricSpec {
     /// `Resource`, or `ContainerResource` when a container is named: what the pods use of a resource.
     Resource {
-        /// Of which.
+        /// The resource whose use is measured.
         resource: ResourceName,
         /// Only this container; `None` for the whole pod.
         container: Option<Box<str>>,
-        /// What to aim at.
+        /// The use to aim at: a share of the requests, or an average per pod.
         target: ResourceTarget,
     },
     /// `Pods`: a number that each pod has.
@@ -71,18 +71,18 @@ pub enum MetricSpec {
     },
     /// `Object`: a number that one object of the namespace has.
     Object {
-        /// The object.
+        /// The object of the namespace that has the number.
         described: ObjectReference,
-        /// Which of its numbers.
+        /// The name of the number, and a selector of series.
         metric: MetricIdentifier,
-        /// What to aim at.
+        /// The number to aim at, in total or per pod.
         target: TotalTarget,
     },
     /// `External`: a number from outside the cluster, the sum over all its series.
     External {
         /// Its name, and a selector of series.
         metric: MetricIdentifier,
-        /// What to aim at.
+        /// The number to aim at, in total or per pod.
         target: TotalTarget,
     },
 }
@@ -99,7 +99,7 @@ impl MetricSpec {
         }
     }
 
-    /// Whether it is measured in the pods, so that there is nothing to ask without one.
+    /// Whether the metric is measured in the pods, so that it has no value without a pod.
     pub fn is_per_pod(&self) -> bool {
         match self {
             Self::Resource { .. } | Self::Pods { .. } => true,
@@ -107,7 +107,7 @@ impl MetricSpec {
         }
     }
 
-    /// What a value of it is compared with.
+    /// The target with which a value of the metric is compared.
     pub fn goal(&self) -> MetricGoal {
         match self {
             Self::Resource { target: ResourceTarget::Utilization(percent), .. } => {
@@ -135,8 +135,7 @@ pub enum MetricGoal {
     Amount(MilliValue),
 }
 
-/// `ebb.concurrency` and `ebb.rps`.
-pub fn own_metric_name(metric: Metric) -> &'static str {
+pub(crate) fn own_metric_name(metric: Metric) -> &'static str {
     match metric {
         Metric::Concurrency => "ebb.concurrency",
         Metric::Rps => "ebb.rps",
@@ -157,25 +156,25 @@ pub struct MetricIdentifier {
 pub struct ObjectReference {
     /// `apiVersion`; empty for the core group's objects that were written without one.
     pub api_version: Box<str>,
-    /// `kind`.
+    /// The field `kind`, such as `Deployment`.
     pub kind: Box<str>,
-    /// `name`.
+    /// The name of the object in its namespace.
     pub name: Box<str>,
 }
 
-/// A resource of pods.
+/// A resource whose use by pods is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceName {
     /// Cores. Only for this one readiness and start-up matter.
     Cpu,
-    /// Bytes.
+    /// Memory, which is measured in bytes.
     Memory,
-    /// Whatever else the metrics server knows.
+    /// Any other resource that the metrics server knows, by its name.
     Other(Box<str>),
 }
 
 impl ResourceName {
-    /// As it is written.
+    /// The resource that Kubernetes calls by this name.
     pub fn new(name: &str) -> Self {
         match name {
             "cpu" => Self::Cpu,
@@ -184,7 +183,7 @@ impl ResourceName {
         }
     }
 
-    /// As it is written.
+    /// The name by which Kubernetes calls the resource.
     pub fn name(&self) -> &str {
         match self {
             Self::Cpu => "cpu",
@@ -194,7 +193,7 @@ impl ResourceName {
     }
 }
 
-/// What to aim at for a resource.
+/// The target of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceTarget {
     /// Percent of what the pods request; at least 1.
@@ -203,7 +202,7 @@ pub enum ResourceTarget {
     AverageValue(MilliValue),
 }
 
-/// What to aim at for a number that is not the pods' own.
+/// The target of a number that is not measured in the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TotalTarget {
     /// The number itself; above zero. More pods are taken to lower it in proportion.
@@ -215,9 +214,9 @@ pub enum TotalTarget {
 /// How fast and how hesitantly the count may move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behavior {
-    /// Towards more pods.
+    /// The rules of changes towards more pods.
     pub scale_up: ScalingRules,
-    /// Towards fewer.
+    /// The rules of changes towards fewer pods.
     pub scale_down: ScalingRules,
 }
 
@@ -229,24 +228,24 @@ pub struct ScalingRules {
     pub stabilization_window: Option<Duration>,
     /// Which of the policies rules.
     pub select_policy: SelectPolicy,
-    /// At least one.
+    /// By how much the count may change within a period; at least one policy.
     pub policies: Vec<ScalingPolicy>,
     /// How far the ratio may be off before anything happens; at least 0. `None` for the cluster's.
     pub tolerance: Option<f64>,
-    /// Who said all this.
+    /// Whether the document wrote these rules, or they are the defaults.
     pub origin: RulesOrigin,
 }
 
 /// Whether the document itself wrote the rules of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulesOrigin {
-    /// It did; what it left out has the defaults.
+    /// The document wrote the rules; fields that it left out have the defaults.
     Document,
-    /// It wrote the other direction's only.
+    /// The document wrote the rules of the other direction only.
     Default,
 }
 
-/// `selectPolicy`.
+/// The field `selectPolicy`: which of several policies limits a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectPolicy {
     /// The policy that allows the largest change.
@@ -267,10 +266,10 @@ pub struct ScalingPolicy {
     pub period: Duration,
 }
 
-/// What a policy counts in.
+/// The unit and amount of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyAmount {
-    /// Pods; at least 1.
+    /// A number of pods; at least 1.
     Pods(u32),
     /// Percent of the count at the start of the period; at least 1.
     Percent(u32),
@@ -288,8 +287,8 @@ impl fmt::Display for PolicyAmount {
 }
 
 impl ScalingRules {
-    /// What applies towards more pods where the document says nothing: 4 pods or a doubling, whichever is
-    /// more, in 15 s, without waiting.
+    /// The rules towards more pods where the document has none: 4 pods or a doubling, whichever is more, in
+    /// 15 s, without waiting.
     pub fn default_up() -> Self {
         Self {
             stabilization_window: Some(Duration::ZERO),
@@ -298,7 +297,7 @@ impl ScalingRules {
         }
     }
 
-    /// What applies towards fewer pods where the document says nothing: all at once, after the cluster's
+    /// The rules towards fewer pods where the document has none: all at once, after the cluster's
     /// stabilization window.
     pub fn default_down() -> Self {
         Self {

@@ -217,7 +217,7 @@ fn write_block(to: &mut String, node: &DocumentNode, depth: usize) {
     }
 }
 
-/// What follows a name: on the same line, or below it.
+/// The value after a name: on the same line, or below it.
 fn write_value(to: &mut String, value: &DocumentNode, depth: usize) {
     match value {
         DocumentNode::Map(entries) if entries.is_empty() => to.push_str(" {}\n"),
@@ -280,9 +280,9 @@ mod tests {
     use super::super::reading::read_spec;
     use super::*;
 
-    /// What is written is read as what it was, through YAML.
+    /// The round trip goes through YAML.
     #[test]
-    fn what_is_written_is_read_as_what_it_was() {
+    fn a_written_document_reads_back_as_itself() {
         for document in [
             "{maxReplicas: 3}",
             "{minReplicas: 0, maxReplicas: 10, metrics: [\

@@ -133,7 +133,7 @@ const REFUSED: &[(&str, Pairs, Pairs, &[&str])] = &[
 ];
 
 #[test]
-fn what_knative_accepts_is_accepted() {
+fn annotations_that_knative_accepts_are_accepted() {
     for (id, config, annotations) in ACCEPTED {
         let result = annotated(annotations, &cluster(config));
         assert!(result.is_ok(), "{id}: {result:?}");
@@ -141,7 +141,7 @@ fn what_knative_accepts_is_accepted() {
 }
 
 #[test]
-fn what_is_refused_names_each_key_at_fault() {
+fn a_refusal_names_each_annotation_at_fault() {
     for (id, config, annotations, keys) in REFUSED {
         let problems = annotated(annotations, &cluster(config)).expect_err(id);
         let mut named: Vec<&str> = problems
@@ -252,7 +252,7 @@ fn only_classes_of_ours_run_here() {
 }
 
 #[test]
-fn what_is_for_class_hpa_alone_is_refused_elsewhere() {
+fn annotations_of_class_hpa_are_refused_under_other_classes() {
     let config = ClusterConfig::default();
     for (key, value) in [
         ("ebb.dev/hpa", "maxReplicas: 3"),

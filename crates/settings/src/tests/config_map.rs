@@ -126,7 +126,7 @@ const REFUSED: &[(&str, Pairs, &[&str])] = &[
 ];
 
 #[test]
-fn what_knative_accepts_is_accepted() {
+fn config_maps_that_knative_accepts_are_accepted() {
     for (id, data) in ACCEPTED {
         let result = ClusterConfig::parse(&map(data));
         assert!(result.is_ok(), "{id}: {result:?}");
@@ -134,7 +134,7 @@ fn what_knative_accepts_is_accepted() {
 }
 
 #[test]
-fn what_is_refused_names_each_key_at_fault() {
+fn a_refusal_names_each_key_at_fault() {
     for (id, data, keys) in REFUSED {
         let problems = ClusterConfig::parse(&map(data)).expect_err(id);
         let mut named: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
@@ -281,7 +281,7 @@ fn every_known_key_is_read() {
 }
 
 #[test]
-fn what_a_template_says_of_its_queue_proxy_stands_over_the_config_map() {
+fn queue_proxy_annotations_of_a_template_override_the_config_map() {
     let cluster = cluster(&[("queue-proxy-cpu-limit", "100m"), ("queue-proxy-guaranteed-cpu", "2")]);
     let of = |pairs: Pairs| cluster.queue_proxy.of_template(&map(pairs));
     assert_eq!(of(&[]).as_ref(), Ok(&cluster.queue_proxy));

@@ -29,7 +29,7 @@ fn blanks_around_a_value_are_refused_where_knative_refuses_them() {
 }
 
 #[test]
-fn messages_stay_on_one_line_whatever_is_written() {
+fn messages_stay_on_one_line_for_any_value() {
     for bad in ["a\nb", "a\r\nb", "\u{1b}[31mred", "a\u{85}b", "a\u{2028}b", "a\0b", &"x\n".repeat(200)] {
         let key = format!("autoscaling.knative.dev/{bad}");
         let misspelt = format!("autoscaling.knative.de/min-scale{bad}");
@@ -90,7 +90,7 @@ fn only_minus_one_itself_means_unlimited() {
 }
 
 #[test]
-fn a_refused_annotation_says_what_to_write() {
+fn the_refusal_of_an_annotation_names_a_value_to_write() {
     let table = [
         (
             ("window", "5"),
@@ -183,7 +183,7 @@ fn a_rule_about_several_annotations_names_both_and_the_way_out() {
 }
 
 #[test]
-fn a_refused_config_map_says_what_to_write() {
+fn the_refusal_of_a_config_map_names_a_value_to_write() {
     let table: [(&[(&str, &str)], &str); 5] = [
         (
             &[("panic-threshold-percentage", "1")],

@@ -33,8 +33,8 @@ fn needs_read_as_sentences() {
             },
             "2.33 requests in flight over 6s need 4; ready are 2",
         ),
-        (NeedText::PresentAndNoneReady { need: count }, "what is here right now needs 4; none is ready"),
-        (NeedText::Present { need: 4.0, ready }, "what is here right now needs 4; ready are 2"),
+        (NeedText::PresentAndNoneReady { need: count }, "present requests need 4; no pod is ready"),
+        (NeedText::Present { need: 4.0, ready }, "present requests need 4; ready are 2"),
         (
             NeedText::ScaleUpRate { ready, count, rate: 2.0 },
             "from 2 ready at most to 4 at once (max-scale-up-rate 2)",
@@ -44,24 +44,24 @@ fn needs_read_as_sentences() {
             "from 2 ready not below 4 at once (max-scale-down-rate 1.5)",
         ),
         (NeedText::ActivationScale { count }, "at least 4 while there is any need (activation-scale)"),
-        (NeedText::FoundAtStart { count, window }, "the 4 that were found at the start stay for 1m"),
+        (NeedText::FoundAtStart { count, window }, "the 4 pods found at the start stay for 1m"),
         (
             NeedText::MostInPanic { count, window },
             "4 were needed since panic began, which ends 1m after the last alarm",
         ),
         (
             NeedText::Unheard { count, unheard, least: pods(3), most: pods(6) },
-            "stays at 4: 2 ready pods and 1 activator are not heard, so 3 to 6 are needed",
+            "the count stays at 4: 2 ready pods and 1 activator are not heard, so 3 to 6 are needed",
         ),
         (
             NeedText::PathChanges { count, least: pods(3), most: pods(5) },
-            "stays at 4: requests change between pods and activators, so 3 to 5 are needed",
+            "the count stays at 4: requests change between pods and activators, so 3 to 5 are needed",
         ),
         (
             NeedText::RecentPeak { count, delay: WINDOW },
             "4 were needed within the last 1m (scale-down-delay)",
         ),
-        (NeedText::BetweenTicks { count }, "stays at 4: between two ticks the count only rises"),
+        (NeedText::BetweenTicks { count }, "the count stays at 4: between two ticks it only rises"),
     ]);
 }
 
@@ -86,8 +86,8 @@ fn bounds_read_as_sentences() {
         (BoundText::MinScale { least }, "never below 2 (min-scale)"),
         (BoundText::MaxScale { most }, "never above 3 (max-scale)"),
         (BoundText::Unknown { present }, "nothing is known of the load yet, so the present count of 4 stays"),
-        (BoundText::Panic { present }, "panic mode ends no pods: stays at 4"),
-        (BoundText::BetweenTicks { present }, "between two ticks the count only rises: stays at 4"),
+        (BoundText::Panic { present }, "panic mode ends no pods: the count stays at 4"),
+        (BoundText::BetweenTicks { present }, "between two ticks the count only rises: it stays at 4"),
     ]);
 }
 
@@ -97,40 +97,49 @@ fn the_rules_around_zero_read_as_sentences() {
     let to_go = Some(Duration::from_millis(1200));
     let time = Duration::from_millis(61_900);
     check([
-        (Zero::Disabled, "scale to zero is turned off (enable-scale-to-zero)"),
+        (ZeroText::Disabled, "scale to zero is turned off (enable-scale-to-zero)"),
         (
-            Zero::InFlight { requests: 1.0, age: Some(Duration::from_millis(42_700)) },
+            ZeroText::InFlight { requests: 1.0, age: Some(Duration::from_millis(42_700)) },
             "1 request in flight for 42s: one pod stays (in-flight-holds-pods)",
         ),
         (
-            Zero::InFlight { requests: 3.0, age: None },
+            ZeroText::InFlight { requests: 3.0, age: None },
             "3 requests in flight: one pod stays (in-flight-holds-pods)",
         ),
         (
-            Zero::GivenUp { timeout },
+            ZeroText::GivenUp { timeout },
             "no pods got ready within the activation timeout of 1m, and no request waits: given up",
         ),
-        (Zero::Starting { timeout }, "still starting; given up 1m after the start if no request waits then"),
-        (Zero::ActivatorsFirst, "the activators take over first, then the last pod may go"),
         (
-            Zero::RecentlyActive { window, to_go: None },
+            ZeroText::Starting { timeout },
+            "still starting; given up 1m after the start if no request waits then",
+        ),
+        (ZeroText::ActivatorsFirst, "the activators take over first, then the last pod may go"),
+        (
+            ZeroText::RecentlyActive { window, to_go: None },
             "active for less than the stable window of 1m: one pod stays",
         ),
         (
-            Zero::RecentlyActive { window, to_go },
+            ZeroText::RecentlyActive { window, to_go },
             "active for less than the stable window of 1m: one pod stays; 2s to go",
         ),
-        (Zero::Unacknowledged, "not every activator has acknowledged that it answers for the revision"),
-        (Zero::NoTraffic { time }, "no traffic for 1m1s, and the activators answer"),
-        (Zero::Retained { retention, to_go: None }, "the last pod is retained for 1m after traffic ended"),
+        (ZeroText::Unacknowledged, "not every activator has acknowledged that it answers for the revision"),
+        (ZeroText::NoTraffic { time }, "no traffic for 1m1s, and the activators answer"),
         (
-            Zero::Retained { retention, to_go },
+            ZeroText::Retained { retention, to_go: None },
+            "the last pod is retained for 1m after traffic ended",
+        ),
+        (
+            ZeroText::Retained { retention, to_go },
             "the last pod is retained for 1m after traffic ended; 2s to go",
         ),
-        (Zero::Answered { time }, "no traffic, and the activators have answered for 1m1s"),
-        (Zero::Grace { grace, to_go: None }, "the activators must answer for the grace period of 1m first"),
+        (ZeroText::Answered { time }, "no traffic, and the activators have answered for 1m1s"),
         (
-            Zero::Grace { grace, to_go },
+            ZeroText::Grace { grace, to_go: None },
+            "the activators must answer for the grace period of 1m first",
+        ),
+        (
+            ZeroText::Grace { grace, to_go },
             "the activators must answer for the grace period of 1m first; 2s to go",
         ),
     ]);
@@ -140,7 +149,7 @@ fn the_rules_around_zero_read_as_sentences() {
 fn states_read_as_sentences() {
     check([
         (StandingText::NoData, "no data: no reporter was heard, so everything stays as it is"),
-        (StandingText::NothingKnown, "nothing is known of its load yet, so it is left as it is"),
+        (StandingText::NothingKnown, "no load is known yet, so the count stays as it is"),
         (
             StandingText::Panic { count: pods(4), age: Duration::from_millis(3900), window: WINDOW },
             "panic mode holds 4 pods; begun or extended 3s ago, it lasts 1m",
@@ -162,15 +171,15 @@ fn connections_that_hold_a_count_read_as_a_sentence() {
     for (text, expected) in [
         (
             held,
-            "stays at 2: 4 connections from before the adoption past ebb, the oldest for 3m12s, from 10.0.0.7, 10.0.0.8",
+            "the count stays at 2: 4 connections from before the adoption past ebb, the oldest for 3m12s, from 10.0.0.7, 10.0.0.8",
         ),
         (
             ConnectionHoldText { count: 1, age: None, peers: PeerList::default(), ..held },
-            "stays at 2: 1 connection from before the adoption past ebb",
+            "the count stays at 2: 1 connection from before the adoption past ebb",
         ),
         (
             ConnectionHoldText { count: 0, unreadable_pods: 1, ..held },
-            "stays at 2: 1 pod whose kernel does not show whether the app has such connections",
+            "the count stays at 2: 1 pod whose kernel does not show whether the app has such connections",
         ),
         (
             ConnectionHoldText {
@@ -180,7 +189,7 @@ fn connections_that_hold_a_count_read_as_a_sentence() {
                 peers: PeerList::of(peers.iter().take(1)),
                 ..held
             },
-            "stays at 2: 1 connection from before the adoption past ebb, from 10.0.0.7; 2 pods whose kernel does not show whether the apps have such connections",
+            "the count stays at 2: 1 connection from before the adoption past ebb, from 10.0.0.7; 2 pods whose kernel does not show whether the apps have such connections",
         ),
     ] {
         assert_eq!(Sentence::from(text).to_string(), format!("{expected}{end}"));

@@ -141,7 +141,7 @@ fn windows_are_those_of_the_reference() {
             let (count, age) = one.split_once('@').unwrap();
             Recommendation { count: pods(count), at: ago(age) }
         });
-        let mut history = HpaHistory::restored(recommendations.collect(), Vec::new(), Vec::new());
+        let mut history = history_of(recommendations.collect());
         let spec = spec_of(per_thousand(), words);
         let mut steps = Steps::default();
         let stabilized = if path == "without" {
@@ -172,8 +172,7 @@ fn check_condition(row: &[&str], spec: &HpaSpec) {
     });
     let mut spec = spec.clone();
     spec.settings.tolerance = 0.0;
-    let history = HpaHistory::restored(recommendations.collect(), Vec::new(), Vec::new());
-    let mut state = HpaState::with_history(history);
+    let mut state = remembering(recommendations.collect());
     let current = pods(row[2]);
     let (none, samples) = (HpaPods::default(), [asking_for(pods(row[3]).value())]);
     let observation = HpaObservation { scale: scale(current, current), pods: &none, samples: &samples };
@@ -209,7 +208,7 @@ fn changes_are_remembered_for_the_longest_period_of_either_direction() {
 }
 
 #[test]
-fn what_is_remembered_has_a_limit() {
+fn recommendations_and_events_are_kept_up_to_a_limit() {
     use crate::hpa::history::{EVENTS_MAX, RECOMMENDATIONS_MAX};
     let behavior = spec_of(per_thousand(), "up=1/1800").behavior.unwrap();
     let mut history = HpaHistory::default();

@@ -64,7 +64,7 @@ impl Workload {
     fn look(&mut self, loads: &[Option<f64>]) -> u32 {
         let observations: Vec<_> =
             loads.iter().map(|load| load.map(|load| present(load, self.count))).collect();
-        if let Some(to) = self.decider.look(&self.spec, &observations, self.count, self.now) {
+        if let Some(to) = self.decider.evaluate_own(&self.spec, &observations, self.count, self.now) {
             assert!(to > self.count, "between two syncs the count only rises");
             assert_linked(self.decider.rise_reasons());
             self.write(to);
@@ -166,7 +166,7 @@ fn point_3_the_count_falls_at_a_sync_alone_and_only_if_everything_agrees() {
 }
 
 #[test]
-fn point_4_requests_raise_the_count_at_once_bounded_by_what_the_document_itself_says() {
+fn point_4_requests_raise_the_count_at_once_within_the_rules_of_the_document() {
     for (words, expected) in [
         ("min=1 max=99", 30),
         ("min=1 max=20", 20),
@@ -182,7 +182,7 @@ fn point_4_requests_raise_the_count_at_once_bounded_by_what_the_document_itself_
         let mut at_sync = Workload::of(vec![concurrency()], words, 2);
         let observation = present(300.0, at_sync.count);
         // What a look orders may not have been carried out when the sync comes.
-        at_sync.decider.look(&at_sync.spec, &[Some(observation)], at_sync.count, at_sync.now);
+        at_sync.decider.evaluate_own(&at_sync.spec, &[Some(observation)], at_sync.count, at_sync.now);
         assert_eq!(at_sync.sync(&mut [OWN]), expected, "{words}");
     }
     let scaling = ScalingSpec { max_scale_up_rate: 3.0, ..ScalingSpec::default() };
@@ -226,7 +226,7 @@ fn point_5_a_rise_that_failed_leaves_no_recommendation() {
         assert_eq!(workload.look(&[Some(76.0)]), 8);
         if !is_written {
             let change = CountChange { from: before, to: workload.count };
-            workload.decider.take_rescale_back(change, &memory, now);
+            workload.decider.revert_rescale(change, &memory, now);
             workload.count = before;
         }
         workload.after(10).look(&[Some(35.0)]);
@@ -235,7 +235,7 @@ fn point_5_a_rise_that_failed_leaves_no_recommendation() {
 }
 
 #[test]
-fn what_is_remembered_of_rises_takes_the_place_of_what_no_window_looks_back_on() {
+fn a_remembered_rise_replaces_an_expired_recommendation() {
     let mut workload = Workload::of(vec![concurrency()], "min=1 max=99 stabilization=60", 1);
     workload.look(&[Some(5.0)]);
     workload.sync(&mut [OWN]);
@@ -249,7 +249,7 @@ fn what_is_remembered_of_rises_takes_the_place_of_what_no_window_looks_back_on()
 }
 
 #[test]
-fn an_own_metric_is_shown_as_what_each_pod_has() {
+fn an_own_metric_is_shown_per_pod() {
     let mut workload = Workload::of(vec![concurrency(), per_thousand()], "min=1 max=99", 4);
     workload.look(&[Some(28.4)]);
     workload.sync(&mut [OWN, fails()]);
@@ -531,7 +531,7 @@ mod edges {
                 let (before, now) = (workload.count, workload.now);
                 let memory = workload.decider.state().rescale_memory(now);
                 let observation = load.map(|load| present(load, before));
-                let rise = workload.decider.look(&workload.spec, &[observation], before, now);
+                let rise = workload.decider.evaluate_own(&workload.spec, &[observation], before, now);
                 assert_linked(workload.decider.rise_reasons());
                 let mut wanted = rise.unwrap_or(before);
                 prop_assert!(wanted >= before, "a look never lowers");
@@ -557,7 +557,7 @@ mod edges {
                 let change = CountChange { from: before, to: wanted };
                 workload.decider.note_rescale(&workload.spec, change, now);
                 if !is_written {
-                    workload.decider.take_rescale_back(change, &memory, now);
+                    workload.decider.revert_rescale(change, &memory, now);
                     continue;
                 }
                 workload.count = wanted;

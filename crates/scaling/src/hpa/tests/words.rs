@@ -11,7 +11,7 @@ fn sentences(state: &HpaState) -> Vec<String> {
 
 fn pass(spec: &HpaSpec, current: u32, pods: &HpaPods, samples: &[MetricSamples]) -> Vec<String> {
     let former = Recommendation { count: PodCount::new(9), at: ago("60") };
-    let mut state = HpaState::with_history(HpaHistory::restored(vec![former], vec![], vec![]));
+    let mut state = remembering(vec![former]);
     let current = PodCount::new(current);
     let observation = HpaObservation { scale: scale(current, current), pods, samples };
     evaluate(spec, &observation, &mut state, NOW);
@@ -19,7 +19,7 @@ fn pass(spec: &HpaSpec, current: u32, pods: &HpaPods, samples: &[MetricSamples])
 }
 
 #[test]
-fn a_pass_tells_what_happened_in_its_order() {
+fn the_reasons_of_a_pass_stand_in_the_order_of_its_steps() {
     let mut spec =
         spec_of(cpu(ResourceTarget::Utilization(50)), "min=2 max=30 up=4/60 up=10%/120 up-window=120");
     spec.metrics.push(per_thousand());
@@ -38,13 +38,13 @@ fn a_pass_tells_what_happened_in_its_order() {
         pass(&spec, 3, &pods, &samples),
         [
             "– → –: cpu is 200% of what is requested, target 50%: 4 times",
-            "– → –: cpu counts 2 pods, not 1 not ready yet, not 1 without a sample, not 1 on the way out or failed",
-            "– → –: cpu is 2 times its target with what is assumed of them",
+            "– → –: cpu counts 2 pods; left out: 1 not ready yet, 1 without a sample, 1 ending or failed",
+            "– → –: cpu is 2 times its target with the values assumed for these pods",
             "– → 8: cpu asks for 8",
             "8 → 8: backlog is 4 per pod, target 1: 4 times",
             "8 → 12: backlog asks for 12",
-            "12 → 12: backlog says nothing: it was asked for, and \"asked\" says what came instead of a value",
-            "12 → 9: what was asked for within the windows lies between 9 and 12",
+            "12 → 12: backlog failed: the source of the metric gave no value, and \"asked\" shows its answer",
+            "12 → 9: recommendations within the windows lie between 9 and 12",
             "9 → 9: 4 pods more in 1m, from 3 on: at most 7",
             "9 → 9: 10% more in 2m, from 3 on: at most 4",
             "9 → 7: the policy with the largest change rules: at most 7",
@@ -61,13 +61,13 @@ fn a_pass_without_behavior_tells_of_peaks_and_bounds() {
         spec
     };
     for (words, current, raw, last) in [
-        ("min=1 max=30", 6, 2, "2 → 9: 9 is the most that was asked for in the last 5m"),
+        ("min=1 max=30", 6, 2, "2 → 9: 9 is the largest recommendation of the last 5m"),
         ("min=1 max=30 stabilization=0", 3, 20, "20 → 6: no more than a doubling, or 4: at most 6"),
         ("min=1 max=5 stabilization=0", 3, 20, "20 → 5: never above the maximum of 5"),
         ("min=3 max=5 stabilization=0", 3, 1, "1 → 3: never below the minimum of 3"),
         ("min=1 max=5", 6, 1, "– → 5: more than the maximum of 5"),
         ("min=4 max=5", 2, 1, "– → 4: fewer than the minimum of 4"),
-        ("min=1 max=5", 0, 1, "– → 0: somebody else set the count to 0, so it is left there"),
+        ("min=1 max=5", 0, 1, "– → 0: another client set the count to 0, so the count stays at 0"),
         (
             "min=1 max=30 down-window=0 down-select=disabled",
             6,
@@ -121,7 +121,7 @@ fn a_pass_that_ends_early_says_why() {
     assert_eq!(
         told,
         [
-            "– → –: backlog says nothing: it was asked for, and \"asked\" says what came instead of a value",
+            "– → –: backlog failed: the source of the metric gave no value, and \"asked\" shows its answer",
             "– → –: 1 of 1 metrics failed, so no pod is taken away",
         ]
     );
@@ -133,18 +133,18 @@ fn a_sentence_stays_small_enough_to_be_copied() {
 }
 
 #[test]
-fn a_failing_metric_says_which_way_it_failed() {
+fn the_reason_of_a_failing_metric_names_the_failure() {
     let spec = spec_of(per_thousand(), "min=1 max=30");
     for (why, words) in [
-        (NoProposal::Refused, "it was asked for, and \"asked\" says what came instead of a value"),
-        (NoProposal::NoAnswer, "whoever was asked did not answer in time"),
+        (NoProposal::Refused, "the source of the metric gave no value, and \"asked\" shows its answer"),
+        (NoProposal::NoAnswer, "the source of the metric did not answer in time"),
         (NoProposal::NoReporter, "no pod and no activator reports requests"),
         (NoProposal::NoContainer, "the pods have no container of that name"),
-        (NoProposal::NotReported, "pods report what they use of cpu and memory, and of nothing else"),
-        (NoProposal::NotMeasured, "it was not measured"),
+        (NoProposal::NotReported, "pods report their use of cpu and memory only"),
+        (NoProposal::NotMeasured, "no value was measured"),
     ] {
         let failure = MetricFailure { reason: ConditionReason::FailedGetExternalMetric, why };
         let told = pass(&spec, 3, &HpaPods::default(), &[MetricSamples::Failed(failure)]);
-        assert_eq!(told[0], format!("– → –: backlog says nothing: {words}"));
+        assert_eq!(told[0], format!("– → –: backlog failed: {words}"));
     }
 }

@@ -1,4 +1,4 @@
-//! What class hpa knows of a revision's pods: since when they run and are ready, and what they use.
+//! The pods of a revision for class hpa: since when they run and are ready, and their use of CPU and memory.
 //!
 //! The times are those at which we heard of it. After a restart they begin anew, so for a while CPU counts
 //! only from the first whole window on: the cautious side.
@@ -57,12 +57,12 @@ impl HpaPodBook {
         }
     }
 
-    /// Those that are not on their way out (`status.replicas`).
+    /// The number of pods that were not told to end (`status.replicas`).
     pub(super) fn present(&self) -> PodCount {
         PodCount::of(self.pods.values().filter(|life| life.phase != PodPhase::Terminating).count())
     }
 
-    /// As the algorithm looks at them.
+    /// All pods, as the algorithm takes them.
     pub(super) fn all(&self, requests: &PodRequests) -> HpaPods {
         let pod = |(&pod, life): (&PodId, &ObservedPodLife)| HpaPod {
             pod,
@@ -79,7 +79,7 @@ impl HpaPodBook {
         HpaPods::new(self.pods.iter().map(pod).collect())
     }
 
-    /// What each pod uses of a resource, as far as it said so lately.
+    /// The use of a resource by each pod that reported it lately.
     pub(super) fn samples(&self, resource: &ResourceName, now: Timestamp) -> PodSamples {
         let sample = |(&pod, life): (&PodId, &ObservedPodLife)| {
             let (usage, at) = life.usage.filter(|(_, at)| now.saturating_since(*at) < USAGE_IS_NEWS)?;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_used_long_ago_is_no_sample() {
+    fn usage_older_than_fifteen_seconds_is_no_sample() {
         let mut book = HpaPodBook::default();
         book.replace([fact(1, PodPhase::Running, true)].into_iter(), at(1));
         let window = Duration::from_secs(15);

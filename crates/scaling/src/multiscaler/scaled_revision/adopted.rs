@@ -23,8 +23,8 @@ impl ScaledRevision {
         }
     }
 
-    /// Whatever was decided, and by whichever class: no count below the present one, unless the upper bound
-    /// asks for it. Connections hold pods and bring none.
+    /// Raises a decision of any class to the present count, unless the upper bound asks for less. Connections
+    /// hold pods and bring none.
     pub(super) fn held_by_connections(
         &mut self,
         mut plan: Plan,
@@ -55,14 +55,14 @@ impl ScaledRevision {
         plan.reasons.push(Reason { stage, before, after, text: reason.into() });
         plan.kept = Some(KeptPod { rule: KeptBy::AdoptedConnections, text: told });
         if !self.is_held_by_connections && self.shadow.is_none() {
-            commands.push_back(Command::TellOfHold { revision: self.id, text: told.to_string() });
+            commands.push_back(Command::ReportConnectionHold { revision: self.id, text: told.to_string() });
         }
         self.is_held_by_connections = true;
         plan
     }
 }
 
-/// What has just begun has lasted for a second.
+/// An age in whole seconds; one that is below a second counts as one.
 fn seconds_of(age: Duration) -> NonZeroU32 {
     let seconds = u32::try_from(age.as_secs()).unwrap_or(u32::MAX);
     NonZeroU32::new(seconds).unwrap_or(NonZeroU32::MIN)

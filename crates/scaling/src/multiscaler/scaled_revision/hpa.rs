@@ -23,7 +23,7 @@ impl ScaledRevision {
         }
     }
 
-    /// Late answers are dropped.
+    /// Takes in the answers to a round of questions, and decides; answers to an earlier round are dropped.
     pub(in crate::multiscaler) fn metrics_answered(
         &mut self,
         round: u64,
@@ -31,8 +31,8 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
-        // A sync asks our own metrics too, and what they said last may be two seconds old.
-        self.look(Trigger::Tick, now);
+        // A sync needs our own metrics too, and their last evaluation may be two seconds old.
+        self.evaluate_own(Trigger::Tick, now);
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
         if hpa.answered(round, answers, now) {
             self.sync(now, commands);
@@ -60,7 +60,7 @@ impl ScaledRevision {
 
     /// A look of the own metrics, and a sync if one is due.
     pub(super) fn evaluate_hpa(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
-        let has_data = self.look(trigger, now);
+        let has_data = self.evaluate_own(trigger, now);
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
         match hpa.begin_sync(self.wanted, now) {
             Some(SyncStep::Decide) => self.sync(now, commands),
@@ -78,7 +78,7 @@ impl ScaledRevision {
     }
 
     /// Lets the own metrics look; whether one of them has data, or there is none.
-    fn look(&mut self, trigger: Trigger, now: Timestamp) -> bool {
+    fn evaluate_own(&mut self, trigger: Trigger, now: Timestamp) -> bool {
         let Algorithm::Hpa(hpa) = &mut self.algorithm else { return false };
         if !hpa.has_own() {
             return true;
@@ -95,17 +95,18 @@ impl ScaledRevision {
                 Some(Observation { ready, reachable, wanted: self.wanted, averages, present_count })
             })
             .collect();
-        hpa.look(&observations, self.wanted, now);
+        hpa.evaluate_own(&observations, self.wanted, now);
         observations.iter().any(Option::is_some)
     }
 
     fn sync(&mut self, now: Timestamp, commands: &mut Commands) {
         if let Algorithm::Hpa(hpa) = &mut self.algorithm {
             hpa.decide(self.wanted, now);
-            // In shadow somebody else answers for the workload; whoever tries us out asks for an explanation.
+            // In shadow another autoscaler answers for the workload, so no Event is issued; `ebb explain`
+            // gives the reasons.
             if self.shadow.is_none() {
                 let revision = self.id;
-                commands.extend(hpa.news_of_complaints().into_iter().map(|(warning, text)| Command::Warn {
+                commands.extend(hpa.new_warnings().into_iter().map(|(warning, text)| Command::Warn {
                     revision,
                     warning,
                     text,
@@ -117,8 +118,8 @@ impl ScaledRevision {
     }
 
     /// A revision that is at zero, and is to be, stays there: rules that keep a last pod do not bring a first
-    /// one back. A lower bound does, unless whoever put it there meant to pause it, which nobody can who has
-    /// an own metric.
+    /// one back. A lower bound does, unless the zero of another client is a pause, which a revision with an
+    /// own metric does not have.
     pub(super) fn held_at_zero(&self, mut plan: Plan) -> Plan {
         let rests = self.wanted == PodCount::ZERO && self.algorithm.desired() == Some(PodCount::ZERO);
         if rests && (self.spec.min_scale == PodCount::ZERO || !self.algorithm.counts_requests()) {

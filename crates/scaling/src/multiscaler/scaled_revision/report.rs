@@ -1,4 +1,4 @@
-//! What is said of a revision: its decisions, those that are news, and where it stands.
+//! The reports of a revision: its decisions, which of them are published, and its status.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl ScaledRevision {
         }
     }
 
-    /// What was decided, if that is news.
+    /// Records a decision, and returns it if its outcome is new.
     pub(super) fn publish(&mut self, trigger: Trigger, plan: &Plan, now: Timestamp) -> Option<Arc<Decision>> {
         let (why, sentence) = why_not_zero(&self.spec, self.wanted, plan, &self.algorithm, now);
         self.why_not_zero = sentence;
@@ -43,7 +43,7 @@ impl ScaledRevision {
         self.record(decision, self.outcome(why))
     }
 
-    /// What the last evaluation said, with the present state around it; the reasons are the caller's.
+    /// The answer of the last evaluation with the present state; the caller adds the reasons.
     fn decision(&self, trigger: Trigger, now: Timestamp) -> Decision {
         let room = self.algorithm.excess_burst_capacity();
         Decision {
@@ -76,7 +76,7 @@ impl ScaledRevision {
         }
     }
 
-    /// Remembers a decision, and returns it if it is news.
+    /// Keeps a decision in the journal, and returns it if its outcome is new.
     fn record(&mut self, mut decision: Decision, outcome: DecisionOutcome) -> Option<Arc<Decision>> {
         if self.outcome == Some(outcome) {
             self.journal.note_unchanged(decision, Multiscaler::DECISIONS_KEPT);

@@ -1,4 +1,4 @@
-//! What is to become of a revision's count, once the rules around zero have said theirs?
+//! Which count does a revision get, once the rules around zero have been applied?
 
 use vocabulary::{PodCount, Routing, Timestamp};
 
@@ -8,7 +8,7 @@ use crate::scale_to_zero::{self, Path, Plan, RequestsInFlight, Situation};
 
 /// A change of activity is followed by another look, as Knative's own status write is. Three looks reach a
 /// rest from anywhere: activating, active, inactive.
-const LOOKS_MAX: u32 = 4;
+const SETTLING_ROUNDS_MAX: u32 = 4;
 
 impl ScaledRevision {
     /// Looks until the activity rests. A look that asks for a count outlives a later one that asks for the
@@ -21,7 +21,7 @@ impl ScaledRevision {
         let ready = self.pods.counts().ready;
         let in_flight = self.in_flight(desired, now);
         let mut settled: Option<Plan> = None;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..SETTLING_ROUNDS_MAX {
             let plan = scale_to_zero::apply_scale(desired, &self.situation(in_flight, now));
             if plan.want == Some(PodCount::ZERO) && self.is_unheard(desired, now) {
                 return None;
@@ -51,8 +51,8 @@ impl ScaledRevision {
             && !self.collectors.first().has_data(now)
     }
 
-    /// What is in flight, where that may hold the last pod. Asked for only where no load needs a pod: to go
-    /// through all reporters at every look would be much of what a look costs. Where no pod is wanted there
+    /// The requests in flight, where they may hold the last pod. Computed only where no load needs a pod: to
+    /// go through all reporters at every evaluation would be much of its cost. Where no pod is wanted there
     /// is none to hold: a wake from zero is the metric's.
     fn in_flight(&self, desired: Option<PodCount>, now: Timestamp) -> Option<RequestsInFlight> {
         let needs_none = desired.unwrap_or_default() == PodCount::ZERO;

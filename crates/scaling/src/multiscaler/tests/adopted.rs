@@ -34,7 +34,7 @@ fn why_not_zero(world: &World) -> String {
 /// What people were told, with the seconds since the start.
 fn told(world: &World) -> Vec<&str> {
     let told = world.log.iter().filter_map(|(_, command)| match command {
-        Command::TellOfHold { text, .. } => Some(text.as_str()),
+        Command::ReportConnectionHold { text, .. } => Some(text.as_str()),
         Command::ScaleTo { .. }
         | Command::SetRouting { .. }
         | Command::SetActivatorCount { .. }
@@ -56,8 +56,7 @@ fn open_connections_keep_an_idle_pod_and_the_route_is_that_of_rest() {
     assert_eq!(world.scale_orders(), []);
     assert_eq!(world.status().desired, Some(PodCount::ZERO), "they are no load");
     let why = why_not_zero(&world);
-    let expected =
-        "stays at 1: 4 connections from before the adoption past ebb, the oldest for 2m, from 10.0.0.7";
+    let expected = "the count stays at 1: 4 connections from before the adoption past ebb, the oldest for 2m, from 10.0.0.7";
     assert!(why.starts_with(expected), "{why}");
     let decision = last_decision(&world);
     assert_eq!(decision.reasons.last().map(|last| last.stage), Some(Stage::AdoptedConnections));

@@ -86,7 +86,7 @@ impl World {
             | Command::SetActivatorCount { .. }
             | Command::SetSurgeThreshold { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         });
         questions.collect()
@@ -230,7 +230,7 @@ fn a_sync_waits_for_answers_but_not_for_long() {
 }
 
 #[test]
-fn a_foreign_count_is_what_the_next_sync_goes_on_from() {
+fn the_next_sync_starts_from_a_count_written_by_another_client() {
     let mut world = World::new(settings(1, 10, vec![cpu()]));
     world.create(2);
     world.activator_starts();
@@ -264,7 +264,7 @@ fn a_lower_bound_brings_a_revision_back_from_zero_unless_it_is_paused() {
 
 /// Class kpa took the last pod away; class hpa, which could not have, does not take that for a pause.
 #[test]
-fn another_class_brings_back_what_was_asleep() {
+fn a_change_of_class_wakes_a_revision_at_zero() {
     let mut world = at_zero(spec());
     let hpa = settings(1, 10, vec![cpu()]);
     assert_eq!(counts(&world.edit(|spec| *spec = hpa)), [1]);
@@ -330,7 +330,7 @@ impl World {
 }
 
 #[test]
-fn where_the_platform_is_asked_its_pods_and_samples_count_and_no_others() {
+fn with_usage_from_the_platform_only_its_pods_and_samples_count() {
     let mut world = World::new(asked_of_the_platform(settings(1, 10, vec![cpu()])));
     world.create(2);
     world.activator_starts();
@@ -342,7 +342,7 @@ fn where_the_platform_is_asked_its_pods_and_samples_count_and_no_others() {
 }
 
 #[test]
-fn pods_that_are_anothers_too_change_nothing() {
+fn pods_shared_with_another_autoscaler_change_nothing() {
     let mut world = World::new(asked_of_the_platform(settings(1, 10, vec![cpu()])));
     world.create(2);
     world.activator_starts();
@@ -393,7 +393,7 @@ fn policies_look_back_on_changes_that_were_carried_out_and_on_no_others() {
 
 /// Zero pods say nothing, whoever is asked; what is not theirs is asked for all the same.
 #[test]
-fn at_zero_nobody_is_asked_for_metrics_of_pods() {
+fn at_zero_metrics_of_pods_are_not_asked_for() {
     let packets = MetricSpec::Pods {
         metric: MetricIdentifier { name: "packets".into(), selector: LabelSelector::default() },
         target: MilliValue::new(1000),
@@ -426,7 +426,7 @@ fn at_zero_nobody_is_asked_for_metrics_of_pods() {
 }
 
 #[test]
-fn what_cannot_be_reported_says_why() {
+fn a_resource_that_pods_do_not_report_fails_with_its_reason() {
     let of = |resource: &str, container: Option<&str>| MetricSpec::Resource {
         resource: ResourceName::new(resource),
         container: container.map(Into::into),
@@ -436,12 +436,10 @@ fn what_cannot_be_reported_says_why() {
         (of("cpu", Some("app")), None),
         (of("memory", Some("app")), None),
         (of("memory", None), None),
-        (of("cpu", Some("sidecar")), Some("cpu says nothing: the pods have no container of that name")),
+        (of("cpu", Some("sidecar")), Some("cpu failed: the pods have no container of that name")),
         (
             of("nvidia.com/gpu", None),
-            Some(
-                "nvidia.com/gpu says nothing: pods report what they use of cpu and memory, and of nothing else",
-            ),
+            Some("nvidia.com/gpu failed: pods report their use of cpu and memory only"),
         ),
     ] {
         let mut world = World::new(settings(1, 10, vec![metric]));
@@ -456,7 +454,7 @@ fn what_cannot_be_reported_says_why() {
 
 /// A server that is down is told of once, and again after it was there in between.
 #[test]
-fn what_a_sync_complains_of_is_told_when_it_begins() {
+fn a_warning_is_issued_once_when_its_cause_begins() {
     let mut world = World::new(settings(1, 10, vec![queue()]));
     world.create(1);
     world.activator_starts();
@@ -470,7 +468,7 @@ fn what_a_sync_complains_of_is_told_when_it_begins() {
         }
         told.push(world.log.drain(..).filter_map(|(_, command)| warning(command)).collect::<Vec<_>>());
     }
-    let why = "jobs says nothing: whoever was asked did not answer in time; 1 of 1 metrics failed, so no pod is taken away";
+    let why = "jobs failed: the source of the metric did not answer in time; 1 of 1 metrics failed, so no pod is taken away";
     let both =
         vec![("FailedGetExternalMetric", why.to_owned()), ("FailedComputeMetricsReplicas", why.to_owned())];
     assert_eq!(told, [both.clone(), vec![], vec![], both]);
@@ -498,7 +496,7 @@ fn warning(command: Command) -> Option<(&'static str, String)> {
         | Command::SetActivatorCount { .. }
         | Command::SetSurgeThreshold { .. }
         | Command::AskMetrics { .. }
-        | Command::TellOfHold { .. }
+        | Command::ReportConnectionHold { .. }
         | Command::Publish { .. } => None,
     }
 }

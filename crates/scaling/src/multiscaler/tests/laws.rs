@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::decision::Mode;
+use crate::multiscaler::algorithm::TICK;
 
 /// Something that happens to the world.
 #[derive(Clone, Debug)]
@@ -160,7 +161,7 @@ proptest! {
                             count = next;
                         }
                     }
-                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } | Command::Warn { .. } | Command::TellOfHold { .. } => {}
+                    Command::SetRouting { .. } | Command::SetActivatorCount { .. } | Command::SetSurgeThreshold { .. } | Command::AskMetrics { .. } | Command::Warn { .. } | Command::ReportConnectionHold { .. } => {}
                 }
             }
             assert!(ordered.is_none(), "each new count is published with its decision");
@@ -168,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_decided_has_a_route(
+    fn a_revision_with_a_decision_has_a_route(
         spec in settings(),
         wanted in 0_u32..12,
         happenings in prop::collection::vec(happening(), 1..40),

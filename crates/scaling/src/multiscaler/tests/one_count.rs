@@ -3,22 +3,23 @@
 
 use proptest::prelude::*;
 
-use super::crowd::{
-    BURST_AT, Crowd, CrowdPlan, LinkStart, Redial, TARGET, at, name_of, plan, settings_of_both_classes,
+use super::closed_loop::{
+    BURST_AT, ClosedLoop, ClosedLoopPlan, LinkStart, Redial, TARGET, at, name_of, plan,
+    settings_of_both_classes,
 };
 use super::*;
 
 /// One more than these clients need.
-fn bound(plan: &CrowdPlan) -> u32 {
+fn bound(plan: &ClosedLoopPlan) -> u32 {
     let clients = f64::from(u32::try_from(plan.requests.len()).expect("few"));
     PodCount::ceil_from(clients / TARGET).value() + 1
 }
 
 /// How many more requests the present counts say than there were lately.
-fn miscount(crowd: &Crowd) -> Option<String> {
-    let counted = crowd.collector.surge_total(at(crowd.now)).unwrap_or(0.0);
-    let existed = crowd.requests_lately();
-    (counted > existed + 1e-9).then(|| format!("at {} ms {counted} are counted of {existed}", crowd.now))
+fn miscount(world: &ClosedLoop) -> Option<String> {
+    let counted = world.collector.surge_total(at(world.now)).unwrap_or(0.0);
+    let existed = world.requests_lately();
+    (counted > existed + 1e-9).then(|| format!("at {} ms {counted} are counted of {existed}", world.now))
 }
 
 proptest! {
@@ -28,7 +29,7 @@ proptest! {
     fn present_counts_never_say_more_than_there_was_while_the_path_changes(plan in plan()) {
         for spec in settings_of_both_classes() {
             let mut problems = Vec::new();
-            Crowd::new(&spec, plan.clone()).run(|crowd| problems.extend(miscount(crowd)));
+            ClosedLoop::new(&spec, plan.clone()).run(|world| problems.extend(miscount(world)));
             prop_assert!(problems.is_empty(), "{}: {problems:?}", name_of(&spec));
         }
     }
@@ -36,10 +37,10 @@ proptest! {
     #[test]
     fn no_more_than_one_pod_too_many_is_wanted_while_the_path_changes(plan in plan()) {
         for spec in settings_of_both_classes() {
-            let mut crowd = Crowd::new(&spec, plan.clone());
-            crowd.run(|_| {});
+            let mut world = ClosedLoop::new(&spec, plan.clone());
+            world.run(|_| {});
             let most = bound(&plan).max(plan.pods);
-            prop_assert!(crowd.most_wanted <= most, "{}: {} of {most}", name_of(&spec), crowd.most_wanted);
+            prop_assert!(world.most_wanted <= most, "{}: {} of {most}", name_of(&spec), world.most_wanted);
         }
     }
 
@@ -50,13 +51,13 @@ proptest! {
         restart_after in 0_u64..4_000,
     ) {
         for spec in settings_of_both_classes() {
-            let mut crowd = Crowd::new(&spec, plan.clone());
+            let mut world = ClosedLoop::new(&spec, plan.clone());
             let mut most_wanted = 0;
-            crowd.run(|crowd| {
-                if crowd.successor.is_none() && crowd.now >= BURST_AT + restart_after {
-                    crowd.start_successor(Redial::AtOnce);
+            world.run(|world| {
+                if world.successor.is_none() && world.now >= BURST_AT + restart_after {
+                    world.start_successor(Redial::AtOnce);
                 }
-                let status = crowd.successor.as_ref().and_then(|one| one.status(REVISION, at(crowd.now)));
+                let status = world.successor.as_ref().and_then(|one| one.status(REVISION, at(world.now)));
                 most_wanted = most_wanted.max(status.map_or(0, |status| status.wanted.value()));
             });
             let most = bound(&plan).max(plan.pods);
@@ -73,7 +74,7 @@ fn twenty_clients_at_target_five_want_at_most_five_pods_while_the_path_changes()
     for spec in settings_of_both_classes() {
         for first_path in [Routing::Direct, Routing::ThroughActivator] {
             for (lasts, switch) in [(100, 50), (300, 100), (1_000, 100), (1_000, 700)] {
-                let plan = CrowdPlan {
+                let plan = ClosedLoopPlan {
                     requests: vec![lasts; 20],
                     pods: 1,
                     activators: 2,
@@ -82,9 +83,9 @@ fn twenty_clients_at_target_five_want_at_most_five_pods_while_the_path_changes()
                     switches: vec![switch],
                     first_path,
                 };
-                let mut crowd = Crowd::new(&spec, plan);
-                crowd.run(|_| {});
-                let wanted = crowd.most_wanted;
+                let mut world = ClosedLoop::new(&spec, plan);
+                world.run(|_| {});
+                let wanted = world.most_wanted;
                 let name = name_of(&spec);
                 assert!((4..=5).contains(&wanted), "{name} {first_path:?} {lasts} {switch}: {wanted}");
             }

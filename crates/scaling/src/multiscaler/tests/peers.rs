@@ -12,7 +12,7 @@ const PRESENCE_INTERVAL_MS: u32 = 20;
 /// How long a pod takes from its order until it is ready.
 const START_MS: u32 = 1_000;
 
-/// A seeded generator, `SplitMix64`.
+/// A seeded generator of random numbers, `SplitMix64`.
 struct Dice(u64);
 
 impl Dice {
@@ -256,13 +256,13 @@ fn cost_of_a_second_activator(spec: &ScalingSpec, seeds: std::ops::Range<u64>) -
 }
 
 #[test]
-fn two_activators_with_shifted_seconds_cost_what_one_costs_over_a_minute() {
+fn two_activators_with_shifted_seconds_cost_no_more_pods_than_one_over_a_minute() {
     let cost = cost_of_a_second_activator(&spec_over(60, 6), 0..500);
     assert!(cost.abs() < 0.01, "{cost}");
 }
 
 #[test]
-fn two_activators_with_shifted_seconds_cost_what_one_costs_over_six_seconds() {
+fn two_activators_with_shifted_seconds_cost_no_more_pods_than_one_over_six_seconds() {
     let cost = cost_of_a_second_activator(&spec_over(6, 1), 500..1_000);
     assert!(cost.abs() < 0.01, "{cost}");
 }

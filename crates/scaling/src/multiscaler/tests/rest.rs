@@ -296,7 +296,7 @@ fn a_pods_own_load_counts_while_activators_are_always_in_the_path_and_its_end_is
 }
 
 #[test]
-fn what_a_frame_does_not_name_is_zero_once_and_then_silence() {
+fn a_revision_missing_from_frames_is_zero_once_and_then_silent() {
     let mut world = at_zero(ScalingSpec { surge_evaluation: false, ..spec() });
     world.present(40, 0);
     world.run_until(20.0);

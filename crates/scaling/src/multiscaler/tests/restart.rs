@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 
-use super::crowd::{
-    BURST_AT, Crowd, CrowdPlan, ENDS_AT, LinkStart, Millis, Redial, STEP, at, name_of, plan,
+use super::closed_loop::{
+    BURST_AT, ClosedLoop, ClosedLoopPlan, ENDS_AT, LinkStart, Millis, Redial, STEP, at, name_of, plan,
     settings_of_both_classes,
 };
 use super::*;
@@ -25,25 +25,30 @@ struct Comparison {
 }
 
 /// What both said from the moment on at which the second scaler had heard of whole seconds from everyone.
-fn comparisons(spec: &ScalingSpec, plan: CrowdPlan, restart_at: Millis, redial: Redial) -> Vec<Comparison> {
-    let mut crowd = Crowd::new(spec, plan);
+fn comparisons(
+    spec: &ScalingSpec,
+    plan: ClosedLoopPlan,
+    restart_at: Millis,
+    redial: Redial,
+) -> Vec<Comparison> {
+    let mut world = ClosedLoop::new(spec, plan);
     let mut comparisons = Vec::new();
-    crowd.run(|crowd| {
-        if crowd.successor.is_none() && crowd.now >= restart_at {
-            crowd.start_successor(redial);
+    world.run(|world| {
+        if world.successor.is_none() && world.now >= restart_at {
+            world.start_successor(redial);
         }
-        if crowd.is_successor_informed() && crowd.now.is_multiple_of(LOOK_EVERY) {
-            comparisons.extend(comparison(crowd));
+        if world.is_successor_informed() && world.now.is_multiple_of(LOOK_EVERY) {
+            comparisons.extend(comparison(world));
         }
     });
     comparisons
 }
 
-fn comparison(crowd: &Crowd) -> Option<Comparison> {
-    let of = |scaler: &Multiscaler| scaler.status(REVISION, at(crowd.now)).expect("both know the revision");
-    let (first, anew) = (of(&crowd.multiscaler), of(crowd.successor.as_ref()?));
+fn comparison(world: &ClosedLoop) -> Option<Comparison> {
+    let of = |scaler: &Multiscaler| scaler.status(REVISION, at(world.now)).expect("both know the revision");
+    let (first, anew) = (of(&world.multiscaler), of(world.successor.as_ref()?));
     Some(Comparison {
-        at: crowd.now,
+        at: world.now,
         stable: [first.stable_value?, anew.stable_value?],
         panic: [first.panic_value?, anew.panic_value?],
     })
@@ -61,10 +66,10 @@ fn distance([one, other]: [f64; 2]) -> f64 {
 
 /// A reporter whose hello is later than the words after it is anchored anew by one of them, in either scaler
 /// when that comes; such a second may lie one beside where it lies in the other one until then.
-fn with_punctual_hellos(plan: CrowdPlan) -> CrowdPlan {
+fn with_punctual_hellos(plan: ClosedLoopPlan) -> ClosedLoopPlan {
     let lateness = plan.lateness.iter().copied().min().unwrap_or(0);
     let starts = plan.starts.iter().map(|start| LinkStart { lateness, ..*start }).collect();
-    CrowdPlan { starts, ..plan }
+    ClosedLoopPlan { starts, ..plan }
 }
 
 /// After every reporter's first second, and early enough for all to have reported after it.
@@ -95,7 +100,7 @@ proptest! {
         restart_at in moments(),
     ) {
         for spec in settings_of_both_classes() {
-            let plan = CrowdPlan { switches: Vec::new(), ..plan.clone() };
+            let plan = ClosedLoopPlan { switches: Vec::new(), ..plan.clone() };
             let clients = f64::from(u32::try_from(plan.requests.len()).expect("few"));
             // The last of what was there before the load may lie two seconds later, and is settled three
             // later.
@@ -115,7 +120,7 @@ fn a_restart_under_35_requests_in_flight_finds_35() {
     let start = LinkStart { at: STEP, second_rest: 1_000 - STEP, lateness: 0 };
     for spec in settings_of_both_classes() {
         for restart_at in (BURST_AT + 2_100..BURST_AT + 4_000).step_by(250) {
-            let plan = CrowdPlan {
+            let plan = ClosedLoopPlan {
                 requests: vec![500; 35],
                 pods: 3,
                 activators: 3,

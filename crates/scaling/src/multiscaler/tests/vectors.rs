@@ -70,7 +70,7 @@ fn a_poke_needs_an_answer_of_exactly_zero_and_some_concurrency() {
 }
 
 #[test]
-fn the_status_shows_what_is_there_and_what_was_last_wanted() {
+fn the_status_shows_present_pods_and_the_last_wanted_count() {
     let mut world = at_zero(spec());
     world.present(1, 1);
     let status = world.status();

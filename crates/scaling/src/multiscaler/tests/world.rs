@@ -1,6 +1,7 @@
 //! A small world around one revision: an activator, pods, a clock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use settings::ScalingSpec;
 use vocabulary::{Concurrency, Load, PodState, PresentCount, RequestRate};
@@ -30,7 +31,7 @@ pub(super) struct World {
     pub(super) refusing_activators: u32,
     /// Pods whose link is up.
     pub(super) linked: BTreeSet<PodId>,
-    /// Pods that take requests.
+    /// The pods that are ready, and so take requests.
     ready: BTreeSet<PodId>,
     activator_linked: bool,
     /// The last that was said of the path.
@@ -235,7 +236,7 @@ impl World {
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()
@@ -250,14 +251,14 @@ impl World {
             | Command::SetSurgeThreshold { .. }
             | Command::AskMetrics { .. }
             | Command::Warn { .. }
-            | Command::TellOfHold { .. }
+            | Command::ReportConnectionHold { .. }
             | Command::Publish { .. } => None,
         });
         orders.collect()
     }
 }
 
-/// A pod that runs.
+/// The fact of a running pod that clients reach.
 pub(super) fn running(pod: PodId, is_ready: bool) -> PodFact {
     PodFact { pod, phase: PodPhase::Running, is_ready, is_reachable: true }
 }

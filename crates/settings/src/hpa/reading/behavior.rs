@@ -2,7 +2,7 @@
 
 use vocabulary::Findings;
 
-use super::document::HpaApiVersion;
+use super::api_version::HpaApiVersion;
 use super::document_fields::{DocumentFields, Spelling, double};
 use super::node::DocumentNode;
 use crate::hpa::spec::{Behavior, PolicyAmount, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use vocabulary::{CheckedValue, Findings, PodCount, Problem};
 
-use super::beside::DOCUMENT_ANNOTATION;
+use super::api_version::HpaApiVersion;
+use super::document_annotation::DOCUMENT_ANNOTATION;
 use super::document_fields::{DocumentFields, Spelling};
 use super::flat_metrics::flat_body;
 use super::metrics::{nested_body, reference};
@@ -15,7 +16,7 @@ use super::{behavior, metrics};
 use crate::hpa::settings::HpaSettings;
 use crate::hpa::spec::{Behavior, HpaSpec, MetricSpec, ObjectReference, ResourceName, ResourceTarget};
 
-/// What applies where a document names no metric, in percent.
+/// The target of CPU where a document names no metric, in percent of the requests.
 const DEFAULT_CPU_UTILIZATION: u32 = 80;
 
 /// Enough for what is wrong and where.
@@ -27,29 +28,16 @@ const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// How JSON inside of an annotation is read; the error says what is wrong with it.
 pub type JsonReader = fn(&str) -> Result<DocumentNode, String>;
 
-/// The versions of `autoscaling/…`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HpaApiVersion {
-    /// CPU in the spec, the rest in annotations.
-    V1,
-    /// Flat targets, no behavior.
-    V2beta1,
-    /// As `v2`, without tolerances.
-    V2beta2,
-    /// The present one.
-    V2,
-}
-
-/// What a document says, checked.
+/// The content of a document, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaDocument {
-    /// `minReplicas`, or 1.
+    /// `minReplicas`: the least count; 1 where the document has none.
     pub min: PodCount,
-    /// `maxReplicas`.
+    /// `maxReplicas`: the largest count; at least 1 and at least `min`.
     pub max: PodCount,
-    /// At least one.
+    /// The metrics in the order of the document, at least one; CPU at 80 % where the document has none.
     pub metrics: Vec<MetricSpec>,
-    /// If it is written.
+    /// The windows and policies of both directions; `None` where the document has none.
     pub behavior: Option<Behavior>,
 }
 
@@ -61,14 +49,14 @@ impl HpaDocument {
     }
 }
 
-/// What a document scales, and its name.
+/// The workload that a document scales, and the document's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleTarget {
-    /// `metadata.name`.
+    /// The name of the document itself (`metadata.name`).
     pub document: Box<str>,
     /// `metadata.namespace`, where it is written.
     pub namespace: Option<Box<str>>,
-    /// `scaleTargetRef`.
+    /// The workload that the document scales (`scaleTargetRef`).
     pub target: ObjectReference,
 }
 
@@ -89,7 +77,7 @@ pub fn read_spec(node: &DocumentNode, place: &str) -> Result<CheckedValue<HpaDoc
 /// Reads the annotation of a workload, whose text is YAML or JSON.
 pub(crate) fn read_annotation(text: &str) -> Result<CheckedValue<HpaDocument>, Vec<Problem>> {
     let place = format!("annotation {DOCUMENT_ANNOTATION}");
-    // As in manifests, `yes` is a word. Who may write an annotation is not always who runs the cluster, and a
+    // As in manifests, `yes` is a word. An annotation may be written without rights over the cluster, and a
     // few hundred bytes with aliases would be thousands of metrics.
     let options = serde_saphyr::options! {
         with_snippet: false,
@@ -191,7 +179,7 @@ fn version(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<H
 
 type Metadata = (Option<Box<str>>, Option<Box<str>>, BTreeMap<String, String>);
 
-/// Labels and whatever else stands there are somebody else's.
+/// Reads name, namespace and annotations. Other metadata means nothing here, and is accepted.
 fn read_metadata(mut metadata: DocumentFields<'_>, findings: &mut Findings) -> Metadata {
     let name = metadata.text("name", findings);
     if let Some(name) = name.filter(|name| !is_dns_subdomain(name)) {
@@ -211,7 +199,7 @@ fn read_metadata(mut metadata: DocumentFields<'_>, findings: &mut Findings) -> M
     (name, namespace, annotations)
 }
 
-/// What `v1` carries beside its spec.
+/// The annotations in which `v1` carries fields that its spec does not have.
 struct LegacyAnnotations {
     values: BTreeMap<String, String>,
     json: JsonReader,
@@ -236,7 +224,7 @@ fn annotation_place(key: &str) -> String {
 
 struct SpecReader {
     version: HpaApiVersion,
-    /// Of `v1` only.
+    /// The annotations that carry metrics and behavior in `v1`; `None` in other versions.
     annotations: Option<LegacyAnnotations>,
 }
 
@@ -284,7 +272,7 @@ impl SpecReader {
         metrics::read(list, &place, body, findings)
     }
 
-    /// Those of the annotation first, then CPU.
+    /// The metrics of a `v1` document: those of its annotation first, then CPU.
     fn metrics_of_v1(&self, fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Vec<MetricSpec> {
         let place = annotation_place(METRICS_ANNOTATION);
         let written = self.annotations.as_ref().and_then(|all| all.read(METRICS_ANNOTATION, findings));

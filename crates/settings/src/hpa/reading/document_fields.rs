@@ -9,16 +9,16 @@ use vocabulary::{
 
 use super::node::DocumentNode;
 
-/// How fields are found.
+/// How the names of fields are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// By exactly their names, as in the API.
+    /// Names must be equal, as in the API.
     Exact,
-    /// In upper or lower case, as Go reads the names of its fields.
+    /// Upper and lower case are the same, as for Go's names of fields.
     AnyCase,
 }
 
-/// A mapping, whose fields are taken one by one; what is left at the end nobody knows.
+/// A mapping whose fields are taken one by one; fields that are left at the end are unknown.
 pub(super) struct DocumentFields<'a> {
     place: String,
     spelling: Spelling,
@@ -49,17 +49,17 @@ impl<'a> DocumentFields<'a> {
         Some(Self { place: place.to_owned(), spelling, left, known: Vec::new() })
     }
 
-    /// Where a field stands.
+    /// The place of a field, as messages name it.
     pub(super) fn place(&self, name: &str) -> String {
         join(&self.place, name)
     }
 
-    /// Where the mapping itself stands.
+    /// The place of the mapping itself, as messages name it.
     pub(super) fn own_place(&self) -> &str {
         &self.place
     }
 
-    /// A field; what is null is absent.
+    /// Takes a field out of the mapping; a field that is null counts as absent.
     pub(super) fn take(&mut self, name: &'static str) -> Option<&'a DocumentNode> {
         self.known.push(name);
         let index = self.left.iter().position(|(other, _)| is_same(other, name, self.spelling))?;
@@ -67,7 +67,7 @@ impl<'a> DocumentFields<'a> {
         (*node != DocumentNode::Null).then_some(node)
     }
 
-    /// Fields that say nothing to us.
+    /// Takes fields that are known and mean nothing here.
     pub(super) fn ignore(&mut self, names: &[&'static str]) {
         for name in names {
             self.take(name);
@@ -83,7 +83,7 @@ impl<'a> DocumentFields<'a> {
         None
     }
 
-    /// A text without which nothing goes.
+    /// Reads a text that must be there and not be empty.
     pub(super) fn required_text(
         &mut self,
         name: &'static str,
@@ -98,7 +98,7 @@ impl<'a> DocumentFields<'a> {
         text
     }
 
-    /// A whole number between these two, both included.
+    /// Reads a whole number from `least` to `most`, both included.
     pub(super) fn integer(
         &mut self,
         name: &'static str,
@@ -145,7 +145,7 @@ impl<'a> DocumentFields<'a> {
         self.integer(name, least, most, findings).map(|seconds| Duration::from_secs(seconds.into()))
     }
 
-    /// A quantity above zero.
+    /// Reads a quantity above zero, in thousandths.
     pub(super) fn amount(&mut self, name: &'static str, findings: &mut Findings) -> Option<MilliValue> {
         let place = self.place(name);
         let node = self.take(name)?;
@@ -166,7 +166,7 @@ impl<'a> DocumentFields<'a> {
         None
     }
 
-    /// The fields of a field.
+    /// Reads a field that is itself a mapping.
     pub(super) fn fields(
         &mut self,
         name: &'static str,
@@ -176,7 +176,7 @@ impl<'a> DocumentFields<'a> {
         DocumentFields::of(self.take(name)?, &place, self.spelling, findings)
     }
 
-    /// Refuses what nobody asked for.
+    /// Refuses every field that was not taken, with the nearest known name.
     pub(super) fn finish(self, findings: &mut Findings) {
         for (name, _) in &self.left {
             let remedy = match nearest(name, self.known.iter().copied()) {
@@ -200,12 +200,12 @@ fn join(place: &str, name: &str) -> String {
     if place.is_empty() { name.to_string() } else { format!("{place}.{name}") }
 }
 
-/// A quantity, which YAML may have taken for a number.
+/// Reads a quantity, which YAML may have read as a number.
 pub(super) fn quantity(node: &DocumentNode, place: &str, findings: &mut Findings) -> Option<MilliValue> {
     quantity_read_by(parse_quantity, node, place, findings)
 }
 
-/// A quantity that is reckoned with as a double.
+/// Reads a quantity as a double.
 pub(super) fn double(node: &DocumentNode, place: &str, findings: &mut Findings) -> Option<f64> {
     quantity_read_by(parse_quantity_as_f64, node, place, findings)
 }

@@ -27,7 +27,7 @@ const METRICS_MAX: usize = 64;
 /// How the body of one type is read.
 pub(super) type ReadBody = fn(&str, &mut DocumentFields<'_>, &mut Findings) -> Option<MetricSpec>;
 
-/// The whole list.
+/// Reads the whole list of metrics; a list that is too long gives none.
 pub(super) fn read(
     list: &[DocumentNode],
     place: &str,
@@ -181,7 +181,7 @@ pub(super) fn reference(
     reference
 }
 
-/// `apiVersion`, `kind` and `name`.
+/// Reads the fields `apiVersion`, `kind` and `name` of a reference.
 fn object(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<ObjectReference> {
     let api_version = fields.text("apiVersion", findings).unwrap_or_default();
     let kind = fields.required_text("kind", "the kind of the object, such as \"Deployment\"", findings);
@@ -235,7 +235,7 @@ pub(super) fn pods(
     }
 }
 
-/// A target as it is written.
+/// A target with the fields that were written, before they are checked against the metric.
 struct Target {
     place: String,
     kind: TargetKind,
@@ -244,7 +244,7 @@ struct Target {
     average_utilization: Option<u32>,
 }
 
-/// `target.type`.
+/// The values of the field `target.type`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TargetKind {
     Utilization,

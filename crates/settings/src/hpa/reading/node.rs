@@ -10,23 +10,23 @@ use vocabulary::shown;
 /// A piece of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DocumentNode {
-    /// Nothing; as if the field were not there.
+    /// No value; the field counts as absent.
     Null,
-    /// True or false.
+    /// The value true or false.
     Boolean(bool),
-    /// A whole number.
+    /// A whole number that fits 64 bits with a sign.
     Integer(i64),
-    /// Another number.
+    /// A number with a fraction or an exponent.
     Float(f64),
-    /// Text.
+    /// A text, in quotes or without.
     Text(String),
-    /// A list.
+    /// The items of a list, in their order.
     List(Vec<DocumentNode>),
-    /// Fields with their names.
+    /// Fields with their names, in the order in which they were written.
     Map(Vec<(String, DocumentNode)>),
 }
 
-/// As it is shown in a message: short, on one line.
+/// The node as a message shows it: short, on one line.
 impl fmt::Display for DocumentNode {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

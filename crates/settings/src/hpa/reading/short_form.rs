@@ -25,8 +25,8 @@ const CPU_UTILIZATION_DEFAULT: u32 = 80;
 /// A mebibyte in thousandths of a byte.
 const MEBIBYTE: f64 = 1_048_576_000.0;
 
-/// What annotations of class hpa mean. `metric` is the annotation as it is written.
-pub fn document_of_short_form(
+/// The document that annotations of class hpa stand for. `metric` is the annotation as it is written.
+pub(crate) fn document_of_short_form(
     settings: &RevisionSettings,
     metric: Option<&str>,
     cluster: &ClusterConfig,
@@ -150,7 +150,7 @@ mod tests {
 
     /// Rows O1 to O7 of Knative's reference; of O5 only that it is refused here.
     #[test]
-    fn the_short_form_means_what_it_means_to_knative() {
+    fn the_short_form_has_the_meaning_of_knative() {
         let plain = read("").unwrap();
         assert_eq!((plain.min, plain.max), (PodCount::ONE, PodCount::MAX));
         assert_eq!((plain.metrics, plain.behavior), (vec![cpu(80)], None));
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(read("metric=cpu min-scale=0").unwrap().min, PodCount::ONE);
     }
 
-    /// A window of one's own holds recommendations back, but not requests: nobody wrote a limit for those.
+    /// The annotation `window` holds recommendations back, but not requests: it sets no limit for those.
     #[test]
     fn a_window_does_not_hold_requests_back() {
         let behavior = read("metric=rps window=60s").unwrap().behavior.unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_rounded_to_nothing_or_forgotten_is_refused() {
+    fn a_target_that_would_be_rounded_to_nothing_or_forgotten_is_refused() {
         for (words, message) in [
             (
                 "metric=memory target=0.5",

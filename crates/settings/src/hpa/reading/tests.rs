@@ -110,14 +110,14 @@ fn rows(table: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn what_kubernetes_accepts_is_accepted() {
+fn documents_that_kubernetes_accepts_are_accepted() {
     for row in rows(ACCEPTED) {
         assert!(spec(row[1]).is_ok(), "{row:?}: {:?}", spec(row[1]));
     }
 }
 
 #[test]
-fn what_kubernetes_refuses_is_refused_with_place_value_and_remedy() {
+fn documents_that_kubernetes_refuses_are_refused_with_place_value_and_remedy() {
     for row in rows(REFUSED) {
         let expected: Vec<&str> = row[2].split(" ;; ").collect();
         assert_eq!(refusals(row[1]), expected, "{row:?}");
@@ -303,7 +303,7 @@ fn version_2_beta_2_is_version_2_without_tolerances() {
 }
 
 #[test]
-fn a_document_that_is_none_is_refused_with_what_is_missing() {
+fn an_incomplete_document_is_refused_with_the_missing_fields() {
     assert_eq!(
         whole("{apiVersion: apps/v1, kind: Deployment}").unwrap_err(),
         [
@@ -328,7 +328,7 @@ fn a_document_that_is_none_is_refused_with_what_is_missing() {
 }
 
 #[test]
-fn what_is_not_looked_at_is_said() {
+fn a_field_without_effect_gets_a_warning() {
     let text = "{maxReplicas: 3, metrics: [{type: Pods, pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: 5, value: 7}}}]}";
     let warnings: Vec<String> = spec(text).unwrap().warnings.iter().map(ToString::to_string).collect();
     let expected =

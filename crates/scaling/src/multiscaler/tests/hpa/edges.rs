@@ -79,7 +79,7 @@ proptest! {
 
     /// The second half of point 12, with looks off the tick and everything that follows an answer.
     #[test]
-    fn own_metrics_alone_order_what_class_kpa_orders(
+    fn own_metrics_alone_give_the_orders_of_class_kpa(
         waves in waves(), start in 0_u32..8, max in 8_u32..60, is_rps in any::<bool>(),
     ) {
         let metric = if is_rps { Metric::Rps } else { Metric::Concurrency };
@@ -117,7 +117,7 @@ fn a_stream_keeps_the_last_pod_under_metrics_that_see_no_requests() {
 }
 
 #[test]
-fn connections_from_before_an_adoption_hold_the_count_whatever_a_document_measures() {
+fn connections_from_before_an_adoption_hold_the_count_of_any_document() {
     let says = |world: &mut World, count: u32| {
         let tally = vocabulary::ConnectionTally { count, ..Default::default() };
         let connections = vocabulary::AdoptedConnections::Open(tally);
@@ -132,7 +132,10 @@ fn connections_from_before_an_adoption_hold_the_count_whatever_a_document_measur
         (0..20).for_each(|_| rest(&mut world));
         assert_eq!(world.scale_orders(), [], "{metrics:?}");
         let why = world.status().why_not_zero.map(|why| why.to_string()).unwrap_or_default();
-        assert!(why.starts_with("stays at 3: 4 connections from before the adoption"), "{metrics:?}: {why}");
+        assert!(
+            why.starts_with("the count stays at 3: 4 connections from before the adoption"),
+            "{metrics:?}: {why}"
+        );
         says(&mut world, 0);
         (0..10).for_each(|_| rest(&mut world));
         assert_eq!(world.status().wanted, PodCount::ZERO, "{metrics:?}");
@@ -229,7 +232,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn reasons_link_the_first_number_to_the_last_whatever_fails(
+    fn reasons_link_the_first_number_to_the_last_with_any_failure(
         which in 0_usize..4, start in 0_u32..6, turns in prop::collection::vec(turn(), 1..12),
     ) {
         let metrics = [vec![queue()], vec![queue(), cpu()], vec![queue(), concurrency()], vec![cpu(), concurrency()]];

@@ -31,7 +31,7 @@ fn in_shadow_everything_is_decided_and_nothing_ordered() {
 
 /// What a sync wants stands until the next one, and every look between them is compared too.
 #[test]
-fn in_shadow_looks_of_own_metrics_do_not_hide_what_a_sync_wants() {
+fn in_shadow_evaluations_of_own_metrics_do_not_hide_the_count_of_a_sync() {
     let shadow = ScalingSpec { shadow: true, ..settings(1, 10, vec![cpu(), concurrency()]) };
     let mut world = World::new(shadow);
     world.create(5);
@@ -52,7 +52,7 @@ fn in_shadow_looks_of_own_metrics_do_not_hide_what_a_sync_wants() {
 
 /// No queue-proxy and no activator: what cannot be measured says so, and why.
 #[test]
-fn in_shadow_an_own_metric_without_links_says_that_nobody_reports() {
+fn in_shadow_an_own_metric_without_links_fails_for_want_of_reporters() {
     let shadow = ScalingSpec { shadow: true, ..settings(1, 10, vec![cpu(), concurrency()]) };
     let mut world = World::new(shadow);
     world.create(2);
@@ -61,7 +61,7 @@ fn in_shadow_an_own_metric_without_links_says_that_nobody_reports() {
     assert_eq!(shown.as_deref(), Some("cpu <unknown>/50%, concurrency <unknown>/10"));
     let reasons = world.multiscaler.decisions(REVISION).flat_map(|decision| &decision.reasons);
     let told: Vec<String> = reasons.map(|reason| reason.text.to_string()).collect();
-    let expected = "ebb.concurrency says nothing: no pod and no activator reports requests";
+    let expected = "ebb.concurrency failed: no pod and no activator reports requests";
     assert!(told.iter().any(|text| text == expected), "{told:?}");
 }
 

@@ -13,9 +13,9 @@ use super::state::{HpaState, MetricStatus};
 /// The status of one autoscaler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpaReport {
-    /// The four conditions.
+    /// The conditions, as they stand in the status of a `HorizontalPodAutoscaler`.
     pub conditions: HpaConditions,
-    /// In the order of the spec.
+    /// The metrics, in the order of the spec.
     pub metrics: Vec<ReportedMetric>,
     /// The count that the last pass found; zero before the first.
     pub current: PodCount,
@@ -28,22 +28,22 @@ pub struct HpaReport {
 /// One metric in such a status. Nothing but name and target if the last pass did not ask it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportedMetric {
-    /// As in the spec.
+    /// The name of the metric in the spec.
     pub name: String,
-    /// What was measured, in the form of the target.
+    /// The measured value, in the form of the target.
     pub current: Option<String>,
-    /// What is aimed at.
+    /// The target, in the unit in which people write it.
     pub target: String,
-    /// What was measured, divided by the target.
+    /// The measured value divided by the target.
     pub ratio: Option<f64>,
-    /// How many pods it asks for.
+    /// The number of pods that the metric asks for.
     pub count: Option<PodCount>,
-    /// Why it says nothing.
+    /// Why the metric asks for nothing; `None` if it did not fail.
     pub failure: Option<NoProposal>,
 }
 
 impl HpaReport {
-    /// What the last pass left.
+    /// The report of the last pass.
     pub fn of(spec: &HpaSpec, state: &HpaState) -> Self {
         let metrics = spec.metrics.iter().enumerate();
         Self {

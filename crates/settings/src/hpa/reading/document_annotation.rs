@@ -8,7 +8,7 @@ use vocabulary::{Problem, shown};
 pub const DOCUMENT_ANNOTATION: &str = "ebb.dev/hpa";
 
 /// Knative's annotation in both spellings, and the field that says the same.
-const SAID_TWICE: [(&str, &str); 7] = [
+const ANNOTATIONS_AND_FIELDS: [(&str, &str); 7] = [
     ("autoscaling.knative.dev/maxScale", "maxReplicas"),
     ("autoscaling.knative.dev/max-scale", "maxReplicas"),
     ("autoscaling.knative.dev/minScale", "minReplicas"),
@@ -21,7 +21,7 @@ const SAID_TWICE: [(&str, &str); 7] = [
 /// Refuses `min-scale`, `max-scale`, `metric`, `target` and `window` beside a document, naming both places.
 /// `document` is how messages call its place.
 pub fn annotations_beside_document(annotations: &BTreeMap<String, String>, document: &str) -> Vec<Problem> {
-    let said_twice = SAID_TWICE.iter().filter_map(|(key, field)| {
+    let said_twice = ANNOTATIONS_AND_FIELDS.iter().filter_map(|(key, field)| {
         let value = annotations.get(*key)?;
         let value = shown(value);
         let message =

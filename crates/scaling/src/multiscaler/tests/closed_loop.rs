@@ -39,7 +39,7 @@ pub(super) fn at(now: Millis) -> Timestamp {
 
 /// Clients, and the ways that they are led.
 #[derive(Clone, Debug)]
-pub(super) struct CrowdPlan {
+pub(super) struct ClosedLoopPlan {
     /// How long each client's requests take. Each client has its pod and its activator, as one that keeps its
     /// connections has.
     pub(super) requests: Vec<Millis>,
@@ -68,7 +68,7 @@ pub(super) struct LinkStart {
 /// When reporters say hello to the scaler that was started anew.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Redial {
-    /// At once.
+    /// All reporters say hello at once.
     AtOnce,
     /// Within a second, a whole number of seconds after their first hello: their seconds then lie where they
     /// lay before.
@@ -90,14 +90,14 @@ struct CountingReporter {
     last_arrival: Millis,
     history: Vec<Sample>,
     redials_at: Option<Millis>,
-    audience: Audience,
+    receivers: ReceivingScalers,
     /// When the scaler that was started anew has heard of two seconds as they ended.
     two_told_at: Option<Millis>,
 }
 
 /// Which scalers hear a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Audience {
+enum ReceivingScalers {
     First,
     Successor,
     Both,
@@ -117,8 +117,8 @@ struct SentRequest {
 }
 
 /// One revision and everybody around it.
-pub(super) struct Crowd {
-    plan: CrowdPlan,
+pub(super) struct ClosedLoop {
+    plan: ClosedLoopPlan,
     spec: Arc<ScalingSpec>,
     pub(super) now: Millis,
     pub(super) multiscaler: Multiscaler,
@@ -128,17 +128,17 @@ pub(super) struct Crowd {
     threshold: Option<u32>,
     reporters: Vec<CountingReporter>,
     clients: Vec<WaitingClient>,
-    /// Those that may matter.
+    /// The requests in flight, and those that ended so lately that a count may still have them.
     requests: Vec<SentRequest>,
-    under_way: BTreeMap<(Millis, usize), (Audience, Event)>,
+    under_way: BTreeMap<(Millis, usize), (ReceivingScalers, Event)>,
     words: usize,
     path: Routing,
     next_switches: Vec<Millis>,
     pub(super) most_wanted: u32,
 }
 
-impl Crowd {
-    pub(super) fn new(spec: &ScalingSpec, plan: CrowdPlan) -> Self {
+impl ClosedLoop {
+    pub(super) fn new(spec: &ScalingSpec, plan: ClosedLoopPlan) -> Self {
         let pods = (0..plan.pods).map(|pod| Reporter::Pod(PodId(pod)));
         let activators = (0..plan.activators).map(|replica| Reporter::Activator(ReplicaId(replica)));
         let starts = plan.starts.iter().copied().cycle();
@@ -148,7 +148,7 @@ impl Crowd {
             *at += gap;
             Some(*at)
         });
-        let mut crowd = Self {
+        let mut world = Self {
             spec: Arc::new(spec.clone()),
             now: 0,
             multiscaler: Multiscaler::default(),
@@ -165,10 +165,10 @@ impl Crowd {
             most_wanted: 0,
             plan,
         };
-        for event in crowd.beginning(crowd.plan.pods) {
-            crowd.deliver(Audience::First, event);
+        for event in world.beginning(world.plan.pods) {
+            world.deliver(ReceivingScalers::First, event);
         }
-        crowd
+        world
     }
 
     /// What a scaler finds when it starts.
@@ -187,7 +187,7 @@ impl Crowd {
         self.successor = Some(Multiscaler::default());
         let wanted = self.multiscaler.status(REVISION, at(self.now)).expect("it is known").wanted;
         for event in self.beginning(wanted.value()) {
-            self.deliver(Audience::Successor, event);
+            self.deliver(ReceivingScalers::Successor, event);
         }
         for counting in &mut self.reporters {
             counting.redials_at = Some(match redial {
@@ -222,8 +222,8 @@ impl Crowd {
                 self.report(index);
             }
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                let (audience, event) = entry.remove();
-                self.deliver(audience, event);
+                let (receivers, event) = entry.remove();
+                self.deliver(receivers, event);
             }
             let now = at(self.now);
             std::iter::once(&mut self.multiscaler)
@@ -235,14 +235,14 @@ impl Crowd {
     }
 
     /// A word of a reporter arrives.
-    fn deliver(&mut self, audience: Audience, event: Event) {
+    fn deliver(&mut self, receivers: ReceivingScalers, event: Event) {
         let now = at(self.now);
-        if audience != Audience::First
+        if receivers != ReceivingScalers::First
             && let Some(successor) = &mut self.successor
         {
             successor.handle(event.clone(), now);
         }
-        if audience != Audience::Successor {
+        if receivers != ReceivingScalers::Successor {
             self.count(&event);
             self.multiscaler.handle(event, now);
         }
@@ -290,7 +290,7 @@ impl Crowd {
                 | Command::SetActivatorCount { .. }
                 | Command::AskMetrics { .. }
                 | Command::Warn { .. }
-                | Command::TellOfHold { .. }
+                | Command::ReportConnectionHold { .. }
                 | Command::Publish { .. } => {}
             }
         }
@@ -340,7 +340,7 @@ impl Crowd {
             return;
         }
         if self.now < counting.start.at + STEP {
-            self.say_hello(index, Audience::First);
+            self.say_hello(index, ReceivingScalers::First);
         }
         self.report_present(index);
         if self.now >= self.reporters[index].second_ends {
@@ -349,11 +349,11 @@ impl Crowd {
         // After the end of a second, so that a hello a whole number of seconds later names the second that
         // runs as the first one did.
         if self.reporters[index].redials_at.is_some_and(|at| at <= self.now) {
-            self.say_hello(index, Audience::Successor);
+            self.say_hello(index, ReceivingScalers::Successor);
         }
     }
 
-    fn say_hello(&mut self, index: usize, to: Audience) {
+    fn say_hello(&mut self, index: usize, to: ReceivingScalers) {
         let counting = &mut self.reporters[index];
         let reporter = counting.reporter;
         let history = counting.history.iter().map(|sample| (REVISION, *sample)).collect();
@@ -363,10 +363,10 @@ impl Crowd {
         let hello =
             Event::ReporterStarted { reporter, boot: BootId(1), current_second: counting.second, history };
         match to {
-            Audience::First | Audience::Both => {}
-            Audience::Successor => {
+            ReceivingScalers::First | ReceivingScalers::Both => {}
+            ReceivingScalers::Successor => {
                 counting.redials_at = None;
-                counting.audience = Audience::Both;
+                counting.receivers = ReceivingScalers::Both;
                 counting.two_told_at = Some(counting.second_ends + 1_000 + STEP + LATENESS_MAX);
             }
         }
@@ -378,7 +378,7 @@ impl Crowd {
         let lateness = self.plan.lateness[self.words % self.plan.lateness.len()];
         let counting = &mut self.reporters[index];
         counting.last_arrival = counting.last_arrival.max(self.now + lateness);
-        self.under_way.insert((counting.last_arrival, self.words), (counting.audience, event));
+        self.under_way.insert((counting.last_arrival, self.words), (counting.receivers, event));
         self.words += 1;
     }
 
@@ -439,7 +439,7 @@ impl CountingReporter {
             last_arrival: 0,
             history: Vec::new(),
             redials_at: None,
-            audience: Audience::First,
+            receivers: ReceivingScalers::First,
             two_told_at: None,
         }
     }
@@ -463,7 +463,7 @@ pub(super) fn name_of(spec: &ScalingSpec) -> String {
 }
 
 /// Up to 80 clients, 4 pods and 3 activators whose words are late by up to 200 ms.
-pub(super) fn plan() -> impl Strategy<Value = CrowdPlan> {
+pub(super) fn plan() -> impl Strategy<Value = ClosedLoopPlan> {
     let clients = prop::collection::vec(20_u64..1_500, 1..=80);
     let start = (1..=2_000 / STEP, 1_u64..=1_000, 0..=LATENESS_MAX)
         .prop_map(|(steps, second_rest, lateness)| LinkStart { at: steps * STEP, second_rest, lateness });
@@ -473,7 +473,7 @@ pub(super) fn plan() -> impl Strategy<Value = CrowdPlan> {
     let switches = (10_u64..1_500, prop::collection::vec(3_000_u64..5_000, 0..4));
     let first_path = prop_oneof![Just(Routing::Direct), Just(Routing::ThroughActivator)];
     (clients, reporters, lateness, switches, first_path).prop_map(
-        |(requests, (pods, activators, starts), lateness, (first, further), first_path)| CrowdPlan {
+        |(requests, (pods, activators, starts), lateness, (first, further), first_path)| ClosedLoopPlan {
             requests,
             pods,
             activators,
