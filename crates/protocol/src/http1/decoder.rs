@@ -1,28 +1,18 @@
 //! The body of a message, out of the bytes of its connection.
 
 mod chunked;
+mod piece;
 #[cfg(test)]
 mod strictness;
 
 use bytes::Bytes;
-use http::HeaderMap;
 
 use super::MalformedMessage;
 use super::framing::BodyFraming;
 use chunked::ChunkedState;
+use piece::take;
 
-/// What the next bytes are.
-#[derive(Debug, PartialEq, Eq)]
-pub enum DecodedPiece {
-    /// Part of the body.
-    Data(Bytes),
-    /// What follows the last chunk; the body is over.
-    Trailers(HeaderMap),
-    /// The body is over.
-    End,
-    /// Nothing is left of the input.
-    More,
-}
+pub use piece::DecodedPiece;
 
 /// Where in a body we are.
 #[derive(Debug)]
@@ -98,15 +88,10 @@ impl BodyDecoder {
     }
 }
 
-/// The first bytes of `input`, at most as many as are left.
-fn take(input: &mut Bytes, left: &mut u64) -> Bytes {
-    let length = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-    *left -= length as u64;
-    input.split_to(length)
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     /// Decodes `text` in pieces: the body, its trailers, and what was left over. `None` if it is not over.

@@ -12,7 +12,7 @@ use memchr::memchr;
 
 use super::super::MalformedMessage;
 use super::super::headers::{is_token_byte, read_headers};
-use super::{DecodedPiece, take};
+use super::piece::{DecodedPiece, take};
 
 /// As long as the line of a chunk's size may be, with its extensions.
 const SIZE_LINE_BYTES_MAX: u32 = 16 * 1024;
