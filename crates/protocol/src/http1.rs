@@ -7,6 +7,7 @@
 mod decoder;
 mod framing;
 mod headers;
+mod odd_target;
 mod outgoing;
 mod partial_head;
 mod request_head;

@@ -4,8 +4,6 @@
 //! carriage return and line feed, a length is one number, and what is encoded for the transfer ends in
 //! chunks. What a request asks for is not judged here, see [`crate::ambiguity`].
 
-mod odd_target;
-
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
@@ -113,26 +111,12 @@ impl From<TargetProblem> for UnreadableRequest {
     }
 }
 
-/// Reads a head and how many bytes it takes; `None` while its end is missing.
-pub(super) fn read_request(
+/// Reads a head whose target is one to `httparse` and `http::Uri`, as nearly all are, and how many bytes it
+/// takes; `None` while its end is missing.
+pub(super) fn read_plain(
     bytes: &Bytes,
     limits: HeadLimits,
 ) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
-    let read = read_plain(bytes, limits);
-    if let Err(
-        why @ (UnreadableRequest::RequestLine
-        | UnreadableRequest::Version
-        | UnreadableRequest::Target(TargetProblem::Form)),
-    ) = read
-    {
-        // Only now is the target looked at byte by byte.
-        return odd_target::read(bytes, limits, why);
-    }
-    read
-}
-
-/// The same of a head whose target is one to `httparse` and `http::Uri`, as nearly all are.
-fn read_plain(bytes: &Bytes, limits: HeadLimits) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Request::new(&mut []);
     let parsing = parsed.parse_with_uninit_headers(bytes, &mut headers);
@@ -227,6 +211,7 @@ fn request_framing(said: &FramingHeaders, is_http10: bool) -> Result<BodyFraming
 
 #[cfg(test)]
 mod tests {
+    use super::super::request_reader::read_request;
     use super::*;
     use crate::target::MisplacedByte;
 

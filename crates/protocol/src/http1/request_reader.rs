@@ -9,9 +9,11 @@ mod strictness;
 use bytes::{Buf, Bytes};
 
 use super::HeadLimits;
+use super::odd_target;
 use super::partial_head::PartialHead;
-use super::request_head::{RequestHead, UnreadableRequest, read_request};
+use super::request_head::{RequestHead, UnreadableRequest, read_plain};
 use crate::http2::PREFACE;
+use crate::target::TargetProblem;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +106,24 @@ impl RequestReader {
         let is_too_long = self.partial.as_ref().is_some_and(|partial| partial.len() > limit);
         if is_too_long { Err(UnreadableRequest::TooLong { limit }) } else { Ok(None) }
     }
+}
+
+/// Reads a head and how many bytes it takes; `None` while its end is missing.
+pub(super) fn read_request(
+    bytes: &Bytes,
+    limits: HeadLimits,
+) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
+    let read = read_plain(bytes, limits);
+    if let Err(
+        why @ (UnreadableRequest::RequestLine
+        | UnreadableRequest::Version
+        | UnreadableRequest::Target(TargetProblem::Form)),
+    ) = read
+    {
+        // Only now is the target looked at byte by byte.
+        return odd_target::read(bytes, limits, why);
+    }
+    read
 }
 
 fn is_preface_so_far(bytes: &[u8]) -> bool {

@@ -6,9 +6,9 @@
 
 use bytes::Bytes;
 
-use super::super::HeadLimits;
-use super::super::headers::is_token_byte;
-use super::{RequestHead, UnreadableRequest, read_plain};
+use super::HeadLimits;
+use super::headers::is_token_byte;
+use super::request_head::{RequestHead, UnreadableRequest, read_plain};
 use crate::target::{RawTarget, TargetProblem, misplaced_byte, misplaced_in_host, path_begin, stand_in};
 
 /// Reads a head that was refused because of `why`.
@@ -88,8 +88,7 @@ impl RequestLine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::HeadLimits;
-    use super::super::read_request;
+    use super::super::request_reader::read_request;
     use super::*;
     use crate::target::{MisplacedByte, path_and_query};
 
