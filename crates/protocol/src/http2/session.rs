@@ -39,7 +39,6 @@ use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, WaitingTask};
 use crate::target::TargetProblem;
-use ending::LeavingProgress;
 pub use greeting::PeerPreface;
 use resets::BrokenStreams;
 use shortage::Shortage;
@@ -208,6 +207,16 @@ struct Core {
     /// The peer goes away and opens or takes no further stream.
     is_peer_leaving: bool,
     is_closed: bool,
+}
+
+/// How far we have come in leaving a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeavingProgress {
+    No,
+    /// The peer was told; what it sent before it knew is still served.
+    Told,
+    /// No stream above the last one is served.
+    Final,
 }
 
 /// The task that moves the bytes.

@@ -9,9 +9,9 @@ use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, FrameKind, WINDOW_MA
 use super::super::input::{DataPiece, InputPiece};
 use super::super::small_pieces::SmallPieces;
 use super::super::stream::{HeadProgress, Stream, StreamError};
-use super::ending::{LEAVING_PING, LeavingProgress};
+use super::ending::LEAVING_PING;
 use super::resets::RESETS_PING;
-use super::{Core, Role, SessionEvent};
+use super::{Core, LeavingProgress, Role, SessionEvent};
 
 mod heads;
 

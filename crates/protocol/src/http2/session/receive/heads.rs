@@ -14,8 +14,7 @@ use super::super::super::frame::{
 use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
 use super::super::super::hpack::{CompressionError, UnwantedHead};
 use super::super::super::stream::{HeadProgress, State, Stream, UnreadHead};
-use super::super::ending::LeavingProgress;
-use super::super::{ArrivedRequest, Block, Core, RefusedHead, Role, Session};
+use super::super::{ArrivedRequest, Block, Core, LeavingProgress, RefusedHead, Role, Session};
 use super::STREAM_BITS;
 
 /// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending
