@@ -52,9 +52,6 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024 * 1024;
 /// While more than this is waiting to be written, streams add no data.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// How many streams that we broke off are remembered: their peers may have sent more before they knew.
-const RESETS_REMEMBERED: usize = 256;
-
 /// How many streams a peer most probably takes that has not said so yet (RFC 9113 §6.5.2 advises at least
 /// 100).
 const STREAMS_PROBABLE: u32 = 100;

@@ -7,10 +7,12 @@
 //! looked at them; the rest wait for that. Its streams count as open until then, so a peer that answers no
 //! pings gets no more requests on the connection than it has streams.
 
-use std::collections::VecDeque;
+mod broken_streams;
 
 use super::super::frame::{ErrorCode, FrameKind, write_frame};
-use super::{Core, RESETS_REMEMBERED, Role};
+use super::{Core, Role};
+
+pub(super) use broken_streams::BrokenStreams;
 
 /// What asks whether a peer has heard of streams that we broke off.
 pub(super) const RESETS_PING: [u8; 8] = *b"resets?\0";
@@ -21,38 +23,6 @@ const RESETS_PER_PING: u32 = 8;
 
 /// So many resets may be unheard: less than the 20 of hyper, the strictest limit that we know of.
 const UNHEARD_MAX: u32 = 16;
-
-/// The streams that were broken off.
-#[derive(Debug, Default)]
-pub(super) struct BrokenStreams {
-    /// The last ones: their peers may have sent more before they knew.
-    remembered: VecDeque<u32>,
-    /// Those that the peer is still to be told of, in order.
-    held: VecDeque<(u32, ErrorCode)>,
-    /// How many it was told of since it was known to have heard.
-    unheard: u32,
-    /// How many of those stand before the ping that is under way.
-    asked: u32,
-}
-
-impl BrokenStreams {
-    /// Whether a stream is one of the last that were broken off.
-    pub(super) fn contains(&self, id: u32) -> bool {
-        self.remembered.contains(&id)
-    }
-
-    /// How many streams the peer holds for open that we have broken off.
-    pub(super) fn held(&self) -> usize {
-        self.held.len()
-    }
-
-    fn remember(&mut self, id: u32) {
-        if self.remembered.len() == RESETS_REMEMBERED {
-            self.remembered.pop_front();
-        }
-        self.remembered.push_back(id);
-    }
-}
 
 impl Core {
     /// Tells the peer that a stream is broken off, now or when it has heard of those before.
