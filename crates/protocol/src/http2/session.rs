@@ -5,6 +5,7 @@
 //! something to send writes the frame at once and wakes the connection's task, which finds what all streams
 //! have written in that turn and hands it to the kernel together.
 
+mod block;
 mod ending;
 mod greeting;
 mod holding;
@@ -32,13 +33,13 @@ use super::frame::{
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
 use super::handle::{Receiver, Sender};
-use super::head::HeadProblem;
-use super::hpack::{Encoder, HpackDecoder, UnwantedHead, encode_request};
+use super::hpack::{Encoder, HpackDecoder, encode_request};
 use super::input::FrameInput;
 use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, WaitingTask};
 use crate::target::TargetProblem;
+use block::Block;
 pub use greeting::PeerPreface;
 use resets::BrokenStreams;
 use shortage::Shortage;
@@ -222,22 +223,6 @@ struct TransportTask {
     waiting: WaitingTask,
     /// While it runs, or is about to, nobody needs to wake it.
     is_awake: bool,
-}
-
-/// The fields of a head whose end has not come.
-#[derive(Debug)]
-struct Block {
-    stream: u32,
-    is_end: bool,
-    /// Whether the stream was said to depend on itself.
-    is_circular: bool,
-    /// What was not yet stepped over, where the head is refused.
-    fields: BytesMut,
-    /// How long all of them were.
-    bytes: usize,
-    frames: u32,
-    /// Why nothing of it is kept, if that is so.
-    refused: Option<(HeadProblem, UnwantedHead)>,
 }
 
 impl Session {
