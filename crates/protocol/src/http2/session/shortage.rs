@@ -12,11 +12,17 @@
 //!     Waited --a head that counts is served--> Relieved
 //! ```
 
+mod progress;
+
 use super::super::frame::{ErrorCode, Fault};
 use super::super::head::HeadProblem;
 use super::super::hpack::UnwantedHead;
 use super::super::memory::large_head_memory;
-use super::{Block, Core, Session};
+use super::block::Block;
+use super::{Core, Session};
+use progress::ShortageProgress;
+
+pub(super) use progress::Shortage;
 
 /// So many streams in a row are refused for want of memory before their connection ends.
 const REFUSALS_MAX: u32 = 1_000;
@@ -26,49 +32,6 @@ const SMALL_BLOCK_BYTES: usize = 512;
 
 /// What is added to twice the length of a head's fields, for what they are kept in.
 const PER_HEAD_BYTES: usize = 4 * 1024;
-
-/// How a connection gets by without memory for further heads.
-#[derive(Debug, Default)]
-pub(super) struct Shortage {
-    progress: ShortageProgress,
-    /// A whole head that waits for the end of the pause.
-    held_back: Option<Block>,
-    /// How many streams were refused since the last head was served.
-    refusals: u32,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum ShortageProgress {
-    #[default]
-    Relieved,
-    Pausing,
-    Waited,
-}
-
-impl Shortage {
-    /// Whether nothing more is to be looked at for now.
-    pub(super) fn wants_pause(&self) -> bool {
-        self.progress == ShortageProgress::Pausing
-    }
-
-    /// Whether a whole head waits.
-    pub(super) fn holds_back(&self) -> bool {
-        self.held_back.is_some()
-    }
-
-    /// The head that waited for the end of the pause.
-    pub(super) fn take_held_back(&mut self) -> Option<Block> {
-        self.held_back.take()
-    }
-
-    /// A head that takes so much memory was served.
-    pub(super) fn note_accepted(&mut self, memory: usize) {
-        if memory > 0 {
-            self.progress = ShortageProgress::Relieved;
-            self.refusals = 0;
-        }
-    }
-}
 
 impl Session {
     /// Whether there is memory again for what waits.
