@@ -7,6 +7,7 @@
 
 mod block;
 mod ending;
+mod event;
 mod greeting;
 mod holding;
 mod receive;
@@ -38,8 +39,8 @@ use super::input::FrameInput;
 use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, WaitingTask};
-use crate::target::TargetProblem;
 use block::Block;
+pub use event::{ArrivedRequest, RefusedHead, SessionEvent};
 pub use greeting::PeerPreface;
 use resets::BrokenStreams;
 use shortage::Shortage;
@@ -98,58 +99,6 @@ pub struct SessionLimits {
     pub headers: usize,
     /// What all connections may hold of what nobody has read.
     pub memory: &'static MemoryBudget,
-}
-
-/// A request that came.
-#[derive(Debug)]
-pub struct ArrivedRequest {
-    /// Where it came, and where it is answered.
-    pub stream: Rc<Stream>,
-    /// Its head, or why it is not served.
-    pub request: Result<Request<()>, RefusedHead>,
-    /// How large the head is, as HTTP/2 counts it.
-    pub head_bytes: usize,
-}
-
-/// Why the head of a request is answered before it is a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RefusedHead {
-    /// It is larger than it may be.
-    TooLarge,
-    /// It was read, and its connection may not hold it beside what it holds.
-    NoMemory,
-    /// Its target is none.
-    Target {
-        /// The text for its client.
-        problem: TargetProblem,
-        /// Decides over the form of the answer. `None` where it was not said.
-        method: Option<http::Method>,
-    },
-}
-
-/// What is to be done after some of what was read was looked at.
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is moved once, and boxing it would cost every request an allocation"
-)]
-pub enum SessionEvent {
-    /// A request came.
-    Request(ArrivedRequest),
-    /// The peer goes away, and not because all is well.
-    Farewell {
-        /// Why the peer is sent away; `NO_ERROR` if only the connection ends.
-        code: ErrorCode,
-        /// In its own words, of which there are few.
-        why: String,
-    },
-    /// Nothing is left.
-    All,
-    /// There is more, and others wait for longer.
-    TurnOver,
-    /// There is no memory for a head. Nothing more is to be handed in before [`Session::resume`], which comes
-    /// when [`Session::has_memory_again`], and after a while otherwise.
-    Paused,
 }
 
 /// One end of a connection. See the module.
