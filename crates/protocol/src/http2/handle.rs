@@ -7,13 +7,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::PresentTime;
 use super::frame::ErrorCode;
 use super::session::{HasBody, Session};
 use super::stream::{Stream, StreamError};
+
+impl Session {
+    /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there
+    /// is room.
+    pub fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
+        let stream = self.open_stream(request, body);
+        (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))
+    }
+}
 
 /// Where a message is written.
 #[derive(Debug)]

@@ -33,7 +33,6 @@ use super::frame::{
     END_STREAM, ErrorCode, Fault, FrameKind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
-use super::handle::{Receiver, Sender};
 use super::hpack::{Encoder, HpackDecoder, encode_request};
 use super::input::FrameInput;
 use super::memory::{MemoryBudget, MemoryShare};
@@ -264,9 +263,8 @@ impl Session {
         core.streams.len() + core.broken.held() < core.peer.streams_max.unwrap_or(unsaid) as usize
     }
 
-    /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there
-    /// is room.
-    pub fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
+    /// Opens a stream with the head of a request. The caller has seen that there is room.
+    pub(super) fn open_stream<B>(&self, request: &Request<B>, body: HasBody) -> Rc<Stream> {
         let mut core = self.0.borrow_mut();
         let id = if core.last_stream == 0 { 1 } else { core.last_stream + 2 };
         // Before the stream: it is to be opened with the window that the peer is told of now.
@@ -283,8 +281,7 @@ impl Session {
         core.streams.open(Rc::clone(&stream));
         core.write_head(id, flags, |out| encode_request(request, out));
         core.wake_transport();
-        drop(core);
-        (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))
+        stream
     }
 
     /// Asks the peer whether it is there.

@@ -2,6 +2,7 @@ use bytes::BytesMut;
 use http::Request;
 
 use super::super::frame::{END_HEADERS, FRAME_HEAD_BYTES, FrameHead};
+use super::super::handle::Receiver;
 use super::super::hpack::encode_text;
 use super::super::stream::StreamError;
 use super::*;
