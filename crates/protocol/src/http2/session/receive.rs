@@ -21,6 +21,19 @@ const DRIBBLE_BYTES: i64 = 1024;
 /// As much as is shown of what a peer says when it goes away.
 const GOAWAY_TEXT_BYTES_MAX: usize = 200;
 
+/// Credit on the connection's flow-control window for the bytes of one DATA frame that no reader will return.
+/// Dropping it returns the credit: an exit that returned none would stop all streams after a gigabyte.
+struct FlowCredit<'a> {
+    core: &'a mut Core,
+    bytes: usize,
+}
+
+impl Drop for FlowCredit<'_> {
+    fn drop(&mut self) {
+        self.core.credit(self.bytes);
+    }
+}
+
 impl Core {
     pub(super) fn receive(
         &mut self,
@@ -103,22 +116,19 @@ impl Core {
     fn data(&mut self, piece: DataPiece, now: PresentTime<'_>) -> Result<(), Fault> {
         let DataPiece { stream: id, bytes, counts_for, is_end } = piece;
         let counts = i64::try_from(counts_for).unwrap_or(i64::MAX);
-        // The connection's window counts every byte of DATA, be its stream open, gone or never there. What
-        // nobody will read is given back at each of the exits below; an exit that forgot to would stop all
-        // streams after a gigabyte.
+        // The connection's window counts every byte of DATA, be its stream open, gone or never there.
         self.receive_window -= counts;
         if self.receive_window < 0 {
             let what = "more DATA than the connection's window";
             return Err(Fault::Connection(ErrorCode::FLOW_CONTROL_ERROR, what));
         }
-        let Some(stream) = self.streams.find(id).cloned() else {
-            self.credit(counts_for);
-            self.charge(Burden::LatePiece, now)?;
-            return self.on_no_stream(id);
+        let mut credit = FlowCredit { core: self, bytes: counts_for };
+        let Some(stream) = credit.core.streams.find(id).cloned() else {
+            credit.core.charge(Burden::LatePiece, now)?;
+            return credit.core.on_no_stream(id);
         };
         let mut state = stream.state.borrow_mut();
         if state.receiving.is_ended || state.receiving.head < HeadProgress::Here {
-            self.credit(counts_for);
             let code = if state.receiving.head == HeadProgress::Here {
                 ErrorCode::STREAM_CLOSED
             } else {
@@ -128,17 +138,17 @@ impl Core {
         }
         state.receiving.window -= counts;
         if state.receiving.window < 0 {
-            self.credit(counts_for);
             return Err(Fault::Stream(id, ErrorCode::FLOW_CONTROL_ERROR));
         }
         let length = bytes.len();
         if length > 0 && state.is_bodiless {
-            self.credit(counts_for);
             return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
         }
         let is_gone = state.receiving.is_gone;
-        // Padding is never read by anybody, and neither is what nobody waits for.
-        let unread = if is_gone { counts_for } else { counts_for - length };
+        // Only a reader that is there returns the credit for the bytes of the body. Padding has no reader.
+        if !is_gone {
+            credit.bytes -= length;
+        }
         // It goes back with the next bytes that somebody reads. A frame for padding alone would be one for
         // nothing.
         state.receiving.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
@@ -156,7 +166,7 @@ impl Core {
             state.receiving.is_ended = true;
         }
         drop(state);
-        self.credit(unread);
+        drop(credit);
         if length > 0 {
             self.note_goes_on(&stream);
         }
