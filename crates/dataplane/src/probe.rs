@@ -13,10 +13,12 @@ mod parse;
 use std::time::Duration;
 
 use runtime::Clock;
-use thiserror::Error;
 use vocabulary::AppProtocol;
 
 use crate::upstream::Protocol;
+use check::Prober;
+
+pub use check::{Check, HttpCheck, ProbeFailure};
 pub use pace::ProbePace;
 pub use parse::UnreadableProbe;
 
@@ -38,50 +40,6 @@ pub struct Probe {
     /// It was meant to ask for more than it does.
     pub is_weaker: bool,
 }
-
-/// The kinds of question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// Nobody asks: always passes.
-    None,
-    /// The port accepts a connection.
-    Tcp {
-        /// On the loopback interface.
-        port: u16,
-    },
-    /// A request is answered with a status from 200 to 399.
-    Http(HttpCheck),
-    /// The gRPC health service says that it serves.
-    Grpc {
-        /// On the loopback interface.
-        port: u16,
-        /// Which service is asked about; empty means the server.
-        service: String,
-    },
-    /// A command ends with status 0.
-    Exec {
-        /// Program and arguments.
-        command: Vec<String>,
-    },
-}
-
-/// An HTTP request and where it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpCheck {
-    /// On the loopback interface.
-    pub port: u16,
-    /// Path and query.
-    pub path: String,
-    /// Headers to add, `Host` included.
-    pub headers: Vec<(String, String)>,
-    /// What is spoken there.
-    pub protocol: Protocol,
-}
-
-/// Why a check did not pass, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct ProbeFailure(pub String);
 
 impl Probe {
     /// Passes always: for pods without a probe.
@@ -113,7 +71,7 @@ impl Probe {
     /// Asks once. Must run where local tasks can be spawned.
     pub async fn ask(&self, clock: Clock) -> Result<(), ProbeFailure> {
         let limit = self.timeout;
-        let prober = check::Prober { clock, timeout: limit };
+        let prober = Prober { clock, timeout: limit };
         // One limit over everything, connecting to both addresses and following redirects included, as the
         // kubelet counts it.
         match tokio::time::timeout(limit, prober.ask(&self.check)).await {

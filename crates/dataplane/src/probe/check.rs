@@ -10,9 +10,9 @@ use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
 use protocol::names;
 use runtime::Clock;
+use thiserror::Error;
 use tokio::process::Command;
 
-use super::{Check, HttpCheck, ProbeFailure};
 use crate::body::Body;
 use crate::upstream::{LostRequests, Protocol, SendErrorKind, UpstreamLimits, Upstreams, dial};
 
@@ -24,6 +24,50 @@ const REDIRECTS_MAX: u32 = 10;
 
 /// Where apps listen.
 const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+
+/// The kinds of question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Nobody asks: always passes.
+    None,
+    /// The port accepts a connection.
+    Tcp {
+        /// On the loopback interface.
+        port: u16,
+    },
+    /// A request is answered with a status from 200 to 399.
+    Http(HttpCheck),
+    /// The gRPC health service says that it serves.
+    Grpc {
+        /// On the loopback interface.
+        port: u16,
+        /// Which service is asked about; empty means the server.
+        service: String,
+    },
+    /// A command ends with status 0.
+    Exec {
+        /// Program and arguments.
+        command: Vec<String>,
+    },
+}
+
+/// An HTTP request and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpCheck {
+    /// On the loopback interface.
+    pub port: u16,
+    /// Path and query.
+    pub path: String,
+    /// Headers to add, `Host` included.
+    pub headers: Vec<(String, String)>,
+    /// What is spoken there.
+    pub protocol: Protocol,
+}
+
+/// Why a check did not pass, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ProbeFailure(pub String);
 
 /// Who asks, and how long everything may take.
 #[derive(Clone, Copy, Debug)]
