@@ -5,8 +5,13 @@ use std::collections::VecDeque;
 
 use tokio::sync::Notify;
 
-use super::delivery::{BATCH_MAX, SPANS_MAX};
 use super::otlp::SpanRecord;
+
+/// How many spans wait at most; OpenTelemetry's number. With the texts that a span keeps they take a few
+/// megabytes.
+pub(super) const SPANS_MAX: usize = 2048;
+/// How many are sent together; OpenTelemetry's number.
+const BATCH_MAX: usize = 512;
 
 #[derive(Default)]
 pub(super) struct SpanQueue {

@@ -227,7 +227,7 @@ fn what_a_collector_cannot_take_now_is_sent_again_and_what_it_refuses_is_not() {
 fn a_collector_that_is_not_there_costs_a_bounded_queue_and_is_counted() {
     run(async {
         let world = tracer(nowhere().await, 1.0);
-        for _ in 0..delivery::SPANS_MAX + 3 {
+        for _ in 0..queue::SPANS_MAX + 3 {
             drop(world.begin(&mut request(None)).expect("all are kept"));
         }
         assert!(
@@ -237,7 +237,7 @@ fn a_collector_that_is_not_there_costs_a_bounded_queue_and_is_counted() {
         );
         world.delivering();
         world.tracer.flush(FLUSH).await;
-        let lost = format!("dropped_spans_total{{reason=\"not_delivered\"}} {}", delivery::SPANS_MAX);
+        let lost = format!("dropped_spans_total{{reason=\"not_delivered\"}} {}", queue::SPANS_MAX);
         assert!(world.counts().contains(&lost), "{}", world.counts());
     });
 }
