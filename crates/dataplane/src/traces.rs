@@ -18,17 +18,13 @@ mod span;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use http::Request;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use runtime::{Clock, SampleRate, TraceEndpoint, TracePlan, new_seed};
 use tokio_util::sync::CancellationToken;
 use vocabulary::Timestamp;
 
-use crate::body::Body;
-use crate::connection::Connection;
 use crate::upstream::{UpstreamLimits, Upstreams};
-use context::TraceContext;
 use otlp::{AttributeValue, KeyValue, Resource, SpanRecord};
 use queue::SpanQueue;
 
@@ -83,29 +79,6 @@ impl Tracer {
     pub fn follow(&self, plan: Option<&TracePlan>) {
         self.0.sampling.set(plan.map(|plan| plan.sampling));
         *self.0.endpoint.borrow_mut() = plan.map(|plan| Rc::new(plan.endpoint.clone()));
-    }
-
-    /// Begins the span of a request that has arrived, if it has one, and puts its place in the trace into its
-    /// headers.
-    pub fn begin(&self, request: &mut Request<Body>, connection: &Connection) -> Option<Box<Span>> {
-        let sampling = self.0.sampling.get()?;
-        let (context, parent) = match TraceContext::read(request.headers()) {
-            // The client has decided, and what it says is said to the app as well.
-            Some(context) if !context.is_sampled() => return None,
-            Some(context) => (context.behind(self.new_span()), Some(context.span)),
-            None => {
-                let trace = self.0.random.borrow_mut().random_range(1..=u128::MAX);
-                context::forget_state(request.headers_mut());
-                (TraceContext::new(trace, self.new_span(), sampling.takes(trace)), None)
-            }
-        };
-        context.write(request.headers_mut());
-        // Whoever comes later does not decide again.
-        context.is_sampled().then(|| Box::new(Span::begin(self, request, connection, context, parent)))
-    }
-
-    fn new_span(&self) -> u64 {
-        self.0.random.borrow_mut().random_range(1..=u64::MAX)
     }
 
     fn now(&self) -> Timestamp {

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use http::{Request, StatusCode, Version};
 use protocol::effective_host;
+use rand::RngExt;
 use runtime::wall_time;
 use vocabulary::Timestamp;
 
@@ -19,6 +20,31 @@ use crate::refusal::Refusal;
 const TEXT_MAX: usize = 512;
 /// How many events a span keeps. A request that no pod starts may be tried for minutes.
 const EVENTS_MAX: usize = 16;
+
+impl Tracer {
+    /// Begins the span of a request that has arrived, if it has one, and puts its place in the trace into its
+    /// headers.
+    pub fn begin(&self, request: &mut Request<Body>, connection: &Connection) -> Option<Box<Span>> {
+        let sampling = self.0.sampling.get()?;
+        let (context, parent) = match TraceContext::read(request.headers()) {
+            // The client has decided, and what it says is said to the app as well.
+            Some(context) if !context.is_sampled() => return None,
+            Some(context) => (context.behind(self.new_span()), Some(context.span)),
+            None => {
+                let trace = self.0.random.borrow_mut().random_range(1..=u128::MAX);
+                context::forget_state(request.headers_mut());
+                (TraceContext::new(trace, self.new_span(), sampling.takes(trace)), None)
+            }
+        };
+        context.write(request.headers_mut());
+        // Whoever comes later does not decide again.
+        context.is_sampled().then(|| Box::new(Span::begin(self, request, connection, context, parent)))
+    }
+
+    fn new_span(&self) -> u64 {
+        self.0.random.borrow_mut().random_range(1..=u64::MAX)
+    }
+}
 
 /// One hop of one request. When it is dropped it is over, and waits to be sent.
 pub struct Span {

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -16,6 +16,8 @@ use tokio::task::LocalSet;
 
 use super::otlp::{AnyValue, ExportRequest};
 use super::*;
+use crate::body::Body;
+use crate::connection::Connection;
 use crate::refusal::{Refusal, RefusalReason};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
