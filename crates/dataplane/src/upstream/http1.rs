@@ -23,7 +23,8 @@ use protocol::http1::{BodilessResponse, BodyDecoder, BodyFraming};
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
-use super::{LateBodies, LostRequests, PeerStart, Pool, SendError, SendErrorKind, dial, is_idempotent};
+use super::limits::{LateBodies, LostRequests};
+use super::{PeerStart, Pool, SendError, SendErrorKind, dial, is_idempotent};
 use crate::body::Body;
 use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};

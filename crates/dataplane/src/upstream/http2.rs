@@ -16,7 +16,8 @@ use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError}
 use runtime::Clock;
 use tokio::sync::Notify;
 
-use super::{CountedConnection, PeerStart, Pool, PriorKnowledge, SendError, SendErrorKind, dial};
+use super::limits::PriorKnowledge;
+use super::{CountedConnection, PeerStart, Pool, SendError, SendErrorKind, dial};
 use crate::body::Body;
 use crate::http2::{Pump, SendFailure};
 

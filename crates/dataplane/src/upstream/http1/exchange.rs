@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::Request;
 use protocol::http1::{MalformedMessage, ResponseHead, ResponseReader};
 
-use super::super::{SendErrorKind, UpstreamLimits};
+use super::super::SendErrorKind;
+use super::super::limits::UpstreamLimits;
 use super::upload::{BodyFailure, Progress, Repeats, Upload};
 use super::wire::{UnfinishedExchange, UpstreamWire};
 use crate::body::Body;
