@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use http::{Method, Request, Response, Version};
+use http::{Request, Response, Version};
 use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
 use runtime::{Clock, vital};
@@ -314,18 +314,6 @@ impl Drop for CountedConnection {
         pool.with_host(self.address, |host| host.open = host.open.saturating_sub(1));
         pool.forget_if_unused(self.address);
     }
-}
-
-/// Whether a request without a body can be sent again without doing anything twice: its method says so.
-fn is_idempotent(request: &Request<Body>) -> bool {
-    let method = request.method();
-    let is_promised = *method == Method::GET
-        || *method == Method::HEAD
-        || *method == Method::OPTIONS
-        || *method == Method::TRACE
-        || *method == Method::PUT
-        || *method == Method::DELETE;
-    is_promised && !request.headers().contains_key(http::header::UPGRADE)
 }
 
 #[cfg(test)]

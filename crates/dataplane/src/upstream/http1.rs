@@ -18,13 +18,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use protocol::http1::{BodilessResponse, BodyDecoder, BodyFraming};
 use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
 use super::limits::{LateBodies, LostRequests};
-use super::{PeerStart, Pool, SendError, SendErrorKind, dial, is_idempotent};
+use super::{PeerStart, Pool, SendError, SendErrorKind, dial};
 use crate::body::Body;
 use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
@@ -217,6 +217,18 @@ pub(super) async fn send(
     }
     // Boxed, because it is needed seldom and every request would have room for it.
     Box::pin(send_on_new(pool, to, request)).await
+}
+
+/// Whether a request without a body can be sent again without doing anything twice: its method says so.
+fn is_idempotent(request: &Request<Body>) -> bool {
+    let method = request.method();
+    let is_promised = *method == Method::GET
+        || *method == Method::HEAD
+        || *method == Method::OPTIONS
+        || *method == Method::TRACE
+        || *method == Method::PUT
+        || *method == Method::DELETE;
+    is_promised && !request.headers().contains_key(http::header::UPGRADE)
 }
 
 /// Sends a request that a connection lost once more, on a connection that nobody can have been about to
