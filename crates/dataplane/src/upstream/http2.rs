@@ -2,8 +2,8 @@
 //! one has so many streams that they wait for one another.
 
 mod connection;
+mod host;
 
-use std::cell::OnceCell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,15 +11,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, Version};
-use protocol::http1::HeadLimits;
 use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError};
 use runtime::Clock;
-use tokio::sync::Notify;
 
 use super::limits::PriorKnowledge;
 use super::{CountedConnection, PeerStart, Pool, SendError, SendErrorKind, dial};
 use crate::body::Body;
 use crate::http2::{Pump, SendFailure};
+use host::{PendingDial, is_comfortable};
+
+pub(super) use host::Http2Host;
 
 /// How many times a request that a peer has certainly not begun is sent, on one connection after the other.
 const ATTEMPTS_MAX: u32 = 3;
@@ -28,87 +29,12 @@ const ATTEMPTS_MAX: u32 = 3;
 /// the way gone; more often is for those to decide who can wait.
 const REFUSALS_MAX: u32 = 2;
 
-/// From how many streams on a connection the next ones get another one. The frames of a connection wait for
-/// one another at both ends: with many streams on one connection an app idles while we read, and we while it
-/// does. Measured with the benchmark `hop` (1,000 streams, 12 B), against one connection for 250: with a
-/// concurrency limit of 100, two connections instead of one answer 15 % more requests, and 20 % sooner at the
-/// median; without a limit, 50 are as good as 250, and 334 and more answer 10 % later at p99. With 34 and
-/// fewer, system calls cost more than that brings.
-const STREAMS_COMFORTABLE: usize = 50;
-
 /// How many connections are tried before a peer that says nothing on any is taken not to speak HTTP/2.
 const GREETINGS_AWAITED: u32 = 2;
 
 /// How long its first words may take once it has accepted a connection: as long as a silent peer may take for
 /// an answer to a ping.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
-
-/// What is known of one address.
-#[derive(Default)]
-pub(super) struct Http2Host {
-    connections: Vec<Rc<Session>>,
-    /// Set while somebody is establishing a connection; others wait for it instead of doing the same.
-    dialing: Option<Rc<PendingDial>>,
-    /// Whether it has said anything in HTTP/2. Known for as long as the pool lives.
-    has_greeted: bool,
-}
-
-/// An attempt to connect.
-#[derive(Default)]
-struct PendingDial {
-    is_over: Notify,
-    /// Why it failed. Empty as well if whoever made it gave up.
-    failure: OnceCell<SendErrorKind>,
-}
-
-impl Http2Host {
-    pub(super) fn is_unused(&self) -> bool {
-        self.connections.is_empty() && self.dialing.is_none() && !self.has_greeted
-    }
-
-    /// No further stream goes to these connections; they end with their last one.
-    pub(super) fn retire(&mut self) {
-        for session in self.connections.drain(..) {
-            session.leave_now();
-        }
-    }
-
-    pub(super) fn limit_heads(&self, limits: HeadLimits) {
-        for session in &self.connections {
-            session.limit_heads(limits.bytes, limits.headers);
-        }
-    }
-
-    /// How many connections take no more bytes of bodies.
-    #[cfg(test)]
-    pub(super) fn choked(&self) -> usize {
-        self.connections.iter().filter(|session| session.is_choked()).count()
-    }
-
-    /// A connection with room for one more stream: the first that is comfortable, so that few are open,
-    /// otherwise the one with the fewest streams; one that is laden with small pieces only if all are. Where
-    /// the request has a body, never one whose window is full of other requests' bodies.
-    fn with_room(&mut self, body: HasBody) -> Option<Rc<Session>> {
-        self.connections.retain(|session| !session.is_closed());
-        let lets_by = |session: &Session| body == HasBody::No || !session.is_choked();
-        let have_room = || self.connections.iter().filter(|session| session.has_room() && lets_by(session));
-        have_room()
-            .find(|session| is_comfortable(session))
-            .or_else(|| have_room().min_by_key(|session| (session.is_laden(), session.streams())))
-            .cloned()
-    }
-}
-
-/// Whether one more stream on a connection would be as well off as on one of its own.
-fn is_comfortable(session: &Session) -> bool {
-    session.streams() < STREAMS_COMFORTABLE && !session.is_laden()
-}
-
-impl Drop for Http2Host {
-    fn drop(&mut self) {
-        self.retire();
-    }
-}
 
 pub(super) async fn send(
     pool: &Rc<Pool>,
