@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use protocol::http1::{BodyDecoder, DecodedPiece};
 
-use super::Http1Lease;
+use super::lease::Http1Lease;
 use crate::body::{Body, BodyError};
 use crate::http1::IncomingError;
 
