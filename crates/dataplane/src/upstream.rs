@@ -13,29 +13,23 @@ mod error;
 mod http1;
 mod http2;
 mod limits;
+mod pool;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::rc::{Rc, Weak};
-use std::time::Duration;
+use std::rc::Rc;
 
 use http::{Request, Response, Version};
 use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
-use runtime::{Clock, vital};
-use vocabulary::{LateBytes, Timestamp};
+use runtime::Clock;
+use vocabulary::LateBytes;
 
 pub(crate) use dial::dial;
 pub use error::{PeerStart, SendError, SendErrorKind};
 pub use limits::{GivenUpRequests, LateBodies, LostRequests, PriorKnowledge, UpstreamLimits};
 
 use crate::body::Body;
-use http1::{Http1Connection, Manners};
-use http2::Http2Host;
-
-/// For how long no connection is used again to an app that sent bytes behind a whole response.
-const DISTRUST_TIME: Duration = Duration::from_mins(10);
+use pool::Pool;
 
 /// Which protocol a request is sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,45 +51,6 @@ impl Protocol {
 #[derive(Clone)]
 pub struct Upstreams(Rc<Pool>);
 
-pub(crate) struct Pool {
-    clock: Clock,
-    limits: UpstreamLimits,
-    head: Cell<HeadLimits>,
-    /// How many connections bytes came on behind a whole response.
-    late_bytes: Counter,
-    /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
-    /// collisions that nobody can cause.
-    hosts: RefCell<BTreeMap<SocketAddr, Host>>,
-    /// Whether a task is running that closes what was idle for too long.
-    is_sweeping: Cell<bool>,
-}
-
-#[derive(Default)]
-struct Host {
-    /// Oldest first.
-    idle: Vec<Http1Connection>,
-    http2: Http2Host,
-    /// Whether the app sends bodies where there are none. Known for as long as the pool lives.
-    manners: Manners,
-    /// Established and being established, both protocols.
-    open: usize,
-    /// No connection is kept before then: bytes came behind a whole response.
-    distrusted_until: Option<Timestamp>,
-    /// Grows with every [`Upstreams::close_idle`]; a connection of an earlier generation is not kept any
-    /// more.
-    generation: u64,
-}
-
-impl Host {
-    fn is_unused(&self) -> bool {
-        self.idle.is_empty()
-            && self.http2.is_unused()
-            && self.open == 0
-            && self.manners.is_unknown()
-            && self.distrusted_until.is_none()
-    }
-}
-
 impl Upstreams {
     /// A pool without connections.
     pub fn new(clock: Clock, limits: UpstreamLimits) -> Self {
@@ -104,14 +59,7 @@ impl Upstreams {
 
     /// The same, where connections are counted on which bytes came behind a whole response.
     pub fn counting_late_bytes(clock: Clock, limits: UpstreamLimits, late_bytes: Counter) -> Self {
-        Self(Rc::new(Pool {
-            clock,
-            limits,
-            head: Cell::new(limits.head),
-            late_bytes,
-            hosts: RefCell::default(),
-            is_sweeping: Cell::default(),
-        }))
+        Self(Rc::new(Pool::new(clock, limits, late_bytes)))
     }
 
     /// Sends a request and waits for the head of its response. Dropping the future breaks the exchange off at
@@ -185,134 +133,6 @@ impl Upstreams {
     /// How many connections exist in all.
     pub fn connections_in_all(&self) -> usize {
         self.0.hosts.borrow().values().map(|host| host.open).sum()
-    }
-}
-
-impl Pool {
-    /// The limits, with the size of response heads that was set last.
-    fn limits(&self) -> UpstreamLimits {
-        UpstreamLimits { head: self.head.get(), ..self.limits }
-    }
-
-    /// Looks at or changes what is known of an address.
-    fn with_host<Answer>(&self, address: SocketAddr, use_host: impl FnOnce(&mut Host) -> Answer) -> Answer {
-        use_host(self.hosts.borrow_mut().entry(address).or_default())
-    }
-
-    fn forget_if_unused(&self, address: SocketAddr) {
-        let mut hosts = self.hosts.borrow_mut();
-        if hosts.get(&address).is_some_and(Host::is_unused) {
-            hosts.remove(&address);
-        }
-    }
-
-    /// Counts a connection to `address`, if one more is allowed, and says of which generation it is.
-    fn open(self: &Rc<Self>, address: SocketAddr) -> Result<(CountedConnection, u64), SendErrorKind> {
-        let limit = self.limits.connections_per_address;
-        self.with_host(address, |host| {
-            if host.open >= limit {
-                return Err(SendErrorKind::TooManyConnections { limit });
-            }
-            host.open += 1;
-            Ok((CountedConnection { pool: Rc::downgrade(self), address }, host.generation))
-        })
-    }
-
-    /// Keeps an HTTP/1.1 connection for the next request.
-    fn put_idle(self: &Rc<Self>, address: SocketAddr, mut connection: Http1Connection) {
-        connection.idle_since = self.clock.now();
-        let refused = self.with_host(address, |host| {
-            // Somebody has asked since this connection was opened that none to the address be kept.
-            let is_distrusted = host.distrusted_until.is_some_and(|until| connection.idle_since < until);
-            if connection.generation != host.generation || is_distrusted {
-                return Some(connection);
-            }
-            host.idle.push(connection);
-            None
-        });
-        if refused.is_some() {
-            return;
-        }
-        if !self.is_sweeping.replace(true) {
-            let sweeping = sweep(Rc::downgrade(self), self.clock, self.limits.idle);
-            tokio::task::spawn_local(vital("the sweep of idle connections", sweeping));
-        }
-    }
-
-    /// Bytes came behind a whole response. They cost their connection; and since some of them may be too late
-    /// the next time to be seen before another client's request, no connection to the app is used again for a
-    /// while.
-    fn note_late_bytes(&self, address: SocketAddr) {
-        if self.limits.late_bodies == LateBodies::Impossible {
-            return;
-        }
-        self.late_bytes.inc();
-        let now = self.clock.now();
-        let (before, idle) = self.with_host(address, |host| {
-            (host.distrusted_until.replace(now + DISTRUST_TIME), std::mem::take(&mut host.idle))
-        });
-        // Dropping a connection touches the map.
-        drop(idle);
-        if before.is_none_or(|before| before <= now) {
-            let minutes = DISTRUST_TIME.as_secs() / 60;
-            tracing::warn!(%address, minutes, "the app sent bytes behind a whole response; its connections are used for one request each for so many minutes");
-        }
-    }
-
-    /// The most recently used idle connection to `address`. Those before it that were idle for too long are
-    /// closed by the sweep.
-    fn take_idle(self: &Rc<Self>, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
-        let oldest = now - self.limits.idle;
-        loop {
-            let connection = self.hosts.borrow_mut().get_mut(&address)?.idle.pop()?;
-            if connection.idle_since >= oldest && connection.is_usable() {
-                return Some(connection);
-            }
-            connection.discard(self, address);
-        }
-    }
-
-    /// Closes what was idle for too long. Returns whether anything idle is left.
-    fn close_expired(self: &Rc<Self>) -> bool {
-        let oldest = self.clock.now() - self.limits.idle;
-        let mut expired = Vec::new();
-        let mut is_any_left = false;
-        for (&address, host) in self.hosts.borrow_mut().iter_mut() {
-            let fresh_from = host.idle.partition_point(|connection| connection.idle_since < oldest);
-            expired.extend(host.idle.drain(..fresh_from).map(|connection| (address, connection)));
-            is_any_left |= !host.idle.is_empty();
-        }
-        // Closing a connection touches the map.
-        for (address, connection) in expired {
-            connection.discard(self, address);
-        }
-        is_any_left
-    }
-}
-
-/// Runs while a pool has idle connections.
-async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
-    loop {
-        clock.sleep_until(clock.now() + idle).await;
-        let Some(pool) = pool.upgrade() else { return };
-        if !pool.close_expired() {
-            pool.is_sweeping.set(false);
-            return;
-        }
-    }
-}
-
-/// One connection that counts towards the limit of its address.
-struct CountedConnection {
-    pool: Weak<Pool>,
-    address: SocketAddr,
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        let Some(pool) = self.pool.upgrade() else { return };
-        pool.with_host(self.address, |host| host.open = host.open.saturating_sub(1));
-        pool.forget_if_unused(self.address);
     }
 }
 

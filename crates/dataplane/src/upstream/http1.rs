@@ -25,7 +25,8 @@ use tokio::task::JoinHandle;
 use vocabulary::Timestamp;
 
 use super::limits::{LateBodies, LostRequests};
-use super::{PeerStart, Pool, SendError, SendErrorKind, dial};
+use super::pool::Pool;
+use super::{PeerStart, SendError, SendErrorKind, dial};
 use crate::body::Body;
 use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};

@@ -15,7 +15,8 @@ use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError}
 use runtime::Clock;
 
 use super::limits::PriorKnowledge;
-use super::{CountedConnection, PeerStart, Pool, SendError, SendErrorKind, dial};
+use super::pool::{CountedConnection, Pool};
+use super::{PeerStart, SendError, SendErrorKind, dial};
 use crate::body::Body;
 use crate::http2::{Pump, SendFailure};
 use host::{PendingDial, is_comfortable};

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use protocol::http1::BodilessResponse;
 use tokio::task::JoinHandle;
 
-use super::super::Pool;
 use super::super::limits::LateBodies;
+use super::super::pool::Pool;
 use super::Http1Connection;
 use super::manners::{HopConnectionFate, note_body, watch};
 use super::wire::UnfinishedExchange;

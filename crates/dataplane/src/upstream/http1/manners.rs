@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use protocol::http1::BodilessResponse;
 
-use super::super::Pool;
+use super::super::pool::Pool;
 use super::Http1Connection;
 
 /// So many connections have to end in silence before an app is trusted. They cost it as many connections

@@ -14,8 +14,8 @@ use socket2::SockRef;
 use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
-use super::super::CountedConnection;
 use super::super::limits::GivenUpRequests;
+use super::super::pool::CountedConnection;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 
 /// A socket that is read by one task and, while a request body outlasts the head of its response, written by
