@@ -31,7 +31,6 @@ use crate::body::Body;
 use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
-use manners::{HopConnectionFate, note_body, watch};
 use upload::{Progress, Repeats, UploadRest};
 use wire::{UnfinishedExchange, UpstreamWire};
 
@@ -65,7 +64,7 @@ impl Http1Connection {
             return;
         }
         if self.is_after_bodiless {
-            note_body(pool, address);
+            pool.note_late_body(address);
         } else {
             pool.note_late_bytes(address);
         }
@@ -92,7 +91,7 @@ pub(super) async fn send(
         // What came was no answer to this request, but what the app had left to say to the one before.
         let is_late_body = is_after_bodiless && matches!(failed.kind, SendErrorKind::MalformedAnswer(_));
         if is_late_body {
-            note_body(pool, to);
+            pool.note_late_body(to);
         }
         let is_lost = is_late_body || (failed.is_silent && failed.kind == SendErrorKind::Closed);
         // Nothing of it left this process. Another idle connection is tried, as often as there are any, and

@@ -148,6 +148,15 @@ impl Pool {
         }
     }
 
+    /// The app sent a body where there is none.
+    pub(super) fn note_late_body(&self, address: SocketAddr) {
+        let before =
+            self.with_host(address, |host| std::mem::replace(&mut host.manners, Manners::SendsBodies));
+        if before != Manners::SendsBodies {
+            tracing::info!(%address, "the app sends bodies behind HEAD, 204 or 304; connections are not used again after those");
+        }
+    }
+
     /// The most recently used idle connection to `address`. Those before it that were idle for too long are
     /// closed by the sweep.
     pub(super) fn take_idle(self: &Rc<Self>, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {

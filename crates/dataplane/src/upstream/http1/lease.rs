@@ -14,12 +14,15 @@ use tokio::task::JoinHandle;
 use super::super::limits::LateBodies;
 use super::super::pool::Pool;
 use super::Http1Connection;
-use super::manners::{HopConnectionFate, note_body, watch};
+use super::manners::HopConnectionFate;
 use super::wire::UnfinishedExchange;
 
 /// How long the rest of an exchange (a request body that the app did not wait for) may take before its
 /// connection is given up.
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+
+/// How long an app may take to close a connection that we closed. Silence for so long is as good.
+const WATCH_LIMIT: Duration = Duration::from_secs(2);
 
 /// The task that sends the rest of a request body. Dropping this stops it.
 pub(super) struct UploadTask(pub(super) JoinHandle<bool>);
@@ -74,7 +77,7 @@ impl Http1Lease {
         let Some(pool) = self.pool.upgrade() else { return };
         let can_be_late = pool.limits.late_bodies == LateBodies::Possible;
         if can_be_late && !rest.is_empty() {
-            note_body(&pool, self.address);
+            pool.note_late_body(self.address);
         }
         if !self.is_kept_alive || !rest.is_empty() {
             return;
@@ -126,5 +129,22 @@ fn put_idle(pool: &Weak<Pool>, address: SocketAddr, connection: Http1Connection)
 async fn settle(pool: Weak<Pool>, address: SocketAddr, connection: Http1Connection, mut upload: UploadTask) {
     if let Ok(Ok(true)) = tokio::time::timeout(SETTLE_LIMIT, &mut upload.0).await {
         put_idle(&pool, address, connection);
+    }
+}
+
+/// Closes our side of a connection and waits for the app to close its own.
+async fn watch(pool: Weak<Pool>, address: SocketAddr, connection: Http1Connection) {
+    let wire = connection.wire;
+    wire.end_writing();
+    let read = std::future::poll_fn(|context| wire.poll_read(context));
+    let has_sent = match tokio::time::timeout(WATCH_LIMIT, read).await {
+        Ok(Ok(bytes)) => !bytes.is_empty(),
+        // It broke the connection, or says nothing.
+        Ok(Err(_)) | Err(_) => false,
+    };
+    let Some(pool) = pool.upgrade() else { return };
+    pool.with_host(address, |host| host.manners.watched(!has_sent));
+    if has_sent {
+        pool.note_late_body(address);
     }
 }

@@ -14,14 +14,7 @@
 //! What is left is an app that proves itself with some of its answers and sends bodies with others: of those
 //! the first can still be too late to be seen.
 
-use std::net::SocketAddr;
-use std::rc::{Rc, Weak};
-use std::time::Duration;
-
 use protocol::http1::BodilessResponse;
-
-use super::super::pool::Pool;
-use super::Http1Connection;
 
 /// So many connections have to end in silence before an app is trusted. They cost it as many connections
 /// once, and cover a handful of different handlers.
@@ -29,9 +22,6 @@ const SILENCES_NEEDED: u32 = 20;
 
 /// As many connections to an app are watched at once, at most; others are closed.
 const WATCHED_MAX: u32 = 8;
-
-/// How long an app may take to close a connection that we closed. Silence for so long is as good.
-const WATCH_LIMIT: Duration = Duration::from_secs(2);
 
 /// What is known of an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +68,7 @@ impl Manners {
     }
 
     /// A watched connection has ended, in silence or not.
-    fn watched(&mut self, was_silent: bool) {
+    pub(super) fn watched(&mut self, was_silent: bool) {
         let Self::Unproven { silent, watched } = self else { return };
         *watched = watched.saturating_sub(1);
         *silent += u32::from(was_silent);
@@ -90,31 +80,6 @@ impl Manners {
     /// Whether nothing is known that is worth keeping.
     pub(in crate::upstream) fn is_unknown(self) -> bool {
         self == Self::default()
-    }
-}
-
-/// The app sent a body where there is none.
-pub(super) fn note_body(pool: &Rc<Pool>, address: SocketAddr) {
-    let before = pool.with_host(address, |host| std::mem::replace(&mut host.manners, Manners::SendsBodies));
-    if before != Manners::SendsBodies {
-        tracing::info!(%address, "the app sends bodies behind HEAD, 204 or 304; connections are not used again after those");
-    }
-}
-
-/// Closes our side of a connection and waits for the app to close its own.
-pub(super) async fn watch(pool: Weak<Pool>, address: SocketAddr, connection: Http1Connection) {
-    let wire = connection.wire;
-    wire.end_writing();
-    let read = std::future::poll_fn(|context| wire.poll_read(context));
-    let has_sent = match tokio::time::timeout(WATCH_LIMIT, read).await {
-        Ok(Ok(bytes)) => !bytes.is_empty(),
-        // It broke the connection, or says nothing.
-        Ok(Err(_)) | Err(_) => false,
-    };
-    let Some(pool) = pool.upgrade() else { return };
-    pool.with_host(address, |host| host.manners.watched(!has_sent));
-    if has_sent {
-        note_body(&pool, address);
     }
 }
 
