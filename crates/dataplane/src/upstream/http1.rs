@@ -11,65 +11,33 @@ mod manners;
 mod upload;
 mod wire;
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
-use std::rc::{Rc, Weak};
-use std::task::{Context, Poll};
+use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use protocol::http1::{BodilessResponse, BodyDecoder, BodyFraming};
-use tokio::task::JoinHandle;
+use protocol::http1::{BodyDecoder, BodyFraming};
 use vocabulary::Timestamp;
 
-use super::limits::{LateBodies, LostRequests};
-use super::pool::Pool;
-use super::{PeerStart, SendError, SendErrorKind, dial};
+use super::dial;
+use super::error::{PeerStart, SendError, SendErrorKind};
+use super::limits::LostRequests;
+use super::pool::{CountedConnection, Http1Connection, Pool};
 use crate::body::Body;
 use crate::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
-use upload::{Progress, Repeats, UploadRest};
-use wire::{UnfinishedExchange, UpstreamWire};
+use lease::{Http1Lease, UploadTask};
+use upload::{Progress, Repeats, Upload, UploadRest};
 
 pub(super) use manners::Manners;
+pub(super) use wire::UpstreamWire;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may
 /// have closed it while this thread was busy elsewhere and had not asked the kernel. An app is not trusted
 /// for a moment with a request that cannot be repeated: one that answers without reading the body of a
 /// request often closes its connection then, and has not said so.
 const TRUSTED_IDLE: Duration = Duration::from_millis(5);
-
-/// A connection that is not in use.
-pub(super) struct Http1Connection {
-    wire: Rc<UpstreamWire>,
-    pub(super) idle_since: Timestamp,
-    /// See the host's.
-    pub(super) generation: u64,
-    /// Whether its last response had no body, so that something may come for one.
-    is_after_bodiless: bool,
-}
-
-impl Http1Connection {
-    pub(super) fn is_usable(&self) -> bool {
-        self.wire.is_quiet()
-    }
-
-    /// Closes a connection that is not used again, and remembers it if the app sent something behind its last
-    /// response.
-    pub(super) fn discard(self, pool: &Rc<Pool>, address: SocketAddr) {
-        if !self.wire.has_unread_in_kernel() {
-            return;
-        }
-        if self.is_after_bodiless {
-            pool.note_late_body(address);
-        } else {
-            pool.note_late_bytes(address);
-        }
-    }
-}
 
 pub(super) async fn send(
     pool: &Rc<Pool>,
@@ -189,8 +157,14 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
     let (opened, generation) = pool.open(to)?;
     let stream = dial(to, pool.limits.connect).await?;
-    let wire = Rc::new(UpstreamWire::new(stream, opened));
-    Ok(Http1Connection { wire, idle_since: Timestamp::ZERO, generation, is_after_bodiless: false })
+    let (wire, opened) = (Rc::new(UpstreamWire::new(stream)), Rc::new(opened));
+    Ok(Http1Connection { wire, idle_since: Timestamp::ZERO, generation, is_after_bodiless: false, opened })
+}
+
+/// Sends the rest of a request body. Its connection counts as open for as long as this holds the socket.
+/// Returns whether the connection can be used again.
+async fn send_rest(upload: Upload, _opened: Rc<CountedConnection>) -> bool {
+    UploadRest(upload).await
 }
 
 /// The response with what its body is read from. A body that is here already frees its connection at once.
@@ -213,7 +187,7 @@ fn respond(
     }
     let upload = (!upload.is_done() || upload.is_deaf)
         // After a panic in it the connection is not kept: whoever asks how the upload ended hears an error.
-        .then(|| UploadTask(tokio::task::spawn_local(UploadRest(upload))));
+        .then(|| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
     let lease = Http1Lease {
         pool: Rc::downgrade(pool),
         address,

@@ -12,7 +12,7 @@ use runtime::{Clock, vital};
 use vocabulary::Timestamp;
 
 use super::error::SendErrorKind;
-use super::http1::{Http1Connection, Manners};
+use super::http1::{Manners, UpstreamWire};
 use super::http2::Http2Host;
 use super::limits::{LateBodies, UpstreamLimits};
 
@@ -185,6 +185,37 @@ impl Pool {
             connection.discard(self, address);
         }
         is_any_left
+    }
+}
+
+/// A connection over HTTP/1.1, which has at most one request at a time.
+pub(super) struct Http1Connection {
+    pub(super) wire: Rc<UpstreamWire>,
+    pub(super) idle_since: Timestamp,
+    /// See the host's.
+    pub(super) generation: u64,
+    /// Whether its last response had no body, so that something may come for one.
+    pub(super) is_after_bodiless: bool,
+    /// Shared with the task that sends the rest of a request body, as long as that holds the socket.
+    pub(super) opened: Rc<CountedConnection>,
+}
+
+impl Http1Connection {
+    pub(super) fn is_usable(&self) -> bool {
+        self.wire.is_quiet()
+    }
+
+    /// Closes a connection that is not used again, and remembers it if the app sent something behind its last
+    /// response.
+    pub(super) fn discard(self, pool: &Rc<Pool>, address: SocketAddr) {
+        if !self.wire.has_unread_in_kernel() {
+            return;
+        }
+        if self.is_after_bodiless {
+            pool.note_late_body(address);
+        } else {
+            pool.note_late_bytes(address);
+        }
     }
 }
 

@@ -12,8 +12,7 @@ use protocol::http1::BodilessResponse;
 use tokio::task::JoinHandle;
 
 use super::super::limits::LateBodies;
-use super::super::pool::Pool;
-use super::Http1Connection;
+use super::super::pool::{Http1Connection, Pool};
 use super::manners::HopConnectionFate;
 use super::wire::UnfinishedExchange;
 

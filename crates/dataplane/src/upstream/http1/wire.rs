@@ -15,27 +15,20 @@ use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use super::super::limits::GivenUpRequests;
-use super::super::pool::CountedConnection;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 
 /// A socket that is read by one task and, while a request body outlasts the head of its response, written by
 /// another.
-pub(super) struct UpstreamWire {
+pub(in crate::upstream) struct UpstreamWire {
     stream: RefCell<TcpStream>,
     /// Nothing was written yet.
     is_new: Cell<bool>,
     is_broken_off: Cell<bool>,
-    _opened: CountedConnection,
 }
 
 impl UpstreamWire {
-    pub(super) fn new(stream: TcpStream, opened: CountedConnection) -> Self {
-        Self {
-            stream: RefCell::new(stream),
-            is_new: Cell::new(true),
-            is_broken_off: Cell::default(),
-            _opened: opened,
-        }
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self { stream: RefCell::new(stream), is_new: Cell::new(true), is_broken_off: Cell::default() }
     }
 
     pub(super) fn into_stream(self) -> TcpStream {
@@ -64,7 +57,7 @@ impl UpstreamWire {
 
     /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel
     /// has told the runtime.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::upstream) fn is_quiet(&self) -> bool {
         // To ask whether a read is worth it is cheaper than a look. That it is may be left from the read
         // before; what is looked at stays for whoever asks what it was.
         let looked = self.stream.borrow().try_io(Interest::READABLE, || self.peek());
@@ -77,7 +70,7 @@ impl UpstreamWire {
     }
 
     /// Whether the peer said something that was not read, as the kernel sees it now.
-    pub(super) fn has_unread_in_kernel(&self) -> bool {
+    pub(in crate::upstream) fn has_unread_in_kernel(&self) -> bool {
         matches!(self.peek(), Ok(1..))
     }
 
