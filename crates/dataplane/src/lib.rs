@@ -27,7 +27,6 @@ mod proxy;
 mod refusal;
 mod server;
 mod silence;
-mod small_writes;
 mod socket;
 mod socket_diagnosis;
 mod socket_options;

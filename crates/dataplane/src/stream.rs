@@ -9,8 +9,8 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::small_writes::poll_write_pieces;
 use crate::socket::Socket;
+use crate::socket::small_writes::poll_write_pieces;
 
 /// A connection with the bytes that were read ahead.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use protocol::http1::OutgoingMessage;
 use tokio::io::AsyncWrite;
 
-use crate::small_writes::poll_write_pieces;
+use crate::socket::small_writes::poll_write_pieces;
 
 /// Writes what is there.
 pub(crate) fn poll_flush(
