@@ -14,7 +14,7 @@ use protocol::http2::{ErrorCode, Receiver, StreamError};
 use thiserror::Error;
 
 use crate::http1::IncomingError;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use crate::timers::{Activity, ExceededLimit, Timers};
 use crate::upgrade::ClientUpgrade;
 

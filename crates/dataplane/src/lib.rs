@@ -31,7 +31,6 @@ mod socket;
 mod socket_diagnosis;
 mod socket_options;
 mod status_class;
-mod stream;
 mod sync;
 mod timers;
 #[cfg(feature = "tls")]

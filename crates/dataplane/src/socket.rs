@@ -2,6 +2,7 @@
 //! socket's own.
 
 pub(crate) mod small_writes;
+pub(crate) mod stream;
 #[cfg(feature = "tls")]
 mod tls;
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::sync::oneshot;
 
 use crate::drain::Drain;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use crate::timers::{Activity, Timers};
 
 /// Frames of a WebSocket are mostly small; what is larger takes several turns.

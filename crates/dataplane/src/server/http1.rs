@@ -29,7 +29,7 @@ use crate::drain::Drain;
 use crate::http1::LINGER_LIMIT;
 use crate::refusal::{Refusal, RequestKind};
 use crate::socket::Socket;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use crate::upgrade::{ClientUpgrade, SwitchedTo};
 use heads::{COUNTED_BYTES, ClientStart, HeadReader};
 use wire::body::RequestBody;

@@ -27,7 +27,7 @@ use crate::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
 use crate::http2::{ConnectionEnd, PeerWatchdog, Pump, Transport, UnfinishedInputWatch};
 use crate::refusal::{Refusal, RefusalReason};
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 
 /// How often a client that is silent while it waits for answers is asked whether it is still there, and how
 /// long it has to answer: one that is gone is noticed within two minutes, and what was begun for it is

@@ -24,7 +24,7 @@ use super::error::{PeerStart, SendError, SendErrorKind};
 use super::limits::LostRequests;
 use super::pool::{CountedConnection, Http1Connection, Pool};
 use crate::body::Body;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
 use lease::{Http1Lease, UploadTask};

@@ -27,7 +27,7 @@ use crate::drain::Drain;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 use crate::server::limits::{HalfClosedLimits, ServerLimits};
 use crate::socket::Socket;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use watch::{HalfClosedClient, SocketWatch};
 
 /// What tells a client to send the body it holds back.

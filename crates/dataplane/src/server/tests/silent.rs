@@ -4,7 +4,7 @@
 use socket2::{SockFilter, SockRef};
 
 use super::*;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use crate::timers::Timers;
 use crate::upgrade::{ClientUpgrade, relay};
 use bytes::Bytes;
