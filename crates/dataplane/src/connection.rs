@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 #[cfg(feature = "tls")]
 use crate::certificates::PresentedCertificate;
-use crate::silence::ConnectionEnds;
+use crate::socket::silence::ConnectionEnds;
 
 /// Where a connection is kept among others.
 pub(crate) type Slot = usize;

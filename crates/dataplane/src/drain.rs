@@ -25,7 +25,7 @@ use vocabulary::Timestamp;
 
 use crate::budget::{ConnectionBudget, IdleClosing};
 use crate::connection::{Connection, Occupation};
-use crate::silence::{ConnectionEnds, SilenceLog};
+use crate::socket::silence::{ConnectionEnds, SilenceLog};
 use crate::socket_diagnosis::SocketDiagnosis;
 use connections::OpenConnections;
 

@@ -26,7 +26,6 @@ mod open_connections;
 mod proxy;
 mod refusal;
 mod server;
-mod silence;
 mod socket;
 mod socket_diagnosis;
 mod socket_options;

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use runtime::TcpTableRow;
 
-use crate::silence::ConnectionEnds;
+use crate::socket::silence::ConnectionEnds;
 use crate::socket_diagnosis::{DiagnosedConnection, SocketDiagnosis};
 
 /// States in the table: both sides are open, or the peer has ended its sending side.

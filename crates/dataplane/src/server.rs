@@ -32,8 +32,8 @@ pub use service::{Abort, Service, UnservedRequest};
 use crate::budget::ConnectionBudget;
 use crate::connection::Connection;
 use crate::drain::Drain;
-use crate::silence::LOOKS_PER_SILENCE;
 use crate::socket::Socket;
+use crate::socket::silence::LOOKS_PER_SILENCE;
 use crate::socket_options::keep_alive;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;

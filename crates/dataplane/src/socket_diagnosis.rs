@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
-use crate::silence::ConnectionEnds;
+use crate::socket::silence::ConnectionEnds;
 
 /// Kinds of messages: `SOCK_DIAG_BY_FAMILY`, `NLMSG_ERROR` and `NLMSG_DONE`.
 const BY_FAMILY: u16 = 20;
