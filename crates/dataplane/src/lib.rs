@@ -28,7 +28,6 @@ mod refusal;
 mod server;
 mod socket;
 mod socket_diagnosis;
-mod socket_options;
 mod status_class;
 mod sync;
 mod timers;

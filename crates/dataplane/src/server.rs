@@ -33,8 +33,8 @@ use crate::budget::ConnectionBudget;
 use crate::connection::Connection;
 use crate::drain::Drain;
 use crate::socket::Socket;
+use crate::socket::options::keep_alive;
 use crate::socket::silence::LOOKS_PER_SILENCE;
-use crate::socket_options::keep_alive;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 

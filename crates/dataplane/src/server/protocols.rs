@@ -11,8 +11,8 @@ use super::service::Service;
 use crate::connection::Connection;
 use crate::drain::Drain;
 use crate::socket::Socket;
+use crate::socket::options::set_options;
 use crate::socket::stream::ReadAheadStream;
-use crate::socket_options::set_options;
 
 /// Serves a connection to its end.
 pub(super) async fn run<S: Service>(

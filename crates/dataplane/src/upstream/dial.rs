@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
 use super::SendErrorKind;
-use crate::socket_options::{keep_alive, set_options};
+use crate::socket::options::{keep_alive, set_options};
 
 pub(crate) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
     let connected = connect(to, limit).await.and_then(|stream| {
