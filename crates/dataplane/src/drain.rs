@@ -25,8 +25,8 @@ use vocabulary::Timestamp;
 
 use crate::budget::{ConnectionBudget, IdleClosing};
 use crate::connection::{Connection, Occupation};
+use crate::socket::diagnosis::SocketDiagnosis;
 use crate::socket::silence::{ConnectionEnds, SilenceLog};
-use crate::socket_diagnosis::SocketDiagnosis;
 use connections::OpenConnections;
 
 /// How long a connection must have held nothing to be closed for want of room. Who has just connected or been

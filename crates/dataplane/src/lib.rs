@@ -27,7 +27,6 @@ mod proxy;
 mod refusal;
 mod server;
 mod socket;
-mod socket_diagnosis;
 mod status_class;
 mod sync;
 mod timers;

@@ -11,8 +11,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use runtime::TcpTableRow;
 
+use crate::socket::diagnosis::{DiagnosedConnection, SocketDiagnosis};
 use crate::socket::silence::ConnectionEnds;
-use crate::socket_diagnosis::{DiagnosedConnection, SocketDiagnosis};
 
 /// States in the table: both sides are open, or the peer has ended its sending side.
 const OPEN_STATES: [u8; 2] = [1, 8];

@@ -1,6 +1,7 @@
 //! A client's connection, with or without TLS. Both are read and written alike; without TLS every call is the
 //! socket's own.
 
+pub(crate) mod diagnosis;
 pub(crate) mod options;
 pub(crate) mod silence;
 pub(crate) mod small_writes;
