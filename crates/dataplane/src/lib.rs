@@ -22,7 +22,6 @@ mod gate;
 mod http1;
 mod http2;
 mod metrics_page;
-mod open_connections;
 mod proxy;
 mod refusal;
 mod server;
@@ -58,7 +57,6 @@ pub use failed_hop::{HopFailure, NextHop, limit_reached};
 pub use gate::Gate;
 pub use http1::IncomingError;
 pub use metrics_page::metrics_page;
-pub use open_connections::{ConnectionId, ConnectionReader, KernelConnection};
 pub use protocol::http1::{HeadLimits, MalformedMessage};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
@@ -73,6 +71,7 @@ pub use server::serve_tls;
 pub use server::{
     Abort, HalfClosedLimits, PageService, ServerLimits, Service, UnservedRequest, serve, serve_pages,
 };
+pub use socket::open_connections::{ConnectionId, ConnectionReader, KernelConnection};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]

@@ -2,6 +2,7 @@
 //! socket's own.
 
 pub(crate) mod diagnosis;
+pub(crate) mod open_connections;
 pub(crate) mod options;
 pub(crate) mod silence;
 pub(crate) mod small_writes;
