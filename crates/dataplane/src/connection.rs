@@ -1,5 +1,7 @@
 //! One accepted connection, as far as anybody but its own task may know of it or ask of it.
 
+pub(crate) mod drain;
+
 #[cfg(feature = "tls")]
 use std::cell::OnceCell;
 use std::cell::{Cell, RefCell};

@@ -16,7 +16,6 @@ mod budget;
 mod certificates;
 mod connection;
 mod date;
-mod drain;
 mod failed_hop;
 mod gate;
 mod http1;
@@ -52,7 +51,7 @@ pub use budget::{ClosedIdleConnections, ConnectionBudget};
 #[cfg(feature = "tls")]
 pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity, Certificates};
 pub use connection::Connection;
-pub use drain::Drain;
+pub use connection::drain::Drain;
 pub use failed_hop::{HopFailure, NextHop, limit_reached};
 pub use gate::Gate;
 pub use http1::IncomingError;

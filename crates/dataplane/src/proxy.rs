@@ -5,7 +5,7 @@ use http::{Request, Response, StatusCode};
 use protocol::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 
 use crate::body::{Body, GuardedBody};
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::timers::Timers;
 use crate::upgrade::{ClientUpgrade, relay};

@@ -31,7 +31,7 @@ pub use service::{Abort, Service, UnservedRequest};
 
 use crate::budget::ConnectionBudget;
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::socket::Socket;
 use crate::socket::options::keep_alive;
 use crate::socket::silence::LOOKS_PER_SILENCE;

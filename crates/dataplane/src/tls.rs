@@ -26,7 +26,7 @@ pub(crate) use failures::HandshakeError;
 
 use crate::certificates::{Certificates, PresentedCertificate};
 use crate::connection::Connection;
-use crate::drain::{Drain, Phase};
+use crate::connection::drain::{Drain, Phase};
 use crate::socket::{Socket, has_more_in_kernel};
 
 /// How long a handshake may take, from the accepted connection on: it is two round trips, to a client that

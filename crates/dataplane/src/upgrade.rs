@@ -9,7 +9,7 @@ use protocol::switches_as_offered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::sync::oneshot;
 
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::socket::stream::ReadAheadStream;
 use crate::timers::{Activity, Timers};
 

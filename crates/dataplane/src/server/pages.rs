@@ -20,7 +20,7 @@ use super::service::{Abort, Service};
 use super::{Chain, protocols};
 use crate::body::{Body, BodyGuard, GuardedBody};
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::socket::Socket;
 
 /// Streams of one connection: whoever asks for pages asks for one after the other.

@@ -9,7 +9,7 @@ use super::http2;
 use super::limits::ServerLimits;
 use super::service::Service;
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::socket::Socket;
 use crate::socket::options::set_options;
 use crate::socket::stream::ReadAheadStream;

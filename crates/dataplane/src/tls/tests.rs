@@ -23,7 +23,7 @@ use super::*;
 use crate::body::Body;
 use crate::certificates::CertificateFiles;
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::server::{Abort, ServerLimits, Service, serve_tls};
 
 /// More than everything on the way holds.

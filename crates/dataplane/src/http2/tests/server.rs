@@ -3,7 +3,7 @@
 use runtime::Clock;
 
 use super::*;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::refusal::{Refusal, RefusalReason, RequestKind};
 use crate::server::{ServerLimits, serve};
 

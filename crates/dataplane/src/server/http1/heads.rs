@@ -11,7 +11,7 @@ use protocol::{Ambiguity, ambiguity};
 use tokio::time::Sleep;
 
 use super::wire::ServerWire;
-use crate::drain::{Drain, Phase};
+use crate::connection::drain::{Drain, Phase};
 use crate::server::limits::ServerLimits;
 use crate::server::service::Service;
 

@@ -23,7 +23,7 @@ use protocol::http2::{MemoryBudget, MemoryShare, OverShare, large_head_memory};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 use crate::server::limits::{HalfClosedLimits, ServerLimits};
 use crate::socket::Socket;

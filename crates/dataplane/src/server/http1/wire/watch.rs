@@ -22,7 +22,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use crate::drain::WatchedConnection;
+use crate::connection::drain::WatchedConnection;
 use crate::server::limits::HalfClosedLimits;
 use crate::socket::options::probe_half_closed;
 
