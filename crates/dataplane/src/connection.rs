@@ -1,5 +1,6 @@
 //! One accepted connection, as far as anybody but its own task may know of it or ask of it.
 
+pub(crate) mod budget;
 pub(crate) mod drain;
 
 #[cfg(feature = "tls")]

@@ -11,7 +11,6 @@ mod app_refusals;
 mod body;
 mod breaker;
 mod bridge;
-mod budget;
 #[cfg(feature = "tls")]
 mod certificates;
 mod connection;
@@ -47,10 +46,10 @@ pub use app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
 pub use breaker::{AsyncBreaker, BreakerFull, Permit};
 pub use bridge::translate;
-pub use budget::{ClosedIdleConnections, ConnectionBudget};
 #[cfg(feature = "tls")]
 pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity, Certificates};
 pub use connection::Connection;
+pub use connection::budget::{ClosedIdleConnections, ConnectionBudget};
 pub use connection::drain::Drain;
 pub use failed_hop::{HopFailure, NextHop, limit_reached};
 pub use gate::Gate;

@@ -29,8 +29,8 @@ pub use limits::{HalfClosedLimits, ServerLimits};
 pub use pages::{PageService, serve_pages};
 pub use service::{Abort, Service, UnservedRequest};
 
-use crate::budget::ConnectionBudget;
 use crate::connection::Connection;
+use crate::connection::budget::ConnectionBudget;
 use crate::connection::drain::Drain;
 use crate::socket::Socket;
 use crate::socket::options::keep_alive;

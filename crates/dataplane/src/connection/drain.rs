@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use vocabulary::Timestamp;
 
-use crate::budget::{ConnectionBudget, IdleClosing};
+use crate::connection::budget::{ConnectionBudget, IdleClosing};
 use crate::connection::{Connection, Occupation};
 use crate::socket::diagnosis::SocketDiagnosis;
 use crate::socket::silence::{ConnectionEnds, SilenceLog};

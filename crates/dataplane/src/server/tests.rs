@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 
 use super::*;
 use crate::body::Body;
-use crate::budget::ClosedIdleConnections;
+use crate::connection::budget::ClosedIdleConnections;
 use protocol::http2::PREFACE;
 
 /// As few clients as crowd a server.
