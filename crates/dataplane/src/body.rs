@@ -4,6 +4,8 @@
 //! HTTP/2. Around it a body may carry what must live exactly as long as it does: the place of its connection
 //! in the pool, the timers of its request, and the clock of its bytes.
 
+pub(crate) mod gate;
+
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -5,7 +5,7 @@
 //!
 //! | hand-over | where | what must hold |
 //! |---|---|---|
-//! | a body that is held back | `dataplane/gate.rs` | who waits when it opens is woken or sees it open, and sees what was written before |
+//! | a body that is held back | `dataplane/body/gate.rs` | who waits when it opens is woken or sees it open, and sees what was written before |
 //! | a slot, from whoever frees it to whoever waits | `activator/assigned_revision/handover.rs` | none is lost, whoever leaves meanwhile |
 //! | places that all threads share | `activator/quota.rs` | never more than there are, and all are there again in the end |
 //! | room for one more client | `dataplane/connection/budget.rs` | who waits when somebody leaves is woken or sees the room |
@@ -18,7 +18,7 @@
 #[path = "../../../crates/dataplane/src/connection/budget.rs"]
 mod budget;
 #[expect(dead_code, reason = "the models use a part of it")]
-#[path = "../../../crates/dataplane/src/gate.rs"]
+#[path = "../../../crates/dataplane/src/body/gate.rs"]
 mod gate;
 #[path = "../../../crates/activator/src/assigned_revision/handover.rs"]
 mod handover;

@@ -13,7 +13,7 @@ use super::super::limits::UpstreamLimits;
 use super::upload::{BodyFailure, Progress, Repeats, Upload};
 use super::wire::{UnfinishedExchange, UpstreamWire};
 use crate::body::Body;
-use crate::gate::Gate;
+use crate::body::gate::Gate;
 
 /// A response whose body is to be read.
 pub(super) struct UnreadResponse {
