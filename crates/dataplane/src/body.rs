@@ -5,6 +5,7 @@
 //! in the pool, the timers of its request, and the clock of its bytes.
 
 pub(crate) mod gate;
+pub(crate) mod upgrade;
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,10 +16,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use protocol::http2::{ErrorCode, Receiver, StreamError};
 use thiserror::Error;
 
+use crate::body::upgrade::ClientUpgrade;
 use crate::http1::IncomingError;
 use crate::socket::stream::ReadAheadStream;
 use crate::timers::{Activity, ExceededLimit, Timers};
-use crate::upgrade::ClientUpgrade;
 
 /// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes
 /// without a terminator, HTTP/2 resets the stream.

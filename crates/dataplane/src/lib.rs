@@ -29,7 +29,6 @@ mod timers;
 #[cfg(feature = "tls")]
 mod tls;
 mod traces;
-mod upgrade;
 mod upstream;
 #[cfg(test)]
 mod vectors;
@@ -43,6 +42,7 @@ pub const IO_EVENTS_PER_TICK: usize = 128;
 
 pub use app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use body::gate::Gate;
+pub use body::upgrade::ClientUpgrade;
 pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
 pub use breaker::{AsyncBreaker, BreakerFull, Permit};
 pub use bridge::translate;
@@ -74,7 +74,6 @@ pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]
 pub use tls::{FailedHandshakes, Tls, note_tls};
 pub use traces::{Attribute, Span, SpanCounts, Tracer};
-pub use upgrade::ClientUpgrade;
 pub use upstream::{
     GivenUpRequests, LateBodies, LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind,
     UpstreamLimits, Upstreams,

@@ -4,11 +4,11 @@ use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode};
 use protocol::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 
+use crate::body::upgrade::{ClientUpgrade, relay};
 use crate::body::{Body, GuardedBody};
 use crate::connection::drain::Drain;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::timers::Timers;
-use crate::upgrade::{ClientUpgrade, relay};
 use crate::upstream::Protocol;
 
 /// A request ready for its next hop, with what its answer will need.

@@ -376,7 +376,7 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
             );
             let timers =
                 crate::Timers::start(vocabulary::RequestTimeouts::default(), runtime::Clock::start());
-            crate::upgrade::relay((upgrade, app), timers, (), &Drain::new());
+            crate::body::upgrade::relay((upgrade, app), timers, (), &Drain::new());
             Ok(Response::builder()
                 .status(101)
                 .header("connection", "Upgrade")
