@@ -10,7 +10,6 @@
 mod app_refusals;
 mod body;
 mod breaker;
-mod bridge;
 #[cfg(feature = "tls")]
 mod certificates;
 mod connection;
@@ -45,7 +44,6 @@ pub use body::gate::Gate;
 pub use body::upgrade::ClientUpgrade;
 pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
 pub use breaker::{AsyncBreaker, BreakerFull, Permit};
-pub use bridge::translate;
 #[cfg(feature = "tls")]
 pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity, Certificates};
 pub use connection::Connection;
@@ -61,6 +59,7 @@ pub use protocol::{
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_forwarded, strip_internal,
     strip_refusal, strip_shadowing,
 };
+pub use proxy::bridge::translate;
 pub use proxy::{ForwardedRequest, Hop};
 pub use refusal::{HEAD_SIZE_SETTING, NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]

@@ -1,5 +1,7 @@
 //! What both proxies do to a request on its way in and to a response on its way out.
 
+pub(crate) mod bridge;
+
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode};
 use protocol::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
