@@ -20,7 +20,7 @@ use std::fmt::Display;
 
 use vocabulary::{RequestTimeouts, format_duration};
 
-use crate::app_refusals::text_of_refusals;
+use crate::proxy::app_refusals::text_of_refusals;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::timers::ExceededLimit;
 use crate::upstream::{PeerStart, SendError, SendErrorKind};

@@ -7,7 +7,6 @@
 //!
 //! Which request may run is not decided here (`throttling` does that); this crate carries the answer out.
 
-mod app_refusals;
 mod body;
 mod breaker;
 #[cfg(feature = "tls")]
@@ -39,7 +38,6 @@ pub mod probe;
 /// then, and all of them are cold when their turn comes.
 pub const IO_EVENTS_PER_TICK: usize = 128;
 
-pub use app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use body::gate::Gate;
 pub use body::upgrade::ClientUpgrade;
 pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
@@ -59,6 +57,7 @@ pub use protocol::{
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_forwarded, strip_internal,
     strip_refusal, strip_shadowing,
 };
+pub use proxy::app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use proxy::bridge::translate;
 pub use proxy::{ForwardedRequest, Hop};
 pub use refusal::{HEAD_SIZE_SETTING, NotStartedMark, Refusal, RefusalReason, RequestKind};

@@ -1,5 +1,6 @@
 //! What both proxies do to a request on its way in and to a response on its way out.
 
+pub(crate) mod app_refusals;
 pub(crate) mod bridge;
 
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
