@@ -13,7 +13,6 @@ mod breaker;
 mod certificates;
 mod connection;
 mod date;
-mod failed_hop;
 mod http1;
 mod http2;
 mod metrics_page;
@@ -47,7 +46,6 @@ pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity
 pub use connection::Connection;
 pub use connection::budget::{ClosedIdleConnections, ConnectionBudget};
 pub use connection::drain::Drain;
-pub use failed_hop::{HopFailure, NextHop, limit_reached};
 pub use http1::IncomingError;
 pub use metrics_page::metrics_page;
 pub use protocol::http1::{HeadLimits, MalformedMessage};
@@ -59,6 +57,7 @@ pub use protocol::{
 };
 pub use proxy::app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use proxy::bridge::translate;
+pub use proxy::failed_hop::{HopFailure, NextHop, limit_reached};
 pub use proxy::{ForwardedRequest, Hop};
 pub use refusal::{HEAD_SIZE_SETTING, NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]

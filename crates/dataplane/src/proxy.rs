@@ -2,6 +2,7 @@
 
 pub(crate) mod app_refusals;
 pub(crate) mod bridge;
+pub(crate) mod failed_hop;
 
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode};
