@@ -12,7 +12,6 @@ mod breaker;
 #[cfg(feature = "tls")]
 mod certificates;
 mod connection;
-mod date;
 mod http1;
 mod http2;
 mod metrics_page;

@@ -23,10 +23,10 @@ use super::unserved;
 use crate::body::{Body, ResponseBody};
 use crate::connection::Connection;
 use crate::connection::drain::{Drain, Phase};
-use crate::date;
 use crate::http1::LINGER_LIMIT;
 use crate::http2::{ConnectionEnd, PeerWatchdog, Pump, Transport, UnfinishedInputWatch};
 use crate::refusal::{Refusal, RefusalReason};
+use crate::server::date;
 use crate::socket::stream::ReadAheadStream;
 
 /// How often a client that is silent while it waits for answers is asked whether it is still there, and how
