@@ -3,7 +3,7 @@
 //! A connection is one task. Which of the two protocols it speaks is found in its first bytes: HTTP/2 begins
 //! with a preface that no HTTP/1.1 request can begin with.
 
-pub(crate) mod date;
+mod date;
 mod http1;
 mod http2;
 mod limits;
