@@ -107,17 +107,9 @@ impl Upstreams {
         self.0.forget_if_unused(address);
     }
 
-    /// [`Upstreams::close_idle`] for every address that is not to be kept.
-    pub fn close_all_except(&self, is_kept: impl Fn(SocketAddr) -> bool) {
-        let addresses: Vec<SocketAddr> =
-            self.0.hosts.borrow().keys().copied().filter(|address| !is_kept(*address)).collect();
-        for address in addresses {
-            self.close_idle(address);
-        }
-    }
-
     /// How many connections to `address` exist or are being established.
-    pub fn connections(&self, address: SocketAddr) -> usize {
+    #[cfg(test)]
+    pub(crate) fn connections(&self, address: SocketAddr) -> usize {
         self.0.hosts.borrow().get(&address).map_or(0, |host| host.open)
     }
 
@@ -130,8 +122,9 @@ impl Upstreams {
         Some(LateBytes { connections, reuse_in })
     }
 
-    /// How many connections exist in all.
-    pub fn connections_in_all(&self) -> usize {
+    /// How many connections to all addresses exist or are being established.
+    #[cfg(test)]
+    pub(crate) fn connections_in_all(&self) -> usize {
         self.0.hosts.borrow().values().map(|host| host.open).sum()
     }
 }
