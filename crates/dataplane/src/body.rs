@@ -116,7 +116,7 @@ impl Body {
     /// Lets the timers of its request break this body off, also while its receiver takes nothing. Each frame
     /// counts as activity.
     #[must_use]
-    pub fn with_timers(mut self, timers: Timers) -> Self {
+    pub(crate) fn with_timers(mut self, timers: Timers) -> Self {
         self.activity = timers.activity();
         self.timers = Some(timers);
         self

@@ -141,7 +141,7 @@ impl Connection {
     }
 
     /// Whether [`Connection::mark_as_hop`] was called.
-    pub fn is_from_hop(&self) -> bool {
+    pub(crate) fn is_from_hop(&self) -> bool {
         self.is_from_hop.get()
     }
 

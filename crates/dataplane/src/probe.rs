@@ -81,7 +81,7 @@ impl Probe {
     }
 
     /// Whether each question starts a process, which nobody wants to do a thousand times a second.
-    pub fn is_costly(&self) -> bool {
+    fn is_costly(&self) -> bool {
         matches!(self.check, Check::Exec { .. })
     }
 }

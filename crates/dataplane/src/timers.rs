@@ -113,7 +113,7 @@ impl Timers {
     }
 
     /// The response began: it has no start to wait for any more. Counts as activity.
-    pub fn response_started(&mut self) {
+    pub(crate) fn response_started(&mut self) {
         self.is_response_awaited = false;
         if let Some(activity) = &self.activity {
             activity.mark();
@@ -126,7 +126,7 @@ impl Timers {
     }
 
     /// Ready once a timer has fired; otherwise wakes the task when one does.
-    pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
+    pub(crate) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         loop {
             // Asked anew each time: a byte that moved, or a response that began, has changed it without
             // touching the alarm.
