@@ -28,13 +28,13 @@ pub enum BodyError {
     /// The peer that sent it over HTTP/1.1 failed.
     #[error("the sender of the body failed: {0}")]
     Incoming(#[source] IncomingError),
-    /// The same, over HTTP/2.
+    /// The peer that sent the body over HTTP/2 failed, or the stream was reset.
     #[error("the sender of the body failed: {0}")]
     Stream(#[source] StreamError),
     /// One of the request's timers fired after the response had begun.
     #[error("{0} after the response had begun")]
     Expired(ExceededLimit),
-    /// Any other source failed.
+    /// A source that is neither a connection nor a stream failed; the text says how.
     #[error("the source of the body failed: {0}")]
     Source(String),
 }
@@ -85,7 +85,7 @@ enum BodyKind {
 }
 
 impl Body {
-    /// No body.
+    /// A body without bytes and without trailers.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -108,7 +108,7 @@ impl Body {
         self
     }
 
-    /// [`Body::with_activity`] in place.
+    /// Sets what [`Body::with_activity`] sets, of a body that is in use.
     pub fn note_activity(&mut self, activity: Option<Activity>) {
         self.activity = activity;
     }
@@ -127,7 +127,7 @@ impl Body {
         Self::from(BodyKind::Switched(Box::new(stream)))
     }
 
-    /// That connection.
+    /// The connection behind a response to an upgrade; `None` of every other body.
     pub(crate) fn into_switched(self) -> Option<ReadAheadStream> {
         if let BodyKind::Switched(stream) = self.kind { Some(*stream) } else { None }
     }

@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use thiserror::Error;
 use throttling::{Arrival, Breaker, Ticket};
 
-/// Nothing more may wait.
+/// The queue of a breaker is full: the request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the queue is full")]
 pub struct BreakerFull;
@@ -81,12 +81,12 @@ impl AsyncBreaker {
         }
     }
 
-    /// How many wait.
+    /// How many requests wait in the queue now.
     pub fn waiting(&self) -> u32 {
         self.0.breaker.borrow().waiting()
     }
 
-    /// How many run.
+    /// How many requests hold a slot now.
     pub fn in_flight(&self) -> u32 {
         self.0.breaker.borrow().in_flight()
     }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn who_gives_up_in_the_queue_or_after_being_called_leaves_nothing_behind() {
+    async fn a_request_that_gives_up_while_it_waits_or_is_called_leaves_nothing_behind() {
         let breaker = breaker(10, 1);
         let first = breaker.admit().await.expect("free");
         let mut gone = Box::pin(breaker.admit());

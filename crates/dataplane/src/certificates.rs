@@ -31,9 +31,9 @@ pub struct CertificateFiles {
 /// When a certificate is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateValidity {
-    /// Not before that.
+    /// `notBefore` of the certificate: the first moment at which it is valid.
     pub from: SystemTime,
-    /// Nor then and later.
+    /// `notAfter` of the certificate: it is expired from this moment on.
     pub until: SystemTime,
 }
 
@@ -57,7 +57,7 @@ pub enum CertificateProblem {
     Unreadable {
         /// The file that was to be read.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// What is in it is no certificate.
@@ -69,12 +69,12 @@ pub enum CertificateProblem {
     /// The two are not a pair.
     #[error("the key in {} is not that of the certificate in {}; name the key that belongs to it", .key.display(), .certificate.display())]
     NotAPair {
-        /// The certificate.
+        /// The file with the certificate chain.
         certificate: PathBuf,
-        /// The key.
+        /// The file with the private key.
         key: PathBuf,
     },
-    /// Its time is over.
+    /// The certificate of a pair has expired.
     #[error("the certificate in {} expired on {}; renew it", .file.display(), httpdate::fmt_http_date(*.at))]
     Expired {
         /// The file with the certificate.
@@ -87,7 +87,7 @@ pub enum CertificateProblem {
     NotYetValid {
         /// The file with the certificate.
         file: PathBuf,
-        /// From when.
+        /// `notBefore` of the certificate, which lies in the future.
         from: SystemTime,
     },
 }
@@ -124,7 +124,7 @@ impl Certificates {
         self.0.load().iter().map(|pair| pair.expires).min().expect("there is at least one pair")
     }
 
-    /// [`Certificates::expires`], for people.
+    /// The time of [`Certificates::expires`] in the form of HTTP dates.
     pub fn expires_as_text(&self) -> String {
         httpdate::fmt_http_date(self.expires())
     }

@@ -45,7 +45,7 @@ pub struct Connection {
 /// What a connection does, as far as that decides whether it may be closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Occupation {
-    /// It may hold something.
+    /// A request or a part of one may be on the connection.
     #[default]
     Working,
     /// It holds nothing, and is in the list of those that do not.
@@ -75,12 +75,12 @@ impl Connection {
         }
     }
 
-    /// One that was accepted.
+    /// A connection that was just accepted, with its addresses as the kernel knows them.
     pub(crate) fn accepted(stream: &TcpStream, peer: SocketAddr) -> Self {
         Self { ends: ConnectionEnds::with(stream, peer).ok(), ..Self::new(peer) }
     }
 
-    /// The other end.
+    /// The address and port of the client's end.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Whether [`Connection::retire`] was called.
+    /// Whether the connection is to close after its present request: [`Connection::retire`] was called.
     pub(crate) fn is_retired(&self) -> bool {
         self.is_retired.get()
     }
@@ -140,7 +140,7 @@ impl Connection {
         self.is_from_hop.set(true);
     }
 
-    /// Whether [`Connection::mark_as_hop`] was called.
+    /// Whether one of our own hops is the client: [`Connection::mark_as_hop`] was called.
     pub(crate) fn is_from_hop(&self) -> bool {
         self.is_from_hop.get()
     }
@@ -156,12 +156,11 @@ impl Connection {
         self.wake();
     }
 
-    /// Whether [`Connection::lose`] was called.
+    /// Whether the peer is gone without a close: [`Connection::lose`] was called.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.get()
     }
 
-    /// What it does.
     pub(crate) fn occupation(&self) -> Occupation {
         self.occupation.get()
     }

@@ -25,7 +25,7 @@ pub use parse::UnreadableProbe;
 /// What to ask, and what the answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The question.
+    /// What the app is asked, and on which port.
     pub check: Check,
     /// How long after the start of the app it is asked first.
     pub initial_delay: Duration,

@@ -27,7 +27,7 @@ pub struct ForwardedRequest {
 }
 
 impl ForwardedRequest {
-    /// Ends the client's hop.
+    /// Takes the headers away that concern the client's hop alone, and an upgrade out of the body.
     pub fn new(mut request: Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
         let offered = request.body_mut().take_upgrade();

@@ -65,7 +65,7 @@ pub async fn serve_tls<S: Service>(
     serve_at(listener, ServerDoor { service, drain, limits, channel: Channel::Tls(tls) }).await
 }
 
-/// Where connections come in.
+/// A listener's service with the limits and the protocol of its connections.
 struct ServerDoor<S> {
     service: Rc<S>,
     drain: Drain,

@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
 use tls::TlsSocket;
 
-/// See the module.
+/// A client's connection; see the module's documentation.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(TcpStream),
@@ -47,7 +47,7 @@ impl From<tokio_rustls::server::TlsStream<TcpStream>> for Socket {
 }
 
 impl Socket {
-    /// What carries it.
+    /// The TCP connection below, which carries TLS or plain bytes.
     pub(crate) fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,

@@ -48,7 +48,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// A byte moved.
+    /// Notes that a byte of the exchange moved now.
     pub fn mark(&self) {
         self.last.set(self.clock.now());
     }
@@ -102,7 +102,7 @@ impl Timers {
         Self { clock, limits, started_at, is_response_awaited: true, activity, alarm: None }
     }
 
-    /// When the request arrived.
+    /// When the request arrived, from which all timers of the request count.
     pub fn started_at(&self) -> Timestamp {
         self.started_at
     }

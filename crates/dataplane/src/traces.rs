@@ -85,7 +85,7 @@ impl Tracer {
         self.0.clock.now()
     }
 
-    /// A span is over.
+    /// Queues a span that has ended; counts the span as dropped if the queue is full.
     fn keep(&self, record: SpanRecord) {
         if !self.0.queue.push(record) {
             self.0.counts.without_room();

@@ -52,7 +52,7 @@ impl Protocol {
 pub struct Upstreams(Rc<Pool>);
 
 impl Upstreams {
-    /// A pool without connections.
+    /// A pool that has no connections yet.
     pub fn new(clock: Clock, limits: UpstreamLimits) -> Self {
         Self::counting_late_bytes(clock, limits, Counter::default())
     }

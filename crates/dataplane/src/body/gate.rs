@@ -38,7 +38,7 @@ impl Gate {
         }
     }
 
-    /// Lets the body flow.
+    /// Lets the body flow, and wakes the task that waits for that.
     pub fn open(&self) {
         self.0.is_open.store(true, Ordering::Release);
         self.0.waker.wake();

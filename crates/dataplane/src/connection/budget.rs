@@ -100,7 +100,7 @@ impl ConnectionBudget {
         Self::of_connections(clients.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX), closed)
     }
 
-    /// So many connections.
+    /// A budget of at most `max` open connections of clients.
     pub fn of_connections(max: usize, closed: ClosedIdleConnections) -> Arc<Self> {
         let (room, crowd) = (Notify::new(), Notify::new());
         Arc::new(Self { max, open: AtomicUsize::new(0), room, crowd, closed })
@@ -180,7 +180,7 @@ impl Default for ConnectionBudget {
     }
 }
 
-/// See [`ConnectionBudget::surplus`].
+/// The connections beyond the limit; see [`ConnectionBudget::surplus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Surplus {
     open: usize,

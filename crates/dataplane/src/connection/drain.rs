@@ -127,7 +127,7 @@ impl Drain {
         self.advance(Phase::Closing);
     }
 
-    /// Whether [`Drain::begin`] was called.
+    /// Whether the server has begun to end: [`Drain::begin`] was called.
     pub fn is_draining(&self) -> bool {
         self.0.phase.get() >= Phase::Marking
     }
@@ -369,7 +369,7 @@ impl Drain {
     }
 }
 
-/// One open connection.
+/// An open connection as its own task holds it: dropping this removes the connection from the drain.
 pub(crate) struct OpenConnection {
     drain: Drain,
     connection: Rc<Connection>,

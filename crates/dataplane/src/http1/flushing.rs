@@ -8,7 +8,7 @@ use tokio::io::AsyncWrite;
 
 use crate::socket::small_writes::poll_write_pieces;
 
-/// Writes what is there.
+/// Writes all pieces of a message that are there; ready when none is left.
 pub(crate) fn poll_flush(
     outgoing: &mut OutgoingMessage,
     stream: &mut (impl AsyncWrite + Unpin),

@@ -53,7 +53,6 @@ impl JoinedPieces {
     }
 }
 
-/// How a body ended.
 #[derive(Debug)]
 enum BodyEnd {
     Plain,
@@ -77,7 +76,7 @@ impl Pump {
         self.has_begun
     }
 
-    /// Whether everything was sent.
+    /// Whether the whole body, its end included, was handed to the session.
     pub(crate) fn is_done(&self) -> bool {
         self.is_done
     }
@@ -145,7 +144,7 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
-    /// What the body gives.
+    /// Takes the next frame of the body, its end, or its failure.
     fn take(
         &mut self,
         frame: Option<Result<Frame<Bytes>, BodyError>>,

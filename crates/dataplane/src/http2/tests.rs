@@ -73,10 +73,10 @@ struct PeerRole {
     decoder: HpackDecoder,
 }
 
-/// What it got.
+/// A frame that the hand-written peer has received, decoded.
 #[derive(Debug, PartialEq, Eq)]
 enum Got {
-    /// `name: value` lines.
+    /// The fields of a head, as lines of `name: value`.
     Head {
         stream: u32,
         lines: Vec<String>,
@@ -102,7 +102,7 @@ enum Got {
     Ping {
         is_ack: bool,
     },
-    /// The answer to [`PeerRole::settle`].
+    /// The acknowledgement of the SETTINGS that [`PeerRole::settle`] sent.
     Settled,
     Settings {
         is_ack: bool,

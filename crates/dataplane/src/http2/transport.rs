@@ -25,13 +25,13 @@ const READS_PER_TURN: usize = 4;
 /// A peer that does not read what it made us write is not read either while more than this waits.
 const UNREAD_OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
-/// Why a connection ended.
+/// Why the transport of a connection stopped.
 #[derive(Debug, Error)]
 pub(crate) enum ConnectionEnd {
     /// Both sides are done with it.
     #[error("it was left")]
     Left,
-    /// The peer closed it.
+    /// The peer closed the connection in order.
     #[error("the peer closed it")]
     Closed,
     #[error("reading failed")]

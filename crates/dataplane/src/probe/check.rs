@@ -22,31 +22,31 @@ const AGENT: &str = "kube-probe/ebb";
 /// As many as the kubelet follows.
 const REDIRECTS_MAX: u32 = 10;
 
-/// Where apps listen.
+/// The addresses of the pod on which apps listen; some apps listen on one of the two only.
 const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
-/// The kinds of question.
+/// What a probe asks the app: one variant per kind of probe of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Nobody asks: always passes.
+    /// The pod has no probe: the check always passes.
     None,
     /// The port accepts a connection.
     Tcp {
-        /// On the loopback interface.
+        /// The port of the app, on the loopback interface.
         port: u16,
     },
     /// A request is answered with a status from 200 to 399.
     Http(HttpCheck),
     /// The gRPC health service says that it serves.
     Grpc {
-        /// On the loopback interface.
+        /// The port of the app, on the loopback interface.
         port: u16,
         /// Which service is asked about; empty means the server.
         service: String,
     },
     /// A command ends with status 0.
     Exec {
-        /// Program and arguments.
+        /// The program and its arguments, without a shell.
         command: Vec<String>,
     },
 }
@@ -54,13 +54,13 @@ pub enum Check {
 /// An HTTP request and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpCheck {
-    /// On the loopback interface.
+    /// The port of the app, on the loopback interface.
     pub port: u16,
-    /// Path and query.
+    /// Path and query of the request.
     pub path: String,
     /// Headers to add, `Host` included.
     pub headers: Vec<(String, String)>,
-    /// What is spoken there.
+    /// The protocol that the app speaks on the port.
     pub protocol: Protocol,
 }
 

@@ -38,12 +38,12 @@ pub enum SecondAttempt {
 }
 
 impl AppRefusals {
-    /// None so far.
+    /// The state of a request that no app has refused yet.
     pub const fn none(second_attempt: SecondAttempt) -> Self {
         Self { count: 0, waited: Duration::ZERO, backoff: Backoff::new(WAIT_MIN, WAIT_MAX), second_attempt }
     }
 
-    /// How many there were.
+    /// How many times apps have refused the request.
     pub const fn count(&self) -> u32 {
         self.count
     }

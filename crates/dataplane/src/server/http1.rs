@@ -72,10 +72,10 @@ enum ConnectionFate {
     Over,
 }
 
-/// What a service says.
+/// The response of a service, or its wish to abort the connection.
 type ServiceAnswer<S> = Result<Response<<S as Service>::Body>, Abort>;
 
-/// One connection.
+/// A connection of HTTP/1.1 with all that serves it.
 struct ServedConnection<'d, S> {
     wire: Rc<ServerWire>,
     connection: Rc<Connection>,

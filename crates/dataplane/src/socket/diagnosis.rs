@@ -55,7 +55,7 @@ const NO_COOKIE: [u8; 8] = [0xff; 8];
 const ENOENT: i32 = 2;
 const ESTALE: i32 = 116;
 
-/// A way to ask.
+/// A netlink socket to `sock_diag` of the kernel.
 #[derive(Debug)]
 pub(crate) struct SocketDiagnosis(OwnedFd);
 

@@ -45,7 +45,7 @@ pub(crate) fn probe_half_closed(socket: &impl AsFd, interval: Duration) -> io::R
     SockRef::from(socket).set_tcp_keepalive(&keepalive.with_retries(HALF_CLOSED_QUESTIONS))
 }
 
-/// Sets a new connection.
+/// Sets the options of a new connection: no delay of small writes, and little that is written and unsent.
 pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     // A kernel that does not know this (a sandbox's may not) serves as well, only less evenly.

@@ -24,7 +24,7 @@ impl ReadAheadStream {
         Self { stream: stream.into(), unread }
     }
 
-    /// What carries it.
+    /// The TCP connection below the stream, which carries TLS or plain bytes.
     pub(crate) fn tcp(&self) -> &TcpStream {
         self.stream.tcp()
     }

@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// See the module.
+/// A client's connection with TLS; see the module's documentation.
 #[derive(Debug)]
 pub(crate) struct TlsSocket(pub(super) TlsStream<TcpStream>);
 
 impl TlsSocket {
-    /// What carries it.
+    /// The TCP connection below the TLS session.
     pub(crate) fn tcp(&self) -> &TcpStream {
         self.0.get_ref().0
     }

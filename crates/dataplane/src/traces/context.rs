@@ -10,13 +10,13 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// `00-` 32 digits `-` 16 digits `-` 2 digits.
 const LENGTH: usize = 55;
-/// The trace is kept.
+/// The flag of `traceparent` that says that the trace is kept.
 const SAMPLED: u8 = 1;
 
 /// A request's place in its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TraceContext {
-    /// Never 0.
+    /// The identifier of the trace, which is never 0.
     pub(super) trace: u128,
     /// The span of whoever sent it. Never 0.
     pub(super) span: u64,
@@ -29,7 +29,7 @@ impl TraceContext {
         Self { trace, span, flags: u8::from(is_sampled) * SAMPLED }
     }
 
-    /// What a request says.
+    /// The context that the header `traceparent` of a request holds; `None` without a valid one.
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
         let mut written = headers.get_all(TRACEPARENT).iter();
         let (text, another) = (written.next()?.as_bytes(), written.next());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_again() {
+    fn a_context_that_is_read_is_written_again() {
         let context = read(&[EXAMPLE]).expect("the standard's example");
         assert_eq!(context.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
         assert!(context.is_sampled());
@@ -118,7 +118,7 @@ mod tests {
 
     /// The cases that W3C's own test suite tries.
     #[test]
-    fn what_is_malformed_counts_as_none() {
+    fn a_malformed_context_counts_as_none() {
         for (is_read, text) in [
             (true, EXAMPLE.to_owned()),
             (true, EXAMPLE.replacen("00", "cc", 1)),

@@ -20,7 +20,7 @@ pub(super) struct ResourceSpans {
     pub(super) scopes: Vec<ScopeSpans>,
 }
 
-/// Whose spans they are.
+/// The program whose spans are sent, as attributes.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Resource {
     #[prost(message, repeated, tag = "1")]

@@ -22,12 +22,12 @@ pub(super) struct SpanQueue {
     pub(super) begun: Notify,
     /// There is a batch, or nobody waits for more.
     pub(super) full: Notify,
-    /// Nothing is left.
+    /// No span waits and none is on its way.
     pub(super) emptied: Notify,
 }
 
 impl SpanQueue {
-    /// Whether there was room.
+    /// Adds a span. Returns `false` if the queue is full and the span is lost.
     pub(super) fn push(&self, span: SpanRecord) -> bool {
         let mut spans = self.spans.borrow_mut();
         if spans.len() >= SPANS_MAX {

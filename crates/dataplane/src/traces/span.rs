@@ -55,7 +55,7 @@ pub struct Span {
     is_answered: bool,
 }
 
-/// What an attribute says.
+/// The value of an attribute: a text, a number or a truth value.
 pub struct Attribute(AttributeValue);
 
 impl From<&str> for Attribute {
@@ -141,7 +141,7 @@ impl Span {
         since
     }
 
-    /// An answer begins.
+    /// An answer of the app begins; its status decides whether the span is an error.
     pub fn answered(&mut self, status: StatusCode) {
         self.is_answered = true;
         self.note("http.response.status_code", status.as_u16());

@@ -23,7 +23,7 @@ use crate::refusal::{Refusal, RefusalReason};
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const FLUSH: Duration = Duration::from_secs(60);
 
-/// Where no collector is.
+/// An address on which no collector listens any more.
 async fn nowhere() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.and_then(|listener| listener.local_addr()).expect("a port")
 }
@@ -208,7 +208,7 @@ fn a_refusal_is_an_error_and_a_client_that_leaves_a_cancelled_request() {
 }
 
 #[test]
-fn what_a_collector_cannot_take_now_is_sent_again_and_what_it_refuses_is_not() {
+fn a_batch_is_sent_again_if_the_collector_is_busy_and_not_if_it_refuses() {
     run(async {
         let (address, mut batches) = collector(&[503, 400]).await;
         let world = tracer(address, 1.0);

@@ -11,7 +11,7 @@ use crate::body::Body;
 pub enum PeerStart {
     /// It certainly has not: the request may go elsewhere.
     No,
-    /// It may have.
+    /// The peer may have begun: sending the request again could do its work twice.
     Perhaps,
 }
 
@@ -19,7 +19,7 @@ pub enum PeerStart {
 #[derive(Debug, Error)]
 #[error("{kind}")]
 pub struct SendError {
-    /// What was seen.
+    /// What was seen of the failure.
     pub kind: SendErrorKind,
     /// Whether the peer may have begun.
     pub started: PeerStart,
@@ -30,7 +30,7 @@ pub struct SendError {
 /// What was seen of a failed exchange. The words are fit for clients: they name no address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendErrorKind {
-    /// Nobody listens.
+    /// No program listens at the address and port.
     #[error("connection refused")]
     ConnectRefused,
     /// No answer to the attempt to connect.
@@ -39,7 +39,7 @@ pub enum SendErrorKind {
     /// Any other failure to connect.
     #[error("no connection: {0}")]
     ConnectFailed(String),
-    /// Our own limit.
+    /// The address has as many connections as one may have from us.
     #[error("{limit} connections are open, which is the limit")]
     TooManyConnections {
         /// How many one address may have.

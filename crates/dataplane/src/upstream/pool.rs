@@ -35,7 +35,7 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 pub(super) struct Host {
-    /// Oldest first.
+    /// Unused connections of HTTP/1.1, with the one that was idle for longest first.
     pub(super) idle: Vec<Http1Connection>,
     pub(super) http2: Http2Host,
     /// Whether the app sends bodies where there are none. Known for as long as the pool lives.
@@ -192,7 +192,7 @@ impl Pool {
 pub(super) struct Http1Connection {
     pub(super) wire: Rc<UpstreamWire>,
     pub(super) idle_since: Timestamp,
-    /// See the host's.
+    /// The generation of its host when it was opened: the pool keeps it only while that is the present one.
     pub(super) generation: u64,
     /// Whether its last response had no body, so that something may come for one.
     pub(super) is_after_bodiless: bool,

@@ -216,7 +216,7 @@ fn streams_that_end_together_are_broken_off_a_few_at_a_time() {
 }
 
 #[test]
-fn what_the_server_did_not_begin_is_sent_again() {
+fn a_request_that_the_server_did_not_begin_is_sent_again() {
     run(async {
         let world = World::start().await;
         let sent = world.send(Body::empty());
@@ -252,7 +252,7 @@ fn a_request_whose_body_was_begun_is_refused_as_not_started_and_not_repeated() {
 }
 
 #[test]
-fn what_the_server_may_have_begun_is_reported() {
+fn a_request_that_the_server_may_have_begun_is_reported() {
     run(async {
         for (answer, expected) in [
             (

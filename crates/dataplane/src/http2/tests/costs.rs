@@ -110,7 +110,7 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
 
 /// Each as often as nobody does in earnest, and seldom enough that somebody might.
 #[test]
-fn who_makes_work_without_end_is_sent_away_and_who_does_so_now_and_then_is_not() {
+fn a_peer_that_makes_work_without_end_is_sent_away_and_one_that_does_so_at_times_is_not() {
     let post = request(1, 0, &[]);
     let unanswered = frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &block(&never()));
     let cancelled: Vec<Vec<u8>> = (0..2_000)

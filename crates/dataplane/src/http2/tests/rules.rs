@@ -5,7 +5,7 @@ use protocol::http2::frame::{PADDED, PRIORITY};
 use super::server::World;
 use super::*;
 
-/// What ends.
+/// The part that ends when a rule is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     Connection(ErrorCode),

@@ -1,4 +1,4 @@
-//! The end that answers.
+//! Tests of a connection's server end, with a client that is written by hand.
 
 use runtime::Clock;
 
@@ -124,7 +124,7 @@ fn data(stream: u32, data: impl Into<Bytes>, is_end: bool) -> Got {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_refused_before_any_service_sees_it() {
+fn ambiguous_requests_are_refused_before_any_service_sees_them() {
     run(async {
         for (more, status) in [
             (&[("content-length", "0"), ("content-length", "0")][..], "400"),
@@ -311,7 +311,7 @@ fn a_window_that_shrinks_below_what_was_sent_must_grow_again_first() {
 }
 
 #[test]
-fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
+fn credit_returns_for_bytes_that_were_read_and_for_no_others() {
     run(async {
         let mut world = World::start().await;
         let mut lines = REQUEST;

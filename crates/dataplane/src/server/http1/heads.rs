@@ -25,7 +25,7 @@ pub(super) const COUNTED_BYTES: usize = 4 * 1024;
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientStart {
-    /// See [`HeadReader::take_head`].
+    /// A whole head is here, for [`HeadReader::take_head`].
     Request,
     /// The same, of one that two readers could read in two ways.
     Ambiguous(Ambiguity),

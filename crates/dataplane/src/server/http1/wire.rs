@@ -43,7 +43,7 @@ const SCARCE_READ_BYTES: usize = 8 * 1024;
 /// As much of a body that nobody wants is read to keep the connection, if it is there already.
 const UNWANTED_BYTES_MAX: usize = 64 * 1024;
 
-/// See the module's documentation.
+/// The socket of one client's connection; see the module's documentation.
 pub(crate) struct ServerWire {
     /// `None` once the connection is over, whoever still holds the wire.
     stream: RefCell<Option<Socket>>,
@@ -455,7 +455,7 @@ fn closed() -> io::Error {
 
 /// The body of a request.
 pub(super) enum BegunBody {
-    /// All of it.
+    /// The body is here whole, with the head.
     Whole(Bytes),
     /// It is read as it comes.
     Streamed,

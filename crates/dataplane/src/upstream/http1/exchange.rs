@@ -20,12 +20,12 @@ pub(super) struct UnreadResponse {
     pub(super) head: ResponseHead,
     /// What was read after the head.
     pub(super) rest: Bytes,
-    /// Perhaps not done.
+    /// The sending of the request, which may outlast the head of the response.
     pub(super) upload: Upload,
     pub(super) unfinished: UnfinishedExchange,
 }
 
-/// No response.
+/// An exchange that ended without the head of a response.
 pub(super) struct FailedExchange {
     pub(super) kind: SendErrorKind,
     pub(super) progress: Progress,

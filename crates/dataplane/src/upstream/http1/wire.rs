@@ -21,7 +21,7 @@ use crate::http1::{READ_BYTES, poll_flush, poll_read};
 /// another.
 pub(in crate::upstream) struct UpstreamWire {
     stream: RefCell<TcpStream>,
-    /// Nothing was written yet.
+    /// Whether nothing was written yet: the first write does not wait for news from the kernel.
     is_new: Cell<bool>,
     is_broken_off: Cell<bool>,
 }

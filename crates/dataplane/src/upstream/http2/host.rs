@@ -27,7 +27,7 @@ pub(in crate::upstream) struct Http2Host {
     pub(super) has_greeted: bool,
 }
 
-/// An attempt to connect.
+/// An attempt to connect, as those see it that wait for its end.
 #[derive(Default)]
 pub(super) struct PendingDial {
     pub(super) is_over: Notify,

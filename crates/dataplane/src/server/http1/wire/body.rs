@@ -15,7 +15,7 @@ use crate::http1::IncomingError;
 /// A body that is still read from its client.
 pub(crate) struct RequestBody {
     wire: Rc<ServerWire>,
-    /// Which one it is.
+    /// The number of its request on the connection: the wire may have gone on to a later one.
     number: u64,
 }
 
@@ -76,7 +76,6 @@ impl RequestBody {
         }
     }
 
-    /// Whether nothing will come.
     fn is_ended(&self) -> bool {
         !self.is_present() || self.wire.is_body_over()
     }
