@@ -36,7 +36,7 @@ pub mod names {
     pub const K_PROXY_REQUEST: HeaderName = HeaderName::from_static("k-proxy-request");
     /// The host that the client asked for.
     pub const K_ORIGINAL_HOST: HeaderName = HeaderName::from_static("k-original-host");
-    /// Marks a probe.
+    /// Marks a request as a probe of Knative's networking.
     pub const K_NETWORK_PROBE: HeaderName = HeaderName::from_static("k-network-probe");
     /// Echoed by a network probe.
     pub const K_NETWORK_HASH: HeaderName = HeaderName::from_static("k-network-hash");
@@ -48,9 +48,9 @@ pub mod names {
     pub const KNATIVE_SERVING_NAMESPACE: HeaderName = HeaderName::from_static("knative-serving-namespace");
     /// On a response: how long the request waited.
     pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-    /// A gRPC status code.
+    /// The status code of a gRPC call, in trailers or in a head without a body.
     pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-    /// A gRPC status message.
+    /// The text that belongs to the status code of a gRPC call.
     pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 }
 

@@ -49,7 +49,7 @@ const HOP_ADDED_BYTES: usize = 16 * 1024;
 pub struct HeadLimits {
     /// The largest head, in bytes. Also the most that one connection buffers of it.
     pub bytes: usize,
-    /// The most headers.
+    /// The largest number of headers in one head.
     pub headers: usize,
 }
 

@@ -44,7 +44,7 @@ pub enum TargetProblem {
 /// A byte that may not stand where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MisplacedByte {
-    /// Which one.
+    /// The value of the byte, as it was sent.
     pub byte: u8,
     /// Its place; the first is 1.
     pub place: usize,

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_divide_differently_is_refused() {
+    fn texts_that_two_readers_could_divide_differently_are_refused() {
         let long_line = format!("1;{}\r\nx", "a".repeat(20_000));
         for text in [
             "\r\n",
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_broken_once_stays_broken() {
+    fn a_broken_body_stays_broken() {
         for text in ["0\r\n: b\r\n\r\n\r\n", "x\r\n0\r\n\r\n"] {
             let mut decoder = BodyDecoder::new(BodyFraming::Chunked);
             let mut input = Bytes::copy_from_slice(text.as_bytes());

@@ -58,7 +58,7 @@ fn wrong_host(target: &[u8]) -> Option<TargetProblem> {
 
 /// What the beginning of a head says of its target.
 enum RequestLine {
-    /// It is between these.
+    /// The target lies between these two places of the head.
     Whole { begin: usize, end: usize },
     /// Its end, or that of its line, is missing, and so far nothing is wrong with it.
     Begun,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named_with_its_place() {
+    fn a_refused_byte_is_named_with_its_place() {
         let byte = |byte, place| TargetProblem::Byte(MisplacedByte { byte, place });
         let host = |byte, place| TargetProblem::Host(MisplacedByte { byte, place });
         for (target, expected) in [

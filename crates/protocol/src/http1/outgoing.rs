@@ -18,7 +18,7 @@ const JOINED_BYTES_MAX: usize = 8 * 1024;
 /// While this much waits to be written, nothing is copied behind it.
 const CROWDED_BYTES: usize = 16 * 1024;
 
-/// Room for most heads.
+/// The size of a new buffer: most heads are shorter.
 const HEAD_BYTES: usize = 512;
 
 /// A buffer that has grown beyond this is not kept.
@@ -77,12 +77,12 @@ impl OutgoingMessage {
         Self { body, before: head, before_written: 0, data: Bytes::new(), after: b"", is_begun: false }
     }
 
-    /// Whether everything was written.
+    /// Whether the end of the message was written to the peer.
     pub fn is_done(&self) -> bool {
         matches!(self.body, UnsentBody::Complete) && self.is_written()
     }
 
-    /// Whether anything was written.
+    /// Whether any byte of the message was written to the peer.
     pub fn is_begun(&self) -> bool {
         self.is_begun
     }

@@ -24,7 +24,7 @@ pub struct RequestHead {
     pub request: Request<()>,
     /// How many bytes it has, with its end.
     pub bytes: usize,
-    /// How its body ends.
+    /// How the end of the request's body is found.
     pub framing: BodyFraming,
     /// How its answer is to be written.
     pub asked: ResponseForm,
@@ -37,31 +37,31 @@ pub struct RequestHead {
 /// Why there is no request in what a client sent. The text is what it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UnreadableRequest {
-    /// Not three words.
+    /// The request line has not the three words method, target and version.
     #[error("the request line is not one of HTTP/1.1")]
     RequestLine,
-    /// Of another protocol.
+    /// The request line names another version of HTTP, or another protocol.
     #[error("the version of the request is neither HTTP/1.0 nor HTTP/1.1")]
     Version,
-    /// The target is none.
+    /// The target has no form that its method allows.
     #[error("{0}")]
     Target(TargetProblem),
-    /// Not a token.
+    /// The name of a header is not a token (RFC 9110 §5.6.2).
     #[error("the name of a header has a character, perhaps a space before the colon, that no name may have")]
     HeaderName,
-    /// With a control character.
+    /// The value of a header has a control character.
     #[error("the value of a header has a control character")]
     HeaderValue,
     /// Half an end of a line.
     #[error("a line of the head does not end with carriage return and line feed")]
     LineEnd,
-    /// More than the limit.
+    /// The head has more headers than the limit allows.
     #[error("the head of the request has more than {limit} headers")]
     TooManyHeaders {
         /// How many there may be.
         limit: usize,
     },
-    /// Longer than the limit.
+    /// The head is longer than the limit allows.
     #[error("the head of the request is longer than {limit} bytes")]
     TooLong {
         /// How many bytes it may have.
@@ -84,7 +84,7 @@ pub enum UnreadableRequest {
     /// No number, or several that differ.
     #[error("the Content-Length of the request is not one number")]
     ContentLength,
-    /// Not chunks at last.
+    /// The last transfer encoding is not `chunked`, so the end of the body is unknown.
     #[error("the transfer encoding of the request does not end with \"chunked\"")]
     TransferEncoding,
     /// Of a version that has none.
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_waits_for_or_offers_is_seen_in_http_1_1_only() {
+    fn expectations_and_upgrades_are_seen_in_http_1_1_only() {
         for (version, expected) in [("1.1", true), ("1.0", false)] {
             let head =
                 format!("GET / HTTP/{version}\r\nExpect: 100-Continue\r\nConnection: x, upgrade\r\n\r\n");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_divide_differently_is_refused() {
+    fn texts_that_two_readers_could_divide_differently_are_refused() {
         for (text, expected) in [
             ("GET / HTTP/1.1\nHost: h\r\n\r\n", UnreadableRequest::LineEnd),
             ("GET / HTTP/1.1\r\nHost: h\n\r\n", UnreadableRequest::LineEnd),

@@ -18,7 +18,7 @@ use crate::target::TargetProblem;
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextMessage {
-    /// See [`RequestReader::take_head`].
+    /// A whole head is here, for [`RequestReader::take_head`].
     Request,
     /// It speaks HTTP/2. The preface is not yet read.
     Preface,
@@ -36,7 +36,7 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    /// Of a new connection.
+    /// A reader for a new connection, on which HTTP/2 may still begin.
     pub fn new(limits: HeadLimits) -> Self {
         Self { limits, is_first: true, partial: None, head: None }
     }

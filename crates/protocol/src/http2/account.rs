@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_brings_nothing_is_allowed_for_a_while_and_time_forgives_it() {
+    fn useless_frames_are_allowed_for_a_while_and_time_forgives_them() {
         let mut peer = account(PeerRole::Client);
         assert_eq!(allowed(&mut peer, PING, at(0)), 10_000);
         assert_eq!(allowed(&mut peer, PING, at(100)), 1_000);

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_http_2_forbids_is_malformed() {
+    fn heads_that_http_2_forbids_are_malformed() {
         let with = |extra: (&'static str, &'static str)| [&GET[..], &[extra]].concat();
         for lines in [
             &GET[..3],

@@ -14,11 +14,11 @@ use crate::pieces::COPIED_BYTES_MAX;
 pub(super) enum InputPiece {
     /// A whole frame of any kind but DATA.
     Frame(FrameHead, BytesMut),
-    /// Some of a body.
+    /// A part of the payload of a DATA frame.
     Data(DataPiece),
 }
 
-/// Some of a body.
+/// A part of the payload of one DATA frame, or all of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DataPiece {
     pub(super) stream: u32,

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_taken_in_steps_and_given_back() {
+    fn held_memory_is_taken_in_steps_and_given_back() {
         let budget = MemoryBudget::of_process(None);
         let mut share = MemoryShare::new(budget);
         for (held, taken) in

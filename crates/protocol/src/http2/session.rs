@@ -71,13 +71,13 @@ const ALIVE_PING: [u8; 8] = *b"alive?\0\0";
 /// Which end of a connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The one that answers.
+    /// The end that gets requests and answers them.
     Server,
-    /// The one that asks.
+    /// The end that opens streams with requests.
     Client,
 }
 
-/// What we accept.
+/// What one end accepts of its peer.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
     /// How many streams a client may open.
@@ -357,9 +357,9 @@ impl Session {
 /// Whether a head is all of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HasBody {
-    /// There will be one.
+    /// A body will follow the head.
     Yes,
-    /// The head is all.
+    /// The head is the whole message.
     No,
 }
 

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_joined_is_not_held_against_a_stream_for_long() {
+    fn joined_pieces_are_not_held_against_a_stream_for_long() {
         let mut pieces = SmallPieces::default();
         for _ in 0..10_000 {
             pieces = pieces.paced(start());

@@ -24,7 +24,7 @@ pub enum StreamError {
     /// The connection ended before anything of it was written.
     #[error("the connection ended before the stream began")]
     Unsent,
-    /// The connection ended.
+    /// The connection ended in the middle of the stream.
     #[error("the connection ended in the middle of the stream")]
     Closed,
     /// We broke it off: what came is not what HTTP/2 allows, or nobody wants it.
@@ -85,7 +85,7 @@ pub(super) enum UnreadHead {
     Trailers,
 }
 
-/// What comes.
+/// The half of a stream that the peer writes and we read.
 #[derive(Debug, Default)]
 pub(super) struct ReceivingHalf {
     pub(super) head: HeadProgress,
@@ -131,7 +131,7 @@ pub(super) enum HeadProgress {
     Here,
 }
 
-/// What goes.
+/// The half of a stream that we write and the peer reads.
 #[derive(Debug, Default)]
 pub(super) struct SendingHalf {
     /// How much may be sent. Negative when the peer has changed its mind.
@@ -258,7 +258,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// How many are open.
+    /// How many streams are open, as the peer counts them.
     pub(super) fn len(&self) -> usize {
         self.list.len() - self.over
     }

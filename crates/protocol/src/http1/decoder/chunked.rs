@@ -58,20 +58,20 @@ pub(crate) enum ChunkedState {
 pub(crate) enum ExtensionPart {
     /// Blanks right after the size.
     Padding,
-    /// Before a name.
+    /// After a semicolon, before the name of an extension.
     Begin,
     Name,
-    /// Blanks after a name.
+    /// Blanks between the name of an extension and what follows.
     NameEnd,
-    /// Before a value.
+    /// After an equals sign, before the value of an extension.
     Equals,
     Token,
     Quoted,
     /// The character after a backslash.
     Escaped,
-    /// After the closing quote.
+    /// After the closing quote of a quoted value.
     QuotedEnd,
-    /// Blanks after a value.
+    /// Blanks between the value of an extension and what follows.
     ValueEnd,
 }
 
@@ -137,7 +137,7 @@ impl ChunkedState {
         Ok(DecodedPiece::More)
     }
 
-    /// One byte between chunks.
+    /// Takes one byte of what stands between the data of two chunks.
     fn step(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         *self = match (&*self, byte) {
             (&Self::Size { size: Some(size), .. }, b'\r') => Self::SizeLineFeed { size },

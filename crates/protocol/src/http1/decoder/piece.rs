@@ -6,11 +6,11 @@ use http::HeaderMap;
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DecodedPiece {
-    /// Part of the body.
+    /// The next bytes of the body.
     Data(Bytes),
     /// What follows the last chunk; the body is over.
     Trailers(HeaderMap),
-    /// The body is over.
+    /// The body has ended, without trailers.
     End,
     /// Nothing is left of the input.
     More,

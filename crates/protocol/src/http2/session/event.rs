@@ -8,7 +8,7 @@ use super::super::frame::ErrorCode;
 use super::super::stream::Stream;
 use crate::target::TargetProblem;
 
-/// A request that came.
+/// The head of a request that has come, with its stream.
 #[derive(Debug)]
 pub struct ArrivedRequest {
     /// Where it came, and where it is answered.
@@ -26,7 +26,7 @@ pub enum RefusedHead {
     TooLarge,
     /// It was read, and its connection may not hold it beside what it holds.
     NoMemory,
-    /// Its target is none.
+    /// Its target has no form that a request may have.
     Target {
         /// The text for its client.
         problem: TargetProblem,
@@ -42,7 +42,7 @@ pub enum RefusedHead {
     reason = "it is moved once, and boxing it would cost every request an allocation"
 )]
 pub enum SessionEvent {
-    /// A request came.
+    /// The head of a request has come whole.
     Request(ArrivedRequest),
     /// The peer goes away, and not because all is well.
     Farewell {
@@ -51,7 +51,7 @@ pub enum SessionEvent {
         /// In its own words, of which there are few.
         why: String,
     },
-    /// Nothing is left.
+    /// All of what was handed in was looked at.
     All,
     /// There is more, and others wait for longer.
     TurnOver,

@@ -7,7 +7,7 @@ use super::Session;
 /// What a peer's first words were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerPreface {
-    /// SETTINGS.
+    /// SETTINGS, the first frame of a connection of HTTP/2.
     Http2,
     /// Something else, or the end of the connection.
     Other,

@@ -306,7 +306,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_both_take_is_the_same_and_what_one_refuses_is_in_a_table(
+    fn accepted_heads_are_equal_and_refusals_of_one_reader_are_in_a_table(
         mut text in head_and_body(),
         changes in changes(),
     ) {

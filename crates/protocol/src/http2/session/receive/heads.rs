@@ -161,7 +161,7 @@ impl Core {
         read.map_err(unreadable).map(|()| head)
     }
 
-    /// A whole head.
+    /// Reads a head that has come whole and hands it to its stream, or opens one for a request.
     fn fields(&mut self, mut block: Block, now: PresentTime<'_>) -> Result<Option<ArrivedRequest>, Fault> {
         let head = self.decode(&mut block)?;
         let block = &block;
