@@ -8,6 +8,7 @@
 //! reason than to see the end. What a read cannot tell, the socket's errors do (see [`watch`]).
 
 pub(super) mod body;
+mod memory;
 mod watch;
 
 use std::cell::{Cell, Ref, RefCell};
@@ -19,7 +20,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use http::Version;
 use protocol::http1::{BodyDecoder, BodyFraming, DecodedPiece, OutgoingMessage};
-use protocol::http2::{MemoryBudget, MemoryShare, OverShare, large_head_memory};
+use protocol::http2::{MemoryBudget, MemoryShare};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
@@ -35,10 +36,6 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// As much is read, at most, before anybody wants it.
 const AHEAD_BYTES_MAX: usize = 8 * 1024;
-
-/// As much of a body is read at once while little is left of the memory for what nobody has read. Of its
-/// first bytes a connection need not give account (16 KiB), so this always goes on.
-const SCARCE_READ_BYTES: usize = 8 * 1024;
 
 /// As much of a body that nobody wants is read to keep the connection, if it is there already.
 const UNWANTED_BYTES_MAX: usize = 64 * 1024;
@@ -157,45 +154,6 @@ impl ServerWire {
         let is_awaited = expects_continue && unread.is_empty();
         self.interim.set(if is_awaited { Interim::Awaited } else { Interim::NotAwaited });
         BegunBody::Streamed
-    }
-
-    /// So much of the present body is on its way.
-    fn hold(&self, bytes: usize) {
-        // One that is over its share has nothing to break off, as HTTP/2 has; what it reads next is small, as
-        // long as that is so.
-        let _ = self.held.borrow_mut().settle(self.head_bytes.get() + bytes);
-    }
-
-    /// A head takes so much memory, for as long as its request lasts.
-    pub(super) fn hold_head(&self, bytes: usize) -> Result<(), OverShare> {
-        let mut held = self.held.borrow_mut();
-        held.settle_large_heads(large_head_memory(bytes))?;
-        held.settle(bytes).inspect_err(|OverShare| {
-            // It is no more than was held a moment ago.
-            let _ = held.settle_large_heads(large_head_memory(self.head_bytes.get()));
-        })?;
-        self.head_bytes.set(bytes);
-        Ok(())
-    }
-
-    /// The head of the answer takes so much memory beside that of the request, until it is out.
-    pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), OverShare> {
-        self.hold_head(self.head_bytes.get() + bytes)
-    }
-
-    /// The request is over, and with it its head.
-    pub(super) fn let_go_of_head(&self) {
-        if self.head_bytes.take() > 0 {
-            // To hold nothing is always allowed.
-            let _ = self.held.borrow_mut().settle_large_heads(0);
-            self.hold(0);
-        }
-    }
-
-    /// How much of a body is read at once. What is not read fills the kernel's buffers, and then the client
-    /// waits.
-    fn body_read_bytes(&self) -> usize {
-        if self.memory.has_room_for(READ_BYTES) { READ_BYTES } else { SCARCE_READ_BYTES }
     }
 
     /// A turn of the connection's task, in which the body may be read.
