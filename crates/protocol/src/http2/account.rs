@@ -78,9 +78,9 @@ pub(super) enum PeerRole {
     Shared,
 }
 
-/// What a peer did that brings nothing.
+/// Work that a peer makes for us and that brings nothing, with what decides its price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Burden {
+pub(super) enum Cost {
     /// A frame with so many bytes.
     Frame(usize),
     /// A frame for which so many streams were looked at.
@@ -99,9 +99,9 @@ pub(super) enum Burden {
     UselessHead(usize),
 }
 
-/// What a peer did that brings something.
+/// What a peer sends or takes that is worth our work: it pays for frames that bring nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Benefit {
+pub(super) enum Credit {
     Head,
     /// A piece of a body, in either direction.
     Body(usize),
@@ -136,21 +136,21 @@ impl PeerAccount {
         self.peer == PeerRole::Shared
     }
 
-    pub(super) fn earn(&mut self, benefit: Benefit) {
-        let units = match benefit {
-            Benefit::Head => USEFUL,
-            Benefit::Body(bytes) => USEFUL + units_of(bytes, USEFUL_BYTES_PER_UNIT),
-            Benefit::CutBody(bytes) => units_of(bytes, CUT_BYTES_PER_UNIT),
+    pub(super) fn earn(&mut self, credit: Credit) {
+        let units = match credit {
+            Credit::Head => USEFUL,
+            Credit::Body(bytes) => USEFUL + units_of(bytes, USEFUL_BYTES_PER_UNIT),
+            Credit::CutBody(bytes) => units_of(bytes, CUT_BYTES_PER_UNIT),
         };
         self.credit = self.credit.saturating_add(units);
     }
 
     pub(super) fn charge(
         &mut self,
-        burden: Burden,
+        cost: Cost,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<(), CreditExhaustion> {
-        let units = self.price(burden);
+        let units = self.price(cost);
         if self.credit < units {
             self.forgive(now());
         }
@@ -158,17 +158,18 @@ impl PeerAccount {
         Ok(())
     }
 
-    fn price(&self, burden: Burden) -> u64 {
-        match (burden, self.peer) {
-            (Burden::Frame(bytes), _) => FRAME + units_of(bytes, BYTES_PER_UNIT),
-            (Burden::LatePiece, PeerRole::Client)
-            | (Burden::Refused | Burden::BrokenOff, PeerRole::Shared) => FRAME,
-            (Burden::Streams(streams), _) => FRAME + units_of(streams, STREAMS_PER_UNIT),
-            (Burden::Dribble, _) => DRIBBLE,
-            (Burden::Cancelled | Burden::BrokenOff, PeerRole::Client) => USEFUL + CANCELLED,
-            (Burden::Refused, PeerRole::Client) => REFUSED,
-            (Burden::Cancelled | Burden::LatePiece, PeerRole::Shared) => 0,
-            (Burden::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
+    fn price(&self, cost: Cost) -> u64 {
+        match (cost, self.peer) {
+            (Cost::Frame(bytes), _) => FRAME + units_of(bytes, BYTES_PER_UNIT),
+            (Cost::LatePiece, PeerRole::Client) | (Cost::Refused | Cost::BrokenOff, PeerRole::Shared) => {
+                FRAME
+            }
+            (Cost::Streams(streams), _) => FRAME + units_of(streams, STREAMS_PER_UNIT),
+            (Cost::Dribble, _) => DRIBBLE,
+            (Cost::Cancelled | Cost::BrokenOff, PeerRole::Client) => USEFUL + CANCELLED,
+            (Cost::Refused, PeerRole::Client) => REFUSED,
+            (Cost::Cancelled | Cost::LatePiece, PeerRole::Shared) => 0,
+            (Cost::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
         }
     }
 
@@ -204,11 +205,11 @@ mod tests {
         PeerAccount::new(peer, at(0))
     }
 
-    const PING: Burden = Burden::Frame(8);
+    const PING: Cost = Cost::Frame(8);
 
     /// How often a peer may do this in an instant.
-    fn allowed(account: &mut PeerAccount, burden: Burden, now: Timestamp) -> u64 {
-        (0..1_000_000).take_while(|_| account.charge(burden, || now).is_ok()).count() as u64
+    fn allowed(account: &mut PeerAccount, cost: Cost, now: Timestamp) -> u64 {
+        (0..1_000_000).take_while(|_| account.charge(cost, || now).is_ok()).count() as u64
     }
 
     #[test]
@@ -226,13 +227,13 @@ mod tests {
     fn pieces_of_bodies_pay_for_the_frames_beside_them_without_any_time() {
         let mut peer = account(PeerRole::Client);
         for _ in 0..1_000_000 {
-            peer.earn(Benefit::Body(1));
+            peer.earn(Credit::Body(1));
             for _ in 0..4 {
-                peer.charge(Burden::Frame(4), || unreachable!("there is credit")).expect("it is paid for");
+                peer.charge(Cost::Frame(4), || unreachable!("there is credit")).expect("it is paid for");
             }
         }
         for _ in 0..10_000 {
-            peer.earn(Benefit::Body(16_384));
+            peer.earn(Credit::Body(16_384));
             for _ in 0..64 {
                 peer.charge(PING, || unreachable!("there is credit")).expect("small parts of a large piece");
             }
@@ -244,8 +245,8 @@ mod tests {
         let mut peer = account(PeerRole::Client);
         let dribbles = (0..100_000)
             .take_while(|_| {
-                peer.earn(Benefit::CutBody(1));
-                peer.charge(Burden::Dribble, || at(0)).is_ok()
+                peer.earn(Credit::CutBody(1));
+                peer.charge(Cost::Dribble, || at(0)).is_ok()
             })
             .count();
         assert_eq!(dribbles, 1_250);
@@ -256,39 +257,39 @@ mod tests {
         let mut client = account(PeerRole::Client);
         let cancelled = (0..100_000)
             .take_while(|_| {
-                client.earn(Benefit::Head);
-                client.charge(Burden::Cancelled, || at(0)).is_ok()
+                client.earn(Credit::Head);
+                client.charge(Cost::Cancelled, || at(0)).is_ok()
             })
             .count();
         assert_eq!(cancelled, 1_000);
         let mut hop = account(PeerRole::Client);
         hop.share();
-        for burden in [Burden::Cancelled, Burden::LatePiece] {
-            assert_eq!(allowed(&mut hop, burden, at(0)), 1_000_000);
+        for cost in [Cost::Cancelled, Cost::LatePiece] {
+            assert_eq!(allowed(&mut hop, cost, at(0)), 1_000_000);
         }
         assert_eq!(allowed(&mut hop, PING, at(0)), 10_000, "pings are its own");
     }
 
     #[test]
     fn streams_that_a_client_has_us_break_off_cost_as_much_as_those_that_it_cancels() {
-        let ended_after = |burden| {
+        let ended_after = |cost| {
             let mut client = account(PeerRole::Client);
             (0..100_000)
                 .take_while(|_| {
-                    client.earn(Benefit::Head);
-                    client.charge(burden, || at(0)).is_ok()
+                    client.earn(Credit::Head);
+                    client.charge(cost, || at(0)).is_ok()
                 })
                 .count()
         };
-        assert_eq!(ended_after(Burden::BrokenOff), ended_after(Burden::Cancelled));
-        assert_eq!(allowed(&mut account(PeerRole::Client), Burden::Refused, at(0)), 1_250);
+        assert_eq!(ended_after(Cost::BrokenOff), ended_after(Cost::Cancelled));
+        assert_eq!(allowed(&mut account(PeerRole::Client), Cost::Refused, at(0)), 1_250);
     }
 
     #[test]
     fn long_frames_and_useless_heads_cost_more() {
-        let times = |burden| allowed(&mut account(PeerRole::Client), burden, at(0));
-        assert_eq!(times(Burden::Frame(16_384)), 10_000 / 17);
-        assert_eq!(times(Burden::UselessHead(256 * 1024)), 2);
-        assert_eq!(times(Burden::Streams(250)), 10_000 / 32);
+        let times = |cost| allowed(&mut account(PeerRole::Client), cost, at(0));
+        assert_eq!(times(Cost::Frame(16_384)), 10_000 / 17);
+        assert_eq!(times(Cost::UselessHead(256 * 1024)), 2);
+        assert_eq!(times(Cost::Streams(250)), 10_000 / 32);
     }
 }

@@ -28,7 +28,7 @@ use http::Request;
 use vocabulary::Timestamp;
 
 use super::PresentTime;
-use super::account::{Burden, CreditExhaustion, PeerAccount, PeerRole};
+use super::account::{Cost, CreditExhaustion, PeerAccount, PeerRole};
 use super::frame::{
     END_STREAM, ErrorCode, Fault, FrameKind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
@@ -416,8 +416,8 @@ impl Core {
     }
 
     /// Counts what makes work and brings nothing.
-    fn charge(&mut self, burden: Burden, now: PresentTime<'_>) -> Result<(), Fault> {
-        self.account.charge(burden, now).map_err(|CreditExhaustion| {
+    fn charge(&mut self, cost: Cost, now: PresentTime<'_>) -> Result<(), Fault> {
+        self.account.charge(cost, now).map_err(|CreditExhaustion| {
             let what = "frames that bring nothing, out of all proportion to those that do";
             Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, what)
         })

@@ -4,7 +4,7 @@
 use bytes::{Buf, BytesMut};
 
 use super::super::PresentTime;
-use super::super::account::{Benefit, Burden};
+use super::super::account::{Cost, Credit};
 use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, FrameKind, WINDOW_MAX, write_frame};
 use super::super::input::{DataPiece, InputPiece};
 use super::super::small_pieces::SmallPieces;
@@ -59,7 +59,7 @@ impl Core {
                     // Every one of them makes us write an answer, and stop what we had begun.
                     let is_open = self.streams.find(id).is_some();
                     self.reset(id, code);
-                    self.charge(if is_open { Burden::BrokenOff } else { Burden::Refused }, now).err()
+                    self.charge(if is_open { Cost::BrokenOff } else { Cost::Refused }, now).err()
                 }
                 Err(fault @ Fault::Connection(..)) => Some(fault),
             };
@@ -94,7 +94,7 @@ impl Core {
             FrameKind::GoAway => return self.go_away(head, &mut payload, now),
             FrameKind::WindowUpdate => self.window_update(head, &payload, now)?,
             FrameKind::PushPromise => return Err(Fault::protocol("PUSH_PROMISE that nobody may send")),
-            FrameKind::Data | FrameKind::Unknown => self.charge(Burden::Frame(head.length), now)?,
+            FrameKind::Data | FrameKind::Unknown => self.charge(Cost::Frame(head.length), now)?,
         }
         Ok(None)
     }
@@ -124,7 +124,7 @@ impl Core {
         }
         let mut credit = FlowCredit { core: self, bytes: counts_for };
         let Some(stream) = credit.core.streams.find(id).cloned() else {
-            credit.core.charge(Burden::LatePiece, now)?;
+            credit.core.charge(Cost::LatePiece, now)?;
             return credit.core.on_no_stream(id);
         };
         let mut state = stream.state.borrow_mut();
@@ -175,9 +175,9 @@ impl Core {
         }
         match (length, is_gone) {
             (0, _) if is_end => {}
-            (0, _) => self.charge(Burden::Frame(counts_for), now)?,
-            (_, true) => self.charge(Burden::LatePiece, now)?,
-            (_, false) => self.account.earn(Benefit::Body(length)),
+            (0, _) => self.charge(Cost::Frame(counts_for), now)?,
+            (_, true) => self.charge(Cost::LatePiece, now)?,
+            (_, false) => self.account.earn(Credit::Body(length)),
         }
         if is_length_wrong {
             return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
@@ -203,7 +203,7 @@ impl Core {
 
     /// Priorities are gone from HTTP/2 (RFC 9113 §5.3); only their form is looked at.
     fn priority(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         if head.stream == 0 {
             return Err(Fault::protocol("PRIORITY on no stream"));
         }
@@ -232,7 +232,7 @@ impl Core {
             return Err(Fault::protocol("RST_STREAM of a stream that was never opened"));
         }
         let Some(stream) = self.streams.find(head.stream).cloned() else {
-            return self.charge(Burden::Frame(payload.len()), now);
+            return self.charge(Cost::Frame(payload.len()), now);
         };
         // Out of the list before its tasks are woken: dropping their handles must find nothing that is still
         // to be broken off.
@@ -249,14 +249,14 @@ impl Core {
         };
         state.fail(error);
         // Opening streams only to break them off costs the peer nothing and us a request each.
-        self.charge(Burden::Cancelled, now)
+        self.charge(Cost::Cancelled, now)
     }
 
     fn settings(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("SETTINGS on a stream"));
         }
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         if head.has(ACK) {
             let is_legal = payload.is_empty() && self.has_settings;
             return if is_legal { Ok(()) } else { Err(Fault::size("an acknowledgement that says more")) };
@@ -268,7 +268,7 @@ impl Core {
         }
         let change = i64::from(self.peer.stream_window) - before;
         if change != 0 {
-            self.charge(Burden::Streams(self.streams.len()), now)?;
+            self.charge(Cost::Streams(self.streams.len()), now)?;
             for stream in self.streams.iter() {
                 let mut state = stream.state.borrow_mut();
                 // A window may become negative by this (RFC 9113 §6.9.2): the peer takes back what it had
@@ -292,7 +292,7 @@ impl Core {
         }
         let payload: [u8; 8] =
             payload.try_into().map_err(|_| Fault::size("PING of another size than eight"))?;
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         if head.has(ACK) {
             match payload {
                 // The ping was written behind the announcement. Its answer shows that the peer has read both,
@@ -318,7 +318,7 @@ impl Core {
         if head.stream != 0 {
             return Err(Fault::protocol("GOAWAY on a stream"));
         }
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         let last = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))? & STREAM_BITS;
         let code = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))?;
         self.is_peer_leaving = true;
@@ -355,7 +355,7 @@ impl Core {
             return Ok(());
         }
         let Some(stream) = self.streams.find(head.stream).cloned() else {
-            self.charge(Burden::Frame(payload.len()), now)?;
+            self.charge(Cost::Frame(payload.len()), now)?;
             let is_idle = self.is_idle(head.stream);
             return if is_idle {
                 Err(Fault::protocol("WINDOW_UPDATE of a stream that was never opened"))
@@ -387,8 +387,8 @@ impl Core {
 }
 
 /// What it costs to be given so much more room.
-fn room(before: i64, more: i64) -> Burden {
-    if before <= 0 && more < DRIBBLE_BYTES { Burden::Dribble } else { Burden::Frame(size_of::<u32>()) }
+fn room(before: i64, more: i64) -> Cost {
+    if before <= 0 && more < DRIBBLE_BYTES { Cost::Dribble } else { Cost::Frame(size_of::<u32>()) }
 }
 
 /// Where a number is that of a stream; the highest bit is reserved.

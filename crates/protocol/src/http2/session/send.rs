@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 
 use super::super::PresentTime;
-use super::super::account::Benefit;
+use super::super::account::Credit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, FrameKind, PAYLOAD_BYTES_MAX};
 use super::super::head::waiting_memory;
 use super::super::hpack::{encode_field, encode_response};
@@ -142,7 +142,7 @@ impl Session {
             state.sending.window -= length;
             !is_end && (state.sending.window <= 0 || core.send_window <= 0)
         };
-        core.account.earn(if is_cut { Benefit::CutBody(data.len()) } else { Benefit::Body(data.len()) });
+        core.account.earn(if is_cut { Credit::CutBody(data.len()) } else { Credit::Body(data.len()) });
         core.note_piece(stream, data.len(), is_end, now);
         core.last_sender = stream.id;
         let head = FrameHead {
