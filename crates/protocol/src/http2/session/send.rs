@@ -62,7 +62,7 @@ impl Session {
         //
         // `called` counts those that are Called, and a frame's worth of room is kept for each.
         let was_called = state.sending.turn == Turn::Called;
-        core.note_come(&mut state.sending);
+        core.on_waiter_resumed(&mut state.sending);
         if let Some(error) = state.error {
             return Poll::Ready(Err(error));
         }
@@ -271,7 +271,7 @@ impl Core {
     }
 
     /// A stream that was called comes, or will not come any more.
-    pub(super) fn note_come(&mut self, sending: &mut SendingHalf) {
+    pub(super) fn on_waiter_resumed(&mut self, sending: &mut SendingHalf) {
         if sending.turn == Turn::Called {
             sending.turn = Turn::None;
             self.called -= 1;

@@ -96,7 +96,7 @@ impl Session {
             state.sending.is_gone = true;
             // It may go while it is called, and the room that was kept for it would never be given to
             // anybody.
-            core.note_come(&mut state.sending);
+            core.on_waiter_resumed(&mut state.sending);
             (state.sending.is_ended, state.receiving.is_gone)
         };
         core.call_blocked();
