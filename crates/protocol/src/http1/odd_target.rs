@@ -1,7 +1,7 @@
 //! Reads a head whose target is none to `httparse` or to `http::Uri`: it may be one to an app all the same,
 //! and if it is not, its client is told which byte is wrong.
 //!
-//! The head is read once more with a stand-in for its target (see [`crate::target`]), so that no second
+//! The head is read once more with the encoded form of its target (see [`crate::target`]), so that no second
 //! reader of heads is needed. That copies it, which nearly no request pays for.
 
 use bytes::Bytes;
@@ -9,7 +9,9 @@ use bytes::Bytes;
 use super::HeadLimits;
 use super::headers::is_token_byte;
 use super::request_head::{RequestHead, UnreadableRequest, read_plain};
-use crate::target::{RawTarget, TargetProblem, misplaced_byte, misplaced_in_host, path_begin, stand_in};
+use crate::target::{
+    RawTarget, TargetProblem, misplaced_byte, misplaced_in_host, path_begin, percent_encode_odd_bytes,
+};
 
 /// Reads a head that was refused because of `why`.
 #[cold]
@@ -28,7 +30,7 @@ pub(super) fn read(
     if let Some(misplaced) = misplaced_byte(&target) {
         return Err(TargetProblem::Byte(misplaced).into());
     }
-    let text = stand_in(&target)?;
+    let text = percent_encode_odd_bytes(&target)?;
     if text == target {
         return Err(wrong_host(&target).map_or(why, UnreadableRequest::from));
     }

@@ -144,7 +144,7 @@ impl Told {
             fields.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
         fields.sort_by(|one, other| one.0.cmp(&other.0));
         let method = request.method().to_string();
-        // Scheme and host of the stand-in are the target's own.
+        // Scheme and host of the encoded form are the target's own.
         let target = match request.extensions().get::<RawTarget>() {
             Some(_) => String::from_utf8_lossy(path_and_query(request)).into_owned(),
             None => request.uri().to_string(),
