@@ -152,7 +152,7 @@ impl PeerAccount {
     ) -> Result<(), CreditExhaustion> {
         let units = self.price(cost);
         if self.credit < units {
-            self.forgive(now());
+            self.refill(now());
         }
         self.credit = self.credit.checked_sub(units).ok_or(CreditExhaustion)?;
         Ok(())
@@ -173,7 +173,7 @@ impl PeerAccount {
         }
     }
 
-    fn forgive(&mut self, now: Timestamp) {
+    fn refill(&mut self, now: Timestamp) {
         let passed = now.saturating_since(self.since);
         // What is less than a millisecond is not lost, but counts the next time.
         let milliseconds = whole_milliseconds(passed);

@@ -412,7 +412,7 @@ impl Core {
             self.unread -= unread;
             self.credit(unread);
         }
-        self.say_reset(id, code);
+        self.send_or_hold_reset(id, code);
     }
 
     /// Counts what makes work and brings nothing.

@@ -53,7 +53,7 @@ impl Core {
     }
 
     /// So many bytes were read, or will never be.
-    pub(super) fn no_longer_unread(&mut self, bytes: usize) {
+    pub(super) fn release_unread(&mut self, bytes: usize) {
         self.unread -= bytes;
         self.settle_memory();
     }

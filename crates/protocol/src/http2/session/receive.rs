@@ -125,7 +125,7 @@ impl Core {
         let mut credit = FlowCredit { core: self, bytes: counts_for };
         let Some(stream) = credit.core.streams.find(id).cloned() else {
             credit.core.charge(Cost::LatePiece, now)?;
-            return credit.core.on_no_stream(id);
+            return credit.core.frame_without_stream(id);
         };
         let mut state = stream.state.borrow_mut();
         if state.receiving.is_ended || state.receiving.head < HeadProgress::Here {
@@ -168,7 +168,7 @@ impl Core {
         drop(state);
         drop(credit);
         if length > 0 {
-            self.note_goes_on(&stream);
+            self.note_peer_progress(&stream);
         }
         if length > 0 && !is_gone {
             self.keep_unread(&stream, bytes);
@@ -187,7 +187,7 @@ impl Core {
     }
 
     /// A frame for a stream that is not open: too early, or too late.
-    fn on_no_stream(&self, id: u32) -> Result<(), Fault> {
+    fn frame_without_stream(&self, id: u32) -> Result<(), Fault> {
         if self.is_idle(id) {
             return Err(Fault::protocol("a frame on a stream that was never opened"));
         }
@@ -298,7 +298,7 @@ impl Core {
                 // The ping was written behind the announcement. Its answer shows that the peer has read both,
                 // so every stream that it will ever open on this connection has been seen.
                 LEAVING_PING if self.leaving == LeavingProgress::Told => self.leave_now(),
-                RESETS_PING => self.resets_heard(),
+                RESETS_PING => self.on_resets_acknowledged(),
                 // That it was heard is all there is to know.
                 _ => {}
             }
@@ -342,7 +342,7 @@ impl Core {
         let more = i64::from(u32::from_be_bytes(more) & STREAM_BITS);
         if head.stream == 0 {
             // Counted before it is checked and added: how much there was decides what the frame costs.
-            self.charge(room(self.send_window, more), now)?;
+            self.charge(cost_of_window_update(self.send_window, more), now)?;
             self.send_window += more;
             if more == 0 {
                 return Err(Fault::protocol("WINDOW_UPDATE of nothing"));
@@ -364,7 +364,7 @@ impl Core {
             };
         };
         let mut state = stream.state.borrow_mut();
-        self.charge(room(state.sending.window, more), now)?;
+        self.charge(cost_of_window_update(state.sending.window, more), now)?;
         state.sending.window += more;
         if more == 0 {
             return Err(Fault::Stream(head.stream, ErrorCode::PROTOCOL_ERROR));
@@ -374,12 +374,12 @@ impl Core {
         }
         state.sending.waiting.wake();
         drop(state);
-        self.note_goes_on(&stream);
+        self.note_peer_progress(&stream);
         Ok(())
     }
 
     /// The peer goes on with a stream, so it has most probably read what it got of it.
-    fn note_goes_on(&mut self, stream: &Stream) {
+    fn note_peer_progress(&mut self, stream: &Stream) {
         if stream.small_pieces.get() != SmallPieces::default() {
             self.streams.note_small(stream, SmallPieces::default());
         }
@@ -387,7 +387,7 @@ impl Core {
 }
 
 /// What it costs to be given so much more room.
-fn room(before: i64, more: i64) -> Cost {
+fn cost_of_window_update(before: i64, more: i64) -> Cost {
     if before <= 0 && more < DRIBBLE_BYTES { Cost::Dribble } else { Cost::Frame(size_of::<u32>()) }
 }
 

@@ -21,40 +21,40 @@ pub(super) const RESETS_PING: [u8; 8] = *b"resets?\0";
 /// ping.
 const RESETS_PER_PING: u32 = 8;
 
-/// So many resets may be unheard: less than the 20 of hyper, the strictest limit that we know of.
-const UNHEARD_MAX: u32 = 16;
+/// So many resets may be unacknowledged: less than the 20 of hyper, the strictest limit that we know of.
+const UNACKNOWLEDGED_MAX: u32 = 16;
 
 impl Core {
     /// Tells the peer that a stream is broken off, now or when it has heard of those before.
-    pub(super) fn say_reset(&mut self, id: u32, code: ErrorCode) {
+    pub(super) fn send_or_hold_reset(&mut self, id: u32, code: ErrorCode) {
         self.broken.remember(id);
         match self.role {
             // Each client has a connection of its own, and its own streams are all that it can lose.
             Role::Server => self.write_reset(id, code),
             Role::Client => {
                 self.broken.held.push_back((id, code));
-                self.say_held_resets();
+                self.send_held_resets();
             }
         }
     }
 
     /// The peer has heard of all resets before the ping that came back.
-    pub(super) fn resets_heard(&mut self) {
-        // Those that were said behind the ping are not among them, and stay unheard.
-        self.broken.unheard -= std::mem::take(&mut self.broken.asked);
-        self.say_held_resets();
+    pub(super) fn on_resets_acknowledged(&mut self) {
+        // Those that were said behind the ping are not among them, and stay unacknowledged.
+        self.broken.unacknowledged -= std::mem::take(&mut self.broken.asked);
+        self.send_held_resets();
     }
 
-    fn say_held_resets(&mut self) {
-        while self.broken.unheard < UNHEARD_MAX
+    fn send_held_resets(&mut self) {
+        while self.broken.unacknowledged < UNACKNOWLEDGED_MAX
             && let Some((id, code)) = self.broken.held.pop_front()
         {
             self.write_reset(id, code);
-            self.broken.unheard += 1;
+            self.broken.unacknowledged += 1;
         }
         // One ping at a time: its answer must mean the resets before it and no others.
-        if self.broken.unheard >= RESETS_PER_PING && self.broken.asked == 0 {
-            self.broken.asked = self.broken.unheard;
+        if self.broken.unacknowledged >= RESETS_PER_PING && self.broken.asked == 0 {
+            self.broken.asked = self.broken.unacknowledged;
             write_frame(FrameKind::Ping, 0, 0, &RESETS_PING, self.output.frames());
             self.wake_transport();
         }

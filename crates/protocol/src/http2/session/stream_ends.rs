@@ -16,7 +16,7 @@ impl Session {
         // The connection's window first: it belongs to all streams, and is given back even if this one is
         // gone.
         core.credit(length);
-        core.no_longer_unread(length);
+        core.release_unread(length);
         core.reads += 1;
         let mut state = stream.state.borrow_mut();
         state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
@@ -75,7 +75,7 @@ impl Session {
         // What is thrown away here counts as read, or the window of the connection would shrink by it for
         // good.
         core.credit(unread);
-        core.no_longer_unread(unread);
+        core.release_unread(unread);
         core.forget_if_over(stream);
         // A client that wants no answer wants nothing; a server answers without having read everything.
         // One that was forgotten is closed at both ends, and a reset would be for nothing.

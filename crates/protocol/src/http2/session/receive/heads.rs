@@ -204,7 +204,7 @@ impl Core {
                 self.charge(Cost::UselessHead(block.bytes), now).map(|()| None)
             }
             Role::Server => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, "HEADERS on a closed stream")),
-            Role::Client => self.on_no_stream(id).map(|()| None),
+            Role::Client => self.frame_without_stream(id).map(|()| None),
         }
     }
 

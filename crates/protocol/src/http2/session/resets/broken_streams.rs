@@ -15,7 +15,7 @@ pub(in crate::http2::session) struct BrokenStreams {
     /// Those that the peer is still to be told of, in order.
     pub(super) held: VecDeque<(u32, ErrorCode)>,
     /// How many it was told of since it was known to have heard.
-    pub(super) unheard: u32,
+    pub(super) unacknowledged: u32,
     /// How many of those stand before the ping that is under way.
     pub(super) asked: u32,
 }
