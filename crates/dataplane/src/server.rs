@@ -94,7 +94,7 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
     let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
     loop {
         // Asked for before the look, so that nobody comes between the two unnoticed.
-        let crowd = drain.budget().crowd();
+        let over_limit = drain.budget().over_limit();
         // Cancel-safe: who was not accepted stays in the kernel, and the others only wait for a state of the
         // drain.
         let accepted = tokio::select! {
@@ -102,7 +102,7 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
             accepted = accept_within(&listener, drain.budget()) => accepted,
             () = drain.accepting_stopped() => break,
             () = drain.make_room() => continue,
-            () = crowd => continue,
+            () = over_limit => continue,
             _ = sweeps.tick(), if drain.connections() > 0 => {
                 drain.dismiss_old(limits.idle_time);
                 continue;

@@ -88,7 +88,7 @@ pub struct ConnectionBudget {
     /// Somebody left while there was no room.
     room: Notify,
     /// Somebody came, or began to rest, while there was hardly any.
-    crowd: Notify,
+    over_limit: Notify,
     closed: ClosedIdleConnections,
 }
 
@@ -102,8 +102,8 @@ impl ConnectionBudget {
 
     /// A budget of at most `max` open connections of clients.
     pub fn of_connections(max: usize, closed: ClosedIdleConnections) -> Arc<Self> {
-        let (room, crowd) = (Notify::new(), Notify::new());
-        Arc::new(Self { max, open: AtomicUsize::new(0), room, crowd, closed })
+        let (room, over_limit) = (Notify::new(), Notify::new());
+        Arc::new(Self { max, open: AtomicUsize::new(0), room, over_limit, closed })
     }
 
     /// The most there may be.
@@ -130,7 +130,7 @@ impl ConnectionBudget {
 
     /// Makes every server look whether it can make room.
     pub(crate) fn call(&self) {
-        self.crowd.notify_waiters();
+        self.over_limit.notify_waiters();
     }
 
     pub(crate) fn leave(&self) {
@@ -155,8 +155,8 @@ impl ConnectionBudget {
     }
 
     /// The next [`ConnectionBudget::call`]. Make it, look at [`ConnectionBudget::surplus`], then wait.
-    pub(crate) fn crowd(&self) -> Notified<'_> {
-        self.crowd.notified()
+    pub(crate) fn over_limit(&self) -> Notified<'_> {
+        self.over_limit.notified()
     }
 
     /// How many connections there are, and how many of these are too many for comfort; `None` while there is
@@ -174,13 +174,13 @@ impl Default for ConnectionBudget {
             max: CONNECTIONS_MAX,
             open: AtomicUsize::new(0),
             room: Notify::new(),
-            crowd: Notify::new(),
+            over_limit: Notify::new(),
             closed: ClosedIdleConnections::default(),
         }
     }
 }
 
-/// The connections beyond the limit; see [`ConnectionBudget::surplus`].
+/// How many connections are open, and how many of them should go; see [`ConnectionBudget::surplus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Surplus {
     open: usize,
