@@ -45,7 +45,7 @@ pub enum PriorKnowledge {
     Certain,
     /// It is an app, of which clients or the name of a port say so. Until it has once, requests wait for its
     /// first words, so that none is lost on one that does not.
-    Hearsay,
+    Unconfirmed,
 }
 
 /// The limits of a pool.
@@ -101,7 +101,7 @@ impl Default for UpstreamLimits {
             lost_requests: LostRequests::Repeat,
             late_bodies: LateBodies::Possible,
             given_up: GivenUpRequests::Closed,
-            prior_knowledge: PriorKnowledge::Hearsay,
+            prior_knowledge: PriorKnowledge::Unconfirmed,
         }
     }
 }

@@ -89,7 +89,7 @@ fn a_request_and_its_answer_interim_ones_left_out() {
 #[test]
 fn a_request_waits_until_an_app_has_spoken_http_2_once() {
     run(async {
-        let world = World::knowing(PriorKnowledge::Hearsay).await;
+        let world = World::knowing(PriorKnowledge::Unconfirmed).await;
         let sent = world.send(Body::empty());
         let mut peer = world.accept().await;
         // Its acknowledgement goes out before the request, and so before anything that an app of another
@@ -115,7 +115,7 @@ fn a_request_waits_until_an_app_has_spoken_http_2_once() {
 fn an_app_that_does_not_speak_http_2_gets_no_request() {
     for words in ["HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", ""] {
         run(async {
-            let world = World::knowing(PriorKnowledge::Hearsay).await;
+            let world = World::knowing(PriorKnowledge::Unconfirmed).await;
             let sent = world.send(Body::full("hello"));
             for _ in 0..2 {
                 let (mut socket, _) = world.listener.accept().await.expect("open");
