@@ -6,8 +6,8 @@
 
 mod exchange;
 mod incoming;
+mod late_body_record;
 mod lease;
-mod manners;
 mod upload;
 mod wire;
 
@@ -30,7 +30,7 @@ use incoming::IncomingBody;
 use lease::{Http1Lease, UploadTask};
 use upload::{Progress, Repeats, Upload, UploadRest};
 
-pub(super) use manners::Manners;
+pub(super) use late_body_record::LateBodyRecord;
 pub(super) use wire::UpstreamWire;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may

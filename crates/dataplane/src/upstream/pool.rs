@@ -12,7 +12,7 @@ use runtime::{Clock, vital};
 use vocabulary::Timestamp;
 
 use super::error::SendErrorKind;
-use super::http1::{Manners, UpstreamWire};
+use super::http1::{LateBodyRecord, UpstreamWire};
 use super::http2::Http2Host;
 use super::limits::{LateBodies, UpstreamLimits};
 
@@ -39,7 +39,7 @@ pub(super) struct Host {
     pub(super) idle: Vec<Http1Connection>,
     pub(super) http2: Http2Host,
     /// Whether the app sends bodies where there are none. Known for as long as the pool lives.
-    pub(super) manners: Manners,
+    pub(super) late_body_record: LateBodyRecord,
     /// Established and being established, both protocols.
     pub(super) open: usize,
     /// No connection is kept before then: bytes came behind a whole response.
@@ -54,7 +54,7 @@ impl Host {
         self.idle.is_empty()
             && self.http2.is_unused()
             && self.open == 0
-            && self.manners.is_unknown()
+            && self.late_body_record.is_unknown()
             && self.distrusted_until.is_none()
     }
 }
@@ -150,9 +150,10 @@ impl Pool {
 
     /// The app sent a body where there is none.
     pub(super) fn note_late_body(&self, address: SocketAddr) {
-        let before =
-            self.with_host(address, |host| std::mem::replace(&mut host.manners, Manners::SendsBodies));
-        if before != Manners::SendsBodies {
+        let before = self.with_host(address, |host| {
+            std::mem::replace(&mut host.late_body_record, LateBodyRecord::SendsBodies)
+        });
+        if before != LateBodyRecord::SendsBodies {
             tracing::info!(%address, "the app sends bodies behind HEAD, 204 or 304; connections are not used again after those");
         }
     }

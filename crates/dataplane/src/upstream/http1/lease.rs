@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::super::limits::LateBodies;
 use super::super::pool::{Http1Connection, Pool};
-use super::manners::HopConnectionFate;
+use super::late_body_record::BodilessOutcome;
 use super::wire::UnfinishedExchange;
 
 /// How long the rest of an exchange (a request body that the app did not wait for) may take before its
@@ -85,14 +85,14 @@ impl Http1Lease {
             return self.keep();
         }
         self.connection.is_after_bodiless = true;
-        match pool.with_host(self.address, |host| host.manners.afterwards(bodiless)) {
-            HopConnectionFate::Kept => self.keep(),
-            HopConnectionFate::Watched => {
+        match pool.with_host(self.address, |host| host.late_body_record.afterwards(bodiless)) {
+            BodilessOutcome::Kept => self.keep(),
+            BodilessOutcome::Watched => {
                 // After a panic it would count as watched for ever; further connections are closed then, as
                 // beyond the limit.
                 tokio::task::spawn_local(watch(self.pool, self.address, self.connection));
             }
-            HopConnectionFate::Closed => self.connection.discard(&pool, self.address),
+            BodilessOutcome::Closed => self.connection.discard(&pool, self.address),
         }
     }
 
@@ -142,7 +142,7 @@ async fn watch(pool: Weak<Pool>, address: SocketAddr, connection: Http1Connectio
         Ok(Err(_)) | Err(_) => false,
     };
     let Some(pool) = pool.upgrade() else { return };
-    pool.with_host(address, |host| host.manners.watched(!has_sent));
+    pool.with_host(address, |host| host.late_body_record.watched(!has_sent));
     if has_sent {
         pool.note_late_body(address);
     }

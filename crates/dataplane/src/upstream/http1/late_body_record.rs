@@ -23,9 +23,9 @@ const SILENCES_NEEDED: u32 = 20;
 /// As many connections to an app are watched at once, at most; others are closed.
 const WATCHED_MAX: u32 = 8;
 
-/// What is known of an app.
+/// What is known of an app: whether it sends bodies behind responses that have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::upstream) enum Manners {
+pub(in crate::upstream) enum LateBodyRecord {
     /// So many connections ended in silence, and so many are watched.
     Unproven { silent: u32, watched: u32 },
     /// It sends no bodies where there are none.
@@ -34,35 +34,35 @@ pub(in crate::upstream) enum Manners {
     SendsBodies,
 }
 
-impl Default for Manners {
+impl Default for LateBodyRecord {
     fn default() -> Self {
         Self::Unproven { silent: 0, watched: 0 }
     }
 }
 
-/// What becomes of a connection.
+/// What becomes of a connection after a response without a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HopConnectionFate {
+pub(super) enum BodilessOutcome {
     Kept,
     Watched,
     Closed,
 }
 
-impl Manners {
+impl LateBodyRecord {
     /// What becomes of a connection after a response without a body. One that is to be watched counts until
-    /// [`Manners::watched`].
-    pub(super) fn afterwards(&mut self, bodiless: BodilessResponse) -> HopConnectionFate {
+    /// [`LateBodyRecord::watched`].
+    pub(super) fn afterwards(&mut self, bodiless: BodilessResponse) -> BodilessOutcome {
         match (self, bodiless) {
             (_, BodilessResponse::Announcing) | (Self::SendsBodies, BodilessResponse::Silent) => {
-                HopConnectionFate::Closed
+                BodilessOutcome::Closed
             }
-            (Self::Proven, BodilessResponse::Silent) => HopConnectionFate::Kept,
+            (Self::Proven, BodilessResponse::Silent) => BodilessOutcome::Kept,
             (Self::Unproven { watched, .. }, BodilessResponse::Silent) if *watched >= WATCHED_MAX => {
-                HopConnectionFate::Closed
+                BodilessOutcome::Closed
             }
             (Self::Unproven { watched, .. }, BodilessResponse::Silent) => {
                 *watched += 1;
-                HopConnectionFate::Watched
+                BodilessOutcome::Watched
             }
         }
     }
@@ -89,27 +89,27 @@ mod tests {
 
     #[test]
     fn trust_is_earned_by_silence_and_lost_for_good() {
-        let mut manners = Manners::default();
+        let mut late_body_record = LateBodyRecord::default();
         for _ in 0..SILENCES_NEEDED {
-            assert_eq!(manners.afterwards(BodilessResponse::Announcing), HopConnectionFate::Closed);
-            assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Watched);
-            manners.watched(true);
+            assert_eq!(late_body_record.afterwards(BodilessResponse::Announcing), BodilessOutcome::Closed);
+            assert_eq!(late_body_record.afterwards(BodilessResponse::Silent), BodilessOutcome::Watched);
+            late_body_record.watched(true);
         }
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Kept);
-        assert_eq!(manners.afterwards(BodilessResponse::Announcing), HopConnectionFate::Closed);
-        manners = Manners::SendsBodies;
-        manners.watched(true);
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Closed);
+        assert_eq!(late_body_record.afterwards(BodilessResponse::Silent), BodilessOutcome::Kept);
+        assert_eq!(late_body_record.afterwards(BodilessResponse::Announcing), BodilessOutcome::Closed);
+        late_body_record = LateBodyRecord::SendsBodies;
+        late_body_record.watched(true);
+        assert_eq!(late_body_record.afterwards(BodilessResponse::Silent), BodilessOutcome::Closed);
     }
 
     #[test]
     fn few_connections_are_watched_at_once() {
-        let mut manners = Manners::default();
+        let mut late_body_record = LateBodyRecord::default();
         for _ in 0..WATCHED_MAX {
-            assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Watched);
+            assert_eq!(late_body_record.afterwards(BodilessResponse::Silent), BodilessOutcome::Watched);
         }
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Closed);
-        manners.watched(false);
-        assert_eq!(manners.afterwards(BodilessResponse::Silent), HopConnectionFate::Watched);
+        assert_eq!(late_body_record.afterwards(BodilessResponse::Silent), BodilessOutcome::Closed);
+        late_body_record.watched(false);
+        assert_eq!(late_body_record.afterwards(BodilessResponse::Silent), BodilessOutcome::Watched);
     }
 }
