@@ -151,12 +151,12 @@ impl Connection {
     }
 
     /// The peer is gone, and will not say so: what the connection does is broken off.
-    pub(crate) fn lose(&self) {
+    pub(crate) fn mark_as_lost(&self) {
         self.is_lost.set(true);
         self.wake();
     }
 
-    /// Whether the peer is gone without a close: [`Connection::lose`] was called.
+    /// Whether the peer is gone without a close: [`Connection::mark_as_lost`] was called.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.get()
     }
@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Notes what it does, for the [`Drain`](crate::Drain) that keeps it and tells the two apart.
-    pub(crate) fn occupy(&self, occupation: Occupation) {
+    pub(crate) fn set_occupation(&self, occupation: Occupation) {
         self.occupation.set(occupation);
     }
 

@@ -72,17 +72,18 @@ impl Socket {
 
     /// Tells the peer that nothing more will come. What was written before must be flushed.
     pub(crate) fn shut_down(&mut self) {
-        self.say_goodbye();
+        self.send_close_notify();
         // A failure means that it has ended already.
         let _ = SockRef::from(self.tcp()).shutdown(Shutdown::Write);
     }
 
-    /// With TLS, an end that its peer can tell from a connection that was cut.
-    pub(crate) fn say_goodbye(&mut self) {
+    /// Announces the end of what we send, which a peer with TLS can tell from a cut connection. Nothing without
+    /// TLS.
+    pub(crate) fn send_close_notify(&mut self) {
         match self {
             Self::Plain(_) => {}
             #[cfg(feature = "tls")]
-            Self::Tls(socket) => socket.say_goodbye(),
+            Self::Tls(socket) => socket.send_close_notify(),
         }
     }
 

@@ -67,7 +67,7 @@ impl Tls {
         drain: &Drain,
     ) -> Result<Socket, HandshakeError> {
         let shaking = async {
-            first_word(&stream, connection, drain).await.map_err(|error| (error, None))?;
+            await_first_byte(&stream, connection, drain).await.map_err(|error| (error, None))?;
             drain.work(connection);
             let shaken = self.acceptor.accept(stream).into_fallible().await;
             shaken.map_err(|(error, stream)| (HandshakeError::from(error), Some(stream)))
@@ -103,9 +103,9 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Ready when the client says something. Until then its connection holds nothing, and goes like any other of
+/// Ready when the client's first byte is here. Until then its connection holds nothing, and goes like any other of
 /// that kind when there is no room, or everything ends.
-async fn first_word(
+async fn await_first_byte(
     stream: &TcpStream,
     connection: &Connection,
     drain: &Drain,

@@ -124,12 +124,12 @@ impl ConnectionBudget {
     pub(crate) fn enter(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
         if self.surplus().is_some() {
-            self.call();
+            self.ask_for_room();
         }
     }
 
     /// Makes every server look whether it can make room.
-    pub(crate) fn call(&self) {
+    pub(crate) fn ask_for_room(&self) {
         self.over_limit.notify_waiters();
     }
 
@@ -154,7 +154,7 @@ impl ConnectionBudget {
         }
     }
 
-    /// The next [`ConnectionBudget::call`]. Make it, look at [`ConnectionBudget::surplus`], then wait.
+    /// The next [`ConnectionBudget::ask_for_room`]. Make it, look at [`ConnectionBudget::surplus`], then wait.
     pub(crate) fn over_limit(&self) -> Notified<'_> {
         self.over_limit.notified()
     }

@@ -230,12 +230,12 @@ impl Drain {
     /// The connection holds nothing: it may be closed when that lasts, or when there is no room for others.
     pub(crate) fn rest(&self, connection: &Connection) {
         if connection.occupation() == Occupation::Working && !connection.is_from_hop() {
-            connection.occupy(Occupation::Resting);
+            connection.set_occupation(Occupation::Resting);
             // Only now is the exact time worth a look at the clock, which each request would pay for; and
             // whoever makes room may have waited for just such a connection.
             if self.0.budget.surplus().is_some() {
                 self.0.looked_at.set(self.0.clock.now());
-                self.0.budget.call();
+                self.0.budget.ask_for_room();
             }
             self.0.connections.borrow_mut().rest(connection.slot(), self.0.looked_at.get());
         }
@@ -248,7 +248,7 @@ impl Drain {
             Occupation::Resting => self.0.connections.borrow_mut().work(connection.slot()),
             Occupation::Dismissed => self.0.dismissed.set(self.0.dismissed.get().saturating_sub(1)),
         }
-        connection.occupy(Occupation::Working);
+        connection.set_occupation(Occupation::Working);
     }
 
     /// Asks connections to go that have held nothing for so long.
@@ -290,7 +290,7 @@ impl Drain {
     fn dismiss_oldest(&self, latest: Timestamp, why: IdleClosing) -> bool {
         let oldest = self.0.connections.borrow_mut().take_oldest(latest);
         let Some(connection) = oldest else { return false };
-        connection.occupy(Occupation::Dismissed);
+        connection.set_occupation(Occupation::Dismissed);
         self.0.dismissed.set(self.0.dismissed.get() + 1);
         self.0.budget.closed().count(why);
         connection.wake();
@@ -350,7 +350,7 @@ impl Drain {
         }
         for connection in self.0.connections.borrow().iter() {
             if connection.ends().is_some_and(|ends| silent.contains(&ends)) {
-                connection.lose();
+                connection.mark_as_lost();
             }
         }
         let upgraded = self.0.upgraded_streams.borrow();

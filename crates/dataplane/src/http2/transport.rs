@@ -53,7 +53,7 @@ pub(crate) struct Transport {
     /// Nothing is read until it is over, or there is memory again.
     pause: Option<Pin<Box<Sleep>>>,
     /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
-    is_deaf: bool,
+    has_peer_stopped_reading: bool,
     /// Whether something was read since this was last looked at.
     pub(crate) has_heard: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Transport {
 impl Transport {
     pub(crate) fn new(socket: impl Into<Socket>, ahead: Bytes, session: Rc<Session>, clock: Clock) -> Self {
         let (socket, ahead) = (socket.into(), BytesMut::from(ahead));
-        Self { socket, ahead, session, clock, pause: None, is_deaf: false, has_heard: false }
+        Self { socket, ahead, session, clock, pause: None, has_peer_stopped_reading: false, has_heard: false }
     }
 
     /// One turn: reads, lets `control` act on what was read, writes. Ready when the connection is over.
@@ -168,9 +168,9 @@ impl Transport {
     fn send(&mut self, context: &mut Context<'_>) {
         if let Poll::Ready(Err(error)) = poll_write(&self.session, &mut self.socket, context) {
             tracing::debug!(%error, "a peer reads no more");
-            self.is_deaf = true;
+            self.has_peer_stopped_reading = true;
         }
-        if self.is_deaf {
+        if self.has_peer_stopped_reading {
             self.session.forget_output();
         }
     }

@@ -81,7 +81,7 @@ impl SocketDiagnosis {
     /// acknowledged, or to learn whether it has room. Fails where there is no such connection.
     pub(crate) fn attempts(&self, ends: &ConnectionEnds) -> io::Result<u32> {
         let answer = self.ask_once(&Question::about(ends))?;
-        said(&answer).ok_or_else(|| io::ErrorKind::NotFound.into())
+        retries_of_connection(&answer).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// The same connection once more; `None` if it is not open any more.
@@ -197,8 +197,9 @@ fn canonical(end: SocketAddr) -> SocketAddr {
     SocketAddr::new(end.ip().to_canonical(), end.port())
 }
 
-/// What an answer says of a connection; `None` if there is none.
-fn said(answer: &[u8]) -> Option<u32> {
+/// How often the kernel has repeated bytes of the connection in an answer without an acknowledgement; `None`
+/// without a connection.
+fn retries_of_connection(answer: &[u8]) -> Option<u32> {
     let (state, timer, retries) = (*answer.get(STATE)?, *answer.get(TIMER)?, *answer.get(RETRIES)?);
     let is_connection = kind(answer)? == BY_FAMILY && state != LISTENS;
     is_connection.then(|| if matches!(timer, RETRANSMITS | PROBES) { retries.into() } else { 0 })

@@ -185,7 +185,7 @@ fn respond(
             stream.map_or_else(Body::empty, |stream| Body::switched(ReadAheadStream::new(stream, rest)));
         return head.response.map(|()| body);
     }
-    let upload = (!upload.is_done() || upload.is_deaf)
+    let upload = (!upload.is_done() || upload.has_peer_stopped_reading)
         // After a panic in it the connection is not kept: whoever asks how the upload ended hears an error.
         .then(|| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
     let lease = Http1Lease {

@@ -80,7 +80,7 @@ impl HeadReader {
                 if !wire.may_speak(version) {
                     return Poll::Ready(Err(UnreadableRequest::NotAgreed));
                 }
-                return Poll::Ready(Ok(self.judged(next)));
+                return Poll::Ready(Ok(self.start_of(next)));
             }
             if self.poll_memory(wire, context)?.is_pending() {
                 break;
@@ -128,7 +128,7 @@ impl HeadReader {
         wire.hold_head(bytes).map_err(|OverShare| UnreadableRequest::NoMemory { bytes: head.bytes })
     }
 
-    fn judged(&self, message: NextMessage) -> ClientStart {
+    fn start_of(&self, message: NextMessage) -> ClientStart {
         match message {
             NextMessage::Request => {
                 let doubt = self.reader.head().and_then(|head| ambiguity(&head.request));

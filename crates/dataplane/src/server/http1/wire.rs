@@ -386,7 +386,7 @@ impl ServerWire {
     /// about to be stopped.
     pub(super) fn close(&self) {
         if let Some(mut stream) = self.take_socket() {
-            stream.say_goodbye();
+            stream.send_close_notify();
         }
     }
 

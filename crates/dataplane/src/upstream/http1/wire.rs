@@ -48,7 +48,7 @@ impl UpstreamWire {
     ) -> Poll<io::Result<()>> {
         let stream = &mut *self.stream.borrow_mut();
         if self.is_new.replace(false)
-            && let Poll::Ready(flushed) = poll_flush(outgoing, &mut AtOnce(stream), context)
+            && let Poll::Ready(flushed) = poll_flush(outgoing, &mut DirectWriter(stream), context)
         {
             return Poll::Ready(flushed);
         }
@@ -129,9 +129,9 @@ impl Drop for UnfinishedExchange {
 /// Writes to a new socket, which takes something although the runtime has not heard of it: that comes with
 /// the next news from the kernel, for which everybody would wait who is at the same point. Of a thousand
 /// requests that come at once, all would be read before the first is sent. Who gets "pending" is not woken.
-struct AtOnce<'a>(&'a TcpStream);
+struct DirectWriter<'a>(&'a TcpStream);
 
-impl AtOnce<'_> {
+impl DirectWriter<'_> {
     fn poll(written: io::Result<usize>) -> Poll<io::Result<usize>> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
@@ -140,7 +140,7 @@ impl AtOnce<'_> {
     }
 }
 
-impl AsyncWrite for AtOnce<'_> {
+impl AsyncWrite for DirectWriter<'_> {
     fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Self::poll(SockRef::from(self.0).send(bytes))
     }
