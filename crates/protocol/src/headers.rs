@@ -1,5 +1,5 @@
 //! What a proxy does to headers: those of one hop end there, those that trace the way are extended, ours are
-//! removed where nobody vouches for them.
+//! removed where the sender has not proved that it may set them.
 //!
 //! Everything is edited in place; names, order of repeated values, path and query are never normalised.
 
@@ -24,7 +24,7 @@ pub mod names {
     pub const EBB_POD: HeaderName = HeaderName::from_static("ebb-pod");
     /// Admit at once or refuse with [`EBB_NOT_STARTED`].
     pub const EBB_NO_QUEUE: HeaderName = HeaderName::from_static("ebb-no-queue");
-    /// Nobody measures this request: it is a health check or a scrape.
+    /// Excludes the request from measurement: it is a health check or a scrape.
     pub const EBB_UNMEASURED: HeaderName = HeaderName::from_static("ebb-unmeasured");
     /// On a response: no app saw this request.
     pub const EBB_NOT_STARTED: HeaderName = HeaderName::from_static("ebb-not-started");
@@ -66,7 +66,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 /// bytes, and what a request gains on its way must fit into what its next hop allows for.
 const FORWARDED_PARTS_BYTES_MAX: usize = 2 * 1024;
 
-/// Who sent a request to this process, as it is added to `X-Forwarded-For`.
+/// The address of the peer that sent a request to this process, in the form in which it is added to
+/// `X-Forwarded-For`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
 

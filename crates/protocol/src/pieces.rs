@@ -2,7 +2,7 @@
 //!
 //! A piece costs its bytes and what keeps track of it, which is more than the bytes if there are few. So
 //! small pieces that wait are joined: however a peer cuts a body, it takes about as much memory as the body
-//! has bytes. A piece that nobody has to wait for is handed on as it came.
+//! has bytes. A piece that is there when its reader asks is handed on as it came.
 
 use std::collections::VecDeque;
 

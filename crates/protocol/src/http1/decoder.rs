@@ -25,7 +25,7 @@ enum BodyPlace {
     Chunked(ChunkedState),
     UntilClose,
     Ended,
-    /// What came is no body. That is so from then on, whoever asks: nothing behind it is the next message.
+    /// The input is no body. Every later call gets the same error: nothing behind it is the next message.
     Broken(MalformedMessage),
 }
 

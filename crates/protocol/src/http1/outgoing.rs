@@ -67,8 +67,7 @@ impl OutgoingMessage {
     /// A message with this head.
     pub fn new(head: Vec<u8>, framing: BodyFraming) -> Self {
         let body = match framing {
-            // Nobody is asked for a body that cannot come, so the message is whole with its head, in one
-            // write.
+            // A message without a body is whole with its head, in one write.
             BodyFraming::Length(0) => UnsentBody::Complete,
             BodyFraming::Length(length) => UnsentBody::Length(length),
             BodyFraming::Chunked => UnsentBody::Chunks,
@@ -189,8 +188,8 @@ impl OutgoingMessage {
         let of_before = written.min(self.before.len() - self.before_written);
         self.before_written += of_before;
         written -= of_before;
-        // Given back now and not with the message: who waits for the rest of a slow body keeps no buffer
-        // meanwhile.
+        // Given back now and not with the message: a message that waits for the rest of a slow body keeps no
+        // buffer meanwhile.
         if self.before_written == self.before.len() {
             recycle(&mut self.before);
             self.before_written = 0;

@@ -67,7 +67,7 @@ pub enum UnreadableRequest {
         /// How many bytes it may have.
         limit: usize,
     },
-    /// No memory for it; whoever keeps its parts finds this.
+    /// There is no memory for more of the head. The reader that keeps its parts reports this.
     #[error(
         "{bytes} bytes of the head of the request have come, and there is no memory for more of it now; send it again later, or a shorter one"
     )]
@@ -75,10 +75,10 @@ pub enum UnreadableRequest {
         /// How much of it has come.
         bytes: usize,
     },
-    /// Not whole in time; it is who waits for it that finds this.
+    /// The head was not whole in time. The task that waits for it reports this.
     #[error("the head of the request did not come to its end in time")]
     TooSlow,
-    /// Of another protocol than TLS agreed on; it is the server that finds this.
+    /// The protocol is another than TLS agreed on. The server reports this.
     #[error("the request is not in the protocol that the TLS handshake agreed on (ALPN)")]
     NotAgreed,
     /// No number, or several that differ.
@@ -144,8 +144,8 @@ pub(super) fn read_plain(
     let (headers, said) = read_headers(bytes, parsed.headers).map_err(|_| UnreadableRequest::HeaderName)?;
     *request.headers_mut() = headers;
     let framing = request_framing(&said, is_http10)?;
-    // Of a length beside chunks somebody before us may have thought that it ends the request, and take what
-    // we find there for something else.
+    // Where a length stands beside chunks, a hop before us may have ended the request by the length, and have
+    // taken what we find behind it for something else.
     let is_ambiguous = said.coding.is_some() && said.lengths > 0;
     let head = RequestHead {
         bytes: length,

@@ -31,7 +31,8 @@ pub struct RequestReader {
     /// Whether HTTP/2 may still be spoken.
     is_first: bool,
     partial: Option<PartialHead>,
-    /// What was read last. It stays where it is until somebody needs it, because it is large.
+    /// The head that was read last. It stays here until [`Self::take_head`], because it is large and moving
+    /// it costs.
     head: Option<RequestHead>,
 }
 

@@ -146,7 +146,8 @@ fn response_framing(
         return Ok(BodyFraming::Length(0));
     }
     match said.coding {
-        // HTTP/1.0 knows no chunks, and whoever reads by its rules takes them for the body (RFC 9112 §6.1).
+        // HTTP/1.0 knows no chunks, and a reader that follows its rules takes them for the body (RFC 9112
+        // §6.1).
         Some(_) if response.version() == Version::HTTP_10 => {
             return Err(MalformedMessage::OldTransferEncoding);
         }

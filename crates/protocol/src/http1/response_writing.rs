@@ -65,7 +65,7 @@ pub fn write_response(
         }
         write_header(name, value, out);
     }
-    // Of a body that is not sent nobody need say that it would have been empty.
+    // The length of a body that is not sent need not be announced if it would have been 0.
     if let Some(exact) = exact.filter(|exact| length.is_none() && has_length && (has_body || *exact > 0)) {
         write_length(exact, out);
     }

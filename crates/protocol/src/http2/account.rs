@@ -1,18 +1,18 @@
 //! What does a peer make us do, and does it bring anything for it?
 //!
-//! Some frames make work and bring nothing: pings, settings, room for data that nobody sends, empty pieces,
-//! streams that are broken off. One of them takes a tenth of a microsecond, so a peer that sends nothing else
-//! keeps a core busy for the price of its bandwidth. None of them may be limited by a rate: who measures the
-//! bandwidth of a connection by pings, as gRPC does at both ends, sends one in each round trip while data
-//! flows, thousands in a second where a round trip is short, and the faster all goes the more. So frames are
-//! *paid for*. What brings something (a head, a piece of a body, in either direction) gives a peer credit,
-//! every frame that does not takes some, and a peer without credit is sent away. nginx weighs the bytes of
-//! all frames against those of heads and bodies in the same way, and Envoy counts room for data against
-//! pieces of data sent.
+//! Some frames make work and bring nothing: pings, settings, window for data that is never sent, empty
+//! pieces, streams that are broken off. One of them takes a tenth of a microsecond, so a peer that sends
+//! nothing else keeps a core busy for the price of its bandwidth. None of them may be limited by a rate: a
+//! peer that measures the bandwidth of a connection by pings, as gRPC does at both ends, sends one in each
+//! round trip while data flows, thousands in a second where a round trip is short, and the faster all goes
+//! the more. So frames are *paid for*. What brings something (a head, a piece of a body, in either direction)
+//! gives a peer credit, every frame that does not takes some, and a peer without credit is sent away. nginx
+//! weighs the bytes of all frames against those of heads and bodies in the same way, and Envoy counts room
+//! for data against pieces of data sent.
 //!
-//! Time only forgives: who has used its credit up gets back what a core does not notice, so that pings
-//! between requests, for months, add up to nothing. That is the only use of a clock here, and it is looked at
-//! only when the credit is gone: otherwise a frame costs an addition.
+//! Time refills little: a peer without credit gets back the cost of work that a core does not notice, so that
+//! pings between requests, for months, add up to nothing. This is the only use of a clock here, and the clock
+//! is read only when the credit is gone: otherwise a frame costs an addition.
 //!
 //! What is *not* counted here, because other limits bound it: answers that a peer does not take (it is not
 //! read while they wait, see `transport` of `dataplane`), and how long others wait meanwhile (a connection
@@ -45,7 +45,7 @@ const CANCELLED: u64 = 10;
 /// begin and stop the same work.
 const REFUSED: u64 = 8;
 
-/// Room for a few bytes where there was none: somebody is woken, to write a piece that is hardly longer than
+/// Window for a few bytes where there was none: a task is woken to write a piece that is hardly longer than
 /// its frame.
 const DRIBBLE: u64 = 8;
 
@@ -67,10 +67,10 @@ const USEFUL_BYTES_PER_UNIT: usize = 256;
 /// So many bytes of a body bring a unit where the peer's own lack of room has cut them off.
 const CUT_BYTES_PER_UNIT: usize = 64;
 
-/// Who is at the other end, as far as it changes the price of what it does.
+/// The kind of peer at the other end, which changes the price of its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerRole {
-    /// A client of the first hop. It answers for its own requests.
+    /// A client of the first hop, whose streams are its own requests.
     Client,
     /// An end that many share: one of our own hops, which passes on what clients do, or an app, which goes on
     /// for a moment with what we broke off. Streams that end early are counted where a client opens them:
@@ -85,11 +85,11 @@ pub(super) enum Cost {
     Frame(usize),
     /// A frame for which so many streams were looked at.
     Streams(usize),
-    /// A piece of a body that nobody reads, because its stream was broken off or has nobody who reads.
+    /// A piece of a body without a reader: its stream was broken off, or its reader is gone.
     LatePiece,
-    /// Room for very little where there was none.
+    /// A window update of very few bytes where the window was empty.
     Dribble,
-    /// It broke off a stream that was open.
+    /// The peer broke off a stream that was open.
     Cancelled,
     /// We had to refuse a stream, or to answer for one that is over.
     Refused,
@@ -118,7 +118,7 @@ pub(super) struct CreditExhaustion;
 pub(super) struct PeerAccount {
     peer: PeerRole,
     credit: u64,
-    /// When time last gave something back.
+    /// The time up to which credit was given back.
     since: Timestamp,
 }
 
@@ -127,7 +127,7 @@ impl PeerAccount {
         Self { peer, credit: ALLOWANCE, since: now }
     }
 
-    /// It has turned out that many share this connection.
+    /// From now on the peer counts as one that passes on the streams of many clients.
     pub(super) fn share(&mut self) {
         self.peer = PeerRole::Shared;
     }

@@ -42,7 +42,7 @@ pub enum FrameKind {
     Reset,
     /// The settings of the peer, or the acknowledgement of ours.
     Settings,
-    /// What nobody may send here.
+    /// A promise of a pushed response, which no peer may send here.
     PushPromise,
     /// A question that only asks for an answer.
     Ping,

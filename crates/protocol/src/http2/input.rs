@@ -52,7 +52,8 @@ impl FrameInput {
     /// The next piece; `None` when nothing is left of `read`.
     pub(super) fn next(&mut self, read: &mut BytesMut) -> Result<Option<InputPiece>, Fault> {
         loop {
-            // No frame begins inside another one: what looks like a head here is a piece of somebody's body.
+            // No frame begins inside another one: bytes that look like a head here are a piece of a stream's
+            // body.
             if let Some(data) = &mut self.data {
                 let piece = data.take(read);
                 if data.left + data.padding == 0 {
@@ -114,8 +115,8 @@ impl FrameInput {
         if head.length < padding_bytes {
             return Err(Fault::size("a DATA frame without its padding"));
         }
-        // The first byte of a padded payload says how long the padding is. Until it is here nobody knows how
-        // much of the frame is body.
+        // The first byte of a padded payload says how long the padding is. Until that byte is here, the
+        // length of the body in the frame is unknown.
         let Some(begin) = self.whole(FRAME_HEAD_BYTES + padding_bytes, read) else { return Ok(None) };
         let padding = begin.get(FRAME_HEAD_BYTES).copied().map_or(0, usize::from);
         let left = (head.length - padding_bytes)
@@ -169,8 +170,8 @@ impl DataFrame {
         } else {
             read.split_to(length).freeze()
         };
-        // Padding is behind all of the body. Nobody reads it, but the peer has paid for it with its windows,
-        // and gets it back like the body (RFC 9113 §6.1).
+        // Padding is behind all of the body. No reader gets it, but the peer has paid for it with its
+        // windows, and gets it back like the body (RFC 9113 §6.1).
         let padding = if self.left == 0 { self.padding.min(read.len()) } else { 0 };
         self.padding -= padding;
         read.advance(padding);

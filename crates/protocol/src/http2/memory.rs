@@ -1,4 +1,4 @@
-//! How much memory may the connections of a process take for what nobody has read?
+//! How much memory may the connections of a process take for bytes that were not read yet?
 //!
 //! Windows bound what one stream holds, and a client may open hundreds of streams on hundreds of connections.
 //! So what is held is counted in a budget of the process, and a connection may hold a part of what is *free*:

@@ -4,7 +4,7 @@
 //! strict, and would then find another end of the message than we do: a size is hexadecimal digits, what
 //! follows it is nothing or extensions as the grammar has them, and every line ends with carriage return and
 //! line feed. One thing more than the grammar is taken: blanks behind a size. Old servers pad their sizes
-//! with them, and everybody who reads them reads the same.
+//! with them, and all readers that take them read the same size.
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;

@@ -87,7 +87,7 @@ impl HpackDecoder {
                 let (field, bytes) = self.literal(&mut input, literal)?;
                 wanted = take(field, bytes);
             } else if literal == Literal::Indexed {
-                // Nobody wants it now, but later heads refer to the entry that it makes.
+                // The field is unwanted now, but later heads refer to the entry that it makes.
                 self.literal(&mut input, literal)?;
             } else {
                 self.step_over(&mut input)?;
@@ -136,7 +136,7 @@ impl HpackDecoder {
         if literal == Literal::Secret
             && let Field::Header(_, value) = &mut field
         {
-            // Whoever writes it on has to keep it out of tables as well (RFC 7541 §7.1.3).
+            // The next hop has to keep the header out of tables as well (RFC 7541 §7.1.3).
             value.set_sensitive(true);
         }
         if literal == Literal::Indexed {

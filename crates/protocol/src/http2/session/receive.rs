@@ -1,4 +1,4 @@
-//! What a peer says, frame by frame. Each either brings something or is charged for (see
+//! Frames of a peer, one after the other. Each either brings something or is charged for (see
 //! [`super::super::account`]).
 
 use bytes::{Buf, BytesMut};
@@ -149,8 +149,8 @@ impl Core {
         if !is_gone {
             credit.bytes -= length;
         }
-        // It goes back with the next bytes that somebody reads. A frame for padding alone would be one for
-        // nothing.
+        // The credit for padding goes back with the next bytes that the reader takes: a frame for padding
+        // alone would be wasted.
         state.receiving.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
         let is_length_wrong = state.receiving.length_left.as_mut().is_some_and(|left| {
             let rest = left.checked_sub(length as u64);
@@ -196,7 +196,8 @@ impl Core {
         if is_known_to_us { Ok(()) } else { Err(Fault::Stream(id, ErrorCode::STREAM_CLOSED)) }
     }
 
-    /// Whether a stream was never opened. Those with even numbers never are: nobody pushes.
+    /// Whether a stream was never opened. Streams with even numbers never are: both ends of ours push
+    /// nothing.
     fn is_idle(&self, id: u32) -> bool {
         id.is_multiple_of(2) || (id > self.last_stream && self.leaving != LeavingProgress::Final)
     }
@@ -240,7 +241,7 @@ impl Core {
         let code = ErrorCode(u32::from_be_bytes(code));
         let mut state = stream.state.borrow_mut();
         // Only before the first head of an answer is a refusal a promise that nothing was done. After that
-        // the peer has begun, and who believed it would send a request twice.
+        // the peer has begun, and a client that believed the refusal would send its request twice.
         let is_refusal = self.role == Role::Client && code == ErrorCode::REFUSED_STREAM;
         let error = if is_refusal && state.receiving.head == HeadProgress::Awaited {
             StreamError::Refused
@@ -327,7 +328,7 @@ impl Core {
             for stream in self.streams.take_above(last) {
                 let mut state = stream.state.borrow_mut();
                 let is_begun = state.receiving.head > HeadProgress::Awaited;
-                // Who has begun to answer cannot take that back.
+                // A peer that has begun to answer a stream cannot take that back.
                 state.fail(if is_begun { StreamError::Closed } else { StreamError::Refused });
             }
         }

@@ -1,4 +1,4 @@
-//! What is said on a stream.
+//! Heads, pieces of bodies and trailers on their way out of a session.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -45,8 +45,8 @@ impl Session {
     }
 
     /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may
-    /// be. Streams take turns in the order in which they came; whose turn it is goes on as long as there is
-    /// room, because each change costs a turn of a task.
+    /// be. Streams take turns in the order in which they came; the stream whose turn it is goes on as long as
+    /// there is room, because each change costs a turn of a task.
     pub(in crate::http2) fn poll_room(
         &self,
         stream: &Rc<Stream>,
@@ -82,7 +82,7 @@ impl Session {
         if state.sending.window > 0 && state.sending.turn == Turn::None {
             state.sending.turn = Turn::Waits;
             if was_called {
-                // Somebody else's turn went on for longer than there was room for both.
+                // The turn of another stream went on for longer than there was room for both.
                 core.blocked.push_front(Rc::clone(stream));
             } else {
                 core.blocked.push_back(Rc::clone(stream));
@@ -165,7 +165,7 @@ impl Session {
         trailers: &HeaderMap,
         now: PresentTime<'_>,
     ) {
-        // What has none left needs no head: an empty DATA frame ends it as well.
+        // A body whose trailers are all forbidden needs no head: an empty DATA frame ends it as well.
         let mut allowed = trailers.iter().filter(|(name, _)| may_be_trailer(name)).peekable();
         if allowed.peek().is_none() {
             return self.send_data(stream, Bytes::new(), true, now);
@@ -237,7 +237,7 @@ impl Core {
         }
     }
 
-    /// Something was written on a stream.
+    /// Notes that a frame was written on a stream, and wakes the transport.
     fn sent(&mut self, stream: &Stream, is_end: bool) {
         if is_end {
             stream.state.borrow_mut().sending.is_ended = true;
@@ -270,7 +270,7 @@ impl Core {
         }
     }
 
-    /// A stream that was called comes, or will not come any more.
+    /// The task of a stream that was called runs again, or the stream ends: the room kept for it is free.
     pub(super) fn on_waiter_resumed(&mut self, sending: &mut SendingHalf) {
         if sending.turn == Turn::Called {
             sending.turn = Turn::None;

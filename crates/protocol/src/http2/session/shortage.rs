@@ -1,8 +1,8 @@
 //! What becomes of the head of a request for which there is no memory?
 //!
-//! Its connection is not read for a while: the heads that it holds may be gone by then. If they are not, the
-//! stream is refused and nothing else: before its head is read with `REFUSED_STREAM`, which tells the client
-//! that it may send it again, and with an answer where only reading it has shown how large it is. Whoever
+//! Its connection is not read for a while: the heads that the connection holds may be gone by then. If they
+//! are not, only the stream is refused: before its head is read with `REFUSED_STREAM`, which tells the client
+//! that it may send it again, and with an answer where only reading it has shown how large it is. A peer that
 //! goes on all the same loses the connection. One of our own hops neither pauses nor loses it, because it
 //! passes on what many clients send: there the stream gets an answer at once.
 //!
