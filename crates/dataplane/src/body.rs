@@ -21,8 +21,8 @@ use crate::http1::IncomingError;
 use crate::socket::stream::ReadAheadStream;
 use crate::timers::{Activity, ExceededLimit, Timers};
 
-/// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes
-/// without a terminator, HTTP/2 resets the stream.
+/// Why a body ended before its end. The task that writes the body out then breaks the message visibly:
+/// HTTP/1.1 closes without a terminator, HTTP/2 resets the stream.
 #[derive(Debug, Error)]
 pub enum BodyError {
     /// The peer that sent it over HTTP/1.1 failed.
@@ -53,8 +53,8 @@ impl BodyError {
 
 /// The body of a response, which the timers of its exchange can break off.
 pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'static {
-    /// Ready once a timer has fired. Asked for while the client takes nothing: then nobody asks the body for
-    /// more, and it cannot say so itself.
+    /// Ready once a timer has fired. Polled while the client takes nothing: the body itself is not polled
+    /// then, and cannot report the timer.
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit>;
 }
 

@@ -66,13 +66,13 @@ impl AsyncBreaker {
         Ok(place.into_permit())
     }
 
-    /// A slot if one is free right now and nobody waits.
+    /// A slot if one is free right now and no request waits.
     pub fn try_admit(&self) -> Option<Permit> {
         let is_admitted = self.0.breaker.borrow_mut().try_admit();
         is_admitted.then(|| Permit { breaker: self.clone() })
     }
 
-    /// Changes how many may run at once; whoever may run now is woken.
+    /// Changes how many requests may run at once; those that may run now are woken.
     pub fn resize(&self, capacity: u32) {
         self.0.breaker.borrow_mut().resize(capacity);
         loop {
@@ -106,8 +106,8 @@ impl AsyncBreaker {
     }
 
     fn wake(&self, ticket: Ticket) {
-        // Taken out before it is woken. Whoever drops its place from now on finds that it is not waiting, and
-        // so gives a slot back instead of a place in the queue.
+        // Taken out before it is woken. A waiter that drops its place from now on finds that it is not
+        // waiting, and so gives a slot back instead of a place in the queue.
         let waiter = self.0.waiting.borrow_mut().remove(&ticket).expect("every ticket has its waiter");
         waiter.is_admitted.set(true);
         if let Some(waker) = waiter.waker.borrow_mut().take() {

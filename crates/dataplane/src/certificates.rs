@@ -1,4 +1,4 @@
-//! Who we say we are: pairs of a certificate chain and its key, read from files.
+//! The identities that we show to clients: pairs of a certificate chain and its key, read from files.
 //!
 //! A pair is checked when it is read, not when a client asks for it: a chain that has expired, or a key of
 //! another certificate, would be noticed by clients alone, and all they could say is that the connection
@@ -92,8 +92,8 @@ pub enum CertificateProblem {
     },
 }
 
-/// The pairs that are presented now. Who asks for a name gets the first pair that is valid for it, or the
-/// first of all.
+/// The pairs that are presented now. A client that asks for a name gets the first pair that is valid for the
+/// name, or the first of all.
 #[derive(Debug)]
 pub struct Certificates(ArcSwap<Vec<Pair>>);
 

@@ -37,7 +37,7 @@ pub struct Probe {
     pub success_threshold: u32,
     /// How many bad answers in a row make it fail.
     pub failure_threshold: u32,
-    /// It was meant to ask for more than it does.
+    /// Whether the check asks for less than its specification says (see [`Probe::parse`]).
     pub is_weaker: bool,
 }
 
@@ -68,7 +68,7 @@ impl Probe {
         self
     }
 
-    /// Asks once. Must run where local tasks can be spawned.
+    /// Asks the app once. Must run where local tasks can be spawned.
     pub async fn ask(&self, clock: Clock) -> Result<(), ProbeFailure> {
         let limit = self.timeout;
         let prober = Prober { clock, timeout: limit };
@@ -80,7 +80,7 @@ impl Probe {
         }
     }
 
-    /// Whether each question starts a process, which nobody wants to do a thousand times a second.
+    /// Whether each question starts a process, which is too costly to do a thousand times a second.
     fn is_costly(&self) -> bool {
         matches!(self.check, Check::Exec { .. })
     }

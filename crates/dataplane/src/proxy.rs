@@ -64,7 +64,8 @@ pub struct Hop<'a> {
 
 impl Hop<'_> {
     /// Turns the app's response into the client's: ends its hop, and ties timers and `guard` to whatever
-    /// lasts longest, body or upgraded stream. A switch of protocols that nobody asked for is an error.
+    /// lasts longest, body or upgraded stream. A switch of protocols that the client did not ask for is an
+    /// error.
     pub fn respond<Guard: 'static>(
         self,
         mut response: Response<Body>,

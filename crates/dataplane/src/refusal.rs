@@ -81,7 +81,8 @@ impl RefusalReason {
         }
     }
 
-    /// When trying again may help: a full queue moves on, of the rest nobody knows.
+    /// The time after which a new attempt may help: a full queue moves on; of the other reasons that is
+    /// unknown.
     const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::QueueFull => Some(Duration::from_secs(1)),
@@ -172,7 +173,7 @@ pub enum NotStartedMark {
     /// The header is absent: an app may have seen the request.
     #[default]
     Unsaid,
-    /// No app saw the request, and whoever sent it may send it elsewhere.
+    /// No app saw the request, and the hop that sent it may send it elsewhere.
     Said,
 }
 

@@ -93,7 +93,7 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
     loop {
-        // Asked for before the look, so that nobody comes between the two unnoticed.
+        // Requested before the look at the budget, so that no client comes between the two unnoticed.
         let over_limit = drain.budget().over_limit();
         // Cancel-safe: who was not accepted stays in the kernel, and the others only wait for a state of the
         // drain.

@@ -107,7 +107,7 @@ impl Timers {
         self.started_at
     }
 
-    /// Where bytes of this exchange are to be noted; `None` when nobody asks.
+    /// Where bytes of this exchange are to be noted; `None` if no timer depends on them.
     pub fn activity(&self) -> Option<Activity> {
         self.activity.clone()
     }

@@ -1,9 +1,9 @@
-//! TLS towards clients: who we say we are, and how a connection begins.
+//! TLS towards clients: the identity that we show, and how a connection begins.
 //!
 //! A handshake is all that is different: from then on a connection is a [`Socket`] like any other, on which
-//! HTTP/1.1 or HTTP/2 is found by its first bytes. It belongs to the connection's own task, so who shakes
-//! slowly delays nobody, and it counts as one of the connections that clients may have. Certificates can be
-//! replaced at any time; connections that stand keep theirs.
+//! HTTP/1.1 or HTTP/2 is found by its first bytes. The handshake belongs to the connection's own task, so a
+//! slow client delays no other, and it counts as one of the connections that clients may have. Certificates
+//! can be replaced at any time; connections that stand keep theirs.
 
 mod failures;
 
@@ -80,7 +80,8 @@ impl Tls {
                 connection.mark_as_encrypted(agreed_protocol(session.alpn_protocol()), presented);
                 Ok(Socket::from(stream))
             }
-            // Its connection is open until it is counted: who was turned away finds that in the numbers.
+            // The connection stays open until its failure is counted: the numbers are right when the client
+            // sees the end.
             Err((error, _stream)) => {
                 self.failed.count(&error);
                 Err(error)
@@ -89,7 +90,7 @@ impl Tls {
     }
 }
 
-/// What a client asked to speak, and may from then on: whoever passed its handshake on has decided by that.
+/// The protocol that a client agreed on in its handshake (ALPN), and has to keep to.
 fn agreed_protocol(name: Option<&[u8]>) -> Option<Version> {
     match name? {
         b"h2" => Some(Version::HTTP_2),

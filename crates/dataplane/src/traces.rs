@@ -1,8 +1,8 @@
 //! What becomes of one request on its whole way, hop by hop: OpenTelemetry's traces.
 //!
 //! A trace is begun by the client or by our first hop; `traceparent` hands it on, to the app too. Each hop
-//! that it passes tells one [`Span`]. The first hop decides by the share that is asked for which traces are
-//! kept, and says so in the header: whoever comes later keeps to it.
+//! that the request passes adds one [`Span`]. The first hop decides by the share that is asked for which
+//! traces are kept, and says so in the header: later hops keep to that decision.
 //!
 //! Each thread has a [`Tracer`] of its own, with its own queue and its own connection to the collector:
 //! nothing is locked, and a request never waits for its trace. What the queue has no room for, or the
@@ -75,7 +75,8 @@ impl Tracer {
         }))
     }
 
-    /// From now on this is told, and there.
+    /// Applies settings: from now on spans are sampled by the plan's rate and sent to its endpoint. `None`
+    /// ends the traces.
     pub fn follow(&self, plan: Option<&TracePlan>) {
         self.0.sampling.set(plan.map(|plan| plan.sampling));
         *self.0.endpoint.borrow_mut() = plan.map(|plan| Rc::new(plan.endpoint.clone()));

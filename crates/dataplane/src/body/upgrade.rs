@@ -47,7 +47,7 @@ impl ClientUpgrade {
 }
 
 impl SwitchedTo {
-    /// Hands the connection over. It is closed if nobody took the offer.
+    /// Hands the connection over to the task that took the offer; without one, the connection is closed.
     pub(crate) fn switch(self, stream: ReadAheadStream) {
         drop(self.0.send(stream));
     }

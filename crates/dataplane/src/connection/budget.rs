@@ -1,4 +1,5 @@
-//! How many clients may be connected to one process, and who has to go when there is no room for more?
+//! How many clients may be connected to one process, and which connections are closed when there is no room
+//! for more?
 //!
 //! A connection is a file descriptor, of which a process has a limited number, and a request needs a second
 //! one for its upstream: a process that gave all to clients could serve none of them. All servers of a
@@ -15,9 +16,9 @@ use prometheus_client::registry::Registry;
 
 use crate::sync::{AtomicUsize, Notified, Notify, Ordering};
 
-/// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes (31), the
-/// link with the strangers at its port (33), the small pages ([`runtime::PageLimits::descriptors`], 100, and
-/// at each of four listeners one that waits for a place).
+/// The descriptors that a process needs beside those of its clients: its listeners, the runtime's own, logs
+/// and pipes (31), the link with the strangers at its port (33), the small pages
+/// ([`runtime::PageLimits::descriptors`], 100, and at each of four listeners one that waits for a place).
 const OWN_DESCRIPTORS: u64 = 168;
 
 /// One for the client and one for the upstream: a request on HTTP/1.1 and an upgraded stream hold both.
@@ -85,9 +86,9 @@ impl ClosedIdleConnections {
 pub struct ConnectionBudget {
     max: usize,
     open: AtomicUsize,
-    /// Somebody left while there was no room.
+    /// Notified when a client leaves while there is no room.
     room: Notify,
-    /// Somebody came, or began to rest, while there was hardly any.
+    /// Notified when a client comes, or its connection becomes idle, while there is hardly any room.
     over_limit: Notify,
     closed: ClosedIdleConnections,
 }
@@ -106,12 +107,12 @@ impl ConnectionBudget {
         Arc::new(Self { max, open: AtomicUsize::new(0), room, over_limit, closed })
     }
 
-    /// The most there may be.
+    /// The largest number of connections that clients may have at once.
     pub fn max(&self) -> usize {
         self.max
     }
 
-    /// How many there are, with those that count twice.
+    /// How many connections there are; one of a watched half-closed client counts twice.
     #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
@@ -134,8 +135,8 @@ impl ConnectionBudget {
     }
 
     pub(crate) fn leave(&self) {
-        // Servers wait for room only when there is none, so nobody is woken for the thousands who leave
-        // otherwise.
+        // Servers wait for room only when there is none, so none is woken for the thousands of clients that
+        // leave otherwise.
         if self.open.fetch_sub(1, Ordering::Relaxed) >= self.max {
             self.room.notify_waiters();
         }
@@ -145,7 +146,7 @@ impl ConnectionBudget {
     /// the limit says, one for each server.
     pub(crate) async fn room(&self) {
         loop {
-            // Asked for before the look: who leaves between the two would otherwise wake nobody.
+            // Requested before the look: a client that leaves between the two would otherwise wake no server.
             let room = self.room.notified();
             if self.open.load(Ordering::Relaxed) < self.max {
                 return;
@@ -160,7 +161,7 @@ impl ConnectionBudget {
     }
 
     /// How many connections there are, and how many of these are too many for comfort; `None` while there is
-    /// room. More go than need to, so that not every newcomer makes somebody look for one.
+    /// room. More connections go than need to, so that not every new client makes a server look for one.
     pub(crate) fn surplus(&self) -> Option<Surplus> {
         let open = self.open.load(Ordering::Relaxed);
         let part = self.max.div_ceil(CROWDED_PARTS);

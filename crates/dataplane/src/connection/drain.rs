@@ -29,8 +29,8 @@ use crate::socket::diagnosis::SocketDiagnosis;
 use crate::socket::silence::{ConnectionEnds, SilenceLog};
 use connections::OpenConnections;
 
-/// How long a connection must have held nothing to be closed for want of room. Who has just connected or been
-/// answered is about to write: that is on its way for half a round trip.
+/// How long a connection must have held nothing to be closed for want of room. A client that has just
+/// connected or got its answer is about to write: its bytes are on their way for half a round trip.
 const SETTLING_TIME: Duration = Duration::from_millis(250);
 
 /// How many questions about connections are asked in one turn: each takes a few microseconds, in which no
@@ -51,8 +51,8 @@ impl Default for Drain {
 struct DrainState {
     budget: Arc<ConnectionBudget>,
     clock: Clock,
-    /// The time when somebody last came or was looked for: near enough to say how long a connection has held
-    /// nothing.
+    /// The time when a client last came or idle connections were last looked at: near enough to say how long
+    /// a connection has held nothing.
     looked_at: Cell<Timestamp>,
     phase: Cell<Phase>,
     is_accepting_stopped: Cell<bool>,

@@ -71,8 +71,7 @@ impl Transport {
         arrived: impl FnMut(ArrivedRequest),
         control: impl FnOnce(&Session),
     ) -> Poll<ConnectionEnd> {
-        // From here to `end_turn` nobody needs to wake this task: whatever a stream writes goes out at the
-        // end.
+        // From here to `end_turn` this task need not be woken: whatever a stream writes goes out at the end.
         self.session.begin_turn(context);
         let received = self.poll_receive(context, arrived);
         let was_crowded = self.is_crowded();
@@ -80,7 +79,7 @@ impl Transport {
         // Last, so that what was read and what streams answered to it goes to the kernel together.
         self.send(context);
         if was_crowded && !self.is_crowded() {
-            // Reading stopped for what is gone now, and nobody else would go on with it.
+            // Reading stopped because of output that is gone now, and only this task can go on with it.
             context.waker().wake_by_ref();
         }
         match received {
@@ -181,7 +180,7 @@ impl Transport {
             std::future::poll_fn(|context| poll_write(&self.session, &mut self.socket, context)).await?;
             self.socket.shutdown().await?;
             let mut unwanted = [0; 1024];
-            // One piece in a turn, or who sends as fast as it can would have the thread to itself.
+            // One piece in a turn, or a peer that sends as fast as it can would have the thread to itself.
             while self.socket.read(&mut unwanted).await? > 0 {
                 tokio::task::yield_now().await;
             }

@@ -69,7 +69,7 @@ pub struct HttpCheck {
 #[error("{0}")]
 pub struct ProbeFailure(pub String);
 
-/// Who asks, and how long everything may take.
+/// The settings with which one question is asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prober {
     pub(super) clock: Clock,

@@ -39,7 +39,7 @@ pub enum NextHop {
 pub enum HopFailure {
     /// The client gets this refusal as its answer.
     Refused(Refusal),
-    /// The client broke its request off: there is nobody to tell.
+    /// The client broke its request off: no answer can reach it.
     ClientGone,
 }
 

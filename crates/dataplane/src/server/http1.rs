@@ -2,7 +2,7 @@
 //! begins again.
 //!
 //! Nothing lies between the service and the socket. What waits for its next request holds a socket and no
-//! buffer; a body is read from the socket by whoever wants it, when they want it.
+//! buffer; a body is read from the socket by its reader, when the reader asks.
 
 mod heads;
 mod wire;
@@ -157,7 +157,7 @@ impl<S> ServedConnection<'_, S> {
 }
 
 impl<S: Service> ServedConnection<'_, S> {
-    /// Why the head that was read is not served, if it is too large for whoever sent it.
+    /// The refusal of the head that was read, if it is too large for its sender's limits.
     fn oversize(&self, heads: &HeadReader) -> Option<Refusal> {
         let head = heads.head()?;
         unserved::oversize(&*self.service, &head.request, head.bytes)
@@ -187,7 +187,7 @@ impl<S: Service> ServedConnection<'_, S> {
                 poll_fn(|context| sending.poll(context)).await?;
                 (sending.announced.is_last, sending.is_switched)
             }
-            // Somebody broke the exchange off, the service or the client.
+            // The exchange was broken off, by the service or by the client.
             None => return Ok(ConnectionFate::Over),
         };
         // What the response holds is free before anything else is waited for.

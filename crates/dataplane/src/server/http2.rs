@@ -102,7 +102,7 @@ pub(super) async fn serve<S: Service>(
             farewell = None;
             return Poll::Pending;
         }
-        // Who does not even read that it should go is not waited for.
+        // A client that does not even read our GOAWAY is not waited for.
         let farewell = farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));
         farewell.as_mut().poll(context).map(|()| ConnectionEnd::Closed)
     })

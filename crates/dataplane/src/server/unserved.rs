@@ -12,10 +12,10 @@ use crate::body::Body;
 use crate::connection::Connection;
 use crate::refusal::{Refusal, RefusalReason, RequestKind};
 
-/// A head up to this size is within everybody's limits: no service is asked about it.
+/// A head up to this size is within the limits of every service, and no service is asked about it.
 const UNASKED: HeadLimits = HeadLimits { bytes: 4 * 1024, headers: HeadLimits::OUTER.headers };
 
-/// Why a head of so many bytes is not served, if it is larger than the service allows to whoever sent it.
+/// The refusal of a head of so many bytes, if the service allows its sender no such head.
 pub(super) fn oversize<S: Service>(service: &S, request: &Request<()>, bytes: usize) -> Option<Refusal> {
     let headers = request.headers().len();
     if UNASKED.allow(bytes, headers) {

@@ -197,8 +197,8 @@ fn canonical(end: SocketAddr) -> SocketAddr {
     SocketAddr::new(end.ip().to_canonical(), end.port())
 }
 
-/// How often the kernel has repeated bytes of the connection in an answer without an acknowledgement; `None`
-/// without a connection.
+/// How many times in a row the kernel has repeated bytes or probes on the connection without an answer of the
+/// peer; `None` without a connection.
 fn retries_of_connection(answer: &[u8]) -> Option<u32> {
     let (state, timer, retries) = (*answer.get(STATE)?, *answer.get(TIMER)?, *answer.get(RETRIES)?);
     let is_connection = kind(answer)? == BY_FAMILY && state != LISTENS;

@@ -38,7 +38,7 @@ impl ConnectionEnds {
     }
 }
 
-/// Who left unanswered what was sent, at the last look.
+/// The connections whose peers left bytes unacknowledged, at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct SilenceLog(BTreeMap<ConnectionEnds, PeerSilence>);
 
@@ -60,7 +60,7 @@ impl SilenceLog {
         self.0 = attempts.into_iter().filter(|(_, attempts)| *attempts > 0).map(silence).collect();
     }
 
-    /// Those who have been silent since then, or longer.
+    /// The connections whose peers have been silent since that time, or longer.
     pub(crate) fn silent_since(&self, latest: Timestamp) -> Vec<ConnectionEnds> {
         let is_dead = |silence: &PeerSilence| silence.since <= latest && silence.attempts >= ATTEMPTS_MIN;
         self.0.iter().filter(|(_, silence)| is_dead(silence)).map(|(ends, _)| *ends).collect()

@@ -1,6 +1,6 @@
 //! What does a request say of the trace that it is part of? W3C's `traceparent`, version 00.
 //!
-//! Whoever sends one decides whether its requests have traces. One that is malformed counts as none, and its
+//! The sender of one decides whether its requests have traces. One that is malformed counts as none, and its
 //! `tracestate` ends with it, as the standard wants.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -18,7 +18,7 @@ const SAMPLED: u8 = 1;
 pub(super) struct TraceContext {
     /// The identifier of the trace, which is never 0.
     pub(super) trace: u128,
-    /// The span of whoever sent it. Never 0.
+    /// The identifier of the sender's span, which is never 0.
     pub(super) span: u64,
     flags: u8,
 }

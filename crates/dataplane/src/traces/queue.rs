@@ -16,11 +16,11 @@ const BATCH_MAX: usize = 512;
 #[derive(Default)]
 pub(super) struct SpanQueue {
     spans: RefCell<VecDeque<SpanRecord>>,
-    /// How many were taken out and are on their way.
+    /// How many spans were taken out and are on their way.
     on_their_way: Cell<usize>,
     /// There is something to send.
     pub(super) begun: Notify,
-    /// There is a batch, or nobody waits for more.
+    /// There is a whole batch, or a flush waits for the rest.
     pub(super) full: Notify,
     /// No span waits and none is on its way.
     pub(super) emptied: Notify,
@@ -50,7 +50,7 @@ impl SpanQueue {
         (count > 0).then(|| spans.drain(..count).collect())
     }
 
-    /// They arrived, or were given up.
+    /// Notes that `count` spans have arrived, or were given up.
     pub(super) fn delivered(&self, count: usize) {
         self.on_their_way.set(self.on_their_way.get().saturating_sub(count));
         if self.is_empty() {

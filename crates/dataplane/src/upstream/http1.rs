@@ -1,8 +1,8 @@
 //! HTTP/1.1 connections: one request at a time, kept for the next one.
 //!
-//! There is no task for a connection. Whoever waits for a response reads it, so a request wakes one task
-//! only, and a connection that waits costs its socket and nothing else. Only a request body that outlasts the
-//! head of its response gets a task of its own.
+//! A connection has no task of its own. The task that waits for a response reads it, so a request wakes one
+//! task only, and a connection that waits costs its socket and nothing else. Only a request body that
+//! outlasts the head of its response gets a task of its own.
 
 mod exchange;
 mod incoming;
@@ -62,8 +62,8 @@ pub(super) async fn send(
             pool.note_late_body(to);
         }
         let is_lost = is_late_body || (failed.is_silent && failed.kind == SendErrorKind::Closed);
-        // Nothing of it left this process. Another idle connection is tried, as often as there are any, and
-        // then a new one.
+        // Nothing of the request left this process. Another idle connection is tried, as often as there are
+        // any, and then a new one.
         if failed.progress == Progress::Whole {
             request = failed.request;
         } else if is_lost && is_repeating && can_be_repeated {
@@ -88,8 +88,8 @@ fn is_idempotent(request: &Request<Body>) -> bool {
     is_promised && !request.headers().contains_key(http::header::UPGRADE)
 }
 
-/// Sends a request that a connection lost once more, on a connection that nobody can have been about to
-/// close. Whatever comes of it, the request may have been begun before, so it is never said to be unstarted:
+/// Sends a request that a connection lost once more, on a new connection, which the peer cannot have been
+/// about to close. The request may have been begun before, so a failure never says that it was not started:
 /// the next hop would repeat it in turn.
 async fn repeat(
     pool: &Rc<Pool>,
@@ -119,7 +119,7 @@ impl From<FailedExchange> for SendError {
     fn from(failed: FailedExchange) -> Self {
         let FailedExchange { kind, progress, request, .. } = failed;
         if matches!(kind, SendErrorKind::RequestBody | SendErrorKind::MalformedRequest(_)) {
-            // Nobody may send it again: what is left of its body would be taken for all of it.
+            // The request may not be sent again: the rest of its body would be taken for the whole.
             return Self { kind, started: PeerStart::Perhaps, request: None };
         }
         match progress {
@@ -130,8 +130,8 @@ impl From<FailedExchange> for SendError {
     }
 }
 
-/// An idle connection that the peer has not closed, as far as the kernel knows; for those who trust, as far
-/// as it knew a moment ago.
+/// An idle connection that the peer has not closed, as far as the kernel knows; with `is_trusting`, as far as
+/// the kernel knew a moment ago.
 async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option<Http1Connection> {
     let now = pool.clock.now();
     loop {
@@ -178,7 +178,7 @@ fn respond(
     if head.response.status() == StatusCode::SWITCHING_PROTOCOLS {
         unfinished.end();
         drop(upload);
-        // Nobody else may hold the socket: a task that still sent the request's body would write into the
+        // No other task may hold the socket: one that still sent the request's body would write into the
         // other protocol.
         let stream = Rc::into_inner(connection.wire).map(UpstreamWire::into_stream);
         let body =
@@ -186,7 +186,7 @@ fn respond(
         return head.response.map(|()| body);
     }
     let upload = (!upload.is_done() || upload.has_peer_stopped_reading)
-        // After a panic in it the connection is not kept: whoever asks how the upload ended hears an error.
+        // After a panic in the task the connection is not kept: waiting for the task gives an error.
         .then(|| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
     let lease = Http1Lease {
         pool: Rc::downgrade(pool),

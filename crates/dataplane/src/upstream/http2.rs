@@ -26,8 +26,8 @@ pub(super) use host::Http2Host;
 /// How many times a request that a peer has certainly not begun is sent, on one connection after the other.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// How many times it is sent to a peer that refuses it and stays. A second time at once may find what was in
-/// the way gone; more often is for those to decide who can wait.
+/// How many times a request is sent to a peer that refuses it and stays. A second time at once may find the
+/// obstacle gone; whether to try more often is for the caller to decide, which can wait.
 const REFUSALS_MAX: u32 = 2;
 
 /// How many connections are tried before a peer that says nothing on any is taken not to speak HTTP/2.
@@ -94,7 +94,8 @@ async fn exchange(
     match answered {
         Ok(response) => {
             if let Some(pump) = upload.filter(|pump| !pump.is_done()) {
-                // A panic drops the pump's sender, which breaks the stream off; who reads the answer sees it.
+                // A panic drops the pump's sender, which breaks the stream off; the reader of the answer sees
+                // that.
                 tokio::task::spawn_local(send_rest(pump, request));
             }
             let whole = receiver.take_whole();
@@ -107,8 +108,8 @@ async fn exchange(
     }
 }
 
-/// Sends what is left of a request whose answer has begun. Whatever goes wrong ends the stream, and who reads
-/// the answer sees it.
+/// Sends what is left of a request whose answer has begun. Any failure ends the stream, which the reader of
+/// the answer sees.
 async fn send_rest(mut pump: Pump, mut request: Box<Request<Body>>) {
     let sent = poll_fn(|context| pump.poll(request.body_mut(), context)).await;
     if let Err(error) = sent {
@@ -117,7 +118,7 @@ async fn send_rest(mut pump: Pump, mut request: Box<Request<Body>>) {
 }
 
 impl From<SendErrorKind> for SendError {
-    /// A failure after which nobody may send the request again.
+    /// A failure after which the request may not be sent again.
     fn from(kind: SendErrorKind) -> Self {
         Self { kind, started: PeerStart::Perhaps, request: None }
     }
@@ -149,7 +150,7 @@ async fn connection_with_room(
             pool.with_host(to, |host| (host.http2.with_room(body), host.http2.dialing.clone()));
         let dialing = match (session, dialing) {
             (Some(session), dialing) => {
-                // For those that come later. If it fails, what there is does as well.
+                // A further connection for later requests. If it fails, the present one serves them as well.
                 if !is_comfortable(&session)
                     && dialing.is_none()
                     && let Ok(dialing) = DialAttempt::begin(pool, to)
@@ -172,14 +173,15 @@ async fn connection_with_room(
         // awaited in between.
         dialing.is_over.notified().await;
         if let Some(failure) = dialing.failure.get() {
-            // The next attempt would fail no sooner than this one; who waited for this one has waited long
-            // enough.
+            // The next attempt would fail no sooner than this one; a request that waited for this one has
+            // waited long enough.
             return or_choked(failure.clone());
         }
     }
 }
 
-/// An attempt to connect, and who makes it. Lets others know that it is over, however it ended.
+/// An attempt to connect, held by the request that makes it. Dropping it tells the waiting requests that the
+/// attempt is over, however it ended.
 struct DialAttempt {
     pool: Rc<Pool>,
     to: SocketAddr,
@@ -210,16 +212,17 @@ impl DialAttempt {
         Ok(session)
     }
 
-    /// A connection to somebody who speaks HTTP/2, as far as that is known.
+    /// A session with a peer that speaks HTTP/2: known before, or confirmed by its first frame.
     async fn session(&mut self) -> Result<Rc<Session>, SendErrorKind> {
-        // What an app once spoke it goes on speaking, behind the same address, for as long as its pool lives.
+        // An app that once spoke HTTP/2 goes on speaking it, behind the same address, for as long as its pool
+        // lives.
         let is_known = self.pool.limits.prior_knowledge == PriorKnowledge::Certain
             || self.pool.with_host(self.to, |host| host.http2.has_greeted);
         if is_known {
             return self.dial().await;
         }
-        // One that was just going to end may have closed the first connection; who closes two without a word
-        // of HTTP/2 does not know it.
+        // An app that was just going to end may have closed the first connection; one that closes two without
+        // a frame of HTTP/2 does not speak it.
         for _ in 0..GREETINGS_AWAITED {
             let session = self.dial().await?;
             let greeting = poll_fn(|context| session.poll_greeting(context));

@@ -28,7 +28,7 @@ pub enum LateBodies {
     Impossible,
 }
 
-/// How the connection of a request over HTTP/1.1 ends that nobody waits for any more.
+/// How the connection of a request over HTTP/1.1 ends when the client has given the request up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUpRequests {
     /// In order, as apps know it.
@@ -69,15 +69,15 @@ pub struct UpstreamLimits {
     pub proven_window: u32,
     /// How much it accepts when much was read of it: it grows from the above as it is read.
     pub stream_window: u32,
-    /// What connections may hold of what nobody has read.
+    /// The budget of the process for bytes that no reader has taken yet.
     pub memory: &'static MemoryBudget,
     /// What becomes of a request that its connection lost.
     pub lost_requests: LostRequests,
     /// Whether bodies may come where there are none.
     pub late_bodies: LateBodies,
-    /// How the peer hears that nobody waits for its answer.
+    /// How the peer hears that the client has given its request up.
     pub given_up: GivenUpRequests,
-    /// Whether everybody speaks HTTP/2 who is asked to.
+    /// Whether each peer that is asked over HTTP/2 is known to speak it.
     pub prior_knowledge: PriorKnowledge,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Pool {
     pub(super) clock: Clock,
     pub(super) limits: UpstreamLimits,
     pub(super) head: Cell<HeadLimits>,
-    /// How many connections bytes came on behind a whole response.
+    /// Counts the connections on which bytes came behind a whole response.
     pub(super) late_bytes: Counter,
     /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
     /// collisions that nobody can cause.
@@ -42,7 +42,7 @@ pub(super) struct Host {
     pub(super) late_body_record: LateBodyRecord,
     /// Established and being established, both protocols.
     pub(super) open: usize,
-    /// No connection is kept before then: bytes came behind a whole response.
+    /// Until this time no connection is kept, because bytes came behind a whole response.
     pub(super) distrusted_until: Option<Timestamp>,
     /// Grows with every [`super::Upstreams::close_idle`]; a connection of an earlier generation is not kept any
     /// more.
@@ -92,7 +92,7 @@ impl Pool {
         }
     }
 
-    /// Counts a connection to `address`, if one more is allowed, and says of which generation it is.
+    /// Counts a new connection to `address`, if one more is allowed. Returns its count and its generation.
     pub(super) fn open(
         self: &Rc<Self>,
         address: SocketAddr,
@@ -111,7 +111,8 @@ impl Pool {
     pub(super) fn put_idle(self: &Rc<Self>, address: SocketAddr, mut connection: Http1Connection) {
         connection.idle_since = self.clock.now();
         let refused = self.with_host(address, |host| {
-            // Somebody has asked since this connection was opened that none to the address be kept.
+            // Since this connection was opened, [`super::Upstreams::close_idle`] has asked that none to the
+            // address be kept.
             let is_distrusted = host.distrusted_until.is_some_and(|until| connection.idle_since < until);
             if connection.generation != host.generation || is_distrusted {
                 return Some(connection);
@@ -148,7 +149,7 @@ impl Pool {
         }
     }
 
-    /// The app sent a body where there is none.
+    /// Notes that the app sent a body behind a response that has none.
     pub(super) fn note_late_body(&self, address: SocketAddr) {
         let before = self.with_host(address, |host| {
             std::mem::replace(&mut host.late_body_record, LateBodyRecord::SendsBodies)
@@ -220,7 +221,7 @@ impl Http1Connection {
     }
 }
 
-/// Runs while a pool has idle connections.
+/// Closes connections that were idle for too long, for as long as a pool has idle connections.
 async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
     loop {
         clock.sleep_until(clock.now() + idle).await;

@@ -2,10 +2,10 @@
 //! answered.
 //!
 //! The body may be read by another task than the connection's: an upload can outlast the head of its
-//! response. The runtime wakes one reader of a socket only, so it must be clear who that is. While somebody
-//! waits for more of the body it is they, and they find out when the client has gone. Otherwise it is the
-//! connection's task, which reads on until there is something that nobody has asked for yet, for no other
-//! reason than to see the end. What a read cannot tell, the socket's errors do (see [`watch`]).
+//! response. The runtime wakes one reader of a socket only, so it must be clear which task that is. While a
+//! task waits for more of the body it is that task, and that task finds out when the client has gone.
+//! Otherwise it is the connection's task, which reads ahead until some bytes wait unread, for no other reason
+//! than to see the end. What a read cannot tell, the socket's errors do (see [`watch`]).
 
 pub(super) mod body;
 mod memory;
@@ -31,18 +31,18 @@ use crate::socket::Socket;
 use crate::socket::stream::ReadAheadStream;
 use watch::{HalfClosedClient, SocketWatch};
 
-/// What tells a client to send the body it holds back.
+/// The interim response that tells a client to send the body that it holds back.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// As much is read, at most, before anybody wants it.
+/// How many bytes are read ahead at most, before a body or the next request is read.
 const AHEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// As much of a body that nobody wants is read to keep the connection, if it is there already.
+/// How many bytes of an unwanted body are read to keep the connection, if they are there already.
 const UNWANTED_BYTES_MAX: usize = 64 * 1024;
 
 /// The socket of one client's connection; see the module's documentation.
 pub(crate) struct ServerWire {
-    /// `None` once the connection is over, whoever still holds the wire.
+    /// `None` once the connection is over, even if a body still holds the wire.
     stream: RefCell<Option<Socket>>,
     /// What was read and not yet handed on.
     unread: RefCell<Bytes>,
@@ -55,8 +55,9 @@ pub(crate) struct ServerWire {
     /// Whether it is the connection's task that calls.
     is_own_turn: Cell<bool>,
     interim: Cell<Interim>,
-    /// What was handed out of the present body and is not known to have gone on: whoever asks for more has
-    /// got rid of it. An app that does not read keeps it here, and a process has room for so much of that.
+    /// The memory of the piece that was handed out of the present body last: a reader that asks for more has
+    /// passed that piece on. An app that does not read keeps its pieces here, and a process has limited
+    /// memory for such pieces.
     held: RefCell<MemoryShare>,
     /// How much memory the head of the present request takes, or what is here of the next one, if that is
     /// much.
@@ -71,16 +72,16 @@ pub(crate) struct ServerWire {
     drain: Drain,
 }
 
-/// Who reads the body of the present request.
+/// Which task reads the body of the present request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyReader {
-    /// Nobody will: there is none, or it was dropped.
+    /// No task: the request has no body, or the body was dropped.
     Gone,
-    /// It is there, but does not wait for anything.
+    /// The body has a reader, which waits for nothing now.
     Elsewhere,
-    /// It waits, as a part of the connection's task.
+    /// The reader waits, as a part of the connection's task.
     WaitsHere,
-    /// It waits in a task of its own.
+    /// The reader waits in a task of its own.
     WaitsElsewhere,
 }
 
@@ -125,7 +126,7 @@ impl ServerWire {
         self.connection.is_dismissed()
     }
 
-    /// Whether a client that speaks this keeps to what it agreed on.
+    /// Whether a client that speaks this version keeps to the protocol that TLS agreed on.
     pub(super) fn may_speak(&self, version: Version) -> bool {
         self.connection.may_speak(version)
     }
@@ -159,7 +160,7 @@ impl ServerWire {
     /// A turn of the connection's task, in which the body may be read.
     pub(super) fn during<Output>(&self, turn: impl FnOnce() -> Output) -> Output {
         if self.reader.get() == BodyReader::WaitsHere {
-            // Who waits on will say so again.
+            // A reader that still waits registers again in the turn.
             self.reader.set(BodyReader::Elsewhere);
         }
         self.is_own_turn.set(true);
@@ -168,8 +169,9 @@ impl ServerWire {
         output
     }
 
-    /// Ready once the client has gone, unless somebody else waits for what it sends and so finds that out. An
-    /// end behind a whole request says that no further one comes: its client waits for the answer.
+    /// Ready once the client has gone, unless the reader of the body waits for the client and so finds that
+    /// out. An end behind a whole request says that no further request comes: its client waits for the
+    /// answer.
     pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
         match self.reader.get() {
             BodyReader::WaitsHere | BodyReader::WaitsElsewhere => return Poll::Pending,
@@ -248,21 +250,21 @@ impl ServerWire {
         self.decoder.borrow().is_ended()
     }
 
-    /// Ready once nobody reads the body any more, be it over or not.
+    /// Ready once the body has no reader any more, be the body over or not.
     pub(super) fn poll_body_left(&self) -> Poll<()> {
-        // Whoever reads it to its end, or drops it, wakes the connection.
+        // A reader that comes to the end of the body, or drops it, wakes the connection.
         let is_left = self.is_body_over() || self.reader.get() == BodyReader::Gone;
         if is_left { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Whether another request can follow the present one. What is left of its body and here already is
-    /// thrown away for that, unless somebody reads it.
+    /// thrown away for that, unless the body still has a reader.
     pub(super) fn can_go_on(&self) -> bool {
         if self.is_half_closed() {
             return false;
         }
         if self.interim.get() == Interim::Awaited {
-            // The client was never asked for its body, and nobody knows whether it sends it all the same.
+            // The client was never asked for its body, and may send it all the same.
             return false;
         }
         if self.is_body_over() || self.reader.get() != BodyReader::Gone {
@@ -362,8 +364,8 @@ impl ServerWire {
         }
     }
 
-    /// Reads what nobody wants any more. Ready at its end. After each piece others have their turn: a client
-    /// that sends as fast as it can would have the thread to itself.
+    /// Reads and forgets what the client still sends. Ready at the end of the connection. After each piece
+    /// others have their turn: a client that sends as fast as it can would have the thread to itself.
     pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<()> {
         match ready!(self.poll_read(READ_BYTES, context)) {
             Ok(bytes) if !bytes.is_empty() => {
@@ -382,8 +384,8 @@ impl ServerWire {
         }
     }
 
-    /// Closes the connection. Whoever still waits for more of a body learns that from its own timers, or is
-    /// about to be stopped.
+    /// Closes the connection. A task that still waits for more of a body learns that from its own timers, or
+    /// is about to be stopped.
     pub(super) fn close(&self) {
         if let Some(mut stream) = self.take_socket() {
             stream.send_close_notify();

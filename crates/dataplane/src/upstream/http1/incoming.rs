@@ -75,8 +75,8 @@ impl HttpBody for IncomingBody {
         }
         match self.poll_next(context) {
             Poll::Ready(Some(Err(failure))) => {
-                // Whoever sends this body on drops what is not yet written when it fails. What came before
-                // the failure may go out first.
+                // The task that sends this body on drops what is not yet written when the body fails. What
+                // came before the failure may go out first.
                 self.lease = None;
                 self.failure = Some(failure);
                 context.waker().wake_by_ref();

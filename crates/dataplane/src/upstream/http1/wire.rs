@@ -58,8 +58,8 @@ impl UpstreamWire {
     /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel
     /// has told the runtime.
     pub(in crate::upstream) fn is_quiet(&self) -> bool {
-        // To ask whether a read is worth it is cheaper than a look. That it is may be left from the read
-        // before; what is looked at stays for whoever asks what it was.
+        // To ask the runtime whether a read is worth it is cheaper than a look. The runtime's answer may be
+        // left from the read before; the byte that is looked at stays for the next read.
         let looked = self.stream.borrow().try_io(Interest::READABLE, || self.peek());
         looked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -90,14 +90,15 @@ impl UpstreamWire {
         let _ = self.stream.borrow().set_zero_linger();
     }
 
-    /// Ends both directions at once, for whoever still uses them.
+    /// Ends both directions at once, for all tasks that still use the socket.
     pub(super) fn break_off(&self) {
         self.is_broken_off.set(true);
         // A failure means that it has ended already.
         let _ = SockRef::from(&*self.stream.borrow()).shutdown(Shutdown::Both);
     }
 
-    /// Whether that was done, so that what looks like the end of a response may not be one.
+    /// Whether [`Self::break_off`] was called, so that the end of the connection may not be the end of a
+    /// response.
     pub(super) fn is_broken_off(&self) -> bool {
         self.is_broken_off.get()
     }
@@ -126,9 +127,10 @@ impl Drop for UnfinishedExchange {
     }
 }
 
-/// Writes to a new socket, which takes something although the runtime has not heard of it: that comes with
-/// the next news from the kernel, for which everybody would wait who is at the same point. Of a thousand
-/// requests that come at once, all would be read before the first is sent. Who gets "pending" is not woken.
+/// Writes to a new socket, which takes bytes although the runtime has not heard of it: the runtime hears with
+/// the next news from the kernel, for which all requests at the same point would wait. Of a thousand requests
+/// that come at once, all would be read before the first is sent. A task that gets "pending" from this is not
+/// woken.
 struct DirectWriter<'a>(&'a TcpStream);
 
 impl DirectWriter<'_> {

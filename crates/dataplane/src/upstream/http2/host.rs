@@ -21,7 +21,8 @@ const STREAMS_COMFORTABLE: usize = 50;
 #[derive(Default)]
 pub(in crate::upstream) struct Http2Host {
     pub(super) connections: Vec<Rc<Session>>,
-    /// Set while somebody is establishing a connection; others wait for it instead of doing the same.
+    /// Set while one request is establishing a connection; others wait for that one instead of opening their
+    /// own.
     pub(super) dialing: Option<Rc<PendingDial>>,
     /// Whether it has said anything in HTTP/2. Known for as long as the pool lives.
     pub(super) has_greeted: bool,
@@ -31,7 +32,7 @@ pub(in crate::upstream) struct Http2Host {
 #[derive(Default)]
 pub(super) struct PendingDial {
     pub(super) is_over: Notify,
-    /// Why it failed. Empty as well if whoever made it gave up.
+    /// Why the attempt failed. Empty as well if the request that made it was given up.
     pub(super) failure: OnceCell<SendErrorKind>,
 }
 

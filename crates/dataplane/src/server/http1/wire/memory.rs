@@ -6,12 +6,12 @@ use protocol::http2::{OverShare, large_head_memory};
 use super::ServerWire;
 use crate::http1::READ_BYTES;
 
-/// As much of a body is read at once while little is left of the memory for what nobody has read. Of its
-/// first bytes a connection need not give account (16 KiB), so this always goes on.
+/// How much of a body is read at once while the process has little memory left for unread bytes. Of its first
+/// bytes a connection need not give account (16 KiB), so this always goes on.
 const SCARCE_READ_BYTES: usize = 8 * 1024;
 
 impl ServerWire {
-    /// So much of the present body is on its way.
+    /// Accounts for `bytes` of the present body, which were read and have not gone on.
     pub(super) fn hold(&self, bytes: usize) {
         // One that is over its share has nothing to break off, as HTTP/2 has; what it reads next is small, as
         // long as that is so.
