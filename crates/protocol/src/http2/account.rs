@@ -22,14 +22,14 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-/// What a new peer has, and the most that time gives back: about a millisecond of a core.
+/// The credit of a new peer, and the most to which time refills it: about a millisecond of a core.
 const ALLOWANCE: u64 = 10_000;
 
-/// What time gives back: a thousandth of a core. At [`CANCELLED`] it allows a client to break off 1,000
-/// requests in a second for ever.
+/// The credit that time gives back in a millisecond: a thousandth of a core. At [`CANCELLED`] it allows a
+/// client to break off 1,000 requests in a second for ever.
 const GIVEN_BACK_PER_MILLISECOND: u64 = 10;
 
-/// What a frame costs that brings nothing: the unit of everything here.
+/// The cost of a frame that brings nothing: the unit of all costs here.
 const FRAME: u64 = 1;
 
 /// So many bytes of a frame that brings nothing cost as much as the frame itself.
@@ -55,7 +55,7 @@ const HEAD_BYTES_PER_UNIT: usize = 64;
 /// So many streams that are looked at for one frame cost a unit.
 const STREAMS_PER_UNIT: usize = 8;
 
-/// What a head or a piece of a body brings. Beside each piece gRPC's ends send up to three frames (a ping,
+/// The credit for a head or a piece of a body. Beside each piece gRPC's ends send up to three frames (a ping,
 /// room in its stream and in its connection), and those of others that give room for every read four. Envoy
 /// allows ten frames that give room for each piece.
 const USEFUL: u64 = 16;

@@ -57,7 +57,8 @@ pub enum CompressionError {
     Integer,
     /// Its letters cannot be told.
     Huffman,
-    /// It is announced at the beginning of a head, twice at most, within what we allow.
+    /// A change of the table's size stands elsewhere than at the beginning of a head, comes too often, or
+    /// exceeds our limit.
     TableSize,
     /// The block of the head ends in the middle of a field.
     Truncated,

@@ -43,7 +43,7 @@ struct DataFrame {
     /// How much of the body is to come, and after it of the padding.
     left: usize,
     padding: usize,
-    /// What has to be counted with the next piece.
+    /// 1 if the byte with the length of the padding is still to be counted, with the next piece; otherwise 0.
     uncounted: usize,
     is_end: bool,
 }
@@ -126,7 +126,7 @@ impl FrameInput {
         Ok(Some(DataFrame { stream: head.stream, left, padding, uncounted: padding_bytes, is_end }))
     }
 
-    /// So many bytes from the beginning, once they are there.
+    /// Takes so many bytes from the beginning, once they are there.
     fn whole(&mut self, length: usize, read: &mut BytesMut) -> Option<BytesMut> {
         // Nearly every frame: it is cut out of what was read, and no byte is copied.
         if self.partial.is_empty() && read.len() >= length {
@@ -153,8 +153,8 @@ impl FrameInput {
 }
 
 impl DataFrame {
-    /// What is there of it. Every frame gives at least one piece, because the end of a stream may be an empty
-    /// one.
+    /// Takes the part of the frame that is there. Every frame gives at least one piece, because the end of a
+    /// stream may be an empty one.
     fn take(&mut self, read: &mut BytesMut) -> Option<InputPiece> {
         if read.is_empty() && self.left + self.padding > 0 {
             return None;

@@ -65,7 +65,7 @@ impl SmallPieces {
         Self { overhead, ..self }
     }
 
-    /// It was a small one, and more follows.
+    /// Notes that a small piece was sent, and that more of the body follows.
     pub(super) fn paced(self, now: Timestamp) -> Self {
         let latest = now + PACE * BURST;
         Self { paced_until: (self.paced_until.max(now) + PACE).min(latest), ..self }

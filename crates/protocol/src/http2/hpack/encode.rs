@@ -24,7 +24,7 @@ const HTTPS: u8 = 7;
 const SCHEME: usize = 6;
 const STATUS: usize = 8;
 
-/// What one connection's heads are written with.
+/// The state with which the heads of one connection are written.
 #[derive(Debug, Default)]
 pub struct Encoder {
     is_announced: bool,
@@ -86,7 +86,7 @@ pub fn encode_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     field(name, value.as_bytes(), form, out);
 }
 
-/// One header whose value is written by us.
+/// Writes one header with a value of our own text.
 pub fn encode_text(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     field(name, value, 0, out);
 }

@@ -12,7 +12,7 @@ pub(super) struct Block {
     pub(super) is_end: bool,
     /// Whether the stream was said to depend on itself.
     pub(super) is_circular: bool,
-    /// What was not yet stepped over, where the head is refused.
+    /// The bytes of the fields; of a refused head, those that were not yet stepped over.
     pub(super) fields: BytesMut,
     /// How long all of them were.
     pub(super) bytes: usize,

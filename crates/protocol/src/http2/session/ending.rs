@@ -4,7 +4,7 @@ use super::super::frame::{ErrorCode, FrameKind, write_frame};
 use super::super::stream::StreamError;
 use super::{Core, LeavingProgress, Role, STREAM_MAX, Session};
 
-/// What says that a peer has read our announcement that we leave.
+/// The payload of the PING whose answer shows that the peer has read our GOAWAY.
 pub(super) const LEAVING_PING: [u8; 8] = *b"leaving?";
 
 impl Session {

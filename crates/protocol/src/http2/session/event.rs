@@ -11,7 +11,7 @@ use crate::target::TargetProblem;
 /// The head of a request that has come, with its stream.
 #[derive(Debug)]
 pub struct ArrivedRequest {
-    /// Where it came, and where it is answered.
+    /// The stream on which the request came, and on which it is answered.
     pub stream: Rc<Stream>,
     /// Its head, or why it is not served.
     pub request: Result<Request<()>, RefusedHead>,
@@ -22,9 +22,9 @@ pub struct ArrivedRequest {
 /// Why the head of a request is answered before it is a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusedHead {
-    /// It is larger than it may be.
+    /// The head is larger than the limit.
     TooLarge,
-    /// It was read, and its connection may not hold it beside what it holds.
+    /// The head was read, and its connection has no memory for it beside what it holds.
     NoMemory,
     /// Its target has no form that a request may have.
     Target {
@@ -35,7 +35,7 @@ pub enum RefusedHead {
     },
 }
 
-/// What is to be done after some of what was read was looked at.
+/// What the owner of the socket has to do after some of the input was looked at.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -48,12 +48,12 @@ pub enum SessionEvent {
     Farewell {
         /// Why the peer is sent away; `NO_ERROR` if only the connection ends.
         code: ErrorCode,
-        /// In its own words, of which there are few.
+        /// The text of the GOAWAY, cut to a short length.
         why: String,
     },
     /// All of what was handed in was looked at.
     All,
-    /// There is more, and others wait for longer.
+    /// There is more input, and it is the turn of other connections.
     TurnOver,
     /// There is no memory for a head. Nothing more is to be handed in before [`Session::resume`], which comes
     /// when [`Session::has_memory_again`], and after a while otherwise.

@@ -18,7 +18,7 @@ mod heads;
 /// Room for fewer bytes, where there was none, is for a piece that is hardly longer than its frame.
 const DRIBBLE_BYTES: i64 = 1024;
 
-/// As much as is shown of what a peer says when it goes away.
+/// How many bytes of the text of a GOAWAY are shown.
 const GOAWAY_TEXT_BYTES_MAX: usize = 200;
 
 /// Credit on the connection's flow-control window for the bytes of one DATA frame that no reader will return.
@@ -387,7 +387,7 @@ impl Core {
     }
 }
 
-/// What it costs to be given so much more room.
+/// The cost of a WINDOW_UPDATE of `more` bytes, for a window of `before` bytes.
 fn cost_of_window_update(before: i64, more: i64) -> Cost {
     if before <= 0 && more < DRIBBLE_BYTES { Cost::Dribble } else { Cost::Frame(size_of::<u32>()) }
 }

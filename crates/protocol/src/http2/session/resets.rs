@@ -14,14 +14,14 @@ use super::{Core, Role};
 
 pub(super) use broken_streams::BrokenStreams;
 
-/// What asks whether a peer has heard of streams that we broke off.
+/// The payload of the PING whose answer shows that the peer has read the resets before it.
 pub(super) const RESETS_PING: [u8; 8] = *b"resets?\0";
 
-/// So many resets are said before a ping asks: few requests are broken off for themselves, and those cost no
-/// ping.
+/// How many resets are sent before a PING asks for an answer: few requests are broken off one by one, and
+/// those cost no PING.
 const RESETS_PER_PING: u32 = 8;
 
-/// So many resets may be unacknowledged: less than the 20 of hyper, the strictest limit that we know of.
+/// How many resets may be unacknowledged: less than the 20 of hyper, the strictest limit that we know of.
 const UNACKNOWLEDGED_MAX: u32 = 16;
 
 impl Core {

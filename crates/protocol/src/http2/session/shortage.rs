@@ -24,13 +24,13 @@ use progress::ShortageProgress;
 
 pub(super) use progress::Shortage;
 
-/// So many streams in a row are refused for want of memory before their connection ends.
+/// How many streams in a row are refused for want of memory before their connection ends.
 const REFUSALS_MAX: u32 = 1_000;
 
 /// The fields of a head that take no more than this need no memory that counts.
 const SMALL_BLOCK_BYTES: usize = 512;
 
-/// What is added to twice the length of a head's fields, for what they are kept in.
+/// The estimate of memory that a head takes beside twice the length of its fields, in bytes.
 const PER_HEAD_BYTES: usize = 4 * 1024;
 
 impl Session {
@@ -85,7 +85,8 @@ impl Core {
         }
     }
 
-    /// The same for the beginning of a head: its connection pauses behind it, or it is refused from here on.
+    /// Like [`Self::await_memory`], for the beginning of a head: its connection pauses behind it, or it is
+    /// refused from here on.
     pub(super) fn await_memory_for_part(&mut self, block: &mut Block) {
         if block.refused.is_some() || self.has_memory_for(block) {
             return;

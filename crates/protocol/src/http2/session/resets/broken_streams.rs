@@ -10,13 +10,13 @@ const RESETS_REMEMBERED: usize = 256;
 /// The streams that were broken off.
 #[derive(Debug, Default)]
 pub(in crate::http2::session) struct BrokenStreams {
-    /// The last ones: their peers may have sent more before they knew.
+    /// The last streams that were broken off: the peer may have sent more on them before it knew.
     remembered: VecDeque<u32>,
-    /// Those that the peer is still to be told of, in order.
+    /// The streams whose reset is still to be sent, in order.
     pub(super) held: VecDeque<(u32, ErrorCode)>,
-    /// How many it was told of since it was known to have heard.
+    /// How many resets were sent and are not yet acknowledged.
     pub(super) unacknowledged: u32,
-    /// How many of those stand before the ping that is under way.
+    /// How many of these stand before the PING that is under way.
     pub(super) asked: u32,
 }
 
