@@ -238,9 +238,9 @@ impl ResponseBody for Body {
     }
 }
 
-/// What is held while a body is sent.
+/// A value that is held while a body is sent, and hears of the bytes.
 pub trait BodyGuard {
-    /// So many bytes more are on their way.
+    /// Notes that `bytes` more of the body are on their way to the client.
     fn sent(&mut self, bytes: usize) {
         let _ = bytes;
     }

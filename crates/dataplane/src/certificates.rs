@@ -38,7 +38,7 @@ pub struct CertificateValidity {
 }
 
 impl CertificateValidity {
-    /// Of the first certificate in PEM; `None` if none can be read there.
+    /// The validity of the first certificate in a PEM text; `None` if none can be read there.
     pub fn of_pem(text: &[u8]) -> Option<Self> {
         Self::of(&CertificateDer::pem_slice_iter(text).next()?.ok()?)
     }
@@ -60,10 +60,10 @@ pub enum CertificateProblem {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// What is in it is no certificate.
+    /// The file holds no certificate that can be read.
     #[error("{} holds no certificate that can be read; write the chain in PEM (BEGIN CERTIFICATE), the server's own first", .0.display())]
     NoCertificate(PathBuf),
-    /// What is in it is no key.
+    /// The file holds no private key that can be read.
     #[error("{} holds no private key that can be read; write it in PEM (BEGIN PRIVATE KEY), without a passphrase", .0.display())]
     NoKey(PathBuf),
     /// The two are not a pair.
@@ -134,7 +134,7 @@ impl Certificates {
         self.0.load().iter().any(|pair| covers(&pair.key, name))
     }
 
-    /// What a client is presented that asks for this name, or for none.
+    /// The pair that a client is shown that asks for this name, or for none.
     fn presented_for(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let pairs = self.0.load();
         let named = name.filter(|_| pairs.len() > 1);

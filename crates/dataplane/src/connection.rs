@@ -25,14 +25,14 @@ pub(crate) type Slot = usize;
 #[derive(Debug)]
 pub struct Connection {
     peer: SocketAddr,
-    /// What the kernel knows it by; `None` where it has ended already.
+    /// The addresses by which the kernel knows the connection; `None` where it has ended already.
     ends: Option<ConnectionEnds>,
     forwarded_for: HeaderValue,
     is_encrypted: Cell<bool>,
     /// The certificate that its client was shown in the TLS handshake.
     #[cfg(feature = "tls")]
     presented: OnceCell<PresentedCertificate>,
-    /// What it agreed on with its client, if its client asked.
+    /// The protocol that the client agreed on in the TLS handshake, if it asked for one.
     agreed: Cell<Option<Version>>,
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
@@ -48,9 +48,9 @@ pub(crate) enum Occupation {
     /// A request or a part of one may be on the connection.
     #[default]
     Working,
-    /// It holds nothing, and is in the list of those that do not.
+    /// The connection holds nothing, and stands in the list of idle ones.
     Resting,
-    /// It held nothing and was asked to go. If something has arrived by then it stays.
+    /// The connection held nothing and was asked to go. It stays if something has arrived by then.
     Dismissed,
 }
 
@@ -145,7 +145,7 @@ impl Connection {
         self.is_from_hop.get()
     }
 
-    /// What the kernel knows it by, if it was open when it was accepted.
+    /// The addresses by which the kernel knows the connection, if it was open when it was accepted.
     pub(crate) fn ends(&self) -> Option<ConnectionEnds> {
         self.ends
     }

@@ -27,7 +27,7 @@ pub enum IncomingError {
     /// The peer closed the connection in the middle of the body.
     #[error("the connection ended in the middle of the body")]
     Truncated,
-    /// What came is not a body as announced.
+    /// The bytes that came are not the body that the head announced.
     #[error("{0}")]
     Malformed(MalformedMessage),
 }

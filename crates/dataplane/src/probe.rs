@@ -55,8 +55,8 @@ impl Probe {
         }
     }
 
-    /// The same, of an app that speaks this on this port: one that speaks HTTP/2 alone understands no other
-    /// question.
+    /// The same probe of an app that speaks `protocol` on `port`: an app that speaks HTTP/2 alone understands
+    /// no other question.
     #[must_use]
     pub fn of_app(mut self, port: u16, protocol: AppProtocol) -> Self {
         if let Check::Http(http) = &mut self.check

@@ -190,7 +190,7 @@ impl Refusal {
         }
     }
 
-    /// With another status than the reason's own.
+    /// Replaces the status, which is that of the reason otherwise.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
@@ -275,7 +275,7 @@ impl Refusal {
     }
 }
 
-/// As gRPC wants its messages: visible ASCII but `%` as is, the rest as `%XX`.
+/// Encodes a text for `grpc-message`: visible ASCII but `%` stays, the rest becomes `%XX`.
 fn percent_encoded(text: &str) -> HeaderValue {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -53,7 +53,7 @@ pub async fn serve<S: Service>(
     serve_at(listener, ServerDoor { service, drain, limits, channel: Channel::Plain }).await
 }
 
-/// The same for clients that speak TLS.
+/// Like [`serve`], for clients that speak TLS.
 #[cfg(feature = "tls")]
 pub async fn serve_tls<S: Service>(
     listener: TcpListener,
@@ -73,7 +73,7 @@ struct ServerDoor<S> {
     channel: Channel,
 }
 
-/// What the bytes of a connection travel in.
+/// The layer that carries the bytes of a connection.
 #[derive(Clone)]
 enum Channel {
     Plain,

@@ -33,7 +33,7 @@ use crate::socket::{Socket, has_more_in_kernel};
 /// may be busy.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
-/// What clients may ask to speak within TLS, the better first.
+/// The protocols that a client may ask for (ALPN), the better one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -127,8 +127,8 @@ async fn await_first_byte(
     .await
 }
 
-/// Says of a request that it came over TLS, whatever its sender says of that. On its further way it travels
-/// without, and so its target says.
+/// Marks a request as one that came over TLS, whatever its sender says of that. Its target gets the scheme
+/// `http`, because it travels on without TLS.
 pub fn note_tls<B>(request: &mut Request<B>) {
     request.headers_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
     if request.uri().scheme() == Some(&Scheme::HTTPS) {

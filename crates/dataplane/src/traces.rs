@@ -49,7 +49,7 @@ struct TracerState {
     counts: SpanCounts,
     upstreams: Upstreams,
     is_failing: Cell<bool>,
-    /// What cannot be sent now is not tried again.
+    /// Cancelled when the process ends: a batch that fails then is not sent again.
     ending: CancellationToken,
 }
 

@@ -41,7 +41,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As it came in, so it goes out.
+    /// The protocol of a request that came in with this version: it goes out as it came.
     pub fn of(version: Version) -> Self {
         if version == Version::HTTP_2 { Self::Http2 } else { Self::Http1 }
     }
@@ -57,7 +57,7 @@ impl Upstreams {
         Self::counting_late_bytes(clock, limits, Counter::default())
     }
 
-    /// The same, where connections are counted on which bytes came behind a whole response.
+    /// A pool that counts in `late_bytes` the connections on which bytes came behind a whole response.
     pub fn counting_late_bytes(clock: Clock, limits: UpstreamLimits, late_bytes: Counter) -> Self {
         Self(Rc::new(Pool::new(clock, limits, late_bytes)))
     }
@@ -113,8 +113,8 @@ impl Upstreams {
         self.0.hosts.borrow().get(&address).map_or(0, |host| host.open)
     }
 
-    /// What is to be told of apps that sent bytes behind whole responses; `None` once their connections are
-    /// used again.
+    /// The report on apps that sent bytes behind whole responses; `None` once their connections are used
+    /// again.
     pub fn late_bytes(&self) -> Option<LateBytes> {
         let until = self.0.hosts.borrow().values().filter_map(|host| host.distrusted_until).max()?;
         let reuse_in = until.checked_since(self.0.clock.now()).filter(|left| !left.is_zero())?;

@@ -39,7 +39,7 @@ const CROWDED_PARTS: usize = 16;
 /// Why a connection that held nothing was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdleClosing {
-    /// It held nothing for too long.
+    /// The connection held nothing for too long.
     Age,
     /// There was no room for others.
     Crowding,
@@ -94,7 +94,7 @@ pub struct ConnectionBudget {
 }
 
 impl ConnectionBudget {
-    /// What a process with so many descriptors can have.
+    /// The budget of a process that may open so many file descriptors.
     pub fn of_descriptors(descriptors: u64, closed: ClosedIdleConnections) -> Arc<Self> {
         let clients = descriptors.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_PER_CLIENT;
         let clients = usize::try_from(clients).unwrap_or(usize::MAX);

@@ -64,7 +64,7 @@ struct DrainState {
     #[cfg(test)]
     accepted: Cell<usize>,
     upgraded: Cell<usize>,
-    /// Both connections of each upgraded stream, and how it hears that one of them is gone.
+    /// Both connections of each upgraded stream, with the notification that one of the two is gone.
     upgraded_streams: RefCell<BTreeMap<ConnectionEnds, Rc<Notify>>>,
     silence: RefCell<SilenceLog>,
     ended: Notify,
@@ -78,7 +78,7 @@ pub(crate) enum Phase {
     Serving,
     /// Every connection is told that it will end.
     Marking,
-    /// What is idle is closed.
+    /// Connections that hold nothing are closed.
     Closing,
 }
 
@@ -117,7 +117,7 @@ impl Drain {
 
     /// No further connection is accepted, except those that are already established.
     pub fn stop_accepting(&self) {
-        // In this order: who is woken looks at it, and who comes after the wake-up finds it.
+        // In this order: a woken listener looks at the flag, and one that comes later finds it set.
         self.0.is_accepting_stopped.set(true);
         self.0.stop_accepting.notify_waiters();
     }
@@ -267,7 +267,7 @@ impl Drain {
         }
     }
 
-    /// Says when to try again, if some of the share have not rested long enough.
+    /// Returns when to try again, if some of the share have not been idle for long enough.
     fn dismiss_share(&self) -> Option<Timestamp> {
         let surplus = self.0.budget.surplus()?;
         let now = self.0.clock.now();
@@ -386,7 +386,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// One upgraded stream: its client has a connection as before.
+/// The count of one upgraded stream, whose client has a connection as before.
 pub(crate) struct UpgradedConnection(DrainCount);
 
 impl Drop for UpgradedConnection {
@@ -427,7 +427,7 @@ impl Drop for WatchedStreams {
     }
 }
 
-/// One of what a drain counts.
+/// One unit of a count of a drain; dropping it takes the unit back.
 pub(crate) struct DrainCount {
     drain: Drain,
     count: fn(&DrainState) -> &Cell<usize>,

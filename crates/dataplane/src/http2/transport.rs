@@ -174,7 +174,7 @@ impl Transport {
         }
     }
 
-    /// Says the last words and waits a little for the peer to read them.
+    /// Writes the last frames and waits a little for the peer to read them.
     pub(crate) async fn close(mut self) {
         let farewell = async {
             std::future::poll_fn(|context| poll_write(&self.session, &mut self.socket, context)).await?;

@@ -16,10 +16,10 @@ use tokio::process::Command;
 use crate::body::Body;
 use crate::upstream::{LostRequests, Protocol, SendErrorKind, UpstreamLimits, Upstreams, dial};
 
-/// As the kubelet calls itself, so that apps recognise a probe.
+/// The `User-Agent` of probes. It begins as the kubelet's does, so that apps recognise a probe.
 const AGENT: &str = "kube-probe/ebb";
 
-/// As many as the kubelet follows.
+/// How many redirects a probe follows: as many as the kubelet.
 const REDIRECTS_MAX: u32 = 10;
 
 /// The addresses of the pod on which apps listen; some apps listen on one of the two only.

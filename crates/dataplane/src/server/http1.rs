@@ -38,7 +38,7 @@ use wire::{BegunBody, ServerWire};
 /// Anything that ends a connection early.
 pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
-/// As much is as good as sent: the kernel takes it from us, whatever the client does.
+/// So many bytes are as good as sent: the kernel takes them from us, whatever the client does.
 const SMALL_REST: usize = 16 * 1024;
 
 /// How many pieces of a body are written before others get their turn: responses that are sent at the same
@@ -255,7 +255,7 @@ impl<S: Service> ServedConnection<'_, S> {
         }
     }
 
-    /// Says that there is no memory for the head of the answer, in a head without a body.
+    /// Answers with a head without a body that there is no memory for the head of the app's answer.
     fn respond_without_memory<B: ResponseBody>(&self, asked: ResponseForm) -> SendingResponse<'_, B> {
         let refusal = unserved::no_memory_for_answer().into_response(RequestKind::Plain);
         let asked = ResponseForm { keeps_alive: false, ..asked };
@@ -298,7 +298,7 @@ impl<S: Service> ServedConnection<'_, S> {
         let _ = tokio::time::timeout(LINGER_LIMIT, poll_fn(|context| self.wire.poll_discard(context))).await;
     }
 
-    /// Says what is wrong with what came, which may have no head that can be read. It is the last on its
+    /// Answers a request that is not served, which may have no head that can be read. It is the last on its
     /// connection.
     async fn refuse(&self, refusal: Refusal, head: Option<RequestHead>) -> Result<(), ConnectionError> {
         let request = head.as_ref().map(|head| &head.request);

@@ -117,7 +117,7 @@ pub(super) async fn serve<S: Service>(
     }
 }
 
-/// What it takes to have a request answered.
+/// Answers the requests of one connection with its service.
 struct Answerer<S> {
     service: Rc<S>,
     connection: Rc<Connection>,
@@ -202,7 +202,7 @@ impl AnswerSender {
     }
 }
 
-/// What of a request decides over the form of its answer.
+/// The properties of a request that decide over the form of its answer.
 #[derive(Clone, Copy, Debug)]
 struct AnswerForm {
     /// Its answer has no body (RFC 9110 §9.3.2).

@@ -26,7 +26,7 @@ use crate::socket::Socket;
 /// Streams of one connection: readers of pages ask for one after the other.
 const STREAMS_PER_CONNECTION: u32 = 16;
 
-/// What answers requests for pages.
+/// A service that answers requests for pages.
 pub trait PageService: Service<Body = Body> {
     /// The kind of place that a request on this connection takes.
     fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind;

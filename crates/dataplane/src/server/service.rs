@@ -11,7 +11,7 @@ use crate::body::{Body, ResponseBody};
 use crate::connection::Connection;
 use crate::refusal::RefusalReason;
 
-/// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
+/// A service that answers requests: a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {
     /// The type of the bodies of the service's responses.
     type Body: ResponseBody;

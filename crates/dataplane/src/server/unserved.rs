@@ -25,7 +25,7 @@ pub(super) fn oversize<S: Service>(service: &S, request: &Request<()>, bytes: us
     (!limits.allow(bytes, headers)).then(|| too_large(service, limits))
 }
 
-/// Says which limit of a head was passed.
+/// The refusal of a head that is larger than these limits, which its text names.
 pub(super) fn too_large<S: Service>(service: &S, limits: HeadLimits) -> Refusal {
     let HeadLimits { bytes, headers } = limits;
     let detail =
@@ -40,7 +40,7 @@ pub(super) fn no_memory_for_answer() -> Refusal {
     Refusal::new(RefusalReason::UpstreamReset, detail)
 }
 
-/// Says why a head cannot be read.
+/// The refusal of a head that cannot be read, with the reason as its text.
 pub(super) fn unreadable<S: Service>(service: &S, why: UnreadableRequest) -> Refusal {
     let is_too_large = matches!(why, UnreadableRequest::TooLong { .. });
     if is_too_large { with_setting(service, why.into()) } else { why.into() }

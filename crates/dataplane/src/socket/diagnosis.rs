@@ -48,7 +48,7 @@ const BYTES_RECEIVED: usize = 128;
 /// A connection whose two sides are open, and one whose peer has ended its sending side.
 const ESTABLISHED: u8 = 1;
 const CLOSE_WAIT: u8 = 8;
-/// What the kernel puts into one answer at most.
+/// The largest size of one answer of the kernel, in bytes.
 const ANSWER_MAX: usize = 32 << 10;
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 /// Numbers of errors that Linux gives to a question about a connection that is gone.
@@ -84,7 +84,7 @@ impl SocketDiagnosis {
         retries_of_connection(&answer).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The same connection once more; `None` if it is not open any more.
+    /// Looks at a known connection once more; `None` if it is not open any more.
     pub(crate) fn again(
         &self,
         ends: &ConnectionEnds,

@@ -17,7 +17,7 @@ use crate::socket::silence::ConnectionEnds;
 /// States in the table: both sides are open, or the peer has ended its sending side.
 const OPEN_STATES: [u8; 2] = [1, 8];
 
-/// What tells one connection from all others.
+/// Identifies one connection of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId {
     ends: ConnectionEnds,

@@ -20,7 +20,7 @@ pub(crate) const LOOKS_PER_SILENCE: u32 = 4;
 /// One attempt may be on its way, and its answer too. A second one is made only where the first had none.
 const ATTEMPTS_MIN: u32 = 2;
 
-/// What the kernel knows a connection by.
+/// The two addresses by which the kernel knows a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionEnds {
     pub(crate) own: SocketAddr,
@@ -32,7 +32,7 @@ impl ConnectionEnds {
         Self::with(stream, stream.peer_addr()?)
     }
 
-    /// The same for a stream whose other end is known.
+    /// The addresses of a stream whose peer is known.
     pub(crate) fn with(stream: &TcpStream, peer: SocketAddr) -> io::Result<Self> {
         Ok(Self { own: stream.local_addr()?, peer })
     }

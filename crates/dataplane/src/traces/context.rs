@@ -24,7 +24,7 @@ pub(super) struct TraceContext {
 }
 
 impl TraceContext {
-    /// Of a trace that begins.
+    /// The context of a trace that begins here.
     pub(super) fn new(trace: u128, span: u64, is_sampled: bool) -> Self {
         Self { trace, span, flags: u8::from(is_sampled) * SAMPLED }
     }
@@ -55,12 +55,12 @@ impl TraceContext {
         self.flags & SAMPLED != 0
     }
 
-    /// The same trace, one hop on.
+    /// The context of the same trace, one hop on.
     pub(super) fn behind(self, span: u64) -> Self {
         Self { span, ..self }
     }
 
-    /// Says it to the next hop.
+    /// Writes the context into `traceparent` for the next hop.
     pub(super) fn write(self, headers: &mut HeaderMap) {
         let Self { trace, span, flags } = self;
         let text = format!("00-{trace:032x}-{span:016x}-{:02x}", flags & SAMPLED);

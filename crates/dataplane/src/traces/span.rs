@@ -46,7 +46,7 @@ impl Tracer {
     }
 }
 
-/// One hop of one request. When it is dropped it is over, and waits to be sent.
+/// The span of one request at one hop. Dropping it ends the span, which then waits to be sent.
 pub struct Span {
     tracer: Tracer,
     pub(super) record: SpanRecord,

@@ -9,8 +9,8 @@ use protocol::http2::MemoryBudget;
 /// answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostRequests {
-    /// One without a body whose method may be repeated goes out once more, on a new connection: the peer is
-    /// an app, and apps close idle connections in the instant that they are used.
+    /// A request without a body whose method may be repeated goes out once more, on a new connection: the
+    /// peer is an app, and apps close idle connections in the instant that they are used.
     Repeat,
     /// The failure is reported: the peer is one of our own hops, which never closes an idle connection first,
     /// so it has died with the request, and another must not meet the same fate.
@@ -21,30 +21,30 @@ pub enum LostRequests {
 /// its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateBodies {
-    /// It may: it is an app. After such a response its connection is used again only if the app has proved
-    /// that it sends none.
+    /// The peer may send one: it is an app. After such a response its connection is used again only if the
+    /// app has proved that it sends none.
     Possible,
-    /// It does not: it is one of our own hops.
+    /// The peer sends none: it is one of our own hops.
     Impossible,
 }
 
 /// How the connection of a request over HTTP/1.1 ends when the client has given the request up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUpRequests {
-    /// In order, as apps know it.
+    /// The connection is closed in order, as apps expect.
     Closed,
-    /// With a reset: the peer is one of our own hops, to which a plain close behind a whole request may only
-    /// say that no further one comes.
+    /// The connection is reset: the peer is one of our own hops, to which a plain close behind a whole
+    /// request may only say that no further one comes.
     Reset,
 }
 
 /// Whether a peer is known to speak HTTP/2 before it has said anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorKnowledge {
-    /// It is one of our own hops: requests go out with the first bytes.
+    /// The peer is one of our own hops: requests go out with the first bytes.
     Certain,
-    /// It is an app, of which clients or the name of a port say so. Until it has once, requests wait for its
-    /// first words, so that none is lost on one that does not.
+    /// The peer is an app that clients or the name of a port say to speak HTTP/2. Until its first frame has
+    /// confirmed that, requests wait, so that none is lost on an app that does not.
     Unconfirmed,
 }
 
@@ -64,14 +64,14 @@ pub struct UpstreamLimits {
     /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as
     /// its client takes nothing, that is all that is held of it here.
     pub unread_window: u32,
-    /// The same on a connection on which more than that of several responses was read, while little of
-    /// `memory` is held.
+    /// Like `unread_window`, on a connection on which more than `unread_window` of several responses was
+    /// read, while little of `memory` is in use.
     pub proven_window: u32,
     /// How much it accepts when much was read of it: it grows from the above as it is read.
     pub stream_window: u32,
     /// The budget of the process for bytes that no reader has taken yet.
     pub memory: &'static MemoryBudget,
-    /// What becomes of a request that its connection lost.
+    /// What becomes of a request whose connection broke before an answer.
     pub lost_requests: LostRequests,
     /// Whether bodies may come where there are none.
     pub late_bodies: LateBodies,

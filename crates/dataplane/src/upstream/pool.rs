@@ -233,7 +233,7 @@ async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
     }
 }
 
-/// One connection that counts towards the limit of its address.
+/// The count of one connection towards the limit of its address; dropping this uncounts it.
 pub(super) struct CountedConnection {
     pool: Weak<Pool>,
     address: SocketAddr,

@@ -60,7 +60,7 @@ impl OpenConnections {
         }
     }
 
-    /// It begins to rest, the last of all; `since` is not before that of any other.
+    /// Puts a connection at the end of the list of idle ones; `since` is not before that of any other.
     pub(super) fn rest(&mut self, slot: Slot, since: Timestamp) {
         // Those that rest are a list through the slots, in the order in which they began to:
         //

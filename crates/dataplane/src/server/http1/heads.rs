@@ -27,11 +27,11 @@ pub(super) const COUNTED_BYTES: usize = 4 * 1024;
 pub(super) enum ClientStart {
     /// A whole head is here, for [`HeadReader::take_head`].
     Request,
-    /// The same, of one that two readers could read in two ways.
+    /// A whole head is here that two readers could read in two ways.
     Ambiguous(Ambiguity),
-    /// It speaks HTTP/2. The preface is not yet read.
+    /// The client speaks HTTP/2. Its preface is not yet read.
     Preface,
-    /// It says no more, or need not be listened to any longer.
+    /// The client sends no more, or the server ends and need not read on.
     End,
 }
 

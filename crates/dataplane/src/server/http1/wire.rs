@@ -44,7 +44,7 @@ const UNWANTED_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct ServerWire {
     /// `None` once the connection is over, even if a body still holds the wire.
     stream: RefCell<Option<Socket>>,
-    /// What was read and not yet handed on.
+    /// Bytes that were read and not yet handed on.
     unread: RefCell<Bytes>,
     /// Where in the body of the present request we are.
     decoder: RefCell<BodyDecoder>,
@@ -91,7 +91,7 @@ enum Interim {
     NotAwaited,
     /// The client waits for it.
     Awaited,
-    /// So much of it is written.
+    /// So many bytes of the interim response are written.
     Written(usize),
 }
 
@@ -417,6 +417,6 @@ fn closed() -> io::Error {
 pub(super) enum BegunBody {
     /// The body is here whole, with the head.
     Whole(Bytes),
-    /// It is read as it comes.
+    /// The body is read as it comes.
     Streamed,
 }

@@ -18,7 +18,7 @@ use crate::body::gate::Gate;
 /// A response whose body is to be read.
 pub(super) struct UnreadResponse {
     pub(super) head: ResponseHead,
-    /// What was read after the head.
+    /// Bytes that were read behind the head: the beginning of the body.
     pub(super) rest: Bytes,
     /// The sending of the request, which may outlast the head of the response.
     pub(super) upload: Upload,

@@ -13,12 +13,12 @@ use crate::http1::IncomingError;
 
 /// A body that is still read from its connection.
 pub(crate) struct IncomingBody {
-    /// What was read and not yet handed on.
+    /// Bytes that were read and not yet handed on.
     rest: Bytes,
     decoder: BodyDecoder,
     /// `None` once the body is over: then the connection is free for the next request.
     lease: Option<Http1Lease>,
-    /// What is to be told on the next turn.
+    /// The failure that the next poll reports.
     failure: Option<IncomingError>,
 }
 

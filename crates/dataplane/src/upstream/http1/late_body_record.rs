@@ -16,11 +16,11 @@
 
 use protocol::http1::BodilessResponse;
 
-/// So many connections have to end in silence before an app is trusted. They cost it as many connections
-/// once, and cover a handful of different handlers.
+/// How many connections have to end in silence before an app is trusted. The proof costs the app as many
+/// connections once, and cover a handful of different handlers.
 const SILENCES_NEEDED: u32 = 20;
 
-/// As many connections to an app are watched at once, at most; others are closed.
+/// How many connections to an app are watched at once, at most; others are closed.
 const WATCHED_MAX: u32 = 8;
 
 /// What is known of an app: whether it sends bodies behind responses that have none.
@@ -28,9 +28,9 @@ const WATCHED_MAX: u32 = 8;
 pub(in crate::upstream) enum LateBodyRecord {
     /// So many connections ended in silence, and so many are watched.
     Unproven { silent: u32, watched: u32 },
-    /// It sends no bodies where there are none.
+    /// The app sends no bodies behind responses that have none.
     Proven,
-    /// It was seen to send one.
+    /// The app was seen to send a body behind a response that has none.
     SendsBodies,
 }
 

@@ -18,9 +18,9 @@ use crate::http1::IncomingError;
 /// The request's own body failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BodyFailure {
-    /// It broke off, or is not as long as its head says.
+    /// The body broke off, or is not as long as its head says.
     Broken,
-    /// What the client sends is no body.
+    /// The bytes that the client sends are not chunks of HTTP/1.1.
     Malformed(MalformedMessage),
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Upload {
 /// Whether a request of which something was written may be sent once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeats {
-    /// It is never sent again.
+    /// The request is never sent again.
     Never,
-    /// It is, if its connection turns out to have been closed.
+    /// The request is sent again if its connection turns out to have been closed.
     IfLost,
 }
 

@@ -64,7 +64,7 @@ impl UpstreamWire {
         looked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// The same, as the kernel sees it now.
+    /// Like [`Self::is_quiet`], as the kernel sees the connection now.
     pub(super) fn is_quiet_in_kernel(&self) -> bool {
         self.peek().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
