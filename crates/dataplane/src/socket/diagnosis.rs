@@ -81,11 +81,11 @@ impl SocketDiagnosis {
     /// acknowledged, or to learn whether it has room. Fails where there is no such connection.
     pub(crate) fn attempts(&self, ends: &ConnectionEnds) -> io::Result<u32> {
         let answer = self.ask_once(&Question::about(ends))?;
-        retries_of_connection(&answer).ok_or_else(|| io::ErrorKind::NotFound.into())
+        attempts_of_connection(&answer).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Looks at a known connection once more; `None` if it is not open any more.
-    pub(crate) fn again(
+    pub(crate) fn if_still_open(
         &self,
         ends: &ConnectionEnds,
         cookie: u64,
@@ -199,7 +199,7 @@ fn canonical(end: SocketAddr) -> SocketAddr {
 
 /// How many times in a row the kernel has repeated bytes or probes on the connection without an answer of the
 /// peer; `None` without a connection.
-fn retries_of_connection(answer: &[u8]) -> Option<u32> {
+fn attempts_of_connection(answer: &[u8]) -> Option<u32> {
     let (state, timer, retries) = (*answer.get(STATE)?, *answer.get(TIMER)?, *answer.get(RETRIES)?);
     let is_connection = kind(answer)? == BY_FAMILY && state != LISTENS;
     is_connection.then(|| if matches!(timer, RETRANSMITS | PROBES) { retries.into() } else { 0 })
