@@ -77,8 +77,8 @@ impl Socket {
         let _ = SockRef::from(self.tcp()).shutdown(Shutdown::Write);
     }
 
-    /// Announces the end of what we send, which a peer with TLS can tell from a cut connection. Nothing without
-    /// TLS.
+    /// Announces the end of what we send, which a peer with TLS can tell from a cut connection. Nothing
+    /// without TLS.
     pub(crate) fn send_close_notify(&mut self) {
         match self {
             Self::Plain(_) => {}

@@ -104,8 +104,8 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Ready when the client's first byte is here. Until then its connection holds nothing, and goes like any other of
-/// that kind when there is no room, or everything ends.
+/// Ready when the client's first byte is here. Until then its connection holds nothing, and goes like any
+/// other of that kind when there is no room, or everything ends.
 async fn await_first_byte(
     stream: &TcpStream,
     connection: &Connection,

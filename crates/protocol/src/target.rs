@@ -3,9 +3,9 @@
 //! An app gets its targets as their clients wrote them: every visible character of ASCII but `#`, which
 //! begins what a client keeps to itself, and every byte from 0x80 on. `http::Uri` refuses some of these (`<`,
 //! `>` and the backtick in a path, `<`, `>` and `"` in a query, what is not UTF-8). Of such a target it holds
-//! the *encoded form*, in which they are percent-encoded: good enough for a log, a trace and the host. The target
-//! itself stands beside it, among the request's extensions ([`RawTarget`]), and is what the next hop gets. So
-//! only these requests pay for it.
+//! the *encoded form*, in which they are percent-encoded: good enough for a log, a trace and the host. The
+//! target itself stands beside it, among the request's extensions ([`RawTarget`]), and is what the next hop
+//! gets. So only these requests pay for it.
 
 use std::fmt;
 

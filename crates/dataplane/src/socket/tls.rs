@@ -19,8 +19,8 @@ impl TlsSocket {
         self.0.get_ref().0
     }
 
-    /// Sends `close_notify`, by which the peer tells an end from a cut connection. It is a few bytes, for which
-    /// the kernel has room unless the peer has stopped reading.
+    /// Sends `close_notify`, by which the peer tells an end from a cut connection. It is a few bytes, for
+    /// which the kernel has room unless the peer has stopped reading.
     pub(crate) fn send_close_notify(&mut self) {
         self.0.get_mut().1.send_close_notify();
         let _ = Pin::new(&mut self.0).poll_flush(&mut Context::from_waker(Waker::noop()));

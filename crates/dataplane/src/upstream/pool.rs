@@ -44,8 +44,8 @@ pub(super) struct Host {
     pub(super) open: usize,
     /// Until this time no connection is kept, because bytes came behind a whole response.
     pub(super) distrusted_until: Option<Timestamp>,
-    /// Grows with every [`super::Upstreams::close_idle`]; a connection of an earlier generation is not kept any
-    /// more.
+    /// Grows with every [`super::Upstreams::close_idle`]; a connection of an earlier generation is not kept
+    /// any more.
     pub(super) generation: u64,
 }
 
