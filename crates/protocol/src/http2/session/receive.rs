@@ -387,7 +387,7 @@ impl Core {
     }
 }
 
-/// The cost of a WINDOW_UPDATE of `more` bytes, for a window of `before` bytes.
+/// The cost of a `WINDOW_UPDATE` of `more` bytes, for a window of `before` bytes.
 fn cost_of_window_update(before: i64, more: i64) -> Cost {
     if before <= 0 && more < DRIBBLE_BYTES { Cost::Dribble } else { Cost::Frame(size_of::<u32>()) }
 }
