@@ -13,6 +13,7 @@ pub(super) enum EndedPart {
     Nothing,
 }
 
+const NOTHING: EndedPart = EndedPart::Nothing;
 const PROTOCOL: EndedPart = EndedPart::Connection(ErrorCode::PROTOCOL_ERROR);
 const SIZE: EndedPart = EndedPart::Connection(ErrorCode::FRAME_SIZE_ERROR);
 const FLOW: EndedPart = EndedPart::Connection(ErrorCode::FLOW_CONTROL_ERROR);
@@ -59,11 +60,7 @@ pub(super) fn reset(stream: u32) -> Vec<u8> {
 #[test]
 fn frames_that_belong_to_the_connection() {
     run(check(&[
-        (
-            "5.5: a kind that nobody knows",
-            &[frame(FrameKind::Unknown, 0xff, 0, b"whatever")],
-            EndedPart::Nothing,
-        ),
+        ("5.5: a kind that nobody knows", &[frame(FrameKind::Unknown, 0xff, 0, b"whatever")], NOTHING),
         ("6.5: SETTINGS on a stream", &[frame(FrameKind::Settings, 0, 1, &[])], PROTOCOL),
         ("6.5: an acknowledgement with settings", &[frame(FrameKind::Settings, ACK, 0, &[0; 6])], SIZE),
         ("6.5: half a setting", &[frame(FrameKind::Settings, 0, 0, &[0; 5])], SIZE),
@@ -71,7 +68,7 @@ fn frames_that_belong_to_the_connection() {
         ("6.5.2: INITIAL_WINDOW_SIZE 2^31", &[setting(4, 1 << 31)], FLOW),
         ("6.5.2: MAX_FRAME_SIZE too small", &[setting(5, 16_383)], PROTOCOL),
         ("6.5.2: MAX_FRAME_SIZE too large", &[setting(5, 1 << 24)], PROTOCOL),
-        ("6.5.2: a setting that nobody knows", &[setting(0xff, 1)], EndedPart::Nothing),
+        ("6.5.2: a setting that nobody knows", &[setting(0xff, 1)], NOTHING),
         ("6.7: PING on a stream", &[frame(FrameKind::Ping, 0, 1, &[0; 8])], PROTOCOL),
         ("6.7: a short PING", &[frame(FrameKind::Ping, 0, 0, &[0; 6])], SIZE),
         ("6.8: GOAWAY on a stream", &[frame(FrameKind::GoAway, 0, 1, &[0; 8])], PROTOCOL),
@@ -96,11 +93,7 @@ fn frames_on_the_wrong_stream() {
             ("5.1: DATA on an idle stream", &[body(0, 1)], PROTOCOL),
             ("5.1: RST_STREAM of an idle stream", &[reset(1)], PROTOCOL),
             ("5.1: WINDOW_UPDATE of an idle stream", &[window(1, 1)], PROTOCOL),
-            (
-                "5.1: PRIORITY of an idle stream",
-                &[frame(FrameKind::Priority, 0, 1, &[0; 5])],
-                EndedPart::Nothing,
-            ),
+            ("5.1: PRIORITY of an idle stream", &[frame(FrameKind::Priority, 0, 1, &[0; 5])], NOTHING),
             ("5.1.1: a request on an even stream", &[request(2, END_STREAM, &[])], PROTOCOL),
             (
                 "5.1.1: a request on a lower stream",
@@ -123,16 +116,8 @@ fn frames_on_the_wrong_stream() {
                 &[request(1, 0, &[]), reset(1), request(1, 0, &[])],
                 EndedPart::Connection(ErrorCode::STREAM_CLOSED),
             ),
-            (
-                "5.1: WINDOW_UPDATE of a closed stream",
-                &[request(1, 0, &[]), reset(1), window(1, 1)],
-                EndedPart::Nothing,
-            ),
-            (
-                "5.1: RST_STREAM of a closed stream",
-                &[request(1, 0, &[]), reset(1), reset(1)],
-                EndedPart::Nothing,
-            ),
+            ("5.1: WINDOW_UPDATE of a closed stream", &[request(1, 0, &[]), reset(1), window(1, 1)], NOTHING),
+            ("5.1: RST_STREAM of a closed stream", &[request(1, 0, &[]), reset(1), reset(1)], NOTHING),
             (
                 "6.9: WINDOW_UPDATE of nothing on a stream",
                 &[path_request("/never", 0), window(1, 0)],
@@ -175,7 +160,7 @@ fn heads_and_their_parts() {
     let flood = vec![frame(FrameKind::Continuation, 0, 1, &[]); 100].concat();
     let calm = EndedPart::Connection(ErrorCode::ENHANCE_YOUR_CALM);
     run(check(&[
-        ("6.10: two parts", &[begun.clone(), end.clone()], EndedPart::Nothing),
+        ("6.10: two parts", &[begun.clone(), end.clone()], NOTHING),
         (
             "6.10: a frame in between",
             &[begun.clone(), frame(FrameKind::Ping, 0, 0, &[0; 8]), end.clone()],
@@ -194,7 +179,7 @@ fn heads_and_their_parts() {
         ("6.10: a part of nothing", &[end], PROTOCOL),
         ("10.5.1: parts without end", &[begun, flood], calm),
         ("4.3: a head that cannot be read", &[frame(FrameKind::Headers, 5, 1, &[0x80])], COMPRESSION),
-        ("6.2: padding", &[frame(FrameKind::Headers, 5 | PADDED, 1, &padded)], EndedPart::Nothing),
+        ("6.2: padding", &[frame(FrameKind::Headers, 5 | PADDED, 1, &padded)], NOTHING),
         (
             "6.2: padding longer than its frame",
             &[frame(FrameKind::Headers, 5 | PADDED, 1, &[9, 0x82])],
@@ -261,7 +246,7 @@ fn messages_that_are_malformed() {
                 &[request(1, 0, &[]), trailers(1, "connection", "close")],
                 STREAM_PROTOCOL,
             ),
-            ("8.1.1: the right length", &[length(0, "2"), body(END_STREAM, b"xy")], EndedPart::Nothing),
+            ("8.1.1: the right length", &[length(0, "2"), body(END_STREAM, b"xy")], NOTHING),
         ])
         .await;
     });
