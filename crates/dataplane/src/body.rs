@@ -4,6 +4,9 @@
 //! HTTP/2. Around it a body may carry what must live exactly as long as it does: the place of its connection
 //! in the pool, the timers of its request, and the clock of its bytes.
 
+pub(crate) mod gate;
+pub(crate) mod upgrade;
+
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,25 +16,25 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use protocol::http2::{ErrorCode, Receiver, StreamError};
 use thiserror::Error;
 
+use crate::body::upgrade::ClientUpgrade;
 use crate::http1::IncomingError;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use crate::timers::{Activity, ExceededLimit, Timers};
-use crate::upgrade::ClientUpgrade;
 
-/// Why a body ended before its end. Whoever writes it out then breaks the message visibly: HTTP/1.1 closes
-/// without a terminator, HTTP/2 resets the stream.
+/// Why a body ended before its end. The task that writes the body out then breaks the message visibly:
+/// HTTP/1.1 closes without a terminator, HTTP/2 resets the stream.
 #[derive(Debug, Error)]
 pub enum BodyError {
     /// The peer that sent it over HTTP/1.1 failed.
     #[error("the sender of the body failed: {0}")]
     Incoming(#[source] IncomingError),
-    /// The same, over HTTP/2.
+    /// The peer that sent the body over HTTP/2 failed, or the stream was reset.
     #[error("the sender of the body failed: {0}")]
     Stream(#[source] StreamError),
     /// One of the request's timers fired after the response had begun.
     #[error("{0} after the response had begun")]
     Expired(ExceededLimit),
-    /// Any other source failed.
+    /// A source that is neither a connection nor a stream failed; the text says how.
     #[error("the source of the body failed: {0}")]
     Source(String),
 }
@@ -50,8 +53,8 @@ impl BodyError {
 
 /// The body of a response, which the timers of its exchange can break off.
 pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'static {
-    /// Ready once a timer has fired. Asked for while the client takes nothing: then nobody asks the body for
-    /// more, and it cannot say so itself.
+    /// Ready once a timer has fired. Polled while the client takes nothing: the body itself is not polled
+    /// then, and cannot report the timer.
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit>;
 }
 
@@ -82,7 +85,7 @@ enum BodyKind {
 }
 
 impl Body {
-    /// No body.
+    /// A body without bytes and without trailers.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -105,7 +108,7 @@ impl Body {
         self
     }
 
-    /// [`Body::with_activity`] in place.
+    /// Sets what [`Body::with_activity`] sets, of a body that is in use.
     pub fn note_activity(&mut self, activity: Option<Activity>) {
         self.activity = activity;
     }
@@ -113,7 +116,7 @@ impl Body {
     /// Lets the timers of its request break this body off, also while its receiver takes nothing. Each frame
     /// counts as activity.
     #[must_use]
-    pub fn with_timers(mut self, timers: Timers) -> Self {
+    pub(crate) fn with_timers(mut self, timers: Timers) -> Self {
         self.activity = timers.activity();
         self.timers = Some(timers);
         self
@@ -124,7 +127,7 @@ impl Body {
         Self::from(BodyKind::Switched(Box::new(stream)))
     }
 
-    /// That connection.
+    /// The connection behind a response to an upgrade; `None` of every other body.
     pub(crate) fn into_switched(self) -> Option<ReadAheadStream> {
         if let BodyKind::Switched(stream) = self.kind { Some(*stream) } else { None }
     }
@@ -235,9 +238,9 @@ impl ResponseBody for Body {
     }
 }
 
-/// What is held while a body is sent.
+/// A value that is held while a body is sent, and hears of the bytes.
 pub trait BodyGuard {
-    /// So many bytes more are on their way.
+    /// Notes that `bytes` more of the body are on their way to the client.
     fn sent(&mut self, bytes: usize) {
         let _ = bytes;
     }

@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use thiserror::Error;
 use throttling::{Arrival, Breaker, Ticket};
 
-/// Nothing more may wait.
+/// The queue of a breaker is full: the request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the queue is full")]
 pub struct BreakerFull;
@@ -66,13 +66,13 @@ impl AsyncBreaker {
         Ok(place.into_permit())
     }
 
-    /// A slot if one is free right now and nobody waits.
+    /// A slot if one is free right now and no request waits.
     pub fn try_admit(&self) -> Option<Permit> {
         let is_admitted = self.0.breaker.borrow_mut().try_admit();
         is_admitted.then(|| Permit { breaker: self.clone() })
     }
 
-    /// Changes how many may run at once; whoever may run now is woken.
+    /// Changes how many requests may run at once; those that may run now are woken.
     pub fn resize(&self, capacity: u32) {
         self.0.breaker.borrow_mut().resize(capacity);
         loop {
@@ -81,12 +81,12 @@ impl AsyncBreaker {
         }
     }
 
-    /// How many wait.
+    /// How many requests wait in the queue now.
     pub fn waiting(&self) -> u32 {
         self.0.breaker.borrow().waiting()
     }
 
-    /// How many run.
+    /// How many requests hold a slot now.
     pub fn in_flight(&self) -> u32 {
         self.0.breaker.borrow().in_flight()
     }
@@ -106,8 +106,8 @@ impl AsyncBreaker {
     }
 
     fn wake(&self, ticket: Ticket) {
-        // Taken out before it is woken. Whoever drops its place from now on finds that it is not waiting, and
-        // so gives a slot back instead of a place in the queue.
+        // Taken out before it is woken. A waiter that drops its place from now on finds that it is not
+        // waiting, and so gives a slot back instead of a place in the queue.
         let waiter = self.0.waiting.borrow_mut().remove(&ticket).expect("every ticket has its waiter");
         waiter.is_admitted.set(true);
         if let Some(waker) = waiter.waker.borrow_mut().take() {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn who_gives_up_in_the_queue_or_after_being_called_leaves_nothing_behind() {
+    async fn a_request_that_gives_up_while_it_waits_or_is_called_leaves_nothing_behind() {
         let breaker = breaker(10, 1);
         let first = breaker.admit().await.expect("free");
         let mut gone = Box::pin(breaker.admit());

@@ -1,4 +1,4 @@
-//! Who we say we are: pairs of a certificate chain and its key, read from files.
+//! The identities that we show to clients: pairs of a certificate chain and its key, read from files.
 //!
 //! A pair is checked when it is read, not when a client asks for it: a chain that has expired, or a key of
 //! another certificate, would be noticed by clients alone, and all they could say is that the connection
@@ -31,14 +31,14 @@ pub struct CertificateFiles {
 /// When a certificate is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateValidity {
-    /// Not before that.
+    /// `notBefore` of the certificate: the first moment at which it is valid.
     pub from: SystemTime,
-    /// Nor then and later.
+    /// `notAfter` of the certificate: it is expired from this moment on.
     pub until: SystemTime,
 }
 
 impl CertificateValidity {
-    /// Of the first certificate in PEM; `None` if none can be read there.
+    /// The validity of the first certificate in a PEM text; `None` if none can be read there.
     pub fn of_pem(text: &[u8]) -> Option<Self> {
         Self::of(&CertificateDer::pem_slice_iter(text).next()?.ok()?)
     }
@@ -57,24 +57,24 @@ pub enum CertificateProblem {
     Unreadable {
         /// The file that was to be read.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What is in it is no certificate.
+    /// The file holds no certificate that can be read.
     #[error("{} holds no certificate that can be read; write the chain in PEM (BEGIN CERTIFICATE), the server's own first", .0.display())]
     NoCertificate(PathBuf),
-    /// What is in it is no key.
+    /// The file holds no private key that can be read.
     #[error("{} holds no private key that can be read; write it in PEM (BEGIN PRIVATE KEY), without a passphrase", .0.display())]
     NoKey(PathBuf),
     /// The two are not a pair.
     #[error("the key in {} is not that of the certificate in {}; name the key that belongs to it", .key.display(), .certificate.display())]
     NotAPair {
-        /// The certificate.
+        /// The file with the certificate chain.
         certificate: PathBuf,
-        /// The key.
+        /// The file with the private key.
         key: PathBuf,
     },
-    /// Its time is over.
+    /// The certificate of a pair has expired.
     #[error("the certificate in {} expired on {}; renew it", .file.display(), httpdate::fmt_http_date(*.at))]
     Expired {
         /// The file with the certificate.
@@ -87,13 +87,13 @@ pub enum CertificateProblem {
     NotYetValid {
         /// The file with the certificate.
         file: PathBuf,
-        /// From when.
+        /// `notBefore` of the certificate, which lies in the future.
         from: SystemTime,
     },
 }
 
-/// The pairs that are presented now. Who asks for a name gets the first pair that is valid for it, or the
-/// first of all.
+/// The pairs that are presented now. A client that asks for a name gets the first pair that is valid for the
+/// name, or the first of all.
 #[derive(Debug)]
 pub struct Certificates(ArcSwap<Vec<Pair>>);
 
@@ -124,7 +124,7 @@ impl Certificates {
         self.0.load().iter().map(|pair| pair.expires).min().expect("there is at least one pair")
     }
 
-    /// [`Certificates::expires`], for people.
+    /// The time of [`Certificates::expires`] in the form of HTTP dates.
     pub fn expires_as_text(&self) -> String {
         httpdate::fmt_http_date(self.expires())
     }
@@ -134,7 +134,7 @@ impl Certificates {
         self.0.load().iter().any(|pair| covers(&pair.key, name))
     }
 
-    /// What a client is presented that asks for this name, or for none.
+    /// The pair that a client is shown that asks for this name, or for none.
     fn presented_for(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let pairs = self.0.load();
         let named = name.filter(|_| pairs.len() > 1);

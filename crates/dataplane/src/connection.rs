@@ -1,5 +1,8 @@
 //! One accepted connection, as far as anybody but its own task may know of it or ask of it.
 
+pub(crate) mod budget;
+pub(crate) mod drain;
+
 #[cfg(feature = "tls")]
 use std::cell::OnceCell;
 use std::cell::{Cell, RefCell};
@@ -13,7 +16,7 @@ use tokio::net::TcpStream;
 
 #[cfg(feature = "tls")]
 use crate::certificates::PresentedCertificate;
-use crate::silence::ConnectionEnds;
+use crate::socket::silence::ConnectionEnds;
 
 /// Where a connection is kept among others.
 pub(crate) type Slot = usize;
@@ -22,14 +25,14 @@ pub(crate) type Slot = usize;
 #[derive(Debug)]
 pub struct Connection {
     peer: SocketAddr,
-    /// What the kernel knows it by; `None` where it has ended already.
+    /// The addresses by which the kernel knows the connection; `None` where it has ended already.
     ends: Option<ConnectionEnds>,
     forwarded_for: HeaderValue,
     is_encrypted: Cell<bool>,
     /// The certificate that its client was shown in the TLS handshake.
     #[cfg(feature = "tls")]
     presented: OnceCell<PresentedCertificate>,
-    /// What it agreed on with its client, if its client asked.
+    /// The protocol that the client agreed on in the TLS handshake, if it asked for one.
     agreed: Cell<Option<Version>>,
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
@@ -42,12 +45,12 @@ pub struct Connection {
 /// What a connection does, as far as that decides whether it may be closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Occupation {
-    /// It may hold something.
+    /// A request or a part of one may be on the connection.
     #[default]
     Working,
-    /// It holds nothing, and is in the list of those that do not.
+    /// The connection holds nothing, and stands in the list of idle ones.
     Resting,
-    /// It held nothing and was asked to go. If something has arrived by then it stays.
+    /// The connection held nothing and was asked to go. It stays if something has arrived by then.
     Dismissed,
 }
 
@@ -72,12 +75,12 @@ impl Connection {
         }
     }
 
-    /// One that was accepted.
+    /// A connection that was just accepted, with its addresses as the kernel knows them.
     pub(crate) fn accepted(stream: &TcpStream, peer: SocketAddr) -> Self {
         Self { ends: ConnectionEnds::with(stream, peer).ok(), ..Self::new(peer) }
     }
 
-    /// The other end.
+    /// The address and port of the client's end.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
@@ -127,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Whether [`Connection::retire`] was called.
+    /// Whether the connection is to close after its present request: [`Connection::retire`] was called.
     pub(crate) fn is_retired(&self) -> bool {
         self.is_retired.get()
     }
@@ -137,34 +140,33 @@ impl Connection {
         self.is_from_hop.set(true);
     }
 
-    /// Whether [`Connection::mark_as_hop`] was called.
-    pub fn is_from_hop(&self) -> bool {
+    /// Whether one of our own hops is the client: [`Connection::mark_as_hop`] was called.
+    pub(crate) fn is_from_hop(&self) -> bool {
         self.is_from_hop.get()
     }
 
-    /// What the kernel knows it by, if it was open when it was accepted.
+    /// The addresses by which the kernel knows the connection, if it was open when it was accepted.
     pub(crate) fn ends(&self) -> Option<ConnectionEnds> {
         self.ends
     }
 
     /// The peer is gone, and will not say so: what the connection does is broken off.
-    pub(crate) fn lose(&self) {
+    pub(crate) fn mark_as_lost(&self) {
         self.is_lost.set(true);
         self.wake();
     }
 
-    /// Whether [`Connection::lose`] was called.
+    /// Whether the peer is gone without a close: [`Connection::mark_as_lost`] was called.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.get()
     }
 
-    /// What it does.
     pub(crate) fn occupation(&self) -> Occupation {
         self.occupation.get()
     }
 
     /// Notes what it does, for the [`Drain`](crate::Drain) that keeps it and tells the two apart.
-    pub(crate) fn occupy(&self, occupation: Occupation) {
+    pub(crate) fn set_occupation(&self, occupation: Occupation) {
         self.occupation.set(occupation);
     }
 

@@ -21,13 +21,13 @@ pub(crate) const LINGER_LIMIT: Duration = Duration::from_secs(2);
 /// Why a message ended before its end.
 #[derive(Debug, Error)]
 pub enum IncomingError {
-    /// The connection failed.
+    /// Reading from the connection failed; the source says why.
     #[error("the connection failed")]
     Io(#[source] io::Error),
-    /// The connection ended.
+    /// The peer closed the connection in the middle of the body.
     #[error("the connection ended in the middle of the body")]
     Truncated,
-    /// What came is not a body as announced.
+    /// The bytes that came are not the body that the head announced.
     #[error("{0}")]
     Malformed(MalformedMessage),
 }

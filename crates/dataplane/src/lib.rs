@@ -7,38 +7,24 @@
 //!
 //! Which request may run is not decided here (`throttling` does that); this crate carries the answer out.
 
-mod app_refusals;
 mod body;
 mod breaker;
-mod bridge;
-mod budget;
 #[cfg(feature = "tls")]
 mod certificates;
 mod connection;
-mod date;
-mod drain;
-mod failed_hop;
-mod gate;
 mod http1;
 mod http2;
 mod metrics_page;
-mod open_connections;
 mod proxy;
 mod refusal;
 mod server;
-mod silence;
-mod small_writes;
 mod socket;
-mod socket_diagnosis;
-mod socket_options;
 mod status_class;
-mod stream;
 mod sync;
 mod timers;
 #[cfg(feature = "tls")]
 mod tls;
 mod traces;
-mod upgrade;
 mod upstream;
 #[cfg(test)]
 mod vectors;
@@ -50,20 +36,17 @@ pub mod probe;
 /// then, and all of them are cold when their turn comes.
 pub const IO_EVENTS_PER_TICK: usize = 128;
 
-pub use app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
+pub use body::gate::Gate;
+pub use body::upgrade::ClientUpgrade;
 pub use body::{Body, BodyError, BodyGuard, GuardedBody, ResponseBody};
 pub use breaker::{AsyncBreaker, BreakerFull, Permit};
-pub use bridge::translate;
-pub use budget::{ClosedIdleConnections, ConnectionBudget};
 #[cfg(feature = "tls")]
 pub use certificates::{CertificateFiles, CertificateProblem, CertificateValidity, Certificates};
 pub use connection::Connection;
-pub use drain::Drain;
-pub use failed_hop::{HopFailure, NextHop, limit_reached};
-pub use gate::Gate;
+pub use connection::budget::{ClosedIdleConnections, ConnectionBudget};
+pub use connection::drain::Drain;
 pub use http1::IncomingError;
 pub use metrics_page::metrics_page;
-pub use open_connections::{ConnectionId, ConnectionReader, KernelConnection};
 pub use protocol::http1::{HeadLimits, MalformedMessage};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
@@ -71,6 +54,9 @@ pub use protocol::{
     remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_forwarded, strip_internal,
     strip_refusal, strip_shadowing,
 };
+pub use proxy::app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
+pub use proxy::bridge::translate;
+pub use proxy::failed_hop::{HopFailure, NextHop, limit_reached};
 pub use proxy::{ForwardedRequest, Hop};
 pub use refusal::{HEAD_SIZE_SETTING, NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
@@ -78,12 +64,12 @@ pub use server::serve_tls;
 pub use server::{
     Abort, HalfClosedLimits, PageService, ServerLimits, Service, UnservedRequest, serve, serve_pages,
 };
+pub use socket::open_connections::{ConnectionId, ConnectionReader, KernelConnection};
 pub use status_class::{STATUS_CLASSES, status_class};
 pub use timers::{Activity, ExceededLimit, Timers};
 #[cfg(feature = "tls")]
 pub use tls::{FailedHandshakes, Tls, note_tls};
 pub use traces::{Attribute, Span, SpanCounts, Tracer};
-pub use upgrade::ClientUpgrade;
 pub use upstream::{
     GivenUpRequests, LateBodies, LostRequests, PeerStart, PriorKnowledge, Protocol, SendError, SendErrorKind,
     UpstreamLimits, Upstreams,

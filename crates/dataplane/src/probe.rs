@@ -13,17 +13,19 @@ mod parse;
 use std::time::Duration;
 
 use runtime::Clock;
-use thiserror::Error;
 use vocabulary::AppProtocol;
 
 use crate::upstream::Protocol;
+use check::Prober;
+
+pub use check::{Check, HttpCheck, ProbeFailure};
 pub use pace::ProbePace;
 pub use parse::UnreadableProbe;
 
 /// What to ask, and what the answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The question.
+    /// What the app is asked, and on which port.
     pub check: Check,
     /// How long after the start of the app it is asked first.
     pub initial_delay: Duration,
@@ -35,53 +37,9 @@ pub struct Probe {
     pub success_threshold: u32,
     /// How many bad answers in a row make it fail.
     pub failure_threshold: u32,
-    /// It was meant to ask for more than it does.
+    /// Whether the check asks for less than its specification says (see [`Probe::parse`]).
     pub is_weaker: bool,
 }
-
-/// The kinds of question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// Nobody asks: always passes.
-    None,
-    /// The port accepts a connection.
-    Tcp {
-        /// On the loopback interface.
-        port: u16,
-    },
-    /// A request is answered with a status from 200 to 399.
-    Http(HttpCheck),
-    /// The gRPC health service says that it serves.
-    Grpc {
-        /// On the loopback interface.
-        port: u16,
-        /// Which service is asked about; empty means the server.
-        service: String,
-    },
-    /// A command ends with status 0.
-    Exec {
-        /// Program and arguments.
-        command: Vec<String>,
-    },
-}
-
-/// An HTTP request and where it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpCheck {
-    /// On the loopback interface.
-    pub port: u16,
-    /// Path and query.
-    pub path: String,
-    /// Headers to add, `Host` included.
-    pub headers: Vec<(String, String)>,
-    /// What is spoken there.
-    pub protocol: Protocol,
-}
-
-/// Why a check did not pass, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct ProbeFailure(pub String);
 
 impl Probe {
     /// Passes always: for pods without a probe.
@@ -97,8 +55,8 @@ impl Probe {
         }
     }
 
-    /// The same, of an app that speaks this on this port: one that speaks HTTP/2 alone understands no other
-    /// question.
+    /// The same probe of an app that speaks `protocol` on `port`: an app that speaks HTTP/2 alone understands
+    /// no other question.
     #[must_use]
     pub fn of_app(mut self, port: u16, protocol: AppProtocol) -> Self {
         if let Check::Http(http) = &mut self.check
@@ -110,10 +68,10 @@ impl Probe {
         self
     }
 
-    /// Asks once. Must run where local tasks can be spawned.
+    /// Asks the app once. Must run where local tasks can be spawned.
     pub async fn ask(&self, clock: Clock) -> Result<(), ProbeFailure> {
         let limit = self.timeout;
-        let prober = check::Prober { clock, timeout: limit };
+        let prober = Prober { clock, timeout: limit };
         // One limit over everything, connecting to both addresses and following redirects included, as the
         // kubelet counts it.
         match tokio::time::timeout(limit, prober.ask(&self.check)).await {
@@ -122,8 +80,8 @@ impl Probe {
         }
     }
 
-    /// Whether each question starts a process, which nobody wants to do a thousand times a second.
-    pub fn is_costly(&self) -> bool {
+    /// Whether each question starts a process, which is too costly to do a thousand times a second.
+    fn is_costly(&self) -> bool {
         matches!(self.check, Check::Exec { .. })
     }
 }

@@ -1,14 +1,18 @@
 //! What both proxies do to a request on its way in and to a response on its way out.
 
+pub(crate) mod app_refusals;
+pub(crate) mod bridge;
+pub(crate) mod failed_hop;
+
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode};
 use protocol::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 
+use crate::body::upgrade::{ClientUpgrade, relay};
 use crate::body::{Body, GuardedBody};
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::timers::Timers;
-use crate::upgrade::{ClientUpgrade, relay};
 use crate::upstream::Protocol;
 
 /// A request ready for its next hop, with what its answer will need.
@@ -23,7 +27,7 @@ pub struct ForwardedRequest {
 }
 
 impl ForwardedRequest {
-    /// Ends the client's hop.
+    /// Takes the headers away that concern the client's hop alone, and an upgrade out of the body.
     pub fn new(mut request: Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
         let offered = request.body_mut().take_upgrade();
@@ -60,7 +64,8 @@ pub struct Hop<'a> {
 
 impl Hop<'_> {
     /// Turns the app's response into the client's: ends its hop, and ties timers and `guard` to whatever
-    /// lasts longest, body or upgraded stream. A switch of protocols that nobody asked for is an error.
+    /// lasts longest, body or upgraded stream. A switch of protocols that the client did not ask for is an
+    /// error.
     pub fn respond<Guard: 'static>(
         self,
         mut response: Response<Body>,

@@ -53,7 +53,7 @@ impl RefusalReason {
         Self::BadRequest,
     ];
 
-    /// The word in `ebb-error`.
+    /// The value of the header `ebb-error`, which programs read.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::QueueFull => "queue-full",
@@ -81,7 +81,8 @@ impl RefusalReason {
         }
     }
 
-    /// When trying again may help: a full queue moves on, of the rest nobody knows.
+    /// The time after which a new attempt may help: a full queue moves on; of the other reasons that is
+    /// unknown.
     const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::QueueFull => Some(Duration::from_secs(1)),
@@ -129,14 +130,14 @@ impl From<ExceededLimit> for RefusalReason {
 /// What of a request decides how a refusal looks. Taken before the request is sent away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
-    /// Reads status lines.
+    /// The client reads the status line of an answer.
     Plain,
-    /// Reads `grpc-status`.
+    /// The client reads the `grpc-status` of an answer.
     Grpc,
 }
 
 impl RequestKind {
-    /// By the content type.
+    /// Tells gRPC from other requests by their content type.
     pub fn of<B>(request: &Request<B>) -> Self {
         match request.headers().get(CONTENT_TYPE) {
             Some(kind) if kind.as_bytes().starts_with(b"application/grpc") => Self::Grpc,
@@ -145,10 +146,10 @@ impl RequestKind {
     }
 }
 
-/// One refusal.
+/// An answer of one of our programs in place of the app's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why, in one word.
+    /// The reason as a word of `ebb-error`.
     pub reason: RefusalReason,
     /// The status, by default that of the reason.
     pub status: StatusCode,
@@ -169,10 +170,10 @@ pub const HEAD_SIZE_SETTING: &str = "the size is head-size-limit of ConfigMap co
 /// Whether a refusal says `ebb-not-started: 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NotStartedMark {
-    /// It says nothing.
+    /// The header is absent: an app may have seen the request.
     #[default]
     Unsaid,
-    /// No app saw the request, and whoever sent it may send it elsewhere.
+    /// No app saw the request, and the hop that sent it may send it elsewhere.
     Said,
 }
 
@@ -189,21 +190,21 @@ impl Refusal {
         }
     }
 
-    /// With another status than the reason's own.
+    /// Replaces the status, which is that of the reason otherwise.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
-    /// With exactly this body.
+    /// Replaces the text of the answer's body with exactly this one.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Cow<'static, str>>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// With `ebb-not-started: 1`.
+    /// Marks the refusal with `ebb-not-started: 1`: no app saw the request.
     #[must_use]
     pub fn never_started(mut self) -> Self {
         self.never_started = NotStartedMark::Said;
@@ -274,7 +275,7 @@ impl Refusal {
     }
 }
 
-/// As gRPC wants its messages: visible ASCII but `%` as is, the rest as `%XX`.
+/// Encodes a text for `grpc-message`: visible ASCII but `%` stays, the rest becomes `%XX`.
 fn percent_encoded(text: &str) -> HeaderValue {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

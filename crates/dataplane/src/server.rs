@@ -3,6 +3,7 @@
 //! A connection is one task. Which of the two protocols it speaks is found in its first bytes: HTTP/2 begins
 //! with a preface that no HTTP/1.1 request can begin with.
 
+mod date;
 mod http1;
 mod http2;
 mod limits;
@@ -29,12 +30,12 @@ pub use limits::{HalfClosedLimits, ServerLimits};
 pub use pages::{PageService, serve_pages};
 pub use service::{Abort, Service, UnservedRequest};
 
-use crate::budget::ConnectionBudget;
 use crate::connection::Connection;
-use crate::drain::Drain;
-use crate::silence::LOOKS_PER_SILENCE;
+use crate::connection::budget::ConnectionBudget;
+use crate::connection::drain::Drain;
 use crate::socket::Socket;
-use crate::socket_options::keep_alive;
+use crate::socket::options::keep_alive;
+use crate::socket::silence::LOOKS_PER_SILENCE;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
@@ -52,7 +53,7 @@ pub async fn serve<S: Service>(
     serve_at(listener, ServerDoor { service, drain, limits, channel: Channel::Plain }).await
 }
 
-/// The same for clients that speak TLS.
+/// Like [`serve`], for clients that speak TLS.
 #[cfg(feature = "tls")]
 pub async fn serve_tls<S: Service>(
     listener: TcpListener,
@@ -64,7 +65,7 @@ pub async fn serve_tls<S: Service>(
     serve_at(listener, ServerDoor { service, drain, limits, channel: Channel::Tls(tls) }).await
 }
 
-/// Where connections come in.
+/// A listener's service with the limits and the protocol of its connections.
 struct ServerDoor<S> {
     service: Rc<S>,
     drain: Drain,
@@ -72,7 +73,7 @@ struct ServerDoor<S> {
     channel: Channel,
 }
 
-/// What the bytes of a connection travel in.
+/// The layer that carries the bytes of a connection.
 #[derive(Clone)]
 enum Channel {
     Plain,
@@ -92,8 +93,8 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
     loop {
-        // Asked for before the look, so that nobody comes between the two unnoticed.
-        let crowd = drain.budget().crowd();
+        // Requested before the look at the budget, so that no client comes between the two unnoticed.
+        let over_limit = drain.budget().over_limit();
         // Cancel-safe: who was not accepted stays in the kernel, and the others only wait for a state of the
         // drain.
         let accepted = tokio::select! {
@@ -101,7 +102,7 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
             accepted = accept_within(&listener, drain.budget()) => accepted,
             () = drain.accepting_stopped() => break,
             () = drain.make_room() => continue,
-            () = crowd => continue,
+            () = over_limit => continue,
             _ = sweeps.tick(), if drain.connections() > 0 => {
                 drain.dismiss_old(limits.idle_time);
                 continue;

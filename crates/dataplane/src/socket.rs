@@ -1,6 +1,12 @@
 //! A client's connection, with or without TLS. Both are read and written alike; without TLS every call is the
 //! socket's own.
 
+pub(crate) mod diagnosis;
+pub(crate) mod open_connections;
+pub(crate) mod options;
+pub(crate) mod silence;
+pub(crate) mod small_writes;
+pub(crate) mod stream;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -18,7 +24,7 @@ use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
 use tls::TlsSocket;
 
-/// See the module.
+/// A client's connection; see the module's documentation.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(TcpStream),
@@ -41,7 +47,7 @@ impl From<tokio_rustls::server::TlsStream<TcpStream>> for Socket {
 }
 
 impl Socket {
-    /// What carries it.
+    /// The TCP connection below, which carries TLS or plain bytes.
     pub(crate) fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,
@@ -66,17 +72,18 @@ impl Socket {
 
     /// Tells the peer that nothing more will come. What was written before must be flushed.
     pub(crate) fn shut_down(&mut self) {
-        self.say_goodbye();
+        self.send_close_notify();
         // A failure means that it has ended already.
         let _ = SockRef::from(self.tcp()).shutdown(Shutdown::Write);
     }
 
-    /// With TLS, an end that its peer can tell from a connection that was cut.
-    pub(crate) fn say_goodbye(&mut self) {
+    /// Announces the end of what we send, which a peer with TLS can tell from a cut connection. Nothing
+    /// without TLS.
+    pub(crate) fn send_close_notify(&mut self) {
         match self {
             Self::Plain(_) => {}
             #[cfg(feature = "tls")]
-            Self::Tls(socket) => socket.say_goodbye(),
+            Self::Tls(socket) => socket.send_close_notify(),
         }
     }
 

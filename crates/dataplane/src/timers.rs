@@ -48,7 +48,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// A byte moved.
+    /// Notes that a byte of the exchange moved now.
     pub fn mark(&self) {
         self.last.set(self.clock.now());
     }
@@ -102,18 +102,18 @@ impl Timers {
         Self { clock, limits, started_at, is_response_awaited: true, activity, alarm: None }
     }
 
-    /// When the request arrived.
+    /// When the request arrived, from which all timers of the request count.
     pub fn started_at(&self) -> Timestamp {
         self.started_at
     }
 
-    /// Where bytes of this exchange are to be noted; `None` when nobody asks.
+    /// Where bytes of this exchange are to be noted; `None` if no timer depends on them.
     pub fn activity(&self) -> Option<Activity> {
         self.activity.clone()
     }
 
     /// The response began: it has no start to wait for any more. Counts as activity.
-    pub fn response_started(&mut self) {
+    pub(crate) fn response_started(&mut self) {
         self.is_response_awaited = false;
         if let Some(activity) = &self.activity {
             activity.mark();
@@ -126,7 +126,7 @@ impl Timers {
     }
 
     /// Ready once a timer has fired; otherwise wakes the task when one does.
-    pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
+    pub(crate) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         loop {
             // Asked anew each time: a byte that moved, or a response that began, has changed it without
             // touching the alarm.

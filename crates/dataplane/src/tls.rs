@@ -1,9 +1,9 @@
-//! TLS towards clients: who we say we are, and how a connection begins.
+//! TLS towards clients: the identity that we show, and how a connection begins.
 //!
 //! A handshake is all that is different: from then on a connection is a [`Socket`] like any other, on which
-//! HTTP/1.1 or HTTP/2 is found by its first bytes. It belongs to the connection's own task, so who shakes
-//! slowly delays nobody, and it counts as one of the connections that clients may have. Certificates can be
-//! replaced at any time; connections that stand keep theirs.
+//! HTTP/1.1 or HTTP/2 is found by its first bytes. The handshake belongs to the connection's own task, so a
+//! slow client delays no other, and it counts as one of the connections that clients may have. Certificates
+//! can be replaced at any time; connections that stand keep theirs.
 
 mod failures;
 
@@ -26,14 +26,14 @@ pub(crate) use failures::HandshakeError;
 
 use crate::certificates::{Certificates, PresentedCertificate};
 use crate::connection::Connection;
-use crate::drain::{Drain, Phase};
+use crate::connection::drain::{Drain, Phase};
 use crate::socket::{Socket, has_more_in_kernel};
 
 /// How long a handshake may take, from the accepted connection on: it is two round trips, to a client that
 /// may be busy.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
-/// What clients may ask to speak within TLS, the better first.
+/// The protocols that a client may ask for (ALPN), the better one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -67,7 +67,7 @@ impl Tls {
         drain: &Drain,
     ) -> Result<Socket, HandshakeError> {
         let shaking = async {
-            first_word(&stream, connection, drain).await.map_err(|error| (error, None))?;
+            await_first_byte(&stream, connection, drain).await.map_err(|error| (error, None))?;
             drain.work(connection);
             let shaken = self.acceptor.accept(stream).into_fallible().await;
             shaken.map_err(|(error, stream)| (HandshakeError::from(error), Some(stream)))
@@ -80,7 +80,8 @@ impl Tls {
                 connection.mark_as_encrypted(agreed_protocol(session.alpn_protocol()), presented);
                 Ok(Socket::from(stream))
             }
-            // Its connection is open until it is counted: who was turned away finds that in the numbers.
+            // The connection stays open until its failure is counted: the numbers are right when the client
+            // sees the end.
             Err((error, _stream)) => {
                 self.failed.count(&error);
                 Err(error)
@@ -89,7 +90,7 @@ impl Tls {
     }
 }
 
-/// What a client asked to speak, and may from then on: whoever passed its handshake on has decided by that.
+/// The protocol that a client agreed on in its handshake (ALPN), and has to keep to.
 fn agreed_protocol(name: Option<&[u8]>) -> Option<Version> {
     match name? {
         b"h2" => Some(Version::HTTP_2),
@@ -103,9 +104,9 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Ready when the client says something. Until then its connection holds nothing, and goes like any other of
-/// that kind when there is no room, or everything ends.
-async fn first_word(
+/// Ready when the client's first byte is here. Until then its connection holds nothing, and goes like any
+/// other of that kind when there is no room, or everything ends.
+async fn await_first_byte(
     stream: &TcpStream,
     connection: &Connection,
     drain: &Drain,
@@ -126,8 +127,8 @@ async fn first_word(
     .await
 }
 
-/// Says of a request that it came over TLS, whatever its sender says of that. On its further way it travels
-/// without, and so its target says.
+/// Marks a request as one that came over TLS, whatever its sender says of that. Its target gets the scheme
+/// `http`, because it travels on without TLS.
 pub fn note_tls<B>(request: &mut Request<B>) {
     request.headers_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
     if request.uri().scheme() == Some(&Scheme::HTTPS) {

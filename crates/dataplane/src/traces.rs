@@ -1,8 +1,8 @@
 //! What becomes of one request on its whole way, hop by hop: OpenTelemetry's traces.
 //!
 //! A trace is begun by the client or by our first hop; `traceparent` hands it on, to the app too. Each hop
-//! that it passes tells one [`Span`]. The first hop decides by the share that is asked for which traces are
-//! kept, and says so in the header: whoever comes later keeps to it.
+//! that the request passes adds one [`Span`]. The first hop decides by the share that is asked for which
+//! traces are kept, and says so in the header: later hops keep to that decision.
 //!
 //! Each thread has a [`Tracer`] of its own, with its own queue and its own connection to the collector:
 //! nothing is locked, and a request never waits for its trace. What the queue has no room for, or the
@@ -18,17 +18,13 @@ mod span;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use http::Request;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use runtime::{Clock, SampleRate, TraceEndpoint, TracePlan, new_seed};
 use tokio_util::sync::CancellationToken;
 use vocabulary::Timestamp;
 
-use crate::body::Body;
-use crate::connection::Connection;
 use crate::upstream::{UpstreamLimits, Upstreams};
-use context::TraceContext;
 use otlp::{AttributeValue, KeyValue, Resource, SpanRecord};
 use queue::SpanQueue;
 
@@ -53,7 +49,7 @@ struct TracerState {
     counts: SpanCounts,
     upstreams: Upstreams,
     is_failing: Cell<bool>,
-    /// What cannot be sent now is not tried again.
+    /// Cancelled when the process ends: a batch that fails then is not sent again.
     ending: CancellationToken,
 }
 
@@ -79,40 +75,18 @@ impl Tracer {
         }))
     }
 
-    /// From now on this is told, and there.
+    /// Applies settings: from now on spans are sampled by the plan's rate and sent to its endpoint. `None`
+    /// ends the traces.
     pub fn follow(&self, plan: Option<&TracePlan>) {
         self.0.sampling.set(plan.map(|plan| plan.sampling));
         *self.0.endpoint.borrow_mut() = plan.map(|plan| Rc::new(plan.endpoint.clone()));
-    }
-
-    /// Begins the span of a request that has arrived, if it has one, and puts its place in the trace into its
-    /// headers.
-    pub fn begin(&self, request: &mut Request<Body>, connection: &Connection) -> Option<Box<Span>> {
-        let sampling = self.0.sampling.get()?;
-        let (context, parent) = match TraceContext::read(request.headers()) {
-            // The client has decided, and what it says is said to the app as well.
-            Some(context) if !context.is_sampled() => return None,
-            Some(context) => (context.behind(self.new_span()), Some(context.span)),
-            None => {
-                let trace = self.0.random.borrow_mut().random_range(1..=u128::MAX);
-                context::forget_state(request.headers_mut());
-                (TraceContext::new(trace, self.new_span(), sampling.takes(trace)), None)
-            }
-        };
-        context.write(request.headers_mut());
-        // Whoever comes later does not decide again.
-        context.is_sampled().then(|| Box::new(Span::begin(self, request, connection, context, parent)))
-    }
-
-    fn new_span(&self) -> u64 {
-        self.0.random.borrow_mut().random_range(1..=u64::MAX)
     }
 
     fn now(&self) -> Timestamp {
         self.0.clock.now()
     }
 
-    /// A span is over.
+    /// Queues a span that has ended; counts the span as dropped if the queue is full.
     fn keep(&self, record: SpanRecord) {
         if !self.0.queue.push(record) {
             self.0.counts.without_room();

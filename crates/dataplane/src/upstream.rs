@@ -12,29 +12,24 @@ mod dial;
 mod error;
 mod http1;
 mod http2;
+mod limits;
+mod pool;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::rc::{Rc, Weak};
-use std::time::Duration;
+use std::rc::Rc;
 
-use http::{Method, Request, Response, Version};
+use http::{Request, Response, Version};
 use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
-use protocol::http2::MemoryBudget;
-use runtime::{Clock, vital};
-use vocabulary::{LateBytes, Timestamp};
+use runtime::Clock;
+use vocabulary::LateBytes;
 
 pub(crate) use dial::dial;
 pub use error::{PeerStart, SendError, SendErrorKind};
+pub use limits::{GivenUpRequests, LateBodies, LostRequests, PriorKnowledge, UpstreamLimits};
 
 use crate::body::Body;
-use http1::{Http1Connection, Manners};
-use http2::Http2Host;
-
-/// For how long no connection is used again to an app that sent bytes behind a whole response.
-const DISTRUST_TIME: Duration = Duration::from_mins(10);
+use pool::Pool;
 
 /// Which protocol a request is sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,110 +41,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As it came in, so it goes out.
+    /// The protocol of a request that came in with this version: it goes out as it came.
     pub fn of(version: Version) -> Self {
         if version == Version::HTTP_2 { Self::Http2 } else { Self::Http1 }
-    }
-}
-
-/// What becomes of a request that a reused connection lost after it was written and before a byte of an
-/// answer came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LostRequests {
-    /// One without a body whose method may be repeated goes out once more, on a new connection: the peer is
-    /// an app, and apps close idle connections in the instant that they are used.
-    Repeat,
-    /// The failure is reported: the peer is one of our own hops, which never closes an idle connection first,
-    /// so it has died with the request, and another must not meet the same fate.
-    Report,
-}
-
-/// Whether the peer may send a body behind a response that has none (to HEAD, or 204 or 304), a moment after
-/// its head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LateBodies {
-    /// It may: it is an app. After such a response its connection is used again only if the app has proved
-    /// that it sends none.
-    Possible,
-    /// It does not: it is one of our own hops.
-    Impossible,
-}
-
-/// How the connection of a request over HTTP/1.1 ends that nobody waits for any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GivenUpRequests {
-    /// In order, as apps know it.
-    Closed,
-    /// With a reset: the peer is one of our own hops, to which a plain close behind a whole request may only
-    /// say that no further one comes.
-    Reset,
-}
-
-/// Whether a peer is known to speak HTTP/2 before it has said anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PriorKnowledge {
-    /// It is one of our own hops: requests go out with the first bytes.
-    Certain,
-    /// It is an app, of which clients or the name of a port say so. Until it has once, requests wait for its
-    /// first words, so that none is lost on one that does not.
-    Hearsay,
-}
-
-/// The limits of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpstreamLimits {
-    /// How long a connection may take to be established. Longer than any healthy peer needs, even one starved
-    /// of CPU.
-    pub connect: Duration,
-    /// How long an unused HTTP/1.1 connection is kept. Must be shorter than what peers keep, or requests meet
-    /// closed connections.
-    pub idle: Duration,
-    /// How many connections one address may have; a request beyond that is refused.
-    pub connections_per_address: usize,
-    /// How large the head of a response may be, until [`Upstreams::limit_heads`] says otherwise.
-    pub head: HeadLimits,
-    /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as
-    /// its client takes nothing, that is all that is held of it here.
-    pub unread_window: u32,
-    /// The same on a connection on which more than that of several responses was read, while little of
-    /// `memory` is held.
-    pub proven_window: u32,
-    /// How much it accepts when much was read of it: it grows from the above as it is read.
-    pub stream_window: u32,
-    /// What connections may hold of what nobody has read.
-    pub memory: &'static MemoryBudget,
-    /// What becomes of a request that its connection lost.
-    pub lost_requests: LostRequests,
-    /// Whether bodies may come where there are none.
-    pub late_bodies: LateBodies,
-    /// How the peer hears that nobody waits for its answer.
-    pub given_up: GivenUpRequests,
-    /// Whether everybody speaks HTTP/2 who is asked to.
-    pub prior_knowledge: PriorKnowledge,
-}
-
-impl Default for UpstreamLimits {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(1),
-            // Common servers keep idle connections for 5 s (Node, Apache) or more; 2 s (gunicorn) is the
-            // shortest default known to us.
-            idle: Duration::from_millis(1500),
-            connections_per_address: 10_000,
-            head: HeadLimits::OUTER,
-            // 40 connections of clients that open 250 streams each and take nothing make us hold 20 MB with
-            // this, and 160 with the next, here and in the hop before.
-            unread_window: 2 * 1024,
-            // One frame, and most responses. With 4 KiB only a response of 16 KB costs 1.13 × HAProxy's CPU
-            // time instead of 0.68 (`hop`, 64 connections), for the rounds that it waits.
-            proven_window: 16 * 1024,
-            stream_window: 256 * 1024,
-            memory: <&MemoryBudget>::default(),
-            lost_requests: LostRequests::Repeat,
-            late_bodies: LateBodies::Possible,
-            given_up: GivenUpRequests::Closed,
-            prior_knowledge: PriorKnowledge::Hearsay,
-        }
     }
 }
 
@@ -157,61 +51,15 @@ impl Default for UpstreamLimits {
 #[derive(Clone)]
 pub struct Upstreams(Rc<Pool>);
 
-pub(crate) struct Pool {
-    clock: Clock,
-    limits: UpstreamLimits,
-    head: Cell<HeadLimits>,
-    /// How many connections bytes came on behind a whole response.
-    late_bytes: Counter,
-    /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
-    /// collisions that nobody can cause.
-    hosts: RefCell<BTreeMap<SocketAddr, Host>>,
-    /// Whether a task is running that closes what was idle for too long.
-    is_sweeping: Cell<bool>,
-}
-
-#[derive(Default)]
-struct Host {
-    /// Oldest first.
-    idle: Vec<Http1Connection>,
-    http2: Http2Host,
-    /// Whether the app sends bodies where there are none. Known for as long as the pool lives.
-    manners: Manners,
-    /// Established and being established, both protocols.
-    open: usize,
-    /// No connection is kept before then: bytes came behind a whole response.
-    distrusted_until: Option<Timestamp>,
-    /// Grows with every [`Upstreams::close_idle`]; a connection of an earlier generation is not kept any
-    /// more.
-    generation: u64,
-}
-
-impl Host {
-    fn is_unused(&self) -> bool {
-        self.idle.is_empty()
-            && self.http2.is_unused()
-            && self.open == 0
-            && self.manners.is_unknown()
-            && self.distrusted_until.is_none()
-    }
-}
-
 impl Upstreams {
-    /// A pool without connections.
+    /// A pool that has no connections yet.
     pub fn new(clock: Clock, limits: UpstreamLimits) -> Self {
         Self::counting_late_bytes(clock, limits, Counter::default())
     }
 
-    /// The same, where connections are counted on which bytes came behind a whole response.
+    /// A pool that counts in `late_bytes` the connections on which bytes came behind a whole response.
     pub fn counting_late_bytes(clock: Clock, limits: UpstreamLimits, late_bytes: Counter) -> Self {
-        Self(Rc::new(Pool {
-            clock,
-            limits,
-            head: Cell::new(limits.head),
-            late_bytes,
-            hosts: RefCell::default(),
-            is_sweeping: Cell::default(),
-        }))
+        Self(Rc::new(Pool::new(clock, limits, late_bytes)))
     }
 
     /// Sends a request and waits for the head of its response. Dropping the future breaks the exchange off at
@@ -259,22 +107,14 @@ impl Upstreams {
         self.0.forget_if_unused(address);
     }
 
-    /// [`Upstreams::close_idle`] for every address that is not to be kept.
-    pub fn close_all_except(&self, is_kept: impl Fn(SocketAddr) -> bool) {
-        let addresses: Vec<SocketAddr> =
-            self.0.hosts.borrow().keys().copied().filter(|address| !is_kept(*address)).collect();
-        for address in addresses {
-            self.close_idle(address);
-        }
-    }
-
     /// How many connections to `address` exist or are being established.
-    pub fn connections(&self, address: SocketAddr) -> usize {
+    #[cfg(test)]
+    pub(crate) fn connections(&self, address: SocketAddr) -> usize {
         self.0.hosts.borrow().get(&address).map_or(0, |host| host.open)
     }
 
-    /// What is to be told of apps that sent bytes behind whole responses; `None` once their connections are
-    /// used again.
+    /// The report on apps that sent bytes behind whole responses; `None` once their connections are used
+    /// again.
     pub fn late_bytes(&self) -> Option<LateBytes> {
         let until = self.0.hosts.borrow().values().filter_map(|host| host.distrusted_until).max()?;
         let reuse_in = until.checked_since(self.0.clock.now()).filter(|left| !left.is_zero())?;
@@ -282,150 +122,11 @@ impl Upstreams {
         Some(LateBytes { connections, reuse_in })
     }
 
-    /// How many connections exist in all.
-    pub fn connections_in_all(&self) -> usize {
+    /// How many connections to all addresses exist or are being established.
+    #[cfg(test)]
+    pub(crate) fn connections_in_all(&self) -> usize {
         self.0.hosts.borrow().values().map(|host| host.open).sum()
     }
-}
-
-impl Pool {
-    /// The limits, with the size of response heads that was set last.
-    fn limits(&self) -> UpstreamLimits {
-        UpstreamLimits { head: self.head.get(), ..self.limits }
-    }
-
-    /// Looks at or changes what is known of an address.
-    fn with_host<Answer>(&self, address: SocketAddr, use_host: impl FnOnce(&mut Host) -> Answer) -> Answer {
-        use_host(self.hosts.borrow_mut().entry(address).or_default())
-    }
-
-    fn forget_if_unused(&self, address: SocketAddr) {
-        let mut hosts = self.hosts.borrow_mut();
-        if hosts.get(&address).is_some_and(Host::is_unused) {
-            hosts.remove(&address);
-        }
-    }
-
-    /// Counts a connection to `address`, if one more is allowed, and says of which generation it is.
-    fn open(self: &Rc<Self>, address: SocketAddr) -> Result<(CountedConnection, u64), SendErrorKind> {
-        let limit = self.limits.connections_per_address;
-        self.with_host(address, |host| {
-            if host.open >= limit {
-                return Err(SendErrorKind::TooManyConnections { limit });
-            }
-            host.open += 1;
-            Ok((CountedConnection { pool: Rc::downgrade(self), address }, host.generation))
-        })
-    }
-
-    /// Keeps an HTTP/1.1 connection for the next request.
-    fn put_idle(self: &Rc<Self>, address: SocketAddr, mut connection: Http1Connection) {
-        connection.idle_since = self.clock.now();
-        let refused = self.with_host(address, |host| {
-            // Somebody has asked since this connection was opened that none to the address be kept.
-            let is_distrusted = host.distrusted_until.is_some_and(|until| connection.idle_since < until);
-            if connection.generation != host.generation || is_distrusted {
-                return Some(connection);
-            }
-            host.idle.push(connection);
-            None
-        });
-        if refused.is_some() {
-            return;
-        }
-        if !self.is_sweeping.replace(true) {
-            let sweeping = sweep(Rc::downgrade(self), self.clock, self.limits.idle);
-            tokio::task::spawn_local(vital("the sweep of idle connections", sweeping));
-        }
-    }
-
-    /// Bytes came behind a whole response. They cost their connection; and since some of them may be too late
-    /// the next time to be seen before another client's request, no connection to the app is used again for a
-    /// while.
-    fn note_late_bytes(&self, address: SocketAddr) {
-        if self.limits.late_bodies == LateBodies::Impossible {
-            return;
-        }
-        self.late_bytes.inc();
-        let now = self.clock.now();
-        let (before, idle) = self.with_host(address, |host| {
-            (host.distrusted_until.replace(now + DISTRUST_TIME), std::mem::take(&mut host.idle))
-        });
-        // Dropping a connection touches the map.
-        drop(idle);
-        if before.is_none_or(|before| before <= now) {
-            let minutes = DISTRUST_TIME.as_secs() / 60;
-            tracing::warn!(%address, minutes, "the app sent bytes behind a whole response; its connections are used for one request each for so many minutes");
-        }
-    }
-
-    /// The most recently used idle connection to `address`. Those before it that were idle for too long are
-    /// closed by the sweep.
-    fn take_idle(self: &Rc<Self>, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
-        let oldest = now - self.limits.idle;
-        loop {
-            let connection = self.hosts.borrow_mut().get_mut(&address)?.idle.pop()?;
-            if connection.idle_since >= oldest && connection.is_usable() {
-                return Some(connection);
-            }
-            connection.discard(self, address);
-        }
-    }
-
-    /// Closes what was idle for too long. Returns whether anything idle is left.
-    fn close_expired(self: &Rc<Self>) -> bool {
-        let oldest = self.clock.now() - self.limits.idle;
-        let mut expired = Vec::new();
-        let mut is_any_left = false;
-        for (&address, host) in self.hosts.borrow_mut().iter_mut() {
-            let fresh_from = host.idle.partition_point(|connection| connection.idle_since < oldest);
-            expired.extend(host.idle.drain(..fresh_from).map(|connection| (address, connection)));
-            is_any_left |= !host.idle.is_empty();
-        }
-        // Closing a connection touches the map.
-        for (address, connection) in expired {
-            connection.discard(self, address);
-        }
-        is_any_left
-    }
-}
-
-/// Runs while a pool has idle connections.
-async fn sweep(pool: Weak<Pool>, clock: Clock, idle: Duration) {
-    loop {
-        clock.sleep_until(clock.now() + idle).await;
-        let Some(pool) = pool.upgrade() else { return };
-        if !pool.close_expired() {
-            pool.is_sweeping.set(false);
-            return;
-        }
-    }
-}
-
-/// One connection that counts towards the limit of its address.
-struct CountedConnection {
-    pool: Weak<Pool>,
-    address: SocketAddr,
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        let Some(pool) = self.pool.upgrade() else { return };
-        pool.with_host(self.address, |host| host.open = host.open.saturating_sub(1));
-        pool.forget_if_unused(self.address);
-    }
-}
-
-/// Whether a request without a body can be sent again without doing anything twice: its method says so.
-fn is_idempotent(request: &Request<Body>) -> bool {
-    let method = request.method();
-    let is_promised = *method == Method::GET
-        || *method == Method::HEAD
-        || *method == Method::OPTIONS
-        || *method == Method::TRACE
-        || *method == Method::PUT
-        || *method == Method::DELETE;
-    is_promised && !request.headers().contains_key(http::header::UPGRADE)
 }
 
 #[cfg(test)]

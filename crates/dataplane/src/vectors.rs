@@ -9,7 +9,7 @@ const PROVED: [&str; 9] = ["R5", "R6", "R7", "R12", "H3", "H4", "H5", "H6", "H7"
 const OVERTURNED: [(&str, &str, &str, &str); 1] =
     [("R7", "the probe's Host header is ignored", "it reaches the app", "a kubelet honours it (L41)")];
 
-/// Where tests name vectors.
+/// The sources whose tests name vectors.
 const SOURCES: [&str; 2] =
     [include_str!("../../protocol/src/headers/tests.rs"), include_str!("probe/tests.rs")];
 

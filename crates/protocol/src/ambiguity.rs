@@ -13,7 +13,7 @@ use crate::target::may_be_in_host;
 /// Why a request is not forwarded. The text is what its client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Ambiguity {
-    /// A tunnel to anywhere.
+    /// CONNECT: a tunnel to anywhere the client names.
     #[error("client sent unsupported CONNECT request")]
     Connect,
     /// More or other than chunks.
@@ -31,7 +31,7 @@ pub enum Ambiguity {
     /// Some readers take the user for the host.
     #[error("a target that names a user")]
     User,
-    /// HTTP/1.1 asks for one.
+    /// HTTP/1.1 asks for a `Host` in each request.
     #[error("no Host")]
     NoHost,
     /// More than a host and a port, or less.

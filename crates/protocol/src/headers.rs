@@ -1,5 +1,5 @@
 //! What a proxy does to headers: those of one hop end there, those that trace the way are extended, ours are
-//! removed where nobody vouches for them.
+//! removed where the sender has not proved that it may set them.
 //!
 //! Everything is edited in place; names, order of repeated values, path and query are never normalised.
 
@@ -24,7 +24,7 @@ pub mod names {
     pub const EBB_POD: HeaderName = HeaderName::from_static("ebb-pod");
     /// Admit at once or refuse with [`EBB_NOT_STARTED`].
     pub const EBB_NO_QUEUE: HeaderName = HeaderName::from_static("ebb-no-queue");
-    /// Nobody measures this request: it is a health check or a scrape.
+    /// Excludes the request from measurement: it is a health check or a scrape.
     pub const EBB_UNMEASURED: HeaderName = HeaderName::from_static("ebb-unmeasured");
     /// On a response: no app saw this request.
     pub const EBB_NOT_STARTED: HeaderName = HeaderName::from_static("ebb-not-started");
@@ -36,7 +36,7 @@ pub mod names {
     pub const K_PROXY_REQUEST: HeaderName = HeaderName::from_static("k-proxy-request");
     /// The host that the client asked for.
     pub const K_ORIGINAL_HOST: HeaderName = HeaderName::from_static("k-original-host");
-    /// Marks a probe.
+    /// Marks a request as a probe of Knative's networking.
     pub const K_NETWORK_PROBE: HeaderName = HeaderName::from_static("k-network-probe");
     /// Echoed by a network probe.
     pub const K_NETWORK_HASH: HeaderName = HeaderName::from_static("k-network-hash");
@@ -48,9 +48,9 @@ pub mod names {
     pub const KNATIVE_SERVING_NAMESPACE: HeaderName = HeaderName::from_static("knative-serving-namespace");
     /// On a response: how long the request waited.
     pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-    /// A gRPC status code.
+    /// The status code of a gRPC call, in trailers or in a head without a body.
     pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-    /// A gRPC status message.
+    /// The text that belongs to the status code of a gRPC call.
     pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 }
 
@@ -66,7 +66,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 /// bytes, and what a request gains on its way must fit into what its next hop allows for.
 const FORWARDED_PARTS_BYTES_MAX: usize = 2 * 1024;
 
-/// Who sent a request to this process, as it is added to `X-Forwarded-For`.
+/// The address of the peer that sent a request to this process, in the form in which it is added to
+/// `X-Forwarded-For`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
 

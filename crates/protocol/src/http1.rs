@@ -7,6 +7,7 @@
 mod decoder;
 mod framing;
 mod headers;
+mod odd_target;
 mod outgoing;
 mod partial_head;
 mod request_head;
@@ -48,7 +49,7 @@ const HOP_ADDED_BYTES: usize = 16 * 1024;
 pub struct HeadLimits {
     /// The largest head, in bytes. Also the most that one connection buffers of it.
     pub bytes: usize,
-    /// The most headers.
+    /// The largest number of headers in one head.
     pub headers: usize,
 }
 
@@ -77,8 +78,8 @@ impl HeadLimits {
     }
 }
 
-/// As many interim responses (1xx) as there may be before a response. Who reports progress every few seconds
-/// stays far below it for a whole hour.
+/// As many interim responses (1xx) as there may be before a response. A server that reports progress every
+/// few seconds stays far below it for a whole hour.
 const INTERIM_RESPONSES_MAX: u32 = 1_000;
 
 /// As many bytes as they may have together.
@@ -101,7 +102,7 @@ pub enum MalformedMessage {
         "before the response there were more than {INTERIM_RESPONSES_MAX} interim responses (1xx) or {INTERIM_BYTES_MAX} bytes of them"
     )]
     Interim,
-    /// A transfer coding that we cannot undo, so that nobody would know what the body is.
+    /// A transfer coding that we cannot undo, so that the body would be unknown.
     #[error("its transfer encoding is not \"chunked\", once")]
     TransferEncoding,
     /// Of a version that has none, so that some would take the chunks for the body (RFC 9112 §6.1).

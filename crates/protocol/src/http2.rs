@@ -1,12 +1,12 @@
 //! HTTP/2 (RFC 9113), both ends, as a proxy needs it: with prior knowledge, without pushes and priorities.
 //!
 //! `frame`, `input`, `output` and `hpack` know bytes; `head` and `stream` know messages; `session` knows what
-//! the two ends of a connection owe each other. Whoever owns the socket hands over what it read
-//! ([`Session::receive`]) and writes what is to be written ([`Session::end_turn`]); the tasks that answer or
-//! ask hold the two ends of their stream ([`Sender`], [`Receiver`]).
+//! the two ends of a connection owe each other. The owner of the socket hands over the bytes that it read
+//! ([`Session::receive`]) and writes those that wait ([`Session::end_turn`]); the tasks that answer or ask
+//! hold the two ends of their stream ([`Sender`], [`Receiver`]).
 //!
-//! Who waits for something here leaves a [`std::task::Waker`], and is woken when it has come. That is all
-//! that this crate knows of tasks: a queue of events, in which each would be looked up again, would cost
+//! A task that waits for something here leaves a [`std::task::Waker`], and is woken when it has come. This
+//! crate knows nothing else of tasks: a queue of events, in which each would be looked up again, would cost
 //! every piece of a body what a wake costs now.
 
 mod account;
@@ -33,6 +33,6 @@ pub use session::{
 pub use small_pieces::SMALL_BYTES;
 pub use stream::{Stream, StreamError};
 
-/// What tells the present. It is asked seldom: a frame is charged for by it only when its peer's credit is
+/// Tells the present time. It is called seldom: only when a frame is to be paid for and its peer's credit is
 /// gone.
 pub type PresentTime<'a> = &'a dyn Fn() -> Timestamp;

@@ -1,14 +1,14 @@
 //! How is a request written on the wire? Bytes in; messages and bytes out, for both ends of HTTP/1.1 and
 //! HTTP/2.
 //!
-//! Nothing here can open a socket, read a clock or wait. Whoever has a socket (`dataplane`) hands over what
-//! it read, in whatever pieces it came, and writes out what it is given; so every rule about bytes can be
-//! tested by calling it, and fed to a fuzzer.
+//! Nothing here can open a socket, read a clock or wait. The owner of a socket (`dataplane`) hands over the
+//! bytes that it read, in whatever pieces they came, and writes out the bytes that it is given; so every rule
+//! about bytes can be tested by a call, and fuzzed.
 //!
-//! What is read is read to the letter. A reader before us or behind us may be less strict, and where two
-//! servers can read two different messages out of the same bytes there is none (request smuggling). What we
-//! take although the grammar does not stands in a table beside the strict reader that judges ours in the
-//! tests (`http1::strict`).
+//! Messages are read to the letter. A reader before us or behind us may be less strict, and bytes out of
+//! which two servers can read two different messages are refused (request smuggling). Texts that we take
+//! although the grammar does not stand in a table beside the strict reader that judges ours in the tests
+//! (`http1::strict`).
 
 mod ambiguity;
 mod content_length;

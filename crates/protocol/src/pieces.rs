@@ -2,7 +2,7 @@
 //!
 //! A piece costs its bytes and what keeps track of it, which is more than the bytes if there are few. So
 //! small pieces that wait are joined: however a peer cuts a body, it takes about as much memory as the body
-//! has bytes. A piece that nobody has to wait for is handed on as it came.
+//! has bytes. A piece that is there when its reader asks is handed on as it came.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ const JOINED_BYTES: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub struct BodyPieces {
     pieces: VecDeque<Bytes>,
-    /// What follows them.
+    /// Small pieces behind the others, joined as they came.
     joined: BytesMut,
     bytes: usize,
 }
@@ -31,7 +31,7 @@ impl BodyPieces {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes in it.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -56,7 +56,7 @@ impl BodyPieces {
         self.joined.extend_from_slice(&piece);
     }
 
-    /// The next piece.
+    /// Takes the next piece out, in the order in which the pieces came.
     pub fn pop(&mut self) -> Option<Bytes> {
         if self.pieces.is_empty() {
             self.end_joined();

@@ -3,9 +3,9 @@
 //! An app gets its targets as their clients wrote them: every visible character of ASCII but `#`, which
 //! begins what a client keeps to itself, and every byte from 0x80 on. `http::Uri` refuses some of these (`<`,
 //! `>` and the backtick in a path, `<`, `>` and `"` in a query, what is not UTF-8). Of such a target it holds
-//! a *stand-in*, in which they are percent-encoded: good enough for a log, a trace and the host. The target
-//! itself stands beside it, among the request's extensions ([`RawTarget`]), and is what the next hop gets. So
-//! only these requests pay for it.
+//! the *encoded form*, in which they are percent-encoded: good enough for a log, a trace and the host. The
+//! target itself stands beside it, among the request's extensions ([`RawTarget`]), and is what the next hop
+//! gets. So only these requests pay for it.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::Request;
 use thiserror::Error;
 
-/// As long as the target of a request may be; `http::Uri` can hold no more, be it in a stand-in.
+/// As long as the target of a request may be; `http::Uri` can hold no more, be it in the encoded form.
 pub(crate) const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 
 /// Path and query of a target that a `http::Uri` cannot hold, as they came; it begins with a slash.
@@ -44,7 +44,7 @@ pub enum TargetProblem {
 /// A byte that may not stand where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MisplacedByte {
-    /// Which one.
+    /// The value of the byte, as it was sent.
     pub byte: u8,
     /// Its place; the first is 1.
     pub place: usize,
@@ -99,13 +99,13 @@ pub(crate) fn misplaced_in_host(host: &[u8]) -> Option<MisplacedByte> {
     MisplacedByte::find(host, may_be_in_host)
 }
 
-/// What a `http::Uri` holds in the place of a target, whose bytes may all stand there. The same bytes if it
-/// needs no stand-in.
-pub(crate) fn stand_in(target: &[u8]) -> Result<Vec<u8>, TargetProblem> {
+/// The encoded form of a target: what a `http::Uri` holds in its place. The same bytes if a `http::Uri` can
+/// hold the target itself. All bytes of `target` may stand in a target.
+pub(crate) fn percent_encode_odd_bytes(target: &[u8]) -> Result<Vec<u8>, TargetProblem> {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut text = Vec::with_capacity(target.len() + 16);
     for &byte in target {
-        if needs_stand_in(byte) {
+        if needs_percent_encoding(byte) {
             text.extend_from_slice(&[b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
         } else {
             text.push(byte);
@@ -129,7 +129,7 @@ const fn may_be_in_target(byte: u8) -> bool {
 }
 
 /// Whether `http::Uri` may refuse a byte that may stand in a target, wherever it stands.
-const fn needs_stand_in(byte: u8) -> bool {
+const fn needs_percent_encoding(byte: u8) -> bool {
     byte >= 0x80 || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
 }
 
@@ -150,11 +150,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_holds_the_stand_in_of_whatever_may_stand_in_a_target() {
+    fn a_uri_holds_every_target_in_its_encoded_form() {
         for byte in (0..=u8::MAX).filter(|byte| may_be_in_target(*byte)) {
             for before in ["/", "/?", "http://h/", "http://h?"] {
                 let target = [before.as_bytes(), &[byte], b"x"].concat();
-                let text = stand_in(&target).expect("short");
+                let text = percent_encode_odd_bytes(&target).expect("short");
                 let uri = Uri::from_maybe_shared(Bytes::from(text.clone()));
                 let uri = uri.unwrap_or_else(|error| panic!("{}: {error}", text.escape_ascii()));
                 let path = uri.path_and_query().expect("there is one").as_str();
@@ -191,9 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stand_in_that_is_too_long_is_refused() {
+    fn a_target_whose_encoded_form_is_too_long_is_refused() {
         let target = "<".repeat(TARGET_BYTES_MAX / 3);
-        assert!(stand_in(target.as_bytes()).is_ok());
-        assert_eq!(stand_in(format!("{target}<").as_bytes()), Err(TargetProblem::TooLong));
+        assert!(percent_encode_odd_bytes(target.as_bytes()).is_ok());
+        assert_eq!(percent_encode_odd_bytes(format!("{target}<").as_bytes()), Err(TargetProblem::TooLong));
     }
 }

@@ -128,7 +128,7 @@ impl AdoptedClients {
         let ids = self.set.borrow().ids();
         for some in ids.chunks(MEMBERS_PER_TURN) {
             // A failed look is no news.
-            if let Ok(found) = reader.again(some) {
+            if let Ok(found) = reader.still_open(some) {
                 let now = self.clock.now();
                 let bytes: MembersBytes = found.into_iter().map(|found| (found.id, found.bytes)).collect();
                 self.set.borrow_mut().look(some, &bytes, now);

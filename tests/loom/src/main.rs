@@ -5,20 +5,20 @@
 //!
 //! | hand-over | where | what must hold |
 //! |---|---|---|
-//! | a body that is held back | `dataplane/gate.rs` | who waits when it opens is woken or sees it open, and sees what was written before |
+//! | a body that is held back | `dataplane/body/gate.rs` | who waits when it opens is woken or sees it open, and sees what was written before |
 //! | a slot, from whoever frees it to whoever waits | `activator/assigned_revision/handover.rs` | none is lost, whoever leaves meanwhile |
 //! | places that all threads share | `activator/quota.rs` | never more than there are, and all are there again in the end |
-//! | room for one more client | `dataplane/budget.rs` | who waits when somebody leaves is woken or sees the room |
+//! | room for one more client | `dataplane/connection/budget.rs` | who waits when somebody leaves is woken or sees the room |
 //! | memory that all connections share | `protocol/http2/memory.rs` | two at once stay within the budget, and give all back |
 //!
 //! The breaker (`dataplane/breaker.rs`) is not among them: it lives on one thread (`Rc`), whatever waits there.
 
 // What a model does not use of a file is used elsewhere.
 #[expect(dead_code, reason = "the models use a part of it")]
-#[path = "../../../crates/dataplane/src/budget.rs"]
+#[path = "../../../crates/dataplane/src/connection/budget.rs"]
 mod budget;
 #[expect(dead_code, reason = "the models use a part of it")]
-#[path = "../../../crates/dataplane/src/gate.rs"]
+#[path = "../../../crates/dataplane/src/body/gate.rs"]
 mod gate;
 #[path = "../../../crates/activator/src/assigned_revision/handover.rs"]
 mod handover;

@@ -6,9 +6,9 @@ use std::task::{Context, Poll, ready};
 use protocol::http1::OutgoingMessage;
 use tokio::io::AsyncWrite;
 
-use crate::small_writes::poll_write_pieces;
+use crate::socket::small_writes::poll_write_pieces;
 
-/// Writes what is there.
+/// Writes all pieces of a message that are there; ready when none is left.
 pub(crate) fn poll_flush(
     outgoing: &mut OutgoingMessage,
     stream: &mut (impl AsyncWrite + Unpin),

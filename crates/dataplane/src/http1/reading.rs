@@ -11,7 +11,7 @@ use protocol::COPIED_BYTES_MAX;
 use tokio::io::AsyncRead;
 use tokio_util::io::poll_read_buf;
 
-/// As much as is read at once.
+/// How many bytes are read from a socket at once.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 
 /// Less room than this is not worth a read.

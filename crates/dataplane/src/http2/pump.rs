@@ -27,11 +27,11 @@ pub(crate) enum SendFailure {
 pub(crate) struct Pump {
     sender: Sender,
     clock: Clock,
-    /// What there is no room for yet.
+    /// The piece of the body for which there is no room yet.
     rest: Bytes,
-    /// What waits for more of its body before it goes out. Boxed, because nearly no body has any.
+    /// Small pieces that wait for more of the body before they go out. Boxed, because nearly no body has any.
     joining: Option<Box<JoinedPieces>>,
-    /// What follows the rest, once the body has said so.
+    /// The end of the body, once the body has given it.
     end: Option<BodyEnd>,
     has_begun: bool,
     is_done: bool,
@@ -53,7 +53,6 @@ impl JoinedPieces {
     }
 }
 
-/// How a body ended.
 #[derive(Debug)]
 enum BodyEnd {
     Plain,
@@ -77,7 +76,7 @@ impl Pump {
         self.has_begun
     }
 
-    /// Whether everything was sent.
+    /// Whether the whole body, its end included, was handed to the session.
     pub(crate) fn is_done(&self) -> bool {
         self.is_done
     }
@@ -145,7 +144,7 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
-    /// What the body gives.
+    /// Takes the next frame of the body, its end, or its failure.
     fn take(
         &mut self,
         frame: Option<Result<Frame<Bytes>, BodyError>>,
@@ -194,7 +193,7 @@ impl Pump {
         }
     }
 
-    /// What is joined goes out as it is.
+    /// Sends the joined pieces as they are.
     fn end_joining(&mut self) {
         if let Some(joining) = self.joining.take() {
             self.rest = joining.bytes.freeze();

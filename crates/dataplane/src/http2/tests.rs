@@ -73,10 +73,10 @@ struct PeerRole {
     decoder: HpackDecoder,
 }
 
-/// What it got.
+/// A frame that the hand-written peer has received, decoded.
 #[derive(Debug, PartialEq, Eq)]
-enum Got {
-    /// `name: value` lines.
+enum ReceivedFrame {
+    /// The fields of a head, as lines of `name: value`.
     Head {
         stream: u32,
         lines: Vec<String>,
@@ -102,7 +102,7 @@ enum Got {
     Ping {
         is_ack: bool,
     },
-    /// The answer to [`PeerRole::settle`].
+    /// The acknowledgement of the SETTINGS that [`PeerRole::settle`] sent.
     Settled,
     Settings {
         is_ack: bool,
@@ -125,10 +125,10 @@ impl PeerRole {
     }
 
     /// The next frame, whatever it is.
-    async fn next(&mut self) -> Got {
+    async fn next(&mut self) -> ReceivedFrame {
         match self.next_raw().await {
             Some((head, payload)) => self.understand(head, payload),
-            None => Got::Closed,
+            None => ReceivedFrame::Closed,
         }
     }
 
@@ -148,11 +148,11 @@ impl PeerRole {
         }
     }
 
-    fn understand(&mut self, head: FrameHead, payload: Bytes) -> Got {
+    fn understand(&mut self, head: FrameHead, payload: Bytes) -> ReceivedFrame {
         let number = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four bytes"));
         let (stream, is_end) = (head.stream, head.has(END_STREAM));
         match head.kind {
-            FrameKind::Data => Got::Data { stream, data: payload, is_end },
+            FrameKind::Data => ReceivedFrame::Data { stream, data: payload, is_end },
             FrameKind::Headers => {
                 assert!(head.has(END_HEADERS), "the heads here are short");
                 let mut lines = Vec::new();
@@ -162,14 +162,14 @@ impl PeerRole {
                         ControlFlow::Continue(())
                     })
                     .expect("legal");
-                Got::Head { stream, lines, is_end }
+                ReceivedFrame::Head { stream, lines, is_end }
             }
-            FrameKind::Reset => Got::Reset { stream, code: ErrorCode(number(0)) },
-            FrameKind::GoAway => Got::GoAway { last: number(0), code: ErrorCode(number(4)) },
-            FrameKind::WindowUpdate => Got::WindowUpdate { stream, more: number(0) },
-            FrameKind::Ping if &payload[..] == SETTLED => Got::Settled,
-            FrameKind::Ping => Got::Ping { is_ack: head.has(ACK) },
-            FrameKind::Settings => Got::Settings { is_ack: head.has(ACK) },
+            FrameKind::Reset => ReceivedFrame::Reset { stream, code: ErrorCode(number(0)) },
+            FrameKind::GoAway => ReceivedFrame::GoAway { last: number(0), code: ErrorCode(number(4)) },
+            FrameKind::WindowUpdate => ReceivedFrame::WindowUpdate { stream, more: number(0) },
+            FrameKind::Ping if &payload[..] == SETTLED => ReceivedFrame::Settled,
+            FrameKind::Ping => ReceivedFrame::Ping { is_ack: head.has(ACK) },
+            FrameKind::Settings => ReceivedFrame::Settings { is_ack: head.has(ACK) },
             FrameKind::Priority | FrameKind::PushPromise | FrameKind::Continuation | FrameKind::Unknown => {
                 panic!("we never write {:?}", head.kind)
             }
@@ -177,18 +177,20 @@ impl PeerRole {
     }
 
     /// The next frame that says something about a stream or the end of the connection.
-    async fn next_of_note(&mut self) -> Got {
+    async fn next_of_note(&mut self) -> ReceivedFrame {
         self.next_but(|got| {
             matches!(
                 got,
-                Got::Settings { .. } | Got::WindowUpdate { stream: 0, .. } | Got::Ping { is_ack: true }
+                ReceivedFrame::Settings { .. }
+                    | ReceivedFrame::WindowUpdate { stream: 0, .. }
+                    | ReceivedFrame::Ping { is_ack: true }
             )
         })
         .await
     }
 
     /// The next frame but for those that do not matter.
-    async fn next_but(&mut self, does_not_matter: impl Fn(&Got) -> bool) -> Got {
+    async fn next_but(&mut self, does_not_matter: impl Fn(&ReceivedFrame) -> bool) -> ReceivedFrame {
         loop {
             let got = self.next().await;
             if !does_not_matter(&got) {
@@ -198,12 +200,12 @@ impl PeerRole {
     }
 
     /// Waits until everything that was written has been looked at.
-    async fn settle(&mut self) -> Vec<Got> {
+    async fn settle(&mut self) -> Vec<ReceivedFrame> {
         self.frame(FrameKind::Ping, 0, 0, SETTLED).await;
         let mut before = Vec::new();
         loop {
             let got = self.next().await;
-            if got == Got::Settled {
+            if got == ReceivedFrame::Settled {
                 return before;
             }
             before.push(got);

@@ -25,13 +25,13 @@ const READS_PER_TURN: usize = 4;
 /// A peer that does not read what it made us write is not read either while more than this waits.
 const UNREAD_OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
-/// Why a connection ended.
+/// Why the transport of a connection stopped.
 #[derive(Debug, Error)]
 pub(crate) enum ConnectionEnd {
     /// Both sides are done with it.
     #[error("it was left")]
     Left,
-    /// The peer closed it.
+    /// The peer closed the connection in order.
     #[error("the peer closed it")]
     Closed,
     #[error("reading failed")]
@@ -53,7 +53,7 @@ pub(crate) struct Transport {
     /// Nothing is read until it is over, or there is memory again.
     pause: Option<Pin<Box<Sleep>>>,
     /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
-    is_deaf: bool,
+    has_peer_stopped_reading: bool,
     /// Whether something was read since this was last looked at.
     pub(crate) has_heard: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Transport {
 impl Transport {
     pub(crate) fn new(socket: impl Into<Socket>, ahead: Bytes, session: Rc<Session>, clock: Clock) -> Self {
         let (socket, ahead) = (socket.into(), BytesMut::from(ahead));
-        Self { socket, ahead, session, clock, pause: None, is_deaf: false, has_heard: false }
+        Self { socket, ahead, session, clock, pause: None, has_peer_stopped_reading: false, has_heard: false }
     }
 
     /// One turn: reads, lets `control` act on what was read, writes. Ready when the connection is over.
@@ -71,8 +71,7 @@ impl Transport {
         arrived: impl FnMut(ArrivedRequest),
         control: impl FnOnce(&Session),
     ) -> Poll<ConnectionEnd> {
-        // From here to `end_turn` nobody needs to wake this task: whatever a stream writes goes out at the
-        // end.
+        // From here to `end_turn` this task need not be woken: whatever a stream writes goes out at the end.
         self.session.begin_turn(context);
         let received = self.poll_receive(context, arrived);
         let was_crowded = self.is_crowded();
@@ -80,7 +79,7 @@ impl Transport {
         // Last, so that what was read and what streams answered to it goes to the kernel together.
         self.send(context);
         if was_crowded && !self.is_crowded() {
-            // Reading stopped for what is gone now, and nobody else would go on with it.
+            // Reading stopped because of output that is gone now, and only this task can go on with it.
             context.waker().wake_by_ref();
         }
         match received {
@@ -168,20 +167,20 @@ impl Transport {
     fn send(&mut self, context: &mut Context<'_>) {
         if let Poll::Ready(Err(error)) = poll_write(&self.session, &mut self.socket, context) {
             tracing::debug!(%error, "a peer reads no more");
-            self.is_deaf = true;
+            self.has_peer_stopped_reading = true;
         }
-        if self.is_deaf {
+        if self.has_peer_stopped_reading {
             self.session.forget_output();
         }
     }
 
-    /// Says the last words and waits a little for the peer to read them.
+    /// Writes the last frames and waits a little for the peer to read them.
     pub(crate) async fn close(mut self) {
         let farewell = async {
             std::future::poll_fn(|context| poll_write(&self.session, &mut self.socket, context)).await?;
             self.socket.shutdown().await?;
             let mut unwanted = [0; 1024];
-            // One piece in a turn, or who sends as fast as it can would have the thread to itself.
+            // One piece in a turn, or a peer that sends as fast as it can would have the thread to itself.
             while self.socket.read(&mut unwanted).await? > 0 {
                 tokio::task::yield_now().await;
             }

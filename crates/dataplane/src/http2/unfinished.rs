@@ -17,7 +17,7 @@ use vocabulary::Timestamp;
 pub(crate) struct UnfinishedInputWatch {
     patience: Duration,
     clock: Clock,
-    /// What is half here, and since when it counts.
+    /// The input that has come in part, and the time from which its limit counts.
     begun: Option<(UnfinishedInput, Timestamp)>,
     /// Set when something is, and looked at only when it has fired: a connection on which a body comes is
     /// within a frame after nearly every read, and must not pay for a timer each time.

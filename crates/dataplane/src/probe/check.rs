@@ -10,22 +10,66 @@ use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
 use protocol::names;
 use runtime::Clock;
+use thiserror::Error;
 use tokio::process::Command;
 
-use super::{Check, HttpCheck, ProbeFailure};
 use crate::body::Body;
 use crate::upstream::{LostRequests, Protocol, SendErrorKind, UpstreamLimits, Upstreams, dial};
 
-/// As the kubelet calls itself, so that apps recognise a probe.
+/// The `User-Agent` of probes. It begins as the kubelet's does, so that apps recognise a probe.
 const AGENT: &str = "kube-probe/ebb";
 
-/// As many as the kubelet follows.
+/// How many redirects a probe follows: as many as the kubelet.
 const REDIRECTS_MAX: u32 = 10;
 
-/// Where apps listen.
+/// The addresses of the pod on which apps listen; some apps listen on one of the two only.
 const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
-/// Who asks, and how long everything may take.
+/// What a probe asks the app: one variant per kind of probe of Kubernetes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The pod has no probe: the check always passes.
+    None,
+    /// The port accepts a connection.
+    Tcp {
+        /// The port of the app, on the loopback interface.
+        port: u16,
+    },
+    /// A request is answered with a status from 200 to 399.
+    Http(HttpCheck),
+    /// The gRPC health service says that it serves.
+    Grpc {
+        /// The port of the app, on the loopback interface.
+        port: u16,
+        /// Which service is asked about; empty means the server.
+        service: String,
+    },
+    /// A command ends with status 0.
+    Exec {
+        /// The program and its arguments, without a shell.
+        command: Vec<String>,
+    },
+}
+
+/// An HTTP request and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpCheck {
+    /// The port of the app, on the loopback interface.
+    pub port: u16,
+    /// Path and query of the request.
+    pub path: String,
+    /// Headers to add, `Host` included.
+    pub headers: Vec<(String, String)>,
+    /// The protocol that the app speaks on the port.
+    pub protocol: Protocol,
+}
+
+/// Why a check did not pass, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ProbeFailure(pub String);
+
+/// The settings with which one question is asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prober {
     pub(super) clock: Clock,

@@ -8,7 +8,7 @@ const FASTEST: Duration = Duration::from_millis(1);
 const FAST_UNTIL: Duration = Duration::from_secs(5);
 const FAST_AT_MOST: Duration = Duration::from_millis(10);
 const SLOW_AT_MOST: Duration = Duration::from_millis(100);
-/// Nobody wants to start a process more often.
+/// The shortest wait between two questions that each start a process.
 const COSTLY_AT_LEAST: Duration = Duration::from_millis(100);
 /// For probes without a period of their own.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -46,8 +46,8 @@ impl ProbePace {
         wait
     }
 
-    /// The wait after a question to a ready app. An app that fails later is in no hurry: nobody waits for a
-    /// pod that has others beside it.
+    /// The wait after a question to a ready app. An app that fails later is asked without hurry: its requests
+    /// go to other pods.
     pub fn while_ready(&mut self) -> Duration {
         self.was_ready = true;
         self.next = FAST_AT_MOST;

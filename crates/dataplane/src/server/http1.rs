@@ -2,7 +2,7 @@
 //! begins again.
 //!
 //! Nothing lies between the service and the socket. What waits for its next request holds a socket and no
-//! buffer; a body is read from the socket by whoever wants it, when they want it.
+//! buffer; a body is read from the socket by its reader, when the reader asks.
 
 mod heads;
 mod wire;
@@ -22,15 +22,15 @@ use thiserror::Error;
 use super::limits::ServerLimits;
 use super::service::{Abort, Service};
 use super::unserved;
+use crate::body::upgrade::{ClientUpgrade, SwitchedTo};
 use crate::body::{Body, BodyError, ResponseBody};
 use crate::connection::Connection;
-use crate::date;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::http1::LINGER_LIMIT;
 use crate::refusal::{Refusal, RequestKind};
+use crate::server::date;
 use crate::socket::Socket;
-use crate::stream::ReadAheadStream;
-use crate::upgrade::{ClientUpgrade, SwitchedTo};
+use crate::socket::stream::ReadAheadStream;
 use heads::{COUNTED_BYTES, ClientStart, HeadReader};
 use wire::body::RequestBody;
 use wire::{BegunBody, ServerWire};
@@ -38,7 +38,7 @@ use wire::{BegunBody, ServerWire};
 /// Anything that ends a connection early.
 pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
 
-/// As much is as good as sent: the kernel takes it from us, whatever the client does.
+/// So many bytes are as good as sent: the kernel takes them from us, whatever the client does.
 const SMALL_REST: usize = 16 * 1024;
 
 /// How many pieces of a body are written before others get their turn: responses that are sent at the same
@@ -72,10 +72,10 @@ enum ConnectionFate {
     Over,
 }
 
-/// What a service says.
+/// The response of a service, or its wish to abort the connection.
 type ServiceAnswer<S> = Result<Response<<S as Service>::Body>, Abort>;
 
-/// One connection.
+/// A connection of HTTP/1.1 with all that serves it.
 struct ServedConnection<'d, S> {
     wire: Rc<ServerWire>,
     connection: Rc<Connection>,
@@ -157,7 +157,7 @@ impl<S> ServedConnection<'_, S> {
 }
 
 impl<S: Service> ServedConnection<'_, S> {
-    /// Why the head that was read is not served, if it is too large for whoever sent it.
+    /// The refusal of the head that was read, if it is too large for its sender's limits.
     fn oversize(&self, heads: &HeadReader) -> Option<Refusal> {
         let head = heads.head()?;
         unserved::oversize(&*self.service, &head.request, head.bytes)
@@ -187,7 +187,7 @@ impl<S: Service> ServedConnection<'_, S> {
                 poll_fn(|context| sending.poll(context)).await?;
                 (sending.announced.is_last, sending.is_switched)
             }
-            // Somebody broke the exchange off, the service or the client.
+            // The exchange was broken off, by the service or by the client.
             None => return Ok(ConnectionFate::Over),
         };
         // What the response holds is free before anything else is waited for.
@@ -255,7 +255,7 @@ impl<S: Service> ServedConnection<'_, S> {
         }
     }
 
-    /// Says that there is no memory for the head of the answer, in a head without a body.
+    /// Answers with a head without a body that there is no memory for the head of the app's answer.
     fn respond_without_memory<B: ResponseBody>(&self, asked: ResponseForm) -> SendingResponse<'_, B> {
         let refusal = unserved::no_memory_for_answer().into_response(RequestKind::Plain);
         let asked = ResponseForm { keeps_alive: false, ..asked };
@@ -298,7 +298,7 @@ impl<S: Service> ServedConnection<'_, S> {
         let _ = tokio::time::timeout(LINGER_LIMIT, poll_fn(|context| self.wire.poll_discard(context))).await;
     }
 
-    /// Says what is wrong with what came, which may have no head that can be read. It is the last on its
+    /// Answers a request that is not served, which may have no head that can be read. It is the last on its
     /// connection.
     async fn refuse(&self, refusal: Refusal, head: Option<RequestHead>) -> Result<(), ConnectionError> {
         let request = head.as_ref().map(|head| &head.request);

@@ -22,12 +22,12 @@ use super::service::{Abort, Service};
 use super::unserved;
 use crate::body::{Body, ResponseBody};
 use crate::connection::Connection;
-use crate::date;
-use crate::drain::{Drain, Phase};
+use crate::connection::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
 use crate::http2::{ConnectionEnd, PeerWatchdog, Pump, Transport, UnfinishedInputWatch};
 use crate::refusal::{Refusal, RefusalReason};
-use crate::stream::ReadAheadStream;
+use crate::server::date;
+use crate::socket::stream::ReadAheadStream;
 
 /// How often a client that is silent while it waits for answers is asked whether it is still there, and how
 /// long it has to answer: one that is gone is noticed within two minutes, and what was begun for it is
@@ -102,7 +102,7 @@ pub(super) async fn serve<S: Service>(
             farewell = None;
             return Poll::Pending;
         }
-        // Who does not even read that it should go is not waited for.
+        // A client that does not even read our GOAWAY is not waited for.
         let farewell = farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));
         farewell.as_mut().poll(context).map(|()| ConnectionEnd::Closed)
     })
@@ -117,7 +117,7 @@ pub(super) async fn serve<S: Service>(
     }
 }
 
-/// What it takes to have a request answered.
+/// Answers the requests of one connection with its service.
 struct Answerer<S> {
     service: Rc<S>,
     connection: Rc<Connection>,
@@ -140,29 +140,29 @@ impl<S: Service> Answerer<S> {
     fn answer(&self, ArrivedRequest { stream, request, head_bytes }: ArrivedRequest) {
         let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&self.session), stream);
-        let speaker = Speaker { sender, clock: self.clock };
+        let answer_sender = AnswerSender { sender, clock: self.clock };
         let request = match request {
             Ok(request) => request,
             Err(refused) => {
                 let (refusal, form) = self.refused_head(refused);
                 let answer = unserved::refuse(&*self.service, &self.connection, None, refusal);
-                return speaker.answer(answer, form);
+                return answer_sender.answer(answer, form);
             }
         };
         let asked = AnswerForm { is_head: request.method() == Method::HEAD };
         if let Some(refusal) = unserved::oversize(&*self.service, &request, head_bytes) {
             let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), refusal);
-            return speaker.answer(answer, asked);
+            return answer_sender.answer(answer, asked);
         }
         if let Some(ambiguity) = ambiguity(&request) {
             self.connection.retire();
             let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), ambiguity.into());
-            return speaker.answer(answer, asked);
+            return answer_sender.answer(answer, asked);
         }
         let request = request.map(|()| Body::from(receiver));
         let call = Rc::clone(&self.service).call(request, Rc::clone(&self.connection));
-        // A panic drops the speaker, and so the stream is reset: its client hears, and others go on.
-        tokio::task::spawn_local(AnsweredStream::new(call, speaker, asked));
+        // A panic drops the answer_sender, and so the stream is reset: its client hears, and others go on.
+        tokio::task::spawn_local(AnsweredStream::new(call, answer_sender, asked));
     }
 
     /// Why a request is not served whose head was not kept, and the form of the answer.
@@ -187,22 +187,22 @@ fn no_memory() -> Refusal {
     Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
 }
 
-/// Who says the answer, and when.
+/// The sending half of a stream, with the clock by which small pieces are sent.
 #[derive(Debug)]
-struct Speaker {
+struct AnswerSender {
     sender: Sender,
     clock: Clock,
 }
 
-impl Speaker {
-    /// Says what the server itself answers.
+impl AnswerSender {
+    /// Sends an answer of the server itself, in place of a service's.
     fn answer(self, answer: Response<Body>, asked: AnswerForm) {
         // The same as for a service's answer if it should panic.
         tokio::task::spawn_local(AnsweredStream::new(std::future::ready(Ok(answer)), self, asked));
     }
 }
 
-/// What of a request decides over the form of its answer.
+/// The properties of a request that decide over the form of its answer.
 #[derive(Clone, Copy, Debug)]
 struct AnswerForm {
     /// Its answer has no body (RFC 9110 §9.3.2).
@@ -216,7 +216,7 @@ pin_project! {
         #[pin]
         stage: AnswerStage<Call, B>,
         // Taken by the pump once there is something to send.
-        speaker: Option<Speaker>,
+        answer_sender: Option<AnswerSender>,
         asked: AnswerForm,
     }
 }
@@ -234,8 +234,8 @@ where
     Call: Future<Output = Result<Response<B>, Abort>>,
     B: ResponseBody,
 {
-    fn new(call: Call, speaker: Speaker, asked: AnswerForm) -> Self {
-        Self { stage: AnswerStage::Calling { call }, speaker: Some(speaker), asked }
+    fn new(call: Call, answer_sender: AnswerSender, asked: AnswerForm) -> Self {
+        Self { stage: AnswerStage::Calling { call }, answer_sender: Some(answer_sender), asked }
     }
 }
 
@@ -251,21 +251,23 @@ where
         loop {
             match this.stage.as_mut().project() {
                 StageProjected::Calling { call } => {
-                    let Some(speaker) = this.speaker.as_ref() else { return Poll::Ready(()) };
+                    let Some(answer_sender) = this.answer_sender.as_ref() else { return Poll::Ready(()) };
                     // Before the service is asked again: its client has broken the stream off, and dropping
                     // the call stops all that works on it.
-                    if speaker.sender.poll_error(context).is_ready() {
+                    if answer_sender.sender.poll_error(context).is_ready() {
                         return Poll::Ready(());
                     }
                     let Poll::Ready(answer) = call.poll(context) else {
                         return Poll::Pending;
                     };
-                    let Some(speaker) = this.speaker.take() else { return Poll::Ready(()) };
+                    let Some(answer_sender) = this.answer_sender.take() else { return Poll::Ready(()) };
                     let Ok(response) = answer else {
-                        speaker.sender.reset(ErrorCode::INTERNAL_ERROR);
+                        answer_sender.sender.reset(ErrorCode::INTERNAL_ERROR);
                         return Poll::Ready(());
                     };
-                    let Some(stage) = begin(response, speaker, *this.asked) else { return Poll::Ready(()) };
+                    let Some(stage) = begin(response, answer_sender, *this.asked) else {
+                        return Poll::Ready(());
+                    };
                     this.stage.set(stage);
                 }
                 StageProjected::Sending { body, pump } => {
@@ -282,7 +284,11 @@ where
 }
 
 /// Sends the head of a response. `None` if that was all.
-fn begin<Call, B>(response: Response<B>, speaker: Speaker, asked: AnswerForm) -> Option<AnswerStage<Call, B>>
+fn begin<Call, B>(
+    response: Response<B>,
+    answer_sender: AnswerSender,
+    asked: AnswerForm,
+) -> Option<AnswerStage<Call, B>>
 where
     B: ResponseBody,
 {
@@ -292,7 +298,7 @@ where
     let length = body.size_hint().exact().filter(|_| !is_empty);
     let head = Response::from_parts(parts, ());
     // Both headers are written behind those of the service and not put among them: its map need not grow.
-    speaker.sender.respond(&head, has_body, |out| {
+    answer_sender.sender.respond(&head, has_body, |out| {
         if !head.headers().contains_key(DATE) {
             encode_text(&DATE, &date::now(), out);
         }
@@ -303,5 +309,5 @@ where
         }
     });
     (has_body == HasBody::Yes)
-        .then(|| AnswerStage::Sending { body, pump: Pump::new(speaker.sender, speaker.clock) })
+        .then(|| AnswerStage::Sending { body, pump: Pump::new(answer_sender.sender, answer_sender.clock) })
 }

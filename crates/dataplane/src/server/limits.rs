@@ -17,7 +17,7 @@ pub struct ServerLimits {
     pub head_time: Duration,
     /// How many streams one HTTP/2 connection may have open.
     pub streams_per_connection: u32,
-    /// How many bytes of one HTTP/2 request body are accepted before somebody reads them.
+    /// How many bytes of one HTTP/2 request body are accepted before the service reads some.
     pub stream_window: u32,
     /// How long a connection may hold nothing: before its first request, between two of HTTP/1.1, without a
     /// stream of HTTP/2.
@@ -26,7 +26,7 @@ pub struct ServerLimits {
     pub silence: Duration,
     /// How long a client of HTTP/1.1 that has ended its sending side is waited for.
     pub half_closed: HalfClosedLimits,
-    /// What connections may hold of what nobody has read.
+    /// The budget of the process for bytes that no reader has taken yet.
     pub memory: &'static MemoryBudget,
 }
 

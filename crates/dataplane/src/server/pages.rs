@@ -1,8 +1,8 @@
 //! The small pages of a proxy: the same server, at the places that every program keeps for readers of pages.
 //!
-//! Who may connect, and for how long a connection may rest, is `runtime`'s to say ([`runtime::PagePlaces`]).
-//! Here its answers are carried out: a request begins once it has a place, and a connection that must go is
-//! closed.
+//! Which clients may connect, and for how long a connection may be idle, is decided by `runtime`
+//! ([`runtime::PagePlaces`]). Here the decisions are carried out: a request begins once it has a place, and a
+//! connection that must go is closed.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
@@ -20,18 +20,18 @@ use super::service::{Abort, Service};
 use super::{Chain, protocols};
 use crate::body::{Body, BodyGuard, GuardedBody};
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::socket::Socket;
 
-/// Streams of one connection: whoever asks for pages asks for one after the other.
+/// Streams of one connection: readers of pages ask for one after the other.
 const STREAMS_PER_CONNECTION: u32 = 16;
 
-/// What answers requests for pages.
+/// A service that answers requests for pages.
 pub trait PageService: Service<Body = Body> {
-    /// Whose places a request takes that came on this connection.
+    /// The kind of place that a request on this connection takes.
     fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind;
 
-    /// What a request is answered for which there is no place.
+    /// The answer to a request for which there is no place.
     fn busy(&self, busy: PagesBusy) -> Response<Body>;
 }
 

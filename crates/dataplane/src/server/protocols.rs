@@ -9,10 +9,10 @@ use super::http2;
 use super::limits::ServerLimits;
 use super::service::Service;
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::socket::Socket;
-use crate::socket_options::set_options;
-use crate::stream::ReadAheadStream;
+use crate::socket::options::set_options;
+use crate::socket::stream::ReadAheadStream;
 
 /// Serves a connection to its end.
 pub(super) async fn run<S: Service>(

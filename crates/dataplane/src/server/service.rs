@@ -11,9 +11,9 @@ use crate::body::{Body, ResponseBody};
 use crate::connection::Connection;
 use crate::refusal::RefusalReason;
 
-/// What answers requests. It is a plain async function, whose state is shared by `Rc`, not locked.
+/// A service that answers requests: a plain async function, whose state is shared by `Rc`, not locked.
 pub trait Service: 'static {
-    /// What its responses carry.
+    /// The type of the bodies of the service's responses.
     type Body: ResponseBody;
 
     /// Answers one request. When the future is dropped, the client has gone. Every connection has room for a
@@ -64,10 +64,10 @@ impl From<Infallible> for Abort {
 pub struct UnservedRequest<'a> {
     /// Its head. `None` if that could not be read.
     pub request: Option<&'a Request<()>>,
-    /// Why, for metrics.
+    /// The reason as metrics count it.
     pub reason: RefusalReason,
-    /// The answer.
+    /// The answer that the client gets.
     pub answer: &'a Response<Body>,
-    /// Where it came from.
+    /// The connection on which the request came.
     pub connection: &'a Connection,
 }

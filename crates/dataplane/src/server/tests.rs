@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 
 use super::*;
 use crate::body::Body;
-use crate::budget::ClosedIdleConnections;
+use crate::connection::budget::ClosedIdleConnections;
 use protocol::http2::PREFACE;
 
 /// As few clients as crowd a server.
@@ -167,7 +167,7 @@ fn a_crowd_of_silent_clients_makes_room_for_newcomers_the_oldest_first() {
 }
 
 #[test]
-fn who_waits_for_room_gets_it_when_somebody_begins_to_rest() {
+fn a_waiting_client_gets_room_when_another_connection_begins_to_rest() {
     run(async {
         let server = Server::start(ROOM, FOR_EVER);
         let mut working = Vec::new();

@@ -12,10 +12,10 @@ use crate::body::Body;
 use crate::connection::Connection;
 use crate::refusal::{Refusal, RefusalReason, RequestKind};
 
-/// A head up to this size is within everybody's limits: no service is asked about it.
+/// A head up to this size is within the limits of every service, and no service is asked about it.
 const UNASKED: HeadLimits = HeadLimits { bytes: 4 * 1024, headers: HeadLimits::OUTER.headers };
 
-/// Why a head of so many bytes is not served, if it is larger than the service allows to whoever sent it.
+/// The refusal of a head of so many bytes, if the service allows its sender no such head.
 pub(super) fn oversize<S: Service>(service: &S, request: &Request<()>, bytes: usize) -> Option<Refusal> {
     let headers = request.headers().len();
     if UNASKED.allow(bytes, headers) {
@@ -25,7 +25,7 @@ pub(super) fn oversize<S: Service>(service: &S, request: &Request<()>, bytes: us
     (!limits.allow(bytes, headers)).then(|| too_large(service, limits))
 }
 
-/// Says which limit of a head was passed.
+/// The refusal of a head that is larger than these limits, which its text names.
 pub(super) fn too_large<S: Service>(service: &S, limits: HeadLimits) -> Refusal {
     let HeadLimits { bytes, headers } = limits;
     let detail =
@@ -40,7 +40,7 @@ pub(super) fn no_memory_for_answer() -> Refusal {
     Refusal::new(RefusalReason::UpstreamReset, detail)
 }
 
-/// Says why a head cannot be read.
+/// The refusal of a head that cannot be read, with the reason as its text.
 pub(super) fn unreadable<S: Service>(service: &S, why: UnreadableRequest) -> Refusal {
     let is_too_large = matches!(why, UnreadableRequest::TooLong { .. });
     if is_too_large { with_setting(service, why.into()) } else { why.into() }

@@ -9,19 +9,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// See the module.
+/// A client's connection with TLS; see the module's documentation.
 #[derive(Debug)]
 pub(crate) struct TlsSocket(pub(super) TlsStream<TcpStream>);
 
 impl TlsSocket {
-    /// What carries it.
+    /// The TCP connection below the TLS session.
     pub(crate) fn tcp(&self) -> &TcpStream {
         self.0.get_ref().0
     }
 
-    /// An end that the peer can tell from a connection that was cut. It is a few bytes, for which the kernel
-    /// has room or nobody listens.
-    pub(crate) fn say_goodbye(&mut self) {
+    /// Sends `close_notify`, by which the peer tells an end from a cut connection. It is a few bytes, for
+    /// which the kernel has room unless the peer has stopped reading.
+    pub(crate) fn send_close_notify(&mut self) {
         self.0.get_mut().1.send_close_notify();
         let _ = Pin::new(&mut self.0).poll_flush(&mut Context::from_waker(Waker::noop()));
     }

@@ -23,7 +23,7 @@ use super::*;
 use crate::body::Body;
 use crate::certificates::CertificateFiles;
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::server::{Abort, ServerLimits, Service, serve_tls};
 
 /// More than everything on the way holds.
@@ -175,7 +175,7 @@ async fn http_2_is_spoken_within_tls() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn who_says_nothing_rests_and_goes_when_it_is_asked_to() {
+async fn a_silent_client_counts_as_resting_and_is_closed_on_demand() {
     let waiting = async {
         let server = serve();
         let mut silent = TcpStream::connect(server.address).await.expect("it listens");
@@ -215,7 +215,7 @@ fn a_request_belongs_elsewhere_if_another_certificate_covers_its_host_and_the_sh
 }
 
 #[test]
-fn what_came_over_tls_says_so_and_travels_on_without() {
+fn a_request_over_tls_is_marked_and_travels_on_without_tls() {
     let request = Request::builder().uri("https://h:8443/a?b").header("x-forwarded-proto", "http");
     let mut request = request.body(()).expect("legal");
     note_tls(&mut request);

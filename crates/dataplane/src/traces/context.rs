@@ -1,6 +1,6 @@
 //! What does a request say of the trace that it is part of? W3C's `traceparent`, version 00.
 //!
-//! Whoever sends one decides whether its requests have traces. One that is malformed counts as none, and its
+//! The sender of one decides whether its requests have traces. One that is malformed counts as none, and its
 //! `tracestate` ends with it, as the standard wants.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -10,26 +10,26 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// `00-` 32 digits `-` 16 digits `-` 2 digits.
 const LENGTH: usize = 55;
-/// The trace is kept.
+/// The flag of `traceparent` that says that the trace is kept.
 const SAMPLED: u8 = 1;
 
 /// A request's place in its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TraceContext {
-    /// Never 0.
+    /// The identifier of the trace, which is never 0.
     pub(super) trace: u128,
-    /// The span of whoever sent it. Never 0.
+    /// The identifier of the sender's span, which is never 0.
     pub(super) span: u64,
     flags: u8,
 }
 
 impl TraceContext {
-    /// Of a trace that begins.
+    /// The context of a trace that begins here.
     pub(super) fn new(trace: u128, span: u64, is_sampled: bool) -> Self {
         Self { trace, span, flags: u8::from(is_sampled) * SAMPLED }
     }
 
-    /// What a request says.
+    /// The context that the header `traceparent` of a request holds; `None` without a valid one.
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
         let mut written = headers.get_all(TRACEPARENT).iter();
         let (text, another) = (written.next()?.as_bytes(), written.next());
@@ -55,12 +55,12 @@ impl TraceContext {
         self.flags & SAMPLED != 0
     }
 
-    /// The same trace, one hop on.
+    /// The context of the same trace, one hop on.
     pub(super) fn behind(self, span: u64) -> Self {
         Self { span, ..self }
     }
 
-    /// Says it to the next hop.
+    /// Writes the context into `traceparent` for the next hop.
     pub(super) fn write(self, headers: &mut HeaderMap) {
         let Self { trace, span, flags } = self;
         let text = format!("00-{trace:032x}-{span:016x}-{:02x}", flags & SAMPLED);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_again() {
+    fn a_context_that_is_read_is_written_again() {
         let context = read(&[EXAMPLE]).expect("the standard's example");
         assert_eq!(context.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
         assert!(context.is_sampled());
@@ -118,7 +118,7 @@ mod tests {
 
     /// The cases that W3C's own test suite tries.
     #[test]
-    fn what_is_malformed_counts_as_none() {
+    fn a_malformed_context_counts_as_none() {
         for (is_read, text) in [
             (true, EXAMPLE.to_owned()),
             (true, EXAMPLE.replacen("00", "cc", 1)),

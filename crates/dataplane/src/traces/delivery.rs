@@ -20,11 +20,6 @@ use super::otlp::{self, SpanRecord};
 use crate::body::Body;
 use crate::upstream::Protocol;
 
-/// How many spans wait at most; OpenTelemetry's number. With the texts that a span keeps they take a few
-/// megabytes.
-pub(super) const SPANS_MAX: usize = 2048;
-/// How many are sent together; OpenTelemetry's number.
-pub(super) const BATCH_MAX: usize = 512;
 /// How long a span waits for others to be sent with it: a fifth of what OpenTelemetry waits, as people look
 /// at what they have just done.
 const BATCH_PATIENCE: Duration = Duration::from_secs(1);

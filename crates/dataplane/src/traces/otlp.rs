@@ -5,7 +5,7 @@
 
 use prost::{Enumeration, Message, Oneof};
 
-/// What a collector is sent.
+/// The message that a collector is sent.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ExportRequest {
     #[prost(message, repeated, tag = "1")]
@@ -20,7 +20,7 @@ pub(super) struct ResourceSpans {
     pub(super) scopes: Vec<ScopeSpans>,
 }
 
-/// Whose spans they are.
+/// The program whose spans are sent, as attributes.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Resource {
     #[prost(message, repeated, tag = "1")]
@@ -43,7 +43,7 @@ pub(super) struct Scope {
     pub(super) version: String,
 }
 
-/// One hop of one request.
+/// The span of one request at one hop.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SpanRecord {
     #[prost(bytes = "vec", tag = "1")]
@@ -118,7 +118,7 @@ pub(super) struct AnyValue {
     pub(super) value: Option<AttributeValue>,
 }
 
-/// What an attribute may say.
+/// The kinds of values that an attribute may have.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum AttributeValue {
     #[prost(string, tag = "1")]

@@ -5,24 +5,29 @@ use std::collections::VecDeque;
 
 use tokio::sync::Notify;
 
-use super::delivery::{BATCH_MAX, SPANS_MAX};
 use super::otlp::SpanRecord;
+
+/// How many spans wait at most; OpenTelemetry's number. With the texts that a span keeps they take a few
+/// megabytes.
+pub(super) const SPANS_MAX: usize = 2048;
+/// How many are sent together; OpenTelemetry's number.
+const BATCH_MAX: usize = 512;
 
 #[derive(Default)]
 pub(super) struct SpanQueue {
     spans: RefCell<VecDeque<SpanRecord>>,
-    /// How many were taken out and are on their way.
+    /// How many spans were taken out and are on their way.
     on_their_way: Cell<usize>,
     /// There is something to send.
     pub(super) begun: Notify,
-    /// There is a batch, or nobody waits for more.
+    /// There is a whole batch, or a flush waits for the rest.
     pub(super) full: Notify,
-    /// Nothing is left.
+    /// No span waits and none is on its way.
     pub(super) emptied: Notify,
 }
 
 impl SpanQueue {
-    /// Whether there was room.
+    /// Adds a span. Returns `false` if the queue is full and the span is lost.
     pub(super) fn push(&self, span: SpanRecord) -> bool {
         let mut spans = self.spans.borrow_mut();
         if spans.len() >= SPANS_MAX {
@@ -45,7 +50,7 @@ impl SpanQueue {
         (count > 0).then(|| spans.drain(..count).collect())
     }
 
-    /// They arrived, or were given up.
+    /// Notes that `count` spans have arrived, or were given up.
     pub(super) fn delivered(&self, count: usize) {
         self.on_their_way.set(self.on_their_way.get().saturating_sub(count));
         if self.is_empty() {

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use http::{Request, StatusCode, Version};
 use protocol::effective_host;
+use rand::RngExt;
 use runtime::wall_time;
 use vocabulary::Timestamp;
 
@@ -20,7 +21,32 @@ const TEXT_MAX: usize = 512;
 /// How many events a span keeps. A request that no pod starts may be tried for minutes.
 const EVENTS_MAX: usize = 16;
 
-/// One hop of one request. When it is dropped it is over, and waits to be sent.
+impl Tracer {
+    /// Begins the span of a request that has arrived, if it has one, and puts its place in the trace into its
+    /// headers.
+    pub fn begin(&self, request: &mut Request<Body>, connection: &Connection) -> Option<Box<Span>> {
+        let sampling = self.0.sampling.get()?;
+        let (context, parent) = match TraceContext::read(request.headers()) {
+            // The client has decided, and the app gets the client's header as it came.
+            Some(context) if !context.is_sampled() => return None,
+            Some(context) => (context.behind(self.new_span()), Some(context.span)),
+            None => {
+                let trace = self.0.random.borrow_mut().random_range(1..=u128::MAX);
+                context::forget_state(request.headers_mut());
+                (TraceContext::new(trace, self.new_span(), sampling.takes(trace)), None)
+            }
+        };
+        context.write(request.headers_mut());
+        // Later hops do not decide again.
+        context.is_sampled().then(|| Box::new(Span::begin(self, request, connection, context, parent)))
+    }
+
+    fn new_span(&self) -> u64 {
+        self.0.random.borrow_mut().random_range(1..=u64::MAX)
+    }
+}
+
+/// The span of one request at one hop. Dropping it ends the span, which then waits to be sent.
 pub struct Span {
     tracer: Tracer,
     pub(super) record: SpanRecord,
@@ -29,7 +55,7 @@ pub struct Span {
     is_answered: bool,
 }
 
-/// What an attribute says.
+/// The value of an attribute: a text, a number or a truth value.
 pub struct Attribute(AttributeValue);
 
 impl From<&str> for Attribute {
@@ -57,7 +83,7 @@ impl From<Duration> for Attribute {
 }
 
 impl Span {
-    /// Of a request as it arrived, with this place in its trace, behind that span.
+    /// Begins the span of a request that has just arrived, with its place in the trace and its parent.
     pub(super) fn begin(
         tracer: &Tracer,
         request: &Request<Body>,
@@ -90,17 +116,17 @@ impl Span {
         span
     }
 
-    /// Says something about the request.
+    /// Adds an attribute to the span.
     pub fn note(&mut self, key: &'static str, value: impl Into<Attribute>) {
         self.record.attributes.push(KeyValue::new(key, value.into().0));
     }
 
-    /// Something happens now. Returns how long after the event before, or after the beginning.
+    /// Adds an event with the present time. Returns the time since the event before, or since the beginning.
     pub fn event(&mut self, name: &'static str) -> Duration {
         self.event_about(name, None)
     }
 
-    /// The same, with a word on what it is about.
+    /// Adds an event like [`Self::event`], with a detail in the attribute `ebb.detail`.
     pub fn event_about(&mut self, name: &'static str, about: Option<&str>) -> Duration {
         let now = self.tracer.now();
         let since = now.saturating_since(self.last_event_at);
@@ -115,7 +141,7 @@ impl Span {
         since
     }
 
-    /// An answer begins.
+    /// An answer of the app begins; its status decides whether the span is an error.
     pub fn answered(&mut self, status: StatusCode) {
         self.is_answered = true;
         self.note("http.response.status_code", status.as_u16());
@@ -125,12 +151,12 @@ impl Span {
         }
     }
 
-    /// There is no answer but ours.
+    /// The request gets this refusal, and no answer of the app.
     pub fn refused(&mut self, refusal: &Refusal) {
         self.is_answered = true;
         self.note("http.response.status_code", refusal.status.as_u16());
         self.note("error.type", refusal.reason.as_str());
-        // By OpenTelemetry's rules what is the client's fault is no error of a server.
+        // By OpenTelemetry's rules a fault of the client is no error of a server's span.
         if refusal.status.is_server_error() {
             self.failed(cut(&refusal.detail).to_owned());
         }
@@ -140,7 +166,8 @@ impl Span {
         self.record.status = Some(Status { message, code: otlp::StatusCode::Error.into() });
     }
 
-    /// When that is for everybody: clocks of people are read once, at the beginning, and may jump.
+    /// The wall time of `now`, in nanoseconds since 1970: the wall clock is read once, at the beginning,
+    /// because it may jump.
     fn at(&self, now: Timestamp) -> u64 {
         self.record.began.saturating_add(nanoseconds(now.saturating_since(self.began_at)))
     }

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -16,12 +16,14 @@ use tokio::task::LocalSet;
 
 use super::otlp::{AnyValue, ExportRequest};
 use super::*;
+use crate::body::Body;
+use crate::connection::Connection;
 use crate::refusal::{Refusal, RefusalReason};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const FLUSH: Duration = Duration::from_secs(60);
 
-/// Where no collector is.
+/// An address on which no collector listens any more.
 async fn nowhere() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.and_then(|listener| listener.local_addr()).expect("a port")
 }
@@ -206,7 +208,7 @@ fn a_refusal_is_an_error_and_a_client_that_leaves_a_cancelled_request() {
 }
 
 #[test]
-fn what_a_collector_cannot_take_now_is_sent_again_and_what_it_refuses_is_not() {
+fn a_batch_is_sent_again_if_the_collector_is_busy_and_not_if_it_refuses() {
     run(async {
         let (address, mut batches) = collector(&[503, 400]).await;
         let world = tracer(address, 1.0);
@@ -227,7 +229,7 @@ fn what_a_collector_cannot_take_now_is_sent_again_and_what_it_refuses_is_not() {
 fn a_collector_that_is_not_there_costs_a_bounded_queue_and_is_counted() {
     run(async {
         let world = tracer(nowhere().await, 1.0);
-        for _ in 0..delivery::SPANS_MAX + 3 {
+        for _ in 0..queue::SPANS_MAX + 3 {
             drop(world.begin(&mut request(None)).expect("all are kept"));
         }
         assert!(
@@ -237,7 +239,7 @@ fn a_collector_that_is_not_there_costs_a_bounded_queue_and_is_counted() {
         );
         world.delivering();
         world.tracer.flush(FLUSH).await;
-        let lost = format!("dropped_spans_total{{reason=\"not_delivered\"}} {}", delivery::SPANS_MAX);
+        let lost = format!("dropped_spans_total{{reason=\"not_delivered\"}} {}", queue::SPANS_MAX);
         assert!(world.counts().contains(&lost), "{}", world.counts());
     });
 }

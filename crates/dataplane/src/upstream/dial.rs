@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpStream;
 
 use super::SendErrorKind;
-use crate::socket_options::{keep_alive, set_options};
+use crate::socket::options::{keep_alive, set_options};
 
 pub(crate) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, SendErrorKind> {
     let connected = connect(to, limit).await.and_then(|stream| {
@@ -17,7 +17,7 @@ pub(crate) async fn dial(to: SocketAddr, limit: Duration) -> Result<TcpStream, S
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         set_options(&stream)?;
-        // On this machine nobody is gone without a word.
+        // A peer on this machine is never gone without a word: the kernel closes its connections.
         if !to.ip().is_loopback() {
             keep_alive(&stream)?;
         }
@@ -56,7 +56,7 @@ async fn connect(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
 }
 
 /// Whether a connection within this machine leads to itself: the kernel may choose, as our end of it, the
-/// very port that nobody listens on. Who held it would keep the app from listening there.
+/// very port on which no app listens yet. Holding the connection would keep the app from listening there.
 fn is_own(stream: &TcpStream, to: SocketAddr) -> bool {
     to.ip().is_loopback() && stream.local_addr().is_ok_and(|own| own == to)
 }

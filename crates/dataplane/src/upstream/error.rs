@@ -9,9 +9,9 @@ use crate::body::Body;
 /// Whether the peer may have begun to work on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerStart {
-    /// It certainly has not: the request may go elsewhere.
+    /// The peer has certainly not begun: the request may go elsewhere.
     No,
-    /// It may have.
+    /// The peer may have begun: sending the request again could do its work twice.
     Perhaps,
 }
 
@@ -19,7 +19,7 @@ pub enum PeerStart {
 #[derive(Debug, Error)]
 #[error("{kind}")]
 pub struct SendError {
-    /// What was seen.
+    /// What was seen of the failure.
     pub kind: SendErrorKind,
     /// Whether the peer may have begun.
     pub started: PeerStart,
@@ -30,7 +30,7 @@ pub struct SendError {
 /// What was seen of a failed exchange. The words are fit for clients: they name no address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendErrorKind {
-    /// Nobody listens.
+    /// No program listens at the address and port.
     #[error("connection refused")]
     ConnectRefused,
     /// No answer to the attempt to connect.
@@ -39,7 +39,7 @@ pub enum SendErrorKind {
     /// Any other failure to connect.
     #[error("no connection: {0}")]
     ConnectFailed(String),
-    /// Our own limit.
+    /// The address has as many connections as one may have from us.
     #[error("{limit} connections are open, which is the limit")]
     TooManyConnections {
         /// How many one address may have.
@@ -54,16 +54,16 @@ pub enum SendErrorKind {
     /// The peer reset this stream (HTTP/2).
     #[error("stream reset: {0}")]
     StreamReset(String),
-    /// What came is not HTTP/1.1, or more of it than we read.
+    /// The answer is not HTTP/1.1, or its head is larger than the limit.
     #[error("malformed answer: {0}")]
     MalformedAnswer(MalformedMessage),
     /// Asked over HTTP/2, the peer said something else, or closed the connection without a word.
     #[error("no HTTP/2 is spoken")]
     NotHttp2,
-    /// What came is not the HTTP/2 that was agreed.
+    /// The answer breaks the rules of HTTP/2, which the two ends had agreed on.
     #[error("malformed answer")]
     Malformed,
-    /// What the client sends is not the body that its head announced; nothing is wrong with the peer.
+    /// The client sends another body than its head announced; nothing is wrong with the peer.
     #[error("the request's body is malformed: {0}")]
     MalformedRequest(MalformedMessage),
     /// The request's own body failed; nothing is wrong with the peer.

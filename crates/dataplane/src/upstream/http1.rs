@@ -1,185 +1,43 @@
 //! HTTP/1.1 connections: one request at a time, kept for the next one.
 //!
-//! There is no task for a connection. Whoever waits for a response reads it, so a request wakes one task
-//! only, and a connection that waits costs its socket and nothing else. Only a request body that outlasts the
-//! head of its response gets a task of its own.
+//! A connection has no task of its own. The task that waits for a response reads it, so a request wakes one
+//! task only, and a connection that waits costs its socket and nothing else. Only a request body that
+//! outlasts the head of its response gets a task of its own.
 
 mod exchange;
 mod incoming;
-mod manners;
+mod late_body_record;
+mod lease;
 mod upload;
 mod wire;
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
-use std::rc::{Rc, Weak};
-use std::task::{Context, Poll};
+use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use protocol::http1::{BodilessResponse, BodyDecoder, BodyFraming};
-use tokio::task::JoinHandle;
+use http::{Method, Request, Response, StatusCode};
+use protocol::http1::{BodyDecoder, BodyFraming};
 use vocabulary::Timestamp;
 
-use super::{LateBodies, LostRequests, PeerStart, Pool, SendError, SendErrorKind, dial, is_idempotent};
+use super::dial;
+use super::error::{PeerStart, SendError, SendErrorKind};
+use super::limits::LostRequests;
+use super::pool::{CountedConnection, Http1Connection, Pool};
 use crate::body::Body;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use exchange::{FailedExchange, UnreadResponse, exchange};
 use incoming::IncomingBody;
-use manners::{HopConnectionFate, note_body, watch};
-use upload::{Progress, Repeats, UploadRest};
-use wire::{UnfinishedExchange, UpstreamWire};
+use lease::{Http1Lease, UploadTask};
+use upload::{Progress, Repeats, Upload, UploadRest};
 
-pub(super) use manners::Manners;
+pub(super) use late_body_record::LateBodyRecord;
+pub(super) use wire::UpstreamWire;
 
 /// A connection that was idle for longer than this is looked at once more before it is used: the peer may
 /// have closed it while this thread was busy elsewhere and had not asked the kernel. An app is not trusted
 /// for a moment with a request that cannot be repeated: one that answers without reading the body of a
 /// request often closes its connection then, and has not said so.
 const TRUSTED_IDLE: Duration = Duration::from_millis(5);
-
-/// How long the rest of an exchange (a request body that the app did not wait for) may take before its
-/// connection is given up.
-const SETTLE_LIMIT: Duration = Duration::from_secs(1);
-
-/// A connection that is not in use.
-pub(super) struct Http1Connection {
-    wire: Rc<UpstreamWire>,
-    pub(super) idle_since: Timestamp,
-    /// See the host's.
-    pub(super) generation: u64,
-    /// Whether its last response had no body, so that something may come for one.
-    is_after_bodiless: bool,
-}
-
-impl Http1Connection {
-    pub(super) fn is_usable(&self) -> bool {
-        self.wire.is_quiet()
-    }
-
-    /// Closes a connection that is not used again, and remembers it if the app sent something behind its last
-    /// response.
-    pub(super) fn discard(self, pool: &Rc<Pool>, address: SocketAddr) {
-        if !self.wire.has_unread_in_kernel() {
-            return;
-        }
-        if self.is_after_bodiless {
-            note_body(pool, address);
-        } else {
-            pool.note_late_bytes(address);
-        }
-    }
-}
-
-/// The task that sends the rest of a request body. Dropping this stops it.
-struct UploadTask(JoinHandle<bool>);
-
-impl Drop for UploadTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// A connection whose response is being read. Unless [`Http1Lease::end`] is reached, it is closed.
-pub(crate) struct Http1Lease {
-    pool: Weak<Pool>,
-    address: SocketAddr,
-    connection: Http1Connection,
-    is_kept_alive: bool,
-    /// Set if the response has no body, whatever its head says.
-    bodiless: Option<BodilessResponse>,
-    upload: Option<UploadTask>,
-    unfinished: UnfinishedExchange,
-}
-
-impl Http1Lease {
-    fn poll_read(&self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        self.connection.wire.poll_read(context)
-    }
-
-    /// Whether the request broke off.
-    fn is_broken_off(&self) -> bool {
-        self.connection.wire.is_broken_off()
-    }
-
-    /// The response was read, and `rest` after it: the connection returns to the pool, if it can be used
-    /// again.
-    fn end(mut self, rest: &Bytes) {
-        self.unfinished.end();
-        if let Some(bodiless) = self.bodiless {
-            return self.end_without_body(bodiless, rest);
-        }
-        if rest.is_empty() {
-            if self.is_kept_alive {
-                self.keep();
-            }
-        } else if !is_line_ends(rest)
-            && let Some(pool) = self.pool.upgrade()
-        {
-            pool.note_late_bytes(self.address);
-        }
-    }
-
-    fn end_without_body(mut self, bodiless: BodilessResponse, rest: &Bytes) {
-        let Some(pool) = self.pool.upgrade() else { return };
-        let can_be_late = pool.limits.late_bodies == LateBodies::Possible;
-        if can_be_late && !rest.is_empty() {
-            note_body(&pool, self.address);
-        }
-        if !self.is_kept_alive || !rest.is_empty() {
-            return;
-        }
-        if !can_be_late {
-            return self.keep();
-        }
-        self.connection.is_after_bodiless = true;
-        match pool.with_host(self.address, |host| host.manners.afterwards(bodiless)) {
-            HopConnectionFate::Kept => self.keep(),
-            HopConnectionFate::Watched => {
-                // After a panic it would count as watched for ever; further connections are closed then, as
-                // beyond the limit.
-                tokio::task::spawn_local(watch(self.pool, self.address, self.connection));
-            }
-            HopConnectionFate::Closed => self.connection.discard(&pool, self.address),
-        }
-    }
-
-    fn keep(self) {
-        match self.upload {
-            Some(upload) => {
-                // A panic drops the connection: it is not used again.
-                tokio::task::spawn_local(settle(self.pool, self.address, self.connection, upload));
-            }
-            None => put_idle(&self.pool, self.address, self.connection),
-        }
-    }
-}
-
-impl fmt::Debug for Http1Lease {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Http1Lease").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
-/// Some apps end a body with a line too many. That costs their connection and says nothing else.
-fn is_line_ends(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
-}
-
-fn put_idle(pool: &Weak<Pool>, address: SocketAddr, connection: Http1Connection) {
-    if let Some(pool) = pool.upgrade() {
-        pool.put_idle(address, connection);
-    }
-}
-
-/// The response is done, the request is not quite: waits for the rest, then keeps the connection.
-async fn settle(pool: Weak<Pool>, address: SocketAddr, connection: Http1Connection, mut upload: UploadTask) {
-    if let Ok(Ok(true)) = tokio::time::timeout(SETTLE_LIMIT, &mut upload.0).await {
-        put_idle(&pool, address, connection);
-    }
-}
 
 pub(super) async fn send(
     pool: &Rc<Pool>,
@@ -201,11 +59,11 @@ pub(super) async fn send(
         // What came was no answer to this request, but what the app had left to say to the one before.
         let is_late_body = is_after_bodiless && matches!(failed.kind, SendErrorKind::MalformedAnswer(_));
         if is_late_body {
-            note_body(pool, to);
+            pool.note_late_body(to);
         }
         let is_lost = is_late_body || (failed.is_silent && failed.kind == SendErrorKind::Closed);
-        // Nothing of it left this process. Another idle connection is tried, as often as there are any, and
-        // then a new one.
+        // Nothing of the request left this process. Another idle connection is tried, as often as there are
+        // any, and then a new one.
         if failed.progress == Progress::Whole {
             request = failed.request;
         } else if is_lost && is_repeating && can_be_repeated {
@@ -218,8 +76,20 @@ pub(super) async fn send(
     Box::pin(send_on_new(pool, to, request)).await
 }
 
-/// Sends a request that a connection lost once more, on a connection that nobody can have been about to
-/// close. Whatever comes of it, the request may have been begun before, so it is never said to be unstarted:
+/// Whether a request without a body can be sent again without doing anything twice: its method says so.
+fn is_idempotent(request: &Request<Body>) -> bool {
+    let method = request.method();
+    let is_promised = *method == Method::GET
+        || *method == Method::HEAD
+        || *method == Method::OPTIONS
+        || *method == Method::TRACE
+        || *method == Method::PUT
+        || *method == Method::DELETE;
+    is_promised && !request.headers().contains_key(http::header::UPGRADE)
+}
+
+/// Sends a request that a connection lost once more, on a new connection, which the peer cannot have been
+/// about to close. The request may have been begun before, so a failure never says that it was not started:
 /// the next hop would repeat it in turn.
 async fn repeat(
     pool: &Rc<Pool>,
@@ -249,7 +119,7 @@ impl From<FailedExchange> for SendError {
     fn from(failed: FailedExchange) -> Self {
         let FailedExchange { kind, progress, request, .. } = failed;
         if matches!(kind, SendErrorKind::RequestBody | SendErrorKind::MalformedRequest(_)) {
-            // Nobody may send it again: what is left of its body would be taken for all of it.
+            // The request may not be sent again: the rest of its body would be taken for the whole.
             return Self { kind, started: PeerStart::Perhaps, request: None };
         }
         match progress {
@@ -260,8 +130,8 @@ impl From<FailedExchange> for SendError {
     }
 }
 
-/// An idle connection that the peer has not closed, as far as the kernel knows; for those who trust, as far
-/// as it knew a moment ago.
+/// An idle connection that the peer has not closed, as far as the kernel knows; with `is_trusting`, as far as
+/// the kernel knew a moment ago.
 async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option<Http1Connection> {
     let now = pool.clock.now();
     loop {
@@ -287,8 +157,14 @@ async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option
 async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, SendErrorKind> {
     let (opened, generation) = pool.open(to)?;
     let stream = dial(to, pool.limits.connect).await?;
-    let wire = Rc::new(UpstreamWire::new(stream, opened));
-    Ok(Http1Connection { wire, idle_since: Timestamp::ZERO, generation, is_after_bodiless: false })
+    let (wire, opened) = (Rc::new(UpstreamWire::new(stream)), Rc::new(opened));
+    Ok(Http1Connection { wire, idle_since: Timestamp::ZERO, generation, is_after_bodiless: false, opened })
+}
+
+/// Sends the rest of a request body. Its connection counts as open for as long as this holds the socket.
+/// Returns whether the connection can be used again.
+async fn send_rest(upload: Upload, _opened: Rc<CountedConnection>) -> bool {
+    UploadRest(upload).await
 }
 
 /// The response with what its body is read from. A body that is here already frees its connection at once.
@@ -302,16 +178,16 @@ fn respond(
     if head.response.status() == StatusCode::SWITCHING_PROTOCOLS {
         unfinished.end();
         drop(upload);
-        // Nobody else may hold the socket: a task that still sent the request's body would write into the
+        // No other task may hold the socket: one that still sent the request's body would write into the
         // other protocol.
         let stream = Rc::into_inner(connection.wire).map(UpstreamWire::into_stream);
         let body =
             stream.map_or_else(Body::empty, |stream| Body::switched(ReadAheadStream::new(stream, rest)));
         return head.response.map(|()| body);
     }
-    let upload = (!upload.is_done() || upload.is_deaf)
-        // After a panic in it the connection is not kept: whoever asks how the upload ended hears an error.
-        .then(|| UploadTask(tokio::task::spawn_local(UploadRest(upload))));
+    let upload = (!upload.is_done() || upload.has_peer_stopped_reading)
+        // After a panic in the task the connection is not kept: waiting for the task gives an error.
+        .then(|| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
     let lease = Http1Lease {
         pool: Rc::downgrade(pool),
         address,

@@ -2,8 +2,8 @@
 //! one has so many streams that they wait for one another.
 
 mod connection;
+mod host;
 
-use std::cell::OnceCell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,29 +11,24 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, Version};
-use protocol::http1::HeadLimits;
 use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError};
 use runtime::Clock;
-use tokio::sync::Notify;
 
-use super::{CountedConnection, PeerStart, Pool, PriorKnowledge, SendError, SendErrorKind, dial};
+use super::limits::PriorKnowledge;
+use super::pool::{CountedConnection, Pool};
+use super::{PeerStart, SendError, SendErrorKind, dial};
 use crate::body::Body;
 use crate::http2::{Pump, SendFailure};
+use host::{PendingDial, is_comfortable};
+
+pub(super) use host::Http2Host;
 
 /// How many times a request that a peer has certainly not begun is sent, on one connection after the other.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// How many times it is sent to a peer that refuses it and stays. A second time at once may find what was in
-/// the way gone; more often is for those to decide who can wait.
+/// How many times a request is sent to a peer that refuses it and stays. A second time at once may find the
+/// obstacle gone; whether to try more often is for the caller to decide, which can wait.
 const REFUSALS_MAX: u32 = 2;
-
-/// From how many streams on a connection the next ones get another one. The frames of a connection wait for
-/// one another at both ends: with many streams on one connection an app idles while we read, and we while it
-/// does. Measured with the benchmark `hop` (1,000 streams, 12 B), against one connection for 250: with a
-/// concurrency limit of 100, two connections instead of one answer 15 % more requests, and 20 % sooner at the
-/// median; without a limit, 50 are as good as 250, and 334 and more answer 10 % later at p99. With 34 and
-/// fewer, system calls cost more than that brings.
-const STREAMS_COMFORTABLE: usize = 50;
 
 /// How many connections are tried before a peer that says nothing on any is taken not to speak HTTP/2.
 const GREETINGS_AWAITED: u32 = 2;
@@ -41,73 +36,6 @@ const GREETINGS_AWAITED: u32 = 2;
 /// How long its first words may take once it has accepted a connection: as long as a silent peer may take for
 /// an answer to a ping.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
-
-/// What is known of one address.
-#[derive(Default)]
-pub(super) struct Http2Host {
-    connections: Vec<Rc<Session>>,
-    /// Set while somebody is establishing a connection; others wait for it instead of doing the same.
-    dialing: Option<Rc<PendingDial>>,
-    /// Whether it has said anything in HTTP/2. Known for as long as the pool lives.
-    has_greeted: bool,
-}
-
-/// An attempt to connect.
-#[derive(Default)]
-struct PendingDial {
-    is_over: Notify,
-    /// Why it failed. Empty as well if whoever made it gave up.
-    failure: OnceCell<SendErrorKind>,
-}
-
-impl Http2Host {
-    pub(super) fn is_unused(&self) -> bool {
-        self.connections.is_empty() && self.dialing.is_none() && !self.has_greeted
-    }
-
-    /// No further stream goes to these connections; they end with their last one.
-    pub(super) fn retire(&mut self) {
-        for session in self.connections.drain(..) {
-            session.leave_now();
-        }
-    }
-
-    pub(super) fn limit_heads(&self, limits: HeadLimits) {
-        for session in &self.connections {
-            session.limit_heads(limits.bytes, limits.headers);
-        }
-    }
-
-    /// How many connections take no more bytes of bodies.
-    #[cfg(test)]
-    pub(super) fn choked(&self) -> usize {
-        self.connections.iter().filter(|session| session.is_choked()).count()
-    }
-
-    /// A connection with room for one more stream: the first that is comfortable, so that few are open,
-    /// otherwise the one with the fewest streams; one that is laden with small pieces only if all are. Where
-    /// the request has a body, never one whose window is full of other requests' bodies.
-    fn with_room(&mut self, body: HasBody) -> Option<Rc<Session>> {
-        self.connections.retain(|session| !session.is_closed());
-        let lets_by = |session: &Session| body == HasBody::No || !session.is_choked();
-        let have_room = || self.connections.iter().filter(|session| session.has_room() && lets_by(session));
-        have_room()
-            .find(|session| is_comfortable(session))
-            .or_else(|| have_room().min_by_key(|session| (session.is_laden(), session.streams())))
-            .cloned()
-    }
-}
-
-/// Whether one more stream on a connection would be as well off as on one of its own.
-fn is_comfortable(session: &Session) -> bool {
-    session.streams() < STREAMS_COMFORTABLE && !session.is_laden()
-}
-
-impl Drop for Http2Host {
-    fn drop(&mut self) {
-        self.retire();
-    }
-}
 
 pub(super) async fn send(
     pool: &Rc<Pool>,
@@ -166,7 +94,8 @@ async fn exchange(
     match answered {
         Ok(response) => {
             if let Some(pump) = upload.filter(|pump| !pump.is_done()) {
-                // A panic drops the pump's sender, which breaks the stream off; who reads the answer sees it.
+                // A panic drops the pump's sender, which breaks the stream off; the reader of the answer sees
+                // that.
                 tokio::task::spawn_local(send_rest(pump, request));
             }
             let whole = receiver.take_whole();
@@ -179,8 +108,8 @@ async fn exchange(
     }
 }
 
-/// Sends what is left of a request whose answer has begun. Whatever goes wrong ends the stream, and who reads
-/// the answer sees it.
+/// Sends what is left of a request whose answer has begun. Any failure ends the stream, which the reader of
+/// the answer sees.
 async fn send_rest(mut pump: Pump, mut request: Box<Request<Body>>) {
     let sent = poll_fn(|context| pump.poll(request.body_mut(), context)).await;
     if let Err(error) = sent {
@@ -189,7 +118,7 @@ async fn send_rest(mut pump: Pump, mut request: Box<Request<Body>>) {
 }
 
 impl From<SendErrorKind> for SendError {
-    /// A failure after which nobody may send the request again.
+    /// A failure after which the request may not be sent again.
     fn from(kind: SendErrorKind) -> Self {
         Self { kind, started: PeerStart::Perhaps, request: None }
     }
@@ -221,7 +150,7 @@ async fn connection_with_room(
             pool.with_host(to, |host| (host.http2.with_room(body), host.http2.dialing.clone()));
         let dialing = match (session, dialing) {
             (Some(session), dialing) => {
-                // For those that come later. If it fails, what there is does as well.
+                // A further connection for later requests. If it fails, the present one serves them as well.
                 if !is_comfortable(&session)
                     && dialing.is_none()
                     && let Ok(dialing) = DialAttempt::begin(pool, to)
@@ -244,14 +173,15 @@ async fn connection_with_room(
         // awaited in between.
         dialing.is_over.notified().await;
         if let Some(failure) = dialing.failure.get() {
-            // The next attempt would fail no sooner than this one; who waited for this one has waited long
-            // enough.
+            // The next attempt would fail no sooner than this one; a request that waited for this one has
+            // waited long enough.
             return or_choked(failure.clone());
         }
     }
 }
 
-/// An attempt to connect, and who makes it. Lets others know that it is over, however it ended.
+/// An attempt to connect, held by the request that makes it. Dropping it tells the waiting requests that the
+/// attempt is over, however it ended.
 struct DialAttempt {
     pool: Rc<Pool>,
     to: SocketAddr,
@@ -282,16 +212,17 @@ impl DialAttempt {
         Ok(session)
     }
 
-    /// A connection to somebody who speaks HTTP/2, as far as that is known.
+    /// A session with a peer that speaks HTTP/2: known before, or confirmed by its first frame.
     async fn session(&mut self) -> Result<Rc<Session>, SendErrorKind> {
-        // What an app once spoke it goes on speaking, behind the same address, for as long as its pool lives.
+        // An app that once spoke HTTP/2 goes on speaking it, behind the same address, for as long as its pool
+        // lives.
         let is_known = self.pool.limits.prior_knowledge == PriorKnowledge::Certain
             || self.pool.with_host(self.to, |host| host.http2.has_greeted);
         if is_known {
             return self.dial().await;
         }
-        // One that was just going to end may have closed the first connection; who closes two without a word
-        // of HTTP/2 does not know it.
+        // An app that was just going to end may have closed the first connection; one that closes two without
+        // a frame of HTTP/2 does not speak it.
         for _ in 0..GREETINGS_AWAITED {
             let session = self.dial().await?;
             let greeting = poll_fn(|context| session.poll_greeting(context));

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::io::Read;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Frame;

@@ -93,7 +93,7 @@ fn connection_cannot_remove_what_we_rely_on() {
 }
 
 #[test]
-fn what_nobody_vouches_for_is_stripped() {
+fn headers_without_a_trusted_sender_are_stripped() {
     let mut headers = map(&[
         ("k-original-host", "h"),
         ("k-proxy-request", "activator"),
@@ -144,7 +144,7 @@ fn a_switch_is_to_what_was_offered() {
 }
 
 #[test]
-fn what_an_app_could_take_for_a_header_of_ours_is_dropped() {
+fn headers_that_an_app_could_take_for_ours_are_dropped() {
     let mut headers = map(&[
         ("k_original_host", "h"),
         ("k-original_host", "h"),

@@ -1,28 +1,18 @@
 //! The body of a message, out of the bytes of its connection.
 
 mod chunked;
+mod piece;
 #[cfg(test)]
 mod strictness;
 
 use bytes::Bytes;
-use http::HeaderMap;
 
 use super::MalformedMessage;
 use super::framing::BodyFraming;
 use chunked::ChunkedState;
+use piece::take;
 
-/// What the next bytes are.
-#[derive(Debug, PartialEq, Eq)]
-pub enum DecodedPiece {
-    /// Part of the body.
-    Data(Bytes),
-    /// What follows the last chunk; the body is over.
-    Trailers(HeaderMap),
-    /// The body is over.
-    End,
-    /// Nothing is left of the input.
-    More,
-}
+pub use piece::DecodedPiece;
 
 /// Where in a body we are.
 #[derive(Debug)]
@@ -35,7 +25,7 @@ enum BodyPlace {
     Chunked(ChunkedState),
     UntilClose,
     Ended,
-    /// What came is no body. That is so from then on, whoever asks: nothing behind it is the next message.
+    /// The input is no body. Every later call gets the same error: nothing behind it is the next message.
     Broken(MalformedMessage),
 }
 
@@ -98,15 +88,10 @@ impl BodyDecoder {
     }
 }
 
-/// The first bytes of `input`, at most as many as are left.
-fn take(input: &mut Bytes, left: &mut u64) -> Bytes {
-    let length = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-    *left -= length as u64;
-    input.split_to(length)
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     /// Decodes `text` in pieces: the body, its trailers, and what was left over. `None` if it is not over.
@@ -159,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_divide_differently_is_refused() {
+    fn texts_that_two_readers_could_divide_differently_are_refused() {
         let long_line = format!("1;{}\r\nx", "a".repeat(20_000));
         for text in [
             "\r\n",
@@ -259,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_broken_once_stays_broken() {
+    fn a_broken_body_stays_broken() {
         for text in ["0\r\n: b\r\n\r\n\r\n", "x\r\n0\r\n\r\n"] {
             let mut decoder = BodyDecoder::new(BodyFraming::Chunked);
             let mut input = Bytes::copy_from_slice(text.as_bytes());

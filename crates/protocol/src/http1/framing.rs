@@ -9,7 +9,7 @@ use crate::content_length::parse_length;
 pub enum BodyFraming {
     /// It has so many bytes.
     Length(u64),
-    /// It says so itself.
+    /// The body is divided into chunks; an empty one ends it.
     Chunked,
     /// The peer closes after it.
     UntilClose,
@@ -21,7 +21,7 @@ pub enum BodyFraming {
 pub(crate) struct FramingHeaders {
     /// How the message is encoded for its transfer, if it says so.
     pub(crate) coding: Option<TransferCoding>,
-    /// The last length.
+    /// The value of the last `Content-Length`.
     pub(crate) length: Option<u64>,
     /// How many lengths there are.
     pub(crate) lengths: u32,
@@ -53,7 +53,7 @@ pub(crate) struct ConnectionOptions {
 }
 
 impl FramingHeaders {
-    /// Looks at one header.
+    /// Takes one header into account, in the order of the head.
     pub(super) fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
         match *name {
             TRANSFER_ENCODING => {

@@ -50,7 +50,7 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
         )
 }
 
-/// Writes one line.
+/// Writes a header as a line of HTTP/1.1, with its end.
 pub(crate) fn write_header(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
     out.reserve(name.len() + value.len() + 4);
@@ -60,7 +60,7 @@ pub(crate) fn write_header(name: &HeaderName, value: &HeaderValue, out: &mut Vec
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes `Content-Length`.
+/// Writes `Content-Length` as a line, with its end.
 pub(crate) fn write_length(length: u64, out: &mut Vec<u8>) {
     write!(out, "content-length: {length}\r\n").expect("writing to memory does not fail");
 }

@@ -18,7 +18,7 @@ const JOINED_BYTES_MAX: usize = 8 * 1024;
 /// While this much waits to be written, nothing is copied behind it.
 const CROWDED_BYTES: usize = 16 * 1024;
 
-/// Room for most heads.
+/// The size of a new buffer: most heads are shorter.
 const HEAD_BYTES: usize = 512;
 
 /// A buffer that has grown beyond this is not kept.
@@ -67,8 +67,7 @@ impl OutgoingMessage {
     /// A message with this head.
     pub fn new(head: Vec<u8>, framing: BodyFraming) -> Self {
         let body = match framing {
-            // Nobody is asked for a body that cannot come, so the message is whole with its head, in one
-            // write.
+            // A message without a body is whole with its head, in one write.
             BodyFraming::Length(0) => UnsentBody::Complete,
             BodyFraming::Length(length) => UnsentBody::Length(length),
             BodyFraming::Chunked => UnsentBody::Chunks,
@@ -77,12 +76,12 @@ impl OutgoingMessage {
         Self { body, before: head, before_written: 0, data: Bytes::new(), after: b"", is_begun: false }
     }
 
-    /// Whether everything was written.
+    /// Whether the end of the message was written to the peer.
     pub fn is_done(&self) -> bool {
         matches!(self.body, UnsentBody::Complete) && self.is_written()
     }
 
-    /// Whether anything was written.
+    /// Whether any byte of the message was written to the peer.
     pub fn is_begun(&self) -> bool {
         self.is_begun
     }
@@ -189,8 +188,8 @@ impl OutgoingMessage {
         let of_before = written.min(self.before.len() - self.before_written);
         self.before_written += of_before;
         written -= of_before;
-        // Given back now and not with the message: who waits for the rest of a slow body keeps no buffer
-        // meanwhile.
+        // Given back now and not with the message: a message that waits for the rest of a slow body keeps no
+        // buffer meanwhile.
         if self.before_written == self.before.len() {
             recycle(&mut self.before);
             self.before_written = 0;

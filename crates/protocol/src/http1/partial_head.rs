@@ -1,8 +1,8 @@
 //! The beginning of a head, until the rest of it comes.
 //!
 //! Nearly always a head comes whole, and is read where it lies. One that does not is gathered, and looked at
-//! again only when its end may be there or it has grown to twice its size: who sends single bytes must not
-//! make us read the same bytes again and again.
+//! again only when its end may be there or it has grown to twice its size: a peer that sends single bytes
+//! must not make us read the same bytes again and again.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr_iter;

@@ -4,8 +4,6 @@
 //! carriage return and line feed, a length is one number, and what is encoded for the transfer ends in
 //! chunks. What a request asks for is not judged here, see [`crate::ambiguity`].
 
-mod odd_target;
-
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
@@ -26,7 +24,7 @@ pub struct RequestHead {
     pub request: Request<()>,
     /// How many bytes it has, with its end.
     pub bytes: usize,
-    /// How its body ends.
+    /// How the end of the request's body is found.
     pub framing: BodyFraming,
     /// How its answer is to be written.
     pub asked: ResponseForm,
@@ -39,37 +37,37 @@ pub struct RequestHead {
 /// Why there is no request in what a client sent. The text is what it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UnreadableRequest {
-    /// Not three words.
+    /// The request line has not the three words method, target and version.
     #[error("the request line is not one of HTTP/1.1")]
     RequestLine,
-    /// Of another protocol.
+    /// The request line names another version of HTTP, or another protocol.
     #[error("the version of the request is neither HTTP/1.0 nor HTTP/1.1")]
     Version,
-    /// The target is none.
+    /// The target has no form that its method allows.
     #[error("{0}")]
     Target(TargetProblem),
-    /// Not a token.
+    /// The name of a header is not a token (RFC 9110 §5.6.2).
     #[error("the name of a header has a character, perhaps a space before the colon, that no name may have")]
     HeaderName,
-    /// With a control character.
+    /// The value of a header has a control character.
     #[error("the value of a header has a control character")]
     HeaderValue,
     /// Half an end of a line.
     #[error("a line of the head does not end with carriage return and line feed")]
     LineEnd,
-    /// More than the limit.
+    /// The head has more headers than the limit allows.
     #[error("the head of the request has more than {limit} headers")]
     TooManyHeaders {
         /// How many there may be.
         limit: usize,
     },
-    /// Longer than the limit.
+    /// The head is longer than the limit allows.
     #[error("the head of the request is longer than {limit} bytes")]
     TooLong {
         /// How many bytes it may have.
         limit: usize,
     },
-    /// No memory for it; whoever keeps its parts finds this.
+    /// There is no memory for more of the head. The reader that keeps its parts reports this.
     #[error(
         "{bytes} bytes of the head of the request have come, and there is no memory for more of it now; send it again later, or a shorter one"
     )]
@@ -77,16 +75,16 @@ pub enum UnreadableRequest {
         /// How much of it has come.
         bytes: usize,
     },
-    /// Not whole in time; it is who waits for it that finds this.
+    /// The head was not whole in time. The task that waits for it reports this.
     #[error("the head of the request did not come to its end in time")]
     TooSlow,
-    /// Of another protocol than TLS agreed on; it is the server that finds this.
+    /// The protocol is another than TLS agreed on. The server reports this.
     #[error("the request is not in the protocol that the TLS handshake agreed on (ALPN)")]
     NotAgreed,
     /// No number, or several that differ.
     #[error("the Content-Length of the request is not one number")]
     ContentLength,
-    /// Not chunks at last.
+    /// The last transfer encoding is not `chunked`, so the end of the body is unknown.
     #[error("the transfer encoding of the request does not end with \"chunked\"")]
     TransferEncoding,
     /// Of a version that has none.
@@ -113,26 +111,12 @@ impl From<TargetProblem> for UnreadableRequest {
     }
 }
 
-/// Reads a head and how many bytes it takes; `None` while its end is missing.
-pub(super) fn read_request(
+/// Reads a head whose target is one to `httparse` and `http::Uri`, as nearly all are, and how many bytes it
+/// takes; `None` while its end is missing.
+pub(super) fn read_plain(
     bytes: &Bytes,
     limits: HeadLimits,
 ) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
-    let read = read_plain(bytes, limits);
-    if let Err(
-        why @ (UnreadableRequest::RequestLine
-        | UnreadableRequest::Version
-        | UnreadableRequest::Target(TargetProblem::Form)),
-    ) = read
-    {
-        // Only now is the target looked at byte by byte.
-        return odd_target::read(bytes, limits, why);
-    }
-    read
-}
-
-/// The same of a head whose target is one to `httparse` and `http::Uri`, as nearly all are.
-fn read_plain(bytes: &Bytes, limits: HeadLimits) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Request::new(&mut []);
     let parsing = parsed.parse_with_uninit_headers(bytes, &mut headers);
@@ -160,8 +144,8 @@ fn read_plain(bytes: &Bytes, limits: HeadLimits) -> Result<Option<(RequestHead, 
     let (headers, said) = read_headers(bytes, parsed.headers).map_err(|_| UnreadableRequest::HeaderName)?;
     *request.headers_mut() = headers;
     let framing = request_framing(&said, is_http10)?;
-    // Of a length beside chunks somebody before us may have thought that it ends the request, and take what
-    // we find there for something else.
+    // Where a length stands beside chunks, a hop before us may have ended the request by the length, and have
+    // taken what we find behind it for something else.
     let is_ambiguous = said.coding.is_some() && said.lengths > 0;
     let head = RequestHead {
         bytes: length,
@@ -227,6 +211,7 @@ fn request_framing(said: &FramingHeaders, is_http10: bool) -> Result<BodyFraming
 
 #[cfg(test)]
 mod tests {
+    use super::super::request_reader::read_request;
     use super::*;
     use crate::target::MisplacedByte;
 
@@ -303,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_waits_for_or_offers_is_seen_in_http_1_1_only() {
+    fn expectations_and_upgrades_are_seen_in_http_1_1_only() {
         for (version, expected) in [("1.1", true), ("1.0", false)] {
             let head =
                 format!("GET / HTTP/{version}\r\nExpect: 100-Continue\r\nConnection: x, upgrade\r\n\r\n");
@@ -319,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_divide_differently_is_refused() {
+    fn texts_that_two_readers_could_divide_differently_are_refused() {
         for (text, expected) in [
             ("GET / HTTP/1.1\nHost: h\r\n\r\n", UnreadableRequest::LineEnd),
             ("GET / HTTP/1.1\r\nHost: h\n\r\n", UnreadableRequest::LineEnd),

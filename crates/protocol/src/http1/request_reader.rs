@@ -9,14 +9,16 @@ mod strictness;
 use bytes::{Buf, Bytes};
 
 use super::HeadLimits;
+use super::odd_target;
 use super::partial_head::PartialHead;
-use super::request_head::{RequestHead, UnreadableRequest, read_request};
+use super::request_head::{RequestHead, UnreadableRequest, read_plain};
 use crate::http2::PREFACE;
+use crate::target::TargetProblem;
 
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextMessage {
-    /// See [`RequestReader::take_head`].
+    /// A whole head is here, for [`RequestReader::take_head`].
     Request,
     /// It speaks HTTP/2. The preface is not yet read.
     Preface,
@@ -29,12 +31,13 @@ pub struct RequestReader {
     /// Whether HTTP/2 may still be spoken.
     is_first: bool,
     partial: Option<PartialHead>,
-    /// What was read last. It stays where it is until somebody needs it, because it is large.
+    /// The head that was read last. It stays here until [`Self::take_head`], because it is large and moving
+    /// it costs.
     head: Option<RequestHead>,
 }
 
 impl RequestReader {
-    /// Of a new connection.
+    /// A reader for a new connection, on which HTTP/2 may still begin.
     pub fn new(limits: HeadLimits) -> Self {
         Self { limits, is_first: true, partial: None, head: None }
     }
@@ -104,6 +107,24 @@ impl RequestReader {
         let is_too_long = self.partial.as_ref().is_some_and(|partial| partial.len() > limit);
         if is_too_long { Err(UnreadableRequest::TooLong { limit }) } else { Ok(None) }
     }
+}
+
+/// Reads a head and how many bytes it takes; `None` while its end is missing.
+pub(super) fn read_request(
+    bytes: &Bytes,
+    limits: HeadLimits,
+) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
+    let read = read_plain(bytes, limits);
+    if let Err(
+        why @ (UnreadableRequest::RequestLine
+        | UnreadableRequest::Version
+        | UnreadableRequest::Target(TargetProblem::Form)),
+    ) = read
+    {
+        // Only now is the target looked at byte by byte.
+        return odd_target::read(bytes, limits, why);
+    }
+    read
 }
 
 fn is_preface_so_far(bytes: &[u8]) -> bool {

@@ -17,7 +17,7 @@ use crate::target::path_and_query;
 pub struct ResponseHead {
     /// What it says, without its body.
     pub response: Response<()>,
-    /// How its body ends.
+    /// How the end of the response's body is found.
     pub framing: BodyFraming,
     /// Whether the connection may be used again after the body.
     pub is_kept_alive: bool,
@@ -28,7 +28,7 @@ pub struct ResponseHead {
 /// What the head of a response without a body says of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodilessResponse {
-    /// Nothing.
+    /// The head names neither a length above zero nor chunks.
     Silent,
     /// That there would be one: with a length above zero, or chunks.
     Announcing,
@@ -44,9 +44,9 @@ impl BodilessResponse {
 /// How much there is of a request's body, as far as that is known before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodySize {
-    /// There is none.
+    /// The request has no body.
     Empty,
-    /// So many bytes.
+    /// The body has exactly so many bytes.
     Exact(u64),
     /// It comes as it comes.
     Unknown,
@@ -146,7 +146,8 @@ fn response_framing(
         return Ok(BodyFraming::Length(0));
     }
     match said.coding {
-        // HTTP/1.0 knows no chunks, and whoever reads by its rules takes them for the body (RFC 9112 §6.1).
+        // HTTP/1.0 knows no chunks, and a reader that follows its rules takes them for the body (RFC 9112
+        // §6.1).
         Some(_) if response.version() == Version::HTTP_10 => {
             return Err(MalformedMessage::OldTransferEncoding);
         }
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_body_has_none_whatever_it_says() {
+    fn a_bodiless_response_has_no_body_whatever_its_head_says() {
         for (status, method) in
             [("204 No Content", Method::GET), ("304 N", Method::GET), ("200 OK", Method::HEAD)]
         {

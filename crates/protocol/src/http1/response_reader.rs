@@ -21,7 +21,7 @@ pub struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// Of a new exchange.
+    /// A reader for the response to one request.
     pub fn new(limits: HeadLimits) -> Self {
         Self {
             limits,
@@ -33,7 +33,7 @@ impl ResponseReader {
         }
     }
 
-    /// What was read next.
+    /// Hands in the bytes that were read next from the connection.
     pub fn put(&mut self, bytes: Bytes) {
         self.is_begun = true;
         self.unread = bytes;

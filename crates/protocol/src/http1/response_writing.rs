@@ -24,7 +24,7 @@ pub struct ResponseForm {
 /// What was said of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnnouncedResponse {
-    /// How its body ends.
+    /// How the end of the response's body will be found.
     pub framing: BodyFraming,
     /// Whether the connection is closed after it.
     pub is_last: bool,
@@ -65,7 +65,7 @@ pub fn write_response(
         }
         write_header(name, value, out);
     }
-    // Of a body that is not sent nobody need say that it would have been empty.
+    // The length of a body that is not sent need not be announced if it would have been 0.
     if let Some(exact) = exact.filter(|exact| length.is_none() && has_length && (has_body || *exact > 0)) {
         write_length(exact, out);
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_body_is_not_said_to_have_one() {
+    fn a_bodiless_response_announces_no_body() {
         let length = &[("content-length", "3")][..];
         for (status, headers, exact, asked, expected) in [
             (200, length, Some(0), HEAD, "HTTP/1.1 200 OK|content-length: 3"),

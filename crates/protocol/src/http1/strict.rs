@@ -24,12 +24,12 @@ pub(crate) const BAD_TARGET_CHARACTER: &str = "a character that a target has enc
 pub(crate) const BAD_HOST_ORDER: &str = "the characters of a host, but no host";
 pub(crate) const BLANKS_BEHIND_SIZE: &str = "blanks behind the size of a chunk";
 
-/// What a text is.
+/// What the strict reader makes of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StrictVerdict<Message> {
     /// So many bytes of it are this.
     Whole(Message, usize),
-    /// It may become something.
+    /// The text is the beginning of a message, as far as it goes.
     Partial,
     /// It is nothing, and why.
     Refused(&'static str),
@@ -53,7 +53,7 @@ pub(crate) enum BodyLength {
     Chunked,
 }
 
-/// A body in chunks.
+/// The content of a body in chunks, with its trailers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkedBody {
     pub(crate) data: Vec<u8>,
@@ -96,7 +96,7 @@ fn head_of(lines: &[&[u8]]) -> Result<StrictRequestHead, &'static str> {
     })
 }
 
-/// RFC 9112 §3.2.
+/// Checks the form of a target (RFC 9112 §3.2).
 fn check_target(method: &[u8], target: &[u8]) -> Result<(), &'static str> {
     if method == b"CONNECT" {
         return Err("CONNECT, which nobody here does");

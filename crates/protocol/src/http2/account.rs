@@ -1,18 +1,18 @@
 //! What does a peer make us do, and does it bring anything for it?
 //!
-//! Some frames make work and bring nothing: pings, settings, room for data that nobody sends, empty pieces,
-//! streams that are broken off. One of them takes a tenth of a microsecond, so a peer that sends nothing else
-//! keeps a core busy for the price of its bandwidth. None of them may be limited by a rate: who measures the
-//! bandwidth of a connection by pings, as gRPC does at both ends, sends one in each round trip while data
-//! flows, thousands in a second where a round trip is short, and the faster all goes the more. So frames are
-//! *paid for*. What brings something (a head, a piece of a body, in either direction) gives a peer credit,
-//! every frame that does not takes some, and a peer without credit is sent away. nginx weighs the bytes of
-//! all frames against those of heads and bodies in the same way, and Envoy counts room for data against
-//! pieces of data sent.
+//! Some frames make work and bring nothing: pings, settings, window for data that is never sent, empty
+//! pieces, streams that are broken off. One of them takes a tenth of a microsecond, so a peer that sends
+//! nothing else keeps a core busy for the price of its bandwidth. None of them may be limited by a rate: a
+//! peer that measures the bandwidth of a connection by pings, as gRPC does at both ends, sends one in each
+//! round trip while data flows, thousands in a second where a round trip is short, and the faster all goes
+//! the more. So frames are *paid for*. What brings something (a head, a piece of a body, in either direction)
+//! gives a peer credit, every frame that does not takes some, and a peer without credit is sent away. nginx
+//! weighs the bytes of all frames against those of heads and bodies in the same way, and Envoy counts room
+//! for data against pieces of data sent.
 //!
-//! Time only forgives: who has used its credit up gets back what a core does not notice, so that pings
-//! between requests, for months, add up to nothing. That is the only use of a clock here, and it is looked at
-//! only when the credit is gone: otherwise a frame costs an addition.
+//! Time refills little: a peer without credit gets back the cost of work that a core does not notice, so that
+//! pings between requests, for months, add up to nothing. This is the only use of a clock here, and the clock
+//! is read only when the credit is gone: otherwise a frame costs an addition.
 //!
 //! What is *not* counted here, because other limits bound it: answers that a peer does not take (it is not
 //! read while they wait, see `transport` of `dataplane`), and how long others wait meanwhile (a connection
@@ -22,14 +22,14 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-/// What a new peer has, and the most that time gives back: about a millisecond of a core.
+/// The credit of a new peer, and the most to which time refills it: about a millisecond of a core.
 const ALLOWANCE: u64 = 10_000;
 
-/// What time gives back: a thousandth of a core. At [`CANCELLED`] it allows a client to break off 1,000
-/// requests in a second for ever.
+/// The credit that time gives back in a millisecond: a thousandth of a core. At [`CANCELLED`] it allows a
+/// client to break off 1,000 requests in a second for ever.
 const GIVEN_BACK_PER_MILLISECOND: u64 = 10;
 
-/// What a frame costs that brings nothing: the unit of everything here.
+/// The cost of a frame that brings nothing: the unit of all costs here.
 const FRAME: u64 = 1;
 
 /// So many bytes of a frame that brings nothing cost as much as the frame itself.
@@ -45,7 +45,7 @@ const CANCELLED: u64 = 10;
 /// begin and stop the same work.
 const REFUSED: u64 = 8;
 
-/// Room for a few bytes where there was none: somebody is woken, to write a piece that is hardly longer than
+/// Window for a few bytes where there was none: a task is woken to write a piece that is hardly longer than
 /// its frame.
 const DRIBBLE: u64 = 8;
 
@@ -55,7 +55,7 @@ const HEAD_BYTES_PER_UNIT: usize = 64;
 /// So many streams that are looked at for one frame cost a unit.
 const STREAMS_PER_UNIT: usize = 8;
 
-/// What a head or a piece of a body brings. Beside each piece gRPC's ends send up to three frames (a ping,
+/// The credit for a head or a piece of a body. Beside each piece gRPC's ends send up to three frames (a ping,
 /// room in its stream and in its connection), and those of others that give room for every read four. Envoy
 /// allows ten frames that give room for each piece.
 const USEFUL: u64 = 16;
@@ -67,10 +67,10 @@ const USEFUL_BYTES_PER_UNIT: usize = 256;
 /// So many bytes of a body bring a unit where the peer's own lack of room has cut them off.
 const CUT_BYTES_PER_UNIT: usize = 64;
 
-/// Who is at the other end, as far as it changes the price of what it does.
+/// The kind of peer at the other end, which changes the price of its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerRole {
-    /// A client of the first hop. It answers for its own requests.
+    /// A client of the first hop, whose streams are its own requests.
     Client,
     /// An end that many share: one of our own hops, which passes on what clients do, or an app, which goes on
     /// for a moment with what we broke off. Streams that end early are counted where a client opens them:
@@ -78,18 +78,18 @@ pub(super) enum PeerRole {
     Shared,
 }
 
-/// What a peer did that brings nothing.
+/// Work that a peer makes for us and that brings nothing, with what decides its price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Burden {
+pub(super) enum Cost {
     /// A frame with so many bytes.
     Frame(usize),
     /// A frame for which so many streams were looked at.
     Streams(usize),
-    /// A piece of a body that nobody reads, because its stream was broken off or has nobody who reads.
+    /// A piece of a body without a reader: its stream was broken off, or its reader is gone.
     LatePiece,
-    /// Room for very little where there was none.
+    /// A window update of very few bytes where the window was empty.
     Dribble,
-    /// It broke off a stream that was open.
+    /// The peer broke off a stream that was open.
     Cancelled,
     /// We had to refuse a stream, or to answer for one that is over.
     Refused,
@@ -99,9 +99,9 @@ pub(super) enum Burden {
     UselessHead(usize),
 }
 
-/// What a peer did that brings something.
+/// What a peer sends or takes that is worth our work: it pays for frames that bring nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Benefit {
+pub(super) enum Credit {
     Head,
     /// A piece of a body, in either direction.
     Body(usize),
@@ -118,7 +118,7 @@ pub(super) struct CreditExhaustion;
 pub(super) struct PeerAccount {
     peer: PeerRole,
     credit: u64,
-    /// When time last gave something back.
+    /// The time up to which credit was given back.
     since: Timestamp,
 }
 
@@ -127,7 +127,7 @@ impl PeerAccount {
         Self { peer, credit: ALLOWANCE, since: now }
     }
 
-    /// It has turned out that many share this connection.
+    /// From now on the peer counts as one that passes on the streams of many clients.
     pub(super) fn share(&mut self) {
         self.peer = PeerRole::Shared;
     }
@@ -136,43 +136,44 @@ impl PeerAccount {
         self.peer == PeerRole::Shared
     }
 
-    pub(super) fn earn(&mut self, benefit: Benefit) {
-        let units = match benefit {
-            Benefit::Head => USEFUL,
-            Benefit::Body(bytes) => USEFUL + units_of(bytes, USEFUL_BYTES_PER_UNIT),
-            Benefit::CutBody(bytes) => units_of(bytes, CUT_BYTES_PER_UNIT),
+    pub(super) fn earn(&mut self, credit: Credit) {
+        let units = match credit {
+            Credit::Head => USEFUL,
+            Credit::Body(bytes) => USEFUL + units_of(bytes, USEFUL_BYTES_PER_UNIT),
+            Credit::CutBody(bytes) => units_of(bytes, CUT_BYTES_PER_UNIT),
         };
         self.credit = self.credit.saturating_add(units);
     }
 
     pub(super) fn charge(
         &mut self,
-        burden: Burden,
+        cost: Cost,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<(), CreditExhaustion> {
-        let units = self.price(burden);
+        let units = self.price(cost);
         if self.credit < units {
-            self.forgive(now());
+            self.refill(now());
         }
         self.credit = self.credit.checked_sub(units).ok_or(CreditExhaustion)?;
         Ok(())
     }
 
-    fn price(&self, burden: Burden) -> u64 {
-        match (burden, self.peer) {
-            (Burden::Frame(bytes), _) => FRAME + units_of(bytes, BYTES_PER_UNIT),
-            (Burden::LatePiece, PeerRole::Client)
-            | (Burden::Refused | Burden::BrokenOff, PeerRole::Shared) => FRAME,
-            (Burden::Streams(streams), _) => FRAME + units_of(streams, STREAMS_PER_UNIT),
-            (Burden::Dribble, _) => DRIBBLE,
-            (Burden::Cancelled | Burden::BrokenOff, PeerRole::Client) => USEFUL + CANCELLED,
-            (Burden::Refused, PeerRole::Client) => REFUSED,
-            (Burden::Cancelled | Burden::LatePiece, PeerRole::Shared) => 0,
-            (Burden::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
+    fn price(&self, cost: Cost) -> u64 {
+        match (cost, self.peer) {
+            (Cost::Frame(bytes), _) => FRAME + units_of(bytes, BYTES_PER_UNIT),
+            (Cost::LatePiece, PeerRole::Client) | (Cost::Refused | Cost::BrokenOff, PeerRole::Shared) => {
+                FRAME
+            }
+            (Cost::Streams(streams), _) => FRAME + units_of(streams, STREAMS_PER_UNIT),
+            (Cost::Dribble, _) => DRIBBLE,
+            (Cost::Cancelled | Cost::BrokenOff, PeerRole::Client) => USEFUL + CANCELLED,
+            (Cost::Refused, PeerRole::Client) => REFUSED,
+            (Cost::Cancelled | Cost::LatePiece, PeerRole::Shared) => 0,
+            (Cost::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
         }
     }
 
-    fn forgive(&mut self, now: Timestamp) {
+    fn refill(&mut self, now: Timestamp) {
         let passed = now.saturating_since(self.since);
         // What is less than a millisecond is not lost, but counts the next time.
         let milliseconds = whole_milliseconds(passed);
@@ -204,15 +205,15 @@ mod tests {
         PeerAccount::new(peer, at(0))
     }
 
-    const PING: Burden = Burden::Frame(8);
+    const PING: Cost = Cost::Frame(8);
 
     /// How often a peer may do this in an instant.
-    fn allowed(account: &mut PeerAccount, burden: Burden, now: Timestamp) -> u64 {
-        (0..1_000_000).take_while(|_| account.charge(burden, || now).is_ok()).count() as u64
+    fn allowed(account: &mut PeerAccount, cost: Cost, now: Timestamp) -> u64 {
+        (0..1_000_000).take_while(|_| account.charge(cost, || now).is_ok()).count() as u64
     }
 
     #[test]
-    fn what_brings_nothing_is_allowed_for_a_while_and_time_forgives_it() {
+    fn useless_frames_are_allowed_for_a_while_and_time_forgives_them() {
         let mut peer = account(PeerRole::Client);
         assert_eq!(allowed(&mut peer, PING, at(0)), 10_000);
         assert_eq!(allowed(&mut peer, PING, at(100)), 1_000);
@@ -226,13 +227,13 @@ mod tests {
     fn pieces_of_bodies_pay_for_the_frames_beside_them_without_any_time() {
         let mut peer = account(PeerRole::Client);
         for _ in 0..1_000_000 {
-            peer.earn(Benefit::Body(1));
+            peer.earn(Credit::Body(1));
             for _ in 0..4 {
-                peer.charge(Burden::Frame(4), || unreachable!("there is credit")).expect("it is paid for");
+                peer.charge(Cost::Frame(4), || unreachable!("there is credit")).expect("it is paid for");
             }
         }
         for _ in 0..10_000 {
-            peer.earn(Benefit::Body(16_384));
+            peer.earn(Credit::Body(16_384));
             for _ in 0..64 {
                 peer.charge(PING, || unreachable!("there is credit")).expect("small parts of a large piece");
             }
@@ -244,8 +245,8 @@ mod tests {
         let mut peer = account(PeerRole::Client);
         let dribbles = (0..100_000)
             .take_while(|_| {
-                peer.earn(Benefit::CutBody(1));
-                peer.charge(Burden::Dribble, || at(0)).is_ok()
+                peer.earn(Credit::CutBody(1));
+                peer.charge(Cost::Dribble, || at(0)).is_ok()
             })
             .count();
         assert_eq!(dribbles, 1_250);
@@ -256,39 +257,39 @@ mod tests {
         let mut client = account(PeerRole::Client);
         let cancelled = (0..100_000)
             .take_while(|_| {
-                client.earn(Benefit::Head);
-                client.charge(Burden::Cancelled, || at(0)).is_ok()
+                client.earn(Credit::Head);
+                client.charge(Cost::Cancelled, || at(0)).is_ok()
             })
             .count();
         assert_eq!(cancelled, 1_000);
         let mut hop = account(PeerRole::Client);
         hop.share();
-        for burden in [Burden::Cancelled, Burden::LatePiece] {
-            assert_eq!(allowed(&mut hop, burden, at(0)), 1_000_000);
+        for cost in [Cost::Cancelled, Cost::LatePiece] {
+            assert_eq!(allowed(&mut hop, cost, at(0)), 1_000_000);
         }
         assert_eq!(allowed(&mut hop, PING, at(0)), 10_000, "pings are its own");
     }
 
     #[test]
     fn streams_that_a_client_has_us_break_off_cost_as_much_as_those_that_it_cancels() {
-        let ended_after = |burden| {
+        let ended_after = |cost| {
             let mut client = account(PeerRole::Client);
             (0..100_000)
                 .take_while(|_| {
-                    client.earn(Benefit::Head);
-                    client.charge(burden, || at(0)).is_ok()
+                    client.earn(Credit::Head);
+                    client.charge(cost, || at(0)).is_ok()
                 })
                 .count()
         };
-        assert_eq!(ended_after(Burden::BrokenOff), ended_after(Burden::Cancelled));
-        assert_eq!(allowed(&mut account(PeerRole::Client), Burden::Refused, at(0)), 1_250);
+        assert_eq!(ended_after(Cost::BrokenOff), ended_after(Cost::Cancelled));
+        assert_eq!(allowed(&mut account(PeerRole::Client), Cost::Refused, at(0)), 1_250);
     }
 
     #[test]
     fn long_frames_and_useless_heads_cost_more() {
-        let times = |burden| allowed(&mut account(PeerRole::Client), burden, at(0));
-        assert_eq!(times(Burden::Frame(16_384)), 10_000 / 17);
-        assert_eq!(times(Burden::UselessHead(256 * 1024)), 2);
-        assert_eq!(times(Burden::Streams(250)), 10_000 / 32);
+        let times = |cost| allowed(&mut account(PeerRole::Client), cost, at(0));
+        assert_eq!(times(Cost::Frame(16_384)), 10_000 / 17);
+        assert_eq!(times(Cost::UselessHead(256 * 1024)), 2);
+        assert_eq!(times(Cost::Streams(250)), 10_000 / 32);
     }
 }

@@ -22,7 +22,7 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub const END_STREAM: u8 = 0x1;
 /// What was settled or asked is acknowledged.
 pub const ACK: u8 = 0x1;
-/// The head is whole.
+/// The frame ends the head: no CONTINUATION follows.
 pub const END_HEADERS: u8 = 0x4;
 /// The payload begins with the length of its padding.
 pub const PADDED: u8 = 0x8;
@@ -32,7 +32,7 @@ pub const PRIORITY: u8 = 0x20;
 /// What a frame is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
-    /// Some of a body.
+    /// The next bytes of a stream's body, perhaps with padding.
     Data,
     /// A head, or its beginning.
     Headers,
@@ -40,17 +40,17 @@ pub enum FrameKind {
     Priority,
     /// A stream is broken off (`RST_STREAM`).
     Reset,
-    /// What a peer settles.
+    /// The settings of the peer, or the acknowledgement of ours.
     Settings,
-    /// What nobody may send here.
+    /// A promise of a pushed response, which no peer may send here.
     PushPromise,
     /// A question that only asks for an answer.
     Ping,
-    /// A peer goes away.
+    /// The sender takes no further streams on the connection (`GOAWAY`).
     GoAway,
     /// Room for more of a body.
     WindowUpdate,
-    /// More of a head.
+    /// The next part of a head that HEADERS has begun.
     Continuation,
     /// An extension that we did not agree on; to be ignored.
     Unknown,
@@ -78,9 +78,9 @@ impl FrameKind {
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// How many bytes follow.
+    /// The length of the payload behind the head, in bytes.
     pub length: usize,
-    /// What it is about.
+    /// The kind of the frame, which decides how its payload is read.
     pub kind: FrameKind,
     /// What its kind says of it.
     pub flags: u8,
@@ -89,7 +89,7 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// As it is written.
+    /// Reads the nine bytes with which each frame begins.
     pub fn read(bytes: [u8; FRAME_HEAD_BYTES]) -> Self {
         let [a, b, c, kind, flags, stream @ ..] = bytes;
         Self {
@@ -100,7 +100,7 @@ impl FrameHead {
         }
     }
 
-    /// How it is written.
+    /// The nine bytes with which the frame begins on the wire.
     pub fn bytes(self) -> [u8; FRAME_HEAD_BYTES] {
         let length = u32::try_from(self.length).unwrap_or(u32::MAX).to_be_bytes();
         let stream = self.stream.to_be_bytes();
@@ -123,7 +123,7 @@ impl FrameHead {
     }
 }
 
-/// Writes a whole frame.
+/// Writes the head of a frame and its payload.
 pub fn write_frame(kind: FrameKind, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&FrameHead { length: payload.len(), kind, flags, stream }.bytes());
     out.extend_from_slice(payload);
@@ -162,7 +162,7 @@ pub(super) fn write_headers(
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    /// Nothing is wrong.
+    /// The connection or the stream ends without a fault.
     pub const NO_ERROR: Self = Self(0);
     /// The peer broke the protocol.
     pub const PROTOCOL_ERROR: Self = Self(1);
@@ -275,7 +275,7 @@ impl Settings {
     }
 }
 
-/// Writes one setting.
+/// Writes a setting as it stands in the payload of SETTINGS.
 pub fn write_setting(id: u16, value: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&id.to_be_bytes());
     out.extend_from_slice(&value.to_be_bytes());

@@ -1,5 +1,5 @@
-//! The two ends of one stream, as the tasks hold them that read and write it. Dropping one says that nobody
-//! is there any more.
+//! The two ends of one stream, as the tasks hold them that read and write it. Dropping an end tells the
+//! session that its reader or writer is gone.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -7,13 +7,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::PresentTime;
 use super::frame::ErrorCode;
 use super::session::{HasBody, Session};
 use super::stream::{Stream, StreamError};
+
+impl Session {
+    /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there
+    /// is room.
+    pub fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
+        let stream = self.open_stream(request, body);
+        (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))
+    }
+}
 
 /// Where a message is written.
 #[derive(Debug)]
@@ -23,7 +32,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Of a stream that has come.
+    /// The writing end of a stream that the peer has opened.
     pub fn new(session: Rc<Session>, stream: Rc<Stream>) -> Self {
         Self { session, stream }
     }
@@ -88,7 +97,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Of a stream that has come.
+    /// The reading end of a stream that the peer has opened.
     pub fn new(session: Rc<Session>, stream: Rc<Stream>) -> Self {
         Self { session, stream }
     }
@@ -170,7 +179,7 @@ impl HttpBody for Receiver {
         let here = state.receiving.data.bytes() as u64;
         let to_come = match (state.receiving.is_ended, &state.receiving.trailers) {
             (true, None) => Some(0),
-            // Who wrote a length over HTTP/1.1 could not send them any more.
+            // A hop that wrote a length over HTTP/1.1 could not send trailers any more.
             (true, Some(_)) => None,
             (false, _) => state.receiving.length_left,
         };

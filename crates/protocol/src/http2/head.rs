@@ -12,7 +12,7 @@ use http::{Method, Request, Response, StatusCode, Uri, Version};
 use super::hpack::Field;
 use super::memory::head_memory;
 use crate::content_length::parse_length;
-use crate::target::{RawTarget, TargetProblem, stand_in};
+use crate::target::{RawTarget, TargetProblem, percent_encode_odd_bytes};
 
 /// Why a head is of no use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Head {
     scheme: Option<Scheme>,
     authority: Option<Authority>,
     path: Option<PathAndQuery>,
-    /// Of which `path` holds a stand-in. Boxed, because hardly any head has one.
+    /// The path as it came, where `path` holds its encoded form. Boxed, because hardly any head has one.
     raw_path: Option<Box<RawTarget>>,
     /// The head is read on, because the answer depends on its method.
     refused: Option<TargetProblem>,
@@ -105,11 +105,12 @@ impl Head {
     }
 
     fn odd_path(&mut self, path: &Bytes) -> bool {
-        let stand_in =
-            stand_in(path).ok().and_then(|text| PathAndQuery::from_maybe_shared(Bytes::from(text)).ok());
-        let Some(stand_in) = stand_in else { return false };
+        let encoded = percent_encode_odd_bytes(path)
+            .ok()
+            .and_then(|text| PathAndQuery::from_maybe_shared(Bytes::from(text)).ok());
+        let Some(encoded) = encoded else { return false };
         self.raw_path = Some(Box::new(RawTarget::of(path)));
-        self.first(|head| &mut head.path, stand_in)
+        self.first(|head| &mut head.path, encoded)
     }
 
     /// What concerns one connection only has no place in HTTP/2 (§8.2.2).
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_http_2_forbids_is_malformed() {
+    fn heads_that_http_2_forbids_are_malformed() {
         let with = |extra: (&'static str, &'static str)| [&GET[..], &[extra]].concat();
         for lines in [
             &GET[..3],

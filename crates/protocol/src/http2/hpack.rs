@@ -26,21 +26,21 @@ pub use unwanted::UnwantedHead;
 /// not parsed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// `:method`.
+    /// The pseudo-header `:method` of a request.
     Method(Method),
-    /// `:scheme`.
+    /// The pseudo-header `:scheme` of a request.
     Scheme(Scheme),
-    /// `:authority`.
+    /// The pseudo-header `:authority` of a request.
     Authority(Authority),
-    /// `:path`.
+    /// The pseudo-header `:path` of a request.
     Path(PathAndQuery),
     /// `:path` that a `http::Uri` cannot hold.
     OddPath(Bytes),
     /// `:scheme`, `:authority` or `:path` of which no target can be made. Its client is told why.
     RefusedTarget(TargetProblem),
-    /// `:status`.
+    /// The pseudo-header `:status` of a response.
     Status(StatusCode),
-    /// Any other.
+    /// A header that is no pseudo-header.
     Header(HeaderName, HeaderValue),
     /// Legal for HPACK, and so part of the table, but not for HTTP: the message in which it stands is
     /// malformed.
@@ -57,9 +57,10 @@ pub enum CompressionError {
     Integer,
     /// Its letters cannot be told.
     Huffman,
-    /// It is announced at the beginning of a head, twice at most, within what we allow.
+    /// A change of the table's size stands elsewhere than at the beginning of a head, comes too often, or
+    /// exceeds our limit.
     TableSize,
-    /// More should have come.
+    /// The block of the head ends in the middle of a field.
     Truncated,
 }
 

@@ -14,11 +14,11 @@ use crate::pieces::COPIED_BYTES_MAX;
 pub(super) enum InputPiece {
     /// A whole frame of any kind but DATA.
     Frame(FrameHead, BytesMut),
-    /// Some of a body.
+    /// A part of the payload of a DATA frame.
     Data(DataPiece),
 }
 
-/// Some of a body.
+/// A part of the payload of one DATA frame, or all of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DataPiece {
     pub(super) stream: u32,
@@ -43,7 +43,7 @@ struct DataFrame {
     /// How much of the body is to come, and after it of the padding.
     left: usize,
     padding: usize,
-    /// What has to be counted with the next piece.
+    /// 1 if the byte with the length of the padding is still to be counted, with the next piece; otherwise 0.
     uncounted: usize,
     is_end: bool,
 }
@@ -52,7 +52,8 @@ impl FrameInput {
     /// The next piece; `None` when nothing is left of `read`.
     pub(super) fn next(&mut self, read: &mut BytesMut) -> Result<Option<InputPiece>, Fault> {
         loop {
-            // No frame begins inside another one: what looks like a head here is a piece of somebody's body.
+            // No frame begins inside another one: bytes that look like a head here are a piece of a stream's
+            // body.
             if let Some(data) = &mut self.data {
                 let piece = data.take(read);
                 if data.left + data.padding == 0 {
@@ -114,8 +115,8 @@ impl FrameInput {
         if head.length < padding_bytes {
             return Err(Fault::size("a DATA frame without its padding"));
         }
-        // The first byte of a padded payload says how long the padding is. Until it is here nobody knows how
-        // much of the frame is body.
+        // The first byte of a padded payload says how long the padding is. Until that byte is here, the
+        // length of the body in the frame is unknown.
         let Some(begin) = self.whole(FRAME_HEAD_BYTES + padding_bytes, read) else { return Ok(None) };
         let padding = begin.get(FRAME_HEAD_BYTES).copied().map_or(0, usize::from);
         let left = (head.length - padding_bytes)
@@ -125,7 +126,7 @@ impl FrameInput {
         Ok(Some(DataFrame { stream: head.stream, left, padding, uncounted: padding_bytes, is_end }))
     }
 
-    /// So many bytes from the beginning, once they are there.
+    /// Takes so many bytes from the beginning, once they are there.
     fn whole(&mut self, length: usize, read: &mut BytesMut) -> Option<BytesMut> {
         // Nearly every frame: it is cut out of what was read, and no byte is copied.
         if self.partial.is_empty() && read.len() >= length {
@@ -152,8 +153,8 @@ impl FrameInput {
 }
 
 impl DataFrame {
-    /// What is there of it. Every frame gives at least one piece, because the end of a stream may be an empty
-    /// one.
+    /// Takes the part of the frame that is there. Every frame gives at least one piece, because the end of a
+    /// stream may be an empty one.
     fn take(&mut self, read: &mut BytesMut) -> Option<InputPiece> {
         if read.is_empty() && self.left + self.padding > 0 {
             return None;
@@ -169,8 +170,8 @@ impl DataFrame {
         } else {
             read.split_to(length).freeze()
         };
-        // Padding is behind all of the body. Nobody reads it, but the peer has paid for it with its windows,
-        // and gets it back like the body (RFC 9113 §6.1).
+        // Padding is behind all of the body. No reader gets it, but the peer has paid for it with its
+        // windows, and gets it back like the body (RFC 9113 §6.1).
         let padding = if self.left == 0 { self.padding.min(read.len()) } else { 0 };
         self.padding -= padding;
         read.advance(padding);

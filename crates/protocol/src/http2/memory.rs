@@ -1,4 +1,4 @@
-//! How much memory may the connections of a process take for what nobody has read?
+//! How much memory may the connections of a process take for bytes that were not read yet?
 //!
 //! Windows bound what one stream holds, and a client may open hundreds of streams on hundreds of connections.
 //! So what is held is counted in a budget of the process, and a connection may hold a part of what is *free*:
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_taken_in_steps_and_given_back() {
+    fn held_memory_is_taken_in_steps_and_given_back() {
         let budget = MemoryBudget::of_process(None);
         let mut share = MemoryShare::new(budget);
         for (held, taken) in

@@ -16,10 +16,10 @@ const PIECES_MAX: usize = 32;
 /// it is.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// What goes out first.
+    /// Pieces that go out before the tail, in this order.
     queue: VecDeque<Bytes>,
     queued_bytes: usize,
-    /// What goes out then.
+    /// Small frames that go out behind the queue.
     tail: Vec<u8>,
     /// How much of the tail is gone.
     tail_written: usize,
@@ -39,7 +39,7 @@ struct WaitingHead {
 }
 
 impl Output {
-    /// How many bytes wait.
+    /// How many bytes wait to be written.
     pub(super) fn len(&self) -> usize {
         self.queued_bytes + self.tail.len() - self.tail_written
     }
@@ -75,7 +75,7 @@ impl Output {
         self.queue.push_back(data);
     }
 
-    /// Forgets everything.
+    /// Forgets all that waits, because the peer reads no more.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -5,7 +5,9 @@
 //! something to send writes the frame at once and wakes the connection's task, which finds what all streams
 //! have written in that turn and hands it to the kernel together.
 
+mod block;
 mod ending;
+mod event;
 mod greeting;
 mod holding;
 mod receive;
@@ -26,35 +28,30 @@ use http::Request;
 use vocabulary::Timestamp;
 
 use super::PresentTime;
-use super::account::{Burden, CreditExhaustion, PeerAccount, PeerRole};
+use super::account::{Cost, CreditExhaustion, PeerAccount, PeerRole};
 use super::frame::{
     END_STREAM, ErrorCode, Fault, FrameKind, SETTING_ENABLE_PUSH, SETTING_HEAD_BYTES, SETTING_STREAM_WINDOW,
     SETTING_STREAMS_MAX, Settings, WINDOW_DEFAULT, write_frame, write_headers, write_setting,
 };
-use super::handle::{Receiver, Sender};
-use super::head::HeadProblem;
-use super::hpack::{Encoder, HpackDecoder, UnwantedHead, encode_request};
+use super::hpack::{Encoder, HpackDecoder, encode_request};
 use super::input::FrameInput;
 use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
 use super::stream::{Stream, StreamError, Streams, WaitingTask};
-use crate::target::TargetProblem;
-use ending::LeavingProgress;
+use block::Block;
+pub use event::{ArrivedRequest, RefusedHead, SessionEvent};
 pub use greeting::PeerPreface;
 use resets::BrokenStreams;
 use shortage::Shortage;
 pub use unfinished::UnfinishedInput;
 
-/// How much a peer may send before somebody reads it, in all its streams: more than their own windows add up
-/// to. Otherwise a few streams that nobody reads at the moment, because they wait for a slot or for a slow
-/// client, would take the window from all others, and who waits might wait for one of those.
+/// How much a peer may send in all its streams before their readers take it: more than the windows of the
+/// streams add up to. Otherwise a few streams without a reader at the moment, because they wait for a slot or
+/// for a slow client, would take the window from all others, and might themselves wait for one of those.
 const CONNECTION_WINDOW: u32 = 1024 * 1024 * 1024;
 
 /// While more than this is waiting to be written, streams add no data.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
-
-/// How many streams that we broke off are remembered: their peers may have sent more before they knew.
-const RESETS_REMEMBERED: usize = 256;
 
 /// How many streams a peer most probably takes that has not said so yet (RFC 9113 §6.5.2 advises at least
 /// 100).
@@ -68,91 +65,39 @@ const STREAM_MAX: u32 = u32::MAX >> 1;
 /// µs, and a hundred connections that send nothing else a quarter of what a client notices.
 const PIECES_PER_TURN: u32 = 512;
 
-/// What says that a peer is alive.
+/// The payload of the PING that asks whether the peer is alive.
 const ALIVE_PING: [u8; 8] = *b"alive?\0\0";
 
 /// Which end of a connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The one that answers.
+    /// The end that gets requests and answers them.
     Server,
-    /// The one that asks.
+    /// The end that opens streams with requests.
     Client,
 }
 
-/// What we accept.
+/// What one end accepts of its peer.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLimits {
     /// How many streams a client may open.
     pub streams: u32,
-    /// How much of a stream is accepted before somebody reads it, in bytes. Where clients open streams at
-    /// least 65,535, because they do not wait until they have heard of it.
+    /// How much of a stream is accepted before its reader takes some, in bytes. Where clients open streams,
+    /// at least 65,535: they send before they have heard of a smaller window.
     pub stream_window: u32,
     /// The same once readers have taken more than that of several of the streams that we opened, unless
     /// memory is scarce.
     pub proven_window: u32,
-    /// How much of a stream is accepted while somebody reads it, in bytes. It is reached in steps, as the
-    /// stream is read: what nobody takes costs as little memory as possible, what is taken should not wait
-    /// for its reader, and whose reader stops holds hardly more than was read.
+    /// How much of a stream is accepted while its reader takes it, in bytes. It is reached in steps, as the
+    /// stream is read: a stream without a reader costs as little memory as possible, one with a reader should
+    /// not wait for it, and one whose reader stops holds hardly more than was read.
     pub read_window: u32,
     /// The largest head, in bytes as HTTP/2 counts them.
     pub head_bytes: usize,
     /// How many headers it may have.
     pub headers: usize,
-    /// What all connections may hold of what nobody has read.
+    /// The budget of the process for bytes that no reader has taken yet.
     pub memory: &'static MemoryBudget,
-}
-
-/// A request that came.
-#[derive(Debug)]
-pub struct ArrivedRequest {
-    /// Where it came, and where it is answered.
-    pub stream: Rc<Stream>,
-    /// Its head, or why it is not served.
-    pub request: Result<Request<()>, RefusedHead>,
-    /// How large the head is, as HTTP/2 counts it.
-    pub head_bytes: usize,
-}
-
-/// Why the head of a request is answered before it is a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RefusedHead {
-    /// It is larger than it may be.
-    TooLarge,
-    /// It was read, and its connection may not hold it beside what it holds.
-    NoMemory,
-    /// Its target is none.
-    Target {
-        /// The text for its client.
-        problem: TargetProblem,
-        /// Decides over the form of the answer. `None` where it was not said.
-        method: Option<http::Method>,
-    },
-}
-
-/// What is to be done after some of what was read was looked at.
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is moved once, and boxing it would cost every request an allocation"
-)]
-pub enum SessionEvent {
-    /// A request came.
-    Request(ArrivedRequest),
-    /// The peer goes away, and not because all is well.
-    Farewell {
-        /// Why the peer is sent away; `NO_ERROR` if only the connection ends.
-        code: ErrorCode,
-        /// In its own words, of which there are few.
-        why: String,
-    },
-    /// Nothing is left.
-    All,
-    /// There is more, and others wait for longer.
-    TurnOver,
-    /// There is no memory for a head. Nothing more is to be handed in before [`Session::resume`], which comes
-    /// when [`Session::has_memory_again`], and after a while otherwise.
-    Paused,
 }
 
 /// One end of a connection. See the module.
@@ -171,7 +116,7 @@ struct Core {
     shortage: Shortage,
     decoder: HpackDecoder,
     has_settings: bool,
-    /// Who waits for the peer's first words.
+    /// The task that waits for the peer's first frame.
     greeting: WaitingTask,
     output: Output,
     encoder: Encoder,
@@ -184,12 +129,12 @@ struct Core {
     broken: BrokenStreams,
     /// How much of a new stream is accepted, as the peer was told.
     stream_window: u32,
-    /// Of how many streams somebody has read so much that there had to be room for more.
+    /// Of how many streams the reader has taken so much that a larger window was offered.
     readers: u32,
-    /// How many bytes of bodies nobody has read.
+    /// How many bytes of bodies wait for their readers.
     unread: usize,
     memory: MemoryShare,
-    /// How often somebody has read.
+    /// How many reads there were in all streams: the time in which each stream notes its last read.
     reads: u64,
     peer: Settings,
     send_window: i64,
@@ -210,28 +155,22 @@ struct Core {
     is_closed: bool,
 }
 
+/// How far we have come in leaving a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeavingProgress {
+    No,
+    /// The peer was told; what it sent before it knew is still served.
+    Told,
+    /// No stream above the last one is served.
+    Final,
+}
+
 /// The task that moves the bytes.
 #[derive(Debug, Default)]
 struct TransportTask {
     waiting: WaitingTask,
-    /// While it runs, or is about to, nobody needs to wake it.
+    /// While the task runs, or is about to run, it need not be woken.
     is_awake: bool,
-}
-
-/// The fields of a head whose end has not come.
-#[derive(Debug)]
-struct Block {
-    stream: u32,
-    is_end: bool,
-    /// Whether the stream was said to depend on itself.
-    is_circular: bool,
-    /// What was not yet stepped over, where the head is refused.
-    fields: BytesMut,
-    /// How long all of them were.
-    bytes: usize,
-    frames: u32,
-    /// Why nothing of it is kept, if that is so.
-    refused: Option<(HeadProblem, UnwantedHead)>,
 }
 
 impl Session {
@@ -239,8 +178,8 @@ impl Session {
     pub fn new(role: Role, limits: SessionLimits, now: Timestamp) -> Self {
         let mut settings = Vec::new();
         if role == Role::Client {
-            // Nobody here would read a pushed response, and a peer that promises one has taken a stream for
-            // it by then.
+            // A pushed response would have no reader here, and a peer that promises one has taken a stream
+            // for it by then.
             write_setting(SETTING_ENABLE_PUSH, 0, &mut settings);
         } else {
             write_setting(SETTING_STREAMS_MAX, limits.streams, &mut settings);
@@ -324,9 +263,8 @@ impl Session {
         core.streams.len() + core.broken.held() < core.peer.streams_max.unwrap_or(unsaid) as usize
     }
 
-    /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there
-    /// is room.
-    pub fn open<B>(self: &Rc<Self>, request: &Request<B>, body: HasBody) -> (Sender, Receiver) {
+    /// Opens a stream with the head of a request. The caller has seen that there is room.
+    pub(super) fn open_stream<B>(&self, request: &Request<B>, body: HasBody) -> Rc<Stream> {
         let mut core = self.0.borrow_mut();
         let id = if core.last_stream == 0 { 1 } else { core.last_stream + 2 };
         // Before the stream: it is to be opened with the window that the peer is told of now.
@@ -343,28 +281,27 @@ impl Session {
         core.streams.open(Rc::clone(&stream));
         core.write_head(id, flags, |out| encode_request(request, out));
         core.wake_transport();
-        drop(core);
-        (Sender::new(Rc::clone(self), Rc::clone(&stream)), Receiver::new(Rc::clone(self), stream))
+        stream
     }
 
-    /// Asks the peer whether it is there.
+    /// Sends a PING, whose answer shows that the peer is alive.
     pub fn ping(&self) {
         let mut core = self.0.borrow_mut();
         write_frame(FrameKind::Ping, 0, 0, &ALIVE_PING, core.output.frames());
         core.wake_transport();
     }
 
-    /// The transport's turn begins: until it ends, nobody needs to wake it.
+    /// The transport's turn begins: until the turn ends, its task need not be woken.
     pub fn begin_turn(&self, context: &Context<'_>) {
         let mut core = self.0.borrow_mut();
-        // Registered even though nobody wakes it during the turn: what is written after the turn, by tasks
-        // that run on this thread before it has its next one, has to wake it.
+        // Registered even though the task is not woken during the turn: what is written after the turn, by
+        // tasks that run on this thread before it has its next one, has to wake it.
         core.transport.waiting.register(context);
         core.transport.is_awake = true;
         core.pieces_left = PIECES_PER_TURN;
     }
 
-    /// What comes on this connection comes from many: it is one of our own hops.
+    /// The peer of this connection is one of our own hops, which passes on the streams of many clients.
     pub fn share(&self) {
         self.0.borrow_mut().account.share();
     }
@@ -402,7 +339,7 @@ impl Session {
         core.call_blocked();
     }
 
-    /// How much waits to be written.
+    /// How many bytes wait to be written.
     pub fn output_bytes(&self) -> usize {
         self.0.borrow().output.len()
     }
@@ -420,9 +357,9 @@ impl Session {
 /// Whether a head is all of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HasBody {
-    /// There will be one.
+    /// A body will follow the head.
     Yes,
-    /// The head is all.
+    /// The head is the whole message.
     No,
 }
 
@@ -443,7 +380,7 @@ impl Core {
         }
     }
 
-    /// Gives the connection's window back what was read or will never be.
+    /// Returns credit on the connection's window for bytes that were read or never will be.
     fn credit(&mut self, length: usize) {
         self.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
         // By halves, so that a frame is written for half a gigabyte and the peer never waits for one.
@@ -467,7 +404,7 @@ impl Core {
             let unread = state.receiving.data.clear();
             let unread_heads = state.forget_unread_heads();
             if unread + unread_heads > 0 {
-                // Who reads must not take what is left for a whole message.
+                // The reader must not take the rest for a whole message.
                 state.receiving.is_ended = false;
             }
             state.fail(StreamError::Aborted(code));
@@ -475,12 +412,13 @@ impl Core {
             self.unread -= unread;
             self.credit(unread);
         }
-        self.say_reset(id, code);
+        self.send_or_hold_reset(id, code);
     }
 
-    /// Counts what makes work and brings nothing.
-    fn charge(&mut self, burden: Burden, now: PresentTime<'_>) -> Result<(), Fault> {
-        self.account.charge(burden, now).map_err(|CreditExhaustion| {
+    /// Charges the peer's account for work that brings nothing. An account without credit ends the
+    /// connection.
+    fn charge(&mut self, cost: Cost, now: PresentTime<'_>) -> Result<(), Fault> {
+        self.account.charge(cost, now).map_err(|CreditExhaustion| {
             let what = "frames that bring nothing, out of all proportion to those that do";
             Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, what)
         })

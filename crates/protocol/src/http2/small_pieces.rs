@@ -1,8 +1,8 @@
 //! Which pieces of a body are too small to go on as they are?
 //!
-//! A piece that nobody has read costs its reader much more than its bytes, so readers bound what the small
-//! ones among them cost. The crate `h2`, which hyper and tonic stand on, charges a connection for what each
-//! unread piece lacks of 256 bytes, allows half of the connection's window in all (512 KiB with hyper's
+//! A piece that waits to be read costs its reader much more memory than its bytes, so readers bound what the
+//! small ones among them cost. The crate `h2`, which hyper and tonic stand on, charges a connection for what
+//! each unread piece lacks of 256 bytes, allows half of the connection's window in all (512 KiB with hyper's
 //! defaults, some 2,000 pieces of a byte), and ends the connection with everything on it when that is spent.
 //! A client that talks to such an app itself ends its own requests. Here streams of many clients share a
 //! connection to the app, so one of them would end the requests of others.
@@ -65,7 +65,7 @@ impl SmallPieces {
         Self { overhead, ..self }
     }
 
-    /// It was a small one, and more follows.
+    /// Notes that a small piece was sent, and that more of the body follows.
     pub(super) fn paced(self, now: Timestamp) -> Self {
         let latest = now + PACE * BURST;
         Self { paced_until: (self.paced_until.max(now) + PACE).min(latest), ..self }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_joined_is_not_held_against_a_stream_for_long() {
+    fn joined_pieces_are_not_held_against_a_stream_for_long() {
         let mut pieces = SmallPieces::default();
         for _ in 0..10_000 {
             pieces = pieces.paced(start());

@@ -24,17 +24,18 @@ pub enum StreamError {
     /// The connection ended before anything of it was written.
     #[error("the connection ended before the stream began")]
     Unsent,
-    /// The connection ended.
+    /// The connection ended in the middle of the stream.
     #[error("the connection ended in the middle of the stream")]
     Closed,
-    /// We broke it off: what came is not what HTTP/2 allows, or nobody wants it.
+    /// We broke it off: the peer broke the rules of HTTP/2, or the reader or the writer of the stream is
+    /// gone.
     #[error("stream broken off: {0}")]
     Aborted(ErrorCode),
 }
 
 impl StreamError {
-    /// What to tell another peer to whom a part of the stream was passed on. Never that it was refused: that
-    /// says that nothing was done for it, and who hears that sends it again.
+    /// What to tell another peer to whom a part of the stream was passed on. Never that the stream was
+    /// refused: a refusal says that nothing was done, and the peer would send the request again.
     pub fn code(self) -> ErrorCode {
         match self {
             Self::Reset(ErrorCode::REFUSED_STREAM) | Self::Refused | Self::Aborted(_) => {
@@ -49,7 +50,7 @@ impl StreamError {
 /// A head that takes no more than this is not worth breaking its stream off.
 const HEAD_BYTES_SMALL: usize = 8 * 1024;
 
-/// One stream of a session, for who holds an end of it.
+/// One stream of a session, shared by the session and by the holders of its two ends.
 #[derive(Debug)]
 pub struct Stream {
     pub(super) id: u32,
@@ -69,7 +70,7 @@ pub struct Stream {
 pub(super) struct State {
     pub(super) receiving: ReceivingHalf,
     pub(super) sending: SendingHalf,
-    /// The head of the response, on the side of the client, until somebody takes it.
+    /// On the side of the client: the head of the response until its reader takes it.
     pub(super) response: Option<Response<()>>,
     /// How much memory that takes, if that is much.
     pub(super) response_memory: usize,
@@ -85,7 +86,7 @@ pub(super) enum UnreadHead {
     Trailers,
 }
 
-/// What comes.
+/// The half of a stream that the peer writes and we read.
 #[derive(Debug, Default)]
 pub(super) struct ReceivingHalf {
     pub(super) head: HeadProgress,
@@ -97,16 +98,16 @@ pub(super) struct ReceivingHalf {
     pub(super) is_ended: bool,
     /// How much the peer may still send.
     pub(super) window: i64,
-    /// How much the peer may send before somebody reads it.
+    /// How many bytes the peer may send before the reader takes some.
     pub(super) accepted: u32,
     pub(super) reading: ReadingProgress,
-    /// When somebody last read of it, in reads of the whole connection; 0 if nobody has.
+    /// The time of the last read, counted in reads of the whole connection; 0 before the first.
     pub(super) read_at: u64,
     /// How much was read since the peer was last told.
     pub(super) unreturned: u32,
     /// How much of a body of known length is still to come.
     pub(super) length_left: Option<u64>,
-    /// Whether nobody will read more.
+    /// Whether the reader is gone: no more will be read.
     pub(super) is_gone: bool,
     pub(super) waiting: WaitingTask,
 }
@@ -131,13 +132,13 @@ pub(super) enum HeadProgress {
     Here,
 }
 
-/// What goes.
+/// The half of a stream that we write and the peer reads.
 #[derive(Debug, Default)]
 pub(super) struct SendingHalf {
     /// How much may be sent. Negative when the peer has changed its mind.
     pub(super) window: i64,
     pub(super) is_ended: bool,
-    /// Whether nobody will write more.
+    /// Whether the writer is gone: no more will be written.
     pub(super) is_gone: bool,
     /// Whether it waits for its connection, not for its own window.
     pub(super) turn: Turn,
@@ -187,13 +188,13 @@ impl Stream {
 }
 
 impl State {
-    /// Ends it, for whoever reads or writes.
+    /// Ends the stream with an error for its reader and its writer.
     pub(super) fn fail(&mut self, error: StreamError) {
         // The first reason stands: that the connection closes afterwards is what follows from a reset, and
         // explains nothing.
         self.error.get_or_insert(error);
-        // Both: who waits for room in a window, or for a body, waits for a peer that says nothing more of
-        // this stream.
+        // Both tasks: the writer may wait for room in a window and the reader for a body, and the peer sends
+        // nothing more for this stream.
         self.receiving.waiting.wake();
         self.sending.waiting.wake();
     }
@@ -258,7 +259,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// How many are open.
+    /// How many streams are open, as the peer counts them.
     pub(super) fn len(&self) -> usize {
         self.list.len() - self.over
     }
@@ -267,7 +268,7 @@ impl Streams {
         self.len() == 0
     }
 
-    /// Notes that one is open no more, though somebody still has to read what came of it.
+    /// Notes that a stream is open no more, though its reader still has to take what came.
     pub(super) fn note_over(&mut self, id: u32) {
         if let Some(stream) = self.find(id)
             && !stream.is_over.replace(true)

@@ -27,7 +27,7 @@ use model::{Model, Outcome};
 /// So few that the limit is met.
 const STREAMS_MAX: u32 = 3;
 
-/// What happens next.
+/// What the test does next, at either end.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The peer sends this. What would end the connection it sends only if it is bold: otherwise hardly any
@@ -47,7 +47,7 @@ enum Deed {
         is_end: bool,
     },
     Trailers,
-    /// Takes whatever has come.
+    /// Takes all that has come on the stream.
     Read,
     BreakOff,
     DropSender,

@@ -1,5 +1,5 @@
 //! The queue-proxy's own refusals. What a client hears of an app that gave no answer stands in
-//! `dataplane::failed_hop`, for both proxies.
+//! `dataplane::HopFailure`, for both proxies.
 
 use dataplane::{Body, Connection, Refusal, RefusalReason, RequestKind};
 use http::Request;

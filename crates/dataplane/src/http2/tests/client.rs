@@ -50,7 +50,7 @@ impl World {
         socket.read_exact(&mut preface).await.expect("open");
         assert_eq!(&preface, PREFACE);
         let mut peer = PeerRole::new(socket);
-        assert_eq!(peer.next().await, Got::Settings { is_ack: false });
+        assert_eq!(peer.next().await, ReceivedFrame::Settings { is_ack: false });
         peer.frame(FrameKind::Settings, 0, 0, &[]).await;
         peer
     }
@@ -63,9 +63,9 @@ async fn whole(response: Result<Response<Body>, SendError>) -> (u16, Result<Byte
     (status, body.map(Collected::to_bytes))
 }
 
-fn head(stream: u32, is_end: bool) -> Got {
+fn head(stream: u32, is_end: bool) -> ReceivedFrame {
     let lines = [":method: POST", ":scheme: http", ":authority: h", ":path: /path", "x: y"];
-    Got::Head { stream, lines: lines.map(str::to_owned).to_vec(), is_end }
+    ReceivedFrame::Head { stream, lines: lines.map(str::to_owned).to_vec(), is_end }
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_request_and_its_answer_interim_ones_left_out() {
         let sent = world.send(Body::full("hello"));
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, false));
-        let body = Got::Data { stream: 1, data: Bytes::from_static(b"hello"), is_end: true };
+        let body = ReceivedFrame::Data { stream: 1, data: Bytes::from_static(b"hello"), is_end: true };
         assert_eq!(peer.next_of_note().await, body);
         peer.write(&response(1, 0, 103, &[("link", "x")])).await;
         peer.write(&response(1, 0, 201, &[])).await;
@@ -89,18 +89,18 @@ fn a_request_and_its_answer_interim_ones_left_out() {
 #[test]
 fn a_request_waits_until_an_app_has_spoken_http_2_once() {
     run(async {
-        let world = World::knowing(PriorKnowledge::Hearsay).await;
+        let world = World::knowing(PriorKnowledge::Unconfirmed).await;
         let sent = world.send(Body::empty());
         let mut peer = world.accept().await;
         // Its acknowledgement goes out before the request, and so before anything that an app of another
         // protocol could take for one.
-        while peer.next().await != (Got::Settings { is_ack: true }) {}
+        while peer.next().await != (ReceivedFrame::Settings { is_ack: true }) {}
         assert_eq!(peer.next_of_note().await, head(1, true));
         peer.write(&response(1, END_STREAM, 200, &[])).await;
         assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
         // From then on it is known to: a request is among the first words on a new connection.
         peer.frame(FrameKind::GoAway, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]).await;
-        while peer.next().await != Got::Closed {}
+        while peer.next().await != ReceivedFrame::Closed {}
         let sent = world.send(Body::empty());
         let (mut socket, _) = world.listener.accept().await.expect("open");
         let mut preface = [0; PREFACE.len()];
@@ -115,7 +115,7 @@ fn a_request_waits_until_an_app_has_spoken_http_2_once() {
 fn an_app_that_does_not_speak_http_2_gets_no_request() {
     for words in ["HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", ""] {
         run(async {
-            let world = World::knowing(PriorKnowledge::Hearsay).await;
+            let world = World::knowing(PriorKnowledge::Unconfirmed).await;
             let sent = world.send(Body::full("hello"));
             for _ in 0..2 {
                 let (mut socket, _) = world.listener.accept().await.expect("open");
@@ -169,7 +169,7 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
         let mut preface = [0; PREFACE.len()];
         peer.read_exact(&mut preface).await.expect("open");
         let mut peer = PeerRole::new(peer);
-        while peer.next().await != (Got::Settings { is_ack: false }) {}
+        while peer.next().await != (ReceivedFrame::Settings { is_ack: false }) {}
         let words = [frame(FrameKind::Settings, 0, 0, &[]), frame(FrameKind::Ping, 0, 0, SETTLED)];
         peer.write(&words.concat()).await;
         // It comes back after all the heads.
@@ -198,9 +198,9 @@ fn streams_that_end_together_are_broken_off_a_few_at_a_time() {
         for heard in [16, 24, 40] {
             let mut pings = 0;
             for got in peer.settle().await {
-                if let Got::Reset { stream, .. } = got {
+                if let ReceivedFrame::Reset { stream, .. } = got {
                     assert!(reset.insert(stream), "{stream} twice");
-                } else if got == (Got::Ping { is_ack: false }) {
+                } else if got == (ReceivedFrame::Ping { is_ack: false }) {
                     pings += 1;
                 }
             }
@@ -216,7 +216,7 @@ fn streams_that_end_together_are_broken_off_a_few_at_a_time() {
 }
 
 #[test]
-fn what_the_server_did_not_begin_is_sent_again() {
+fn a_request_that_the_server_did_not_begin_is_sent_again() {
     run(async {
         let world = World::start().await;
         let sent = world.send(Body::empty());
@@ -230,7 +230,7 @@ fn what_the_server_did_not_begin_is_sent_again() {
         assert_eq!(other.next_of_note().await, head(1, true), "on another one");
         other.write(&response(1, END_STREAM, 200, &[])).await;
         assert_eq!(whole(sent.await.expect("no panic")).await, (200, Ok(Bytes::new())));
-        assert_eq!(peer.next_of_note().await, Got::Closed, "nothing is left on the first");
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::Closed, "nothing is left on the first");
     });
 }
 
@@ -243,7 +243,7 @@ fn a_request_whose_body_was_begun_is_refused_as_not_started_and_not_repeated() {
         let sent = world.send(Body::custom(body));
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, false));
-        assert!(matches!(peer.next_of_note().await, Got::Data { stream: 1, .. }));
+        assert!(matches!(peer.next_of_note().await, ReceivedFrame::Data { stream: 1, .. }));
         peer.frame(FrameKind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes()).await;
         let error = sent.await.expect("no panic").expect_err("refused");
         assert_eq!((error.kind, error.started), (SendErrorKind::StreamRefused, PeerStart::No));
@@ -252,7 +252,7 @@ fn a_request_whose_body_was_begun_is_refused_as_not_started_and_not_repeated() {
 }
 
 #[test]
-fn what_the_server_may_have_begun_is_reported() {
+fn a_request_that_the_server_may_have_begun_is_reported() {
     run(async {
         for (answer, expected) in [
             (
@@ -332,7 +332,7 @@ fn streams_get_room_for_a_frame_once_others_have_used_it_and_memory_is_not_scarc
                     body.frame().await.expect("more").expect("open");
                     let rooms = peer.settle().await;
                     let more = if piece == 0 { 2 * 1024 } else { 8 * 1024 };
-                    assert!(rooms.contains(&Got::WindowUpdate { stream, more }), "{rooms:?}");
+                    assert!(rooms.contains(&ReceivedFrame::WindowUpdate { stream, more }), "{rooms:?}");
                 }
                 peer.frame(FrameKind::Data, END_STREAM, stream, &[]).await;
                 body.collect().await.expect("it ends");
@@ -363,7 +363,7 @@ async fn room_of_a_response(peer: &mut PeerRole, stream: u32) -> usize {
     let mut sent = 0;
     loop {
         peer.frame(FrameKind::Data, 0, stream, &[0; 1024]).await;
-        let reset = Got::Reset { stream, code: ErrorCode::FLOW_CONTROL_ERROR };
+        let reset = ReceivedFrame::Reset { stream, code: ErrorCode::FLOW_CONTROL_ERROR };
         if peer.settle().await.contains(&reset) {
             return sent;
         }
@@ -372,8 +372,10 @@ async fn room_of_a_response(peer: &mut PeerRole, stream: u32) -> usize {
 }
 
 /// How much room the first stream was given.
-fn given(all: &[Got]) -> usize {
-    let rooms = all.iter().map(|got| if let Got::WindowUpdate { stream: 1, more } = got { *more } else { 0 });
+fn given(all: &[ReceivedFrame]) -> usize {
+    let rooms = all
+        .iter()
+        .map(|got| if let ReceivedFrame::WindowUpdate { stream: 1, more } = got { *more } else { 0 });
     rooms.sum::<u32>() as usize
 }
 
@@ -410,7 +412,7 @@ fn an_answer_without_a_body_has_none() {
             let body = frame(FrameKind::Data, END_STREAM, 1, b"a body");
             peer.write(&[response(1, 0, status, &[]), body].concat()).await;
             let code = ErrorCode::PROTOCOL_ERROR;
-            assert_eq!(peer.next_of_note().await, Got::Reset { stream: 1, code });
+            assert_eq!(peer.next_of_note().await, ReceivedFrame::Reset { stream: 1, code });
             let (_, body) = whole(sent.await.expect("no panic")).await;
             assert!(body.is_err(), "{status}");
         }
@@ -462,7 +464,7 @@ fn an_answer_that_nobody_wants_any_more_is_cancelled() {
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, true));
         sent.abort();
-        let cancelled = |stream| Got::Reset { stream, code: ErrorCode::CANCEL };
+        let cancelled = |stream| ReceivedFrame::Reset { stream, code: ErrorCode::CANCEL };
         assert_eq!(peer.next_of_note().await, cancelled(1));
         let sent = world.send(Body::empty());
         assert_eq!(peer.next_of_note().await, head(3, true));
@@ -503,10 +505,10 @@ fn connections_that_are_closed_when_idle_end_with_their_last_stream() {
         assert_eq!(peer.next_of_note().await, head(1, true));
         world.upstreams.close_idle(world.listener.local_addr().expect("bound"));
         let code = ErrorCode::NO_ERROR;
-        assert_eq!(peer.next_of_note().await, Got::GoAway { last: 0, code });
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::GoAway { last: 0, code });
         peer.write(&response(1, END_STREAM, 200, &[])).await;
         assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
-        assert_eq!(peer.next_of_note().await, Got::Closed);
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::Closed);
         drop(peer);
         while world.upstreams.connections_in_all() > 0 {
             tokio::task::yield_now().await;
@@ -525,9 +527,9 @@ fn a_silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
         let sent = world.send(Body::empty());
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, true));
-        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::Ping { is_ack: false });
         peer.frame(FrameKind::Ping, ACK, 0, b"alive?\0\0").await;
-        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::Ping { is_ack: false });
         let error = sent.await.expect("no panic").expect_err("the peer is silent");
         assert_eq!((error.kind, error.started), (SendErrorKind::Closed, PeerStart::Perhaps));
         assert_eq!(
@@ -545,14 +547,14 @@ fn a_peer_that_owes_an_answer_to_streams_that_have_ended_is_asked_again() {
         let sent = world.send(Body::empty());
         let mut peer = world.accept().await;
         assert_eq!(peer.next_of_note().await, head(1, true));
-        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::Ping { is_ack: false });
         sent.abort();
-        assert_eq!(peer.next_of_note().await, Got::Reset { stream: 1, code: ErrorCode::CANCEL });
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::Reset { stream: 1, code: ErrorCode::CANCEL });
         // Long enough for the watch over the first stream to end.
         tokio::time::sleep(Duration::from_secs(30)).await;
         let sent = world.send(Body::empty());
         assert_eq!(peer.next_of_note().await, head(3, true));
-        assert_eq!(peer.next_of_note().await, Got::Ping { is_ack: false });
+        assert_eq!(peer.next_of_note().await, ReceivedFrame::Ping { is_ack: false });
         peer.write(&response(3, END_STREAM, 200, &[])).await;
         assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
     });
@@ -578,7 +580,9 @@ fn small_pieces_that_follow_one_another_closely_are_joined() {
         say("x", 1_000);
         let (mut bytes, mut frames) = (0, 0);
         while bytes < 1_000 {
-            let Got::Data { data, is_end: false, .. } = peer.next_of_note().await else { panic!("data") };
+            let ReceivedFrame::Data { data, is_end: false, .. } = peer.next_of_note().await else {
+                panic!("data")
+            };
             assert!(frames >= 4 || data == "x", "the first ones as they came");
             (bytes, frames) = (bytes + data.len(), frames + 1);
         }
@@ -589,14 +593,14 @@ fn small_pieces_that_follow_one_another_closely_are_joined() {
         let answered = sent.await.expect("no panic").expect("an answer");
         say("y", 2);
         for _ in 0..2 {
-            let piece = Got::Data { stream: 1, data: Bytes::from_static(b"y"), is_end: false };
+            let piece = ReceivedFrame::Data { stream: 1, data: Bytes::from_static(b"y"), is_end: false };
             assert_eq!(peer.next_of_note().await, piece, "as it came: the app goes on");
         }
         say("z", 1_000);
         drop(pieces);
         let mut rest = 0;
         loop {
-            let Got::Data { data, is_end, .. } = peer.next_of_note().await else { panic!("data") };
+            let ReceivedFrame::Data { data, is_end, .. } = peer.next_of_note().await else { panic!("data") };
             rest += data.len();
             if is_end {
                 break;

@@ -4,13 +4,13 @@
 use futures_util::StreamExt;
 use runtime::Clock;
 
-use super::rules::{Ends, outcome, reset, window};
+use super::rules::{EndedPart, outcome, reset, window};
 use super::server::World;
 use super::*;
 use crate::upstream::{PriorKnowledge, Protocol, UpstreamLimits, Upstreams};
 use protocol::http2::frame::PADDED;
 
-const CALM: Ends = Ends::Connection(ErrorCode::ENHANCE_YOUR_CALM);
+const CALM: EndedPart = EndedPart::Connection(ErrorCode::ENHANCE_YOUR_CALM);
 
 fn ping() -> Vec<u8> {
     frame(FrameKind::Ping, 0, 0, b"measured")
@@ -26,14 +26,18 @@ fn measuring(stream: u32, bytes: u32) -> Vec<u8> {
 async fn take(peer: &mut PeerRole, mut bytes: usize, mut answers: usize) {
     while bytes + answers > 0 {
         match peer.next().await {
-            Got::Data { data, .. } => bytes -= data.len(),
-            Got::Ping { is_ack: true } => answers -= 1,
-            Got::Head { .. } | Got::Settings { .. } | Got::WindowUpdate { .. } => {}
-            got @ (Got::Reset { .. }
-            | Got::GoAway { .. }
-            | Got::Closed
-            | Got::Settled
-            | Got::Ping { is_ack: false }) => panic!("{got:?} while {bytes} and {answers} are to come"),
+            ReceivedFrame::Data { data, .. } => bytes -= data.len(),
+            ReceivedFrame::Ping { is_ack: true } => answers -= 1,
+            ReceivedFrame::Head { .. }
+            | ReceivedFrame::Settings { .. }
+            | ReceivedFrame::WindowUpdate { .. } => {}
+            got @ (ReceivedFrame::Reset { .. }
+            | ReceivedFrame::GoAway { .. }
+            | ReceivedFrame::Closed
+            | ReceivedFrame::Settled
+            | ReceivedFrame::Ping { is_ack: false }) => {
+                panic!("{got:?} while {bytes} and {answers} are to come")
+            }
         }
     }
 }
@@ -51,7 +55,10 @@ fn a_client_may_measure_the_bandwidth_with_every_piece() {
             take(&mut world.peer, 900, 100).await;
         }
         world.peer.frame(FrameKind::Data, END_STREAM, 1, &[]).await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, is_end: true, .. }));
+        assert!(matches!(
+            world.peer.next_of_note().await,
+            ReceivedFrame::Data { stream: 1, is_end: true, .. }
+        ));
     });
 }
 
@@ -79,11 +86,11 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
         let (mut is_answered, mut answers) = (false, 0);
         loop {
             match peer.next().await {
-                Got::Head { .. } if !is_answered => {
+                ReceivedFrame::Head { .. } if !is_answered => {
                     peer.write(&words).await;
                     is_answered = true;
                 }
-                Got::Data { data, is_end, .. } => {
+                ReceivedFrame::Data { data, is_end, .. } => {
                     let length = u32::try_from(data.len()).expect("short");
                     let flags = if is_end { END_STREAM } else { 0 };
                     if !is_end {
@@ -95,12 +102,15 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
                         break;
                     }
                 }
-                got @ (Got::GoAway { .. } | Got::Reset { .. } | Got::Closed) => panic!("{got:?}"),
-                Got::Head { .. }
-                | Got::Settings { .. }
-                | Got::WindowUpdate { .. }
-                | Got::Ping { .. }
-                | Got::Settled => {}
+                got
+                @ (ReceivedFrame::GoAway { .. } | ReceivedFrame::Reset { .. } | ReceivedFrame::Closed) => {
+                    panic!("{got:?}")
+                }
+                ReceivedFrame::Head { .. }
+                | ReceivedFrame::Settings { .. }
+                | ReceivedFrame::WindowUpdate { .. }
+                | ReceivedFrame::Ping { .. }
+                | ReceivedFrame::Settled => {}
             }
         }
         let received = sending.await.expect("no panic").expect("whole");
@@ -110,7 +120,7 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
 
 /// Each as often as nobody does in earnest, and seldom enough that somebody might.
 #[test]
-fn who_makes_work_without_end_is_sent_away_and_who_does_so_now_and_then_is_not() {
+fn a_peer_that_makes_work_without_end_is_sent_away_and_one_that_does_so_at_times_is_not() {
     let post = request(1, 0, &[]);
     let unanswered = frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &block(&never()));
     let cancelled: Vec<Vec<u8>> = (0..2_000)
@@ -163,15 +173,19 @@ fn a_hop_may_break_off_any_number_of_requests() {
         let mut lines = REQUEST;
         lines[3].1 = "/hop";
         world.peer.frame(FrameKind::Headers, END_HEADERS, 1, &block(&lines)).await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { stream: 1, .. }));
         for stream in (3..20_000).step_by(2) {
             world.peer.write(&[request(stream, END_STREAM, &[]), reset(stream)].concat()).await;
         }
         world.peer.frame(FrameKind::Data, END_STREAM, 1, b"still here").await;
-        let is_other =
-            |got: &Got| !matches!(got, Got::Data { stream: 1, .. } | Got::GoAway { .. } | Got::Closed);
+        let is_other = |got: &ReceivedFrame| {
+            !matches!(
+                got,
+                ReceivedFrame::Data { stream: 1, .. } | ReceivedFrame::GoAway { .. } | ReceivedFrame::Closed
+            )
+        };
         let got = world.peer.next_but(is_other).await;
-        assert!(matches!(&got, Got::Data { data, .. } if data == "still here"), "{got:?}");
+        assert!(matches!(&got, ReceivedFrame::Data { data, .. } if data == "still here"), "{got:?}");
     });
 }
 
@@ -182,13 +196,17 @@ fn a_head_of_thousands_of_references_is_refused_and_the_connection_goes_on() {
         let mut world = World::start().await;
         let references = [&block(&REQUEST)[..], &[0x90; 7_900]].concat();
         world.peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &references).await;
-        let Got::Head { stream: 1, lines, .. } = world.peer.next_of_note().await else { panic!("a head") };
+        let ReceivedFrame::Head { stream: 1, lines, .. } = world.peer.next_of_note().await else {
+            panic!("a head")
+        };
         assert_eq!(lines[0], ":status: 431");
         let few = [&block(&REQUEST)[..], &[0x90; 100]].concat();
         world.peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, 3, &few).await;
-        let is_rest = |got: &Got| !matches!(got, Got::Head { stream: 3, .. } | Got::GoAway { .. });
+        let is_rest = |got: &ReceivedFrame| {
+            !matches!(got, ReceivedFrame::Head { stream: 3, .. } | ReceivedFrame::GoAway { .. })
+        };
         let got = world.peer.next_but(is_rest).await;
-        assert!(matches!(&got, Got::Head { lines, .. } if lines[0] == ":status: 200"), "{got:?}");
+        assert!(matches!(&got, ReceivedFrame::Head { lines, .. } if lines[0] == ":status: 200"), "{got:?}");
     });
 }
 
@@ -199,14 +217,14 @@ fn an_answer_is_taken_from_its_source_only_while_its_client_takes_it() {
         let mut world = World::start().await;
         let settled = [setting(4, 0), request(1, 0, &[])].concat();
         world.peer.write(&settled).await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { stream: 1, .. }));
         for _ in 0..4 {
             world.peer.frame(FrameKind::Data, 0, 1, &[0; 16_000]).await;
         }
         assert_eq!(world.peer.settle().await, [], "no room is given back");
         world.peer.write(&window(1, 64_000)).await;
-        let is_data = |got: &Got| matches!(got, Got::Data { stream: 1, .. });
+        let is_data = |got: &ReceivedFrame| matches!(got, ReceivedFrame::Data { stream: 1, .. });
         let got = world.peer.next_but(is_data).await;
-        assert!(matches!(got, Got::WindowUpdate { stream: 1, .. }), "{got:?}");
+        assert!(matches!(got, ReceivedFrame::WindowUpdate { stream: 1, .. }), "{got:?}");
     });
 }

@@ -11,15 +11,15 @@ fn half_head(stream: u32) -> Vec<u8> {
 /// How long a server waits for what stands half.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
-async fn next_after(peer: &mut PeerRole, time: Duration) -> Option<Got> {
+async fn next_after(peer: &mut PeerRole, time: Duration) -> Option<ReceivedFrame> {
     tokio::time::timeout(time, peer.next_of_note()).await.ok()
 }
 
 /// The same where the server may also ask whether its client is there.
-async fn next_but_pings(peer: &mut PeerRole, time: Duration) -> Option<Got> {
+async fn next_but_pings(peer: &mut PeerRole, time: Duration) -> Option<ReceivedFrame> {
     loop {
         match next_after(peer, time).await {
-            Some(Got::Ping { is_ack: false }) => {}
+            Some(ReceivedFrame::Ping { is_ack: false }) => {}
             got => return got,
         }
     }
@@ -50,7 +50,7 @@ fn a_head_that_does_not_end_in_time_ends_its_connection() {
             assert_eq!(early, None, "{} bytes", half.len());
             let code = ErrorCode::ENHANCE_YOUR_CALM;
             let end = next_but_pings(&mut world.peer, Duration::from_secs(3)).await;
-            assert_eq!(end, Some(Got::GoAway { last: 1, code }), "{} bytes", half.len());
+            assert_eq!(end, Some(ReceivedFrame::GoAway { last: 1, code }), "{} bytes", half.len());
         }
     });
 }
@@ -64,17 +64,17 @@ fn a_data_frame_may_be_slow_and_not_stand_still() {
         world.peer.write(&data[..10]).await;
         for at in 10..20 {
             while let Some(got) = next_but_pings(&mut world.peer, HEAD_TIME * 2 / 3).await {
-                assert!(matches!(got, Got::Head { .. } | Got::Data { .. }), "{got:?}");
+                assert!(matches!(got, ReceivedFrame::Head { .. } | ReceivedFrame::Data { .. }), "{got:?}");
             }
             world.peer.write(&data[at..=at]).await;
         }
         let end = loop {
             match next_but_pings(&mut world.peer, HEAD_TIME * 2).await {
-                Some(Got::Data { .. }) => {}
+                Some(ReceivedFrame::Data { .. }) => {}
                 end => break end,
             }
         };
-        assert_eq!(end, Some(Got::GoAway { last: 1, code: ErrorCode::ENHANCE_YOUR_CALM }));
+        assert_eq!(end, Some(ReceivedFrame::GoAway { last: 1, code: ErrorCode::ENHANCE_YOUR_CALM }));
     });
 }
 
@@ -84,13 +84,13 @@ fn a_hop_is_waited_for() {
     run_paused(async {
         let mut world = World::start().await;
         world.get(1, "/hop").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { stream: 1, .. }));
         world.get(3, "/never").await;
         world.peer.settle().await;
         world.peer.write(&half_head(5)).await;
         assert_eq!(next_after(&mut world.peer, HEAD_TIME.saturating_sub(Duration::from_secs(1))).await, None);
         let asked = next_after(&mut world.peer, HEAD_TIME).await;
-        assert_eq!(asked, Some(Got::Ping { is_ack: false }), "as any that is silent");
+        assert_eq!(asked, Some(ReceivedFrame::Ping { is_ack: false }), "as any that is silent");
     });
 }
 
@@ -106,16 +106,16 @@ fn a_head_that_is_too_large_is_answered_and_the_connection_goes_on() {
                 let field = block(&[("a", "b"), ("cookie", &"c".repeat(120))]).repeat(100);
                 world.peer.frame(FrameKind::Continuation, end, stream, &field).await;
             }
-            let Got::Head { stream: answered, lines, .. } = world.peer.next_of_note().await else {
+            let ReceivedFrame::Head { stream: answered, lines, .. } = world.peer.next_of_note().await else {
                 panic!("a head")
             };
             assert_eq!((answered, &lines[0][..]), (stream, ":status: 431"));
             let error = lines.iter().find(|line| line.starts_with("ebb-error")).expect("it says why");
             assert!(error.contains("larger than 20000 bytes"), "{error}");
-            while !matches!(world.peer.next_of_note().await, Got::Data { is_end: true, .. }) {}
+            while !matches!(world.peer.next_of_note().await, ReceivedFrame::Data { is_end: true, .. }) {}
         }
         world.get(5, "/").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 5, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { stream: 5, .. }));
         assert_eq!(*world.seen.borrow(), ["/"]);
     });
 }

@@ -5,44 +5,45 @@ use protocol::http2::frame::{PADDED, PRIORITY};
 use super::server::World;
 use super::*;
 
-/// What ends.
+/// The part that ends when a rule is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(super) enum EndedPart {
     Connection(ErrorCode),
     Stream(ErrorCode),
     Nothing,
 }
 
-const PROTOCOL: Ends = Ends::Connection(ErrorCode::PROTOCOL_ERROR);
-const SIZE: Ends = Ends::Connection(ErrorCode::FRAME_SIZE_ERROR);
-const FLOW: Ends = Ends::Connection(ErrorCode::FLOW_CONTROL_ERROR);
-const COMPRESSION: Ends = Ends::Connection(ErrorCode::COMPRESSION_ERROR);
-const STREAM_PROTOCOL: Ends = Ends::Stream(ErrorCode::PROTOCOL_ERROR);
-const STREAM_CLOSED: Ends = Ends::Stream(ErrorCode::STREAM_CLOSED);
+const NOTHING: EndedPart = EndedPart::Nothing;
+const PROTOCOL: EndedPart = EndedPart::Connection(ErrorCode::PROTOCOL_ERROR);
+const SIZE: EndedPart = EndedPart::Connection(ErrorCode::FRAME_SIZE_ERROR);
+const FLOW: EndedPart = EndedPart::Connection(ErrorCode::FLOW_CONTROL_ERROR);
+const COMPRESSION: EndedPart = EndedPart::Connection(ErrorCode::COMPRESSION_ERROR);
+const STREAM_PROTOCOL: EndedPart = EndedPart::Stream(ErrorCode::PROTOCOL_ERROR);
+const STREAM_CLOSED: EndedPart = EndedPart::Stream(ErrorCode::STREAM_CLOSED);
 
 /// What follows when a client that has settled writes these frames.
-pub(super) async fn outcome(frames: &[Vec<u8>]) -> Ends {
+pub(super) async fn outcome(frames: &[Vec<u8>]) -> EndedPart {
     let mut world = World::start().await;
     world.peer.settle().await;
     world.peer.write(&frames.concat()).await;
     world.peer.frame(FrameKind::Ping, 0, 0, SETTLED).await;
-    let mut ends = Ends::Nothing;
+    let mut ends = EndedPart::Nothing;
     loop {
         match world.peer.next().await {
-            Got::GoAway { code, .. } => return Ends::Connection(code),
-            Got::Reset { code, .. } => ends = Ends::Stream(code),
-            Got::Settled => return ends,
-            Got::Closed => panic!("closed without a reason"),
-            Got::Head { .. }
-            | Got::Data { .. }
-            | Got::WindowUpdate { .. }
-            | Got::Ping { .. }
-            | Got::Settings { .. } => {}
+            ReceivedFrame::GoAway { code, .. } => return EndedPart::Connection(code),
+            ReceivedFrame::Reset { code, .. } => ends = EndedPart::Stream(code),
+            ReceivedFrame::Settled => return ends,
+            ReceivedFrame::Closed => panic!("closed without a reason"),
+            ReceivedFrame::Head { .. }
+            | ReceivedFrame::Data { .. }
+            | ReceivedFrame::WindowUpdate { .. }
+            | ReceivedFrame::Ping { .. }
+            | ReceivedFrame::Settings { .. } => {}
         }
     }
 }
 
-async fn check(cases: &[(&str, &[Vec<u8>], Ends)]) {
+async fn check(cases: &[(&str, &[Vec<u8>], EndedPart)]) {
     for (what, frames, expected) in cases {
         assert_eq!(outcome(frames).await, *expected, "{what}");
     }
@@ -59,7 +60,7 @@ pub(super) fn reset(stream: u32) -> Vec<u8> {
 #[test]
 fn frames_that_belong_to_the_connection() {
     run(check(&[
-        ("5.5: a kind that nobody knows", &[frame(FrameKind::Unknown, 0xff, 0, b"whatever")], Ends::Nothing),
+        ("5.5: a kind that nobody knows", &[frame(FrameKind::Unknown, 0xff, 0, b"whatever")], NOTHING),
         ("6.5: SETTINGS on a stream", &[frame(FrameKind::Settings, 0, 1, &[])], PROTOCOL),
         ("6.5: an acknowledgement with settings", &[frame(FrameKind::Settings, ACK, 0, &[0; 6])], SIZE),
         ("6.5: half a setting", &[frame(FrameKind::Settings, 0, 0, &[0; 5])], SIZE),
@@ -67,7 +68,7 @@ fn frames_that_belong_to_the_connection() {
         ("6.5.2: INITIAL_WINDOW_SIZE 2^31", &[setting(4, 1 << 31)], FLOW),
         ("6.5.2: MAX_FRAME_SIZE too small", &[setting(5, 16_383)], PROTOCOL),
         ("6.5.2: MAX_FRAME_SIZE too large", &[setting(5, 1 << 24)], PROTOCOL),
-        ("6.5.2: a setting that nobody knows", &[setting(0xff, 1)], Ends::Nothing),
+        ("6.5.2: a setting that nobody knows", &[setting(0xff, 1)], NOTHING),
         ("6.7: PING on a stream", &[frame(FrameKind::Ping, 0, 1, &[0; 8])], PROTOCOL),
         ("6.7: a short PING", &[frame(FrameKind::Ping, 0, 0, &[0; 6])], SIZE),
         ("6.8: GOAWAY on a stream", &[frame(FrameKind::GoAway, 0, 1, &[0; 8])], PROTOCOL),
@@ -92,12 +93,12 @@ fn frames_on_the_wrong_stream() {
             ("5.1: DATA on an idle stream", &[body(0, 1)], PROTOCOL),
             ("5.1: RST_STREAM of an idle stream", &[reset(1)], PROTOCOL),
             ("5.1: WINDOW_UPDATE of an idle stream", &[window(1, 1)], PROTOCOL),
-            ("5.1: PRIORITY of an idle stream", &[frame(FrameKind::Priority, 0, 1, &[0; 5])], Ends::Nothing),
+            ("5.1: PRIORITY of an idle stream", &[frame(FrameKind::Priority, 0, 1, &[0; 5])], NOTHING),
             ("5.1.1: a request on an even stream", &[request(2, END_STREAM, &[])], PROTOCOL),
             (
                 "5.1.1: a request on a lower stream",
                 &[request(5, END_STREAM, &[]), request(3, END_STREAM, &[])],
-                Ends::Connection(ErrorCode::STREAM_CLOSED),
+                EndedPart::Connection(ErrorCode::STREAM_CLOSED),
             ),
             (
                 "5.1: DATA on a half closed stream",
@@ -113,14 +114,10 @@ fn frames_on_the_wrong_stream() {
             (
                 "5.1: HEADERS on a closed stream",
                 &[request(1, 0, &[]), reset(1), request(1, 0, &[])],
-                Ends::Connection(ErrorCode::STREAM_CLOSED),
+                EndedPart::Connection(ErrorCode::STREAM_CLOSED),
             ),
-            (
-                "5.1: WINDOW_UPDATE of a closed stream",
-                &[request(1, 0, &[]), reset(1), window(1, 1)],
-                Ends::Nothing,
-            ),
-            ("5.1: RST_STREAM of a closed stream", &[request(1, 0, &[]), reset(1), reset(1)], Ends::Nothing),
+            ("5.1: WINDOW_UPDATE of a closed stream", &[request(1, 0, &[]), reset(1), window(1, 1)], NOTHING),
+            ("5.1: RST_STREAM of a closed stream", &[request(1, 0, &[]), reset(1), reset(1)], NOTHING),
             (
                 "6.9: WINDOW_UPDATE of nothing on a stream",
                 &[path_request("/never", 0), window(1, 0)],
@@ -129,13 +126,13 @@ fn frames_on_the_wrong_stream() {
             (
                 "6.9.1: a stream's window beyond 2^31 - 1",
                 &[path_request("/never", 0), window(1, u32::MAX >> 1)],
-                Ends::Stream(ErrorCode::FLOW_CONTROL_ERROR),
+                EndedPart::Stream(ErrorCode::FLOW_CONTROL_ERROR),
             ),
             ("6.4: a short RST_STREAM", &[request(1, 0, &[]), frame(FrameKind::Reset, 0, 1, &[0; 3])], SIZE),
             (
                 "6.3: a short PRIORITY",
                 &[request(1, 0, &[]), frame(FrameKind::Priority, 0, 1, &[0; 4])],
-                Ends::Stream(ErrorCode::FRAME_SIZE_ERROR),
+                EndedPart::Stream(ErrorCode::FRAME_SIZE_ERROR),
             ),
             (
                 "5.3.1: a stream that depends on itself",
@@ -161,9 +158,9 @@ fn heads_and_their_parts() {
     let circular = [&[0, 0, 0, 1, 0][..], &whole].concat();
     let padded = [&[3][..], &whole, &[0; 3]].concat();
     let flood = vec![frame(FrameKind::Continuation, 0, 1, &[]); 100].concat();
-    let calm = Ends::Connection(ErrorCode::ENHANCE_YOUR_CALM);
+    let calm = EndedPart::Connection(ErrorCode::ENHANCE_YOUR_CALM);
     run(check(&[
-        ("6.10: two parts", &[begun.clone(), end.clone()], Ends::Nothing),
+        ("6.10: two parts", &[begun.clone(), end.clone()], NOTHING),
         (
             "6.10: a frame in between",
             &[begun.clone(), frame(FrameKind::Ping, 0, 0, &[0; 8]), end.clone()],
@@ -182,7 +179,7 @@ fn heads_and_their_parts() {
         ("6.10: a part of nothing", &[end], PROTOCOL),
         ("10.5.1: parts without end", &[begun, flood], calm),
         ("4.3: a head that cannot be read", &[frame(FrameKind::Headers, 5, 1, &[0x80])], COMPRESSION),
-        ("6.2: padding", &[frame(FrameKind::Headers, 5 | PADDED, 1, &padded)], Ends::Nothing),
+        ("6.2: padding", &[frame(FrameKind::Headers, 5 | PADDED, 1, &padded)], NOTHING),
         (
             "6.2: padding longer than its frame",
             &[frame(FrameKind::Headers, 5 | PADDED, 1, &[9, 0x82])],
@@ -249,7 +246,7 @@ fn messages_that_are_malformed() {
                 &[request(1, 0, &[]), trailers(1, "connection", "close")],
                 STREAM_PROTOCOL,
             ),
-            ("8.1.1: the right length", &[length(0, "2"), body(END_STREAM, b"xy")], Ends::Nothing),
+            ("8.1.1: the right length", &[length(0, "2"), body(END_STREAM, b"xy")], NOTHING),
         ])
         .await;
     });
@@ -262,7 +259,7 @@ fn more_streams_than_allowed_are_refused_and_may_be_sent_again() {
         for stream in 0..11 {
             world.get(1 + 2 * stream, "/never").await;
         }
-        let refused = Got::Reset { stream: 21, code: ErrorCode::REFUSED_STREAM };
+        let refused = ReceivedFrame::Reset { stream: 21, code: ErrorCode::REFUSED_STREAM };
         assert_eq!(world.peer.next_of_note().await, refused);
         world.peer.settle().await;
         assert_eq!(world.running.get(), 10);
@@ -276,7 +273,7 @@ fn a_client_begins_with_settings() {
         world.peer.write(PREFACE).await;
         world.peer.frame(FrameKind::Ping, 0, 0, &[0; 8]).await;
         let code = ErrorCode::PROTOCOL_ERROR;
-        assert_eq!(world.peer.next_of_note().await, Got::GoAway { last: 0, code });
-        assert_eq!(world.peer.next_of_note().await, Got::Closed);
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::GoAway { last: 0, code });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Closed);
     });
 }

@@ -1,9 +1,9 @@
-//! The end that answers.
+//! Tests of a connection's server end, with a client that is written by hand.
 
 use runtime::Clock;
 
 use super::*;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::refusal::{Refusal, RefusalReason, RequestKind};
 use crate::server::{ServerLimits, serve};
 
@@ -119,12 +119,12 @@ impl World {
     }
 }
 
-fn data(stream: u32, data: impl Into<Bytes>, is_end: bool) -> Got {
-    Got::Data { stream, data: data.into(), is_end }
+fn data(stream: u32, data: impl Into<Bytes>, is_end: bool) -> ReceivedFrame {
+    ReceivedFrame::Data { stream, data: data.into(), is_end }
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_refused_before_any_service_sees_it() {
+fn ambiguous_requests_are_refused_before_any_service_sees_them() {
     run(async {
         for (more, status) in [
             (&[("content-length", "0"), ("content-length", "0")][..], "400"),
@@ -136,9 +136,9 @@ fn what_can_be_read_in_two_ways_is_refused_before_any_service_sees_it() {
             let (mut answer, mut is_last) = (None, false);
             while answer.is_none() || !is_last {
                 let got = peer.next_of_note().await;
-                assert_ne!(got, Got::Closed, "{more:?}: it ends without an answer");
-                is_last |= matches!(got, Got::GoAway { .. });
-                if let Got::Head { lines, .. } = got {
+                assert_ne!(got, ReceivedFrame::Closed, "{more:?}: it ends without an answer");
+                is_last |= matches!(got, ReceivedFrame::GoAway { .. });
+                if let ReceivedFrame::Head { lines, .. } = got {
                     answer = lines.into_iter().next();
                 }
             }
@@ -154,7 +154,7 @@ fn a_body_and_its_trailers_are_answered_in_pieces_and_at_once() {
         let World { mut peer, .. } = World::start().await;
         peer.write(&request(1, 0, &[("x", "y")])).await;
         peer.frame(FrameKind::Data, 0, 1, b"hello").await;
-        let Got::Head { stream: 1, lines, is_end: false } = peer.next_of_note().await else {
+        let ReceivedFrame::Head { stream: 1, lines, is_end: false } = peer.next_of_note().await else {
             panic!("a head")
         };
         assert_eq!(lines[0], ":status: 200");
@@ -165,7 +165,7 @@ fn a_body_and_its_trailers_are_answered_in_pieces_and_at_once() {
         let fields =
             block(&[("grpc-status", "0"), ("k-proxy-request", "activator"), ("content-length", "7")]);
         peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, 1, &fields).await;
-        let end = Got::Head { stream: 1, lines: vec!["grpc-status: 0".to_owned()], is_end: true };
+        let end = ReceivedFrame::Head { stream: 1, lines: vec!["grpc-status: 0".to_owned()], is_end: true };
         assert_eq!(peer.next_of_note().await, end);
     });
 }
@@ -177,14 +177,15 @@ fn nothing_is_sent_beyond_either_window() {
         // Streams have 10 bytes, the connection its 65,535.
         world.peer.write(&setting(4, 10)).await;
         world.get(1, "/large").await;
-        let Got::Head { lines, .. } = world.peer.next_of_note().await else { panic!("a head") };
+        let ReceivedFrame::Head { lines, .. } = world.peer.next_of_note().await else { panic!("a head") };
         assert!(lines.contains(&"content-length: 100000".to_owned()), "{lines:?}");
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 10], false));
         assert_eq!(world.peer.settle().await, [], "the stream's window is empty");
         world.peer.frame(FrameKind::WindowUpdate, 0, 1, &200_000_u32.to_be_bytes()).await;
         let mut received = 10;
         while received < 65_535 {
-            let Got::Data { stream: 1, data, is_end: false } = world.peer.next_of_note().await else {
+            let ReceivedFrame::Data { stream: 1, data, is_end: false } = world.peer.next_of_note().await
+            else {
                 panic!("data")
             };
             received += data.len();
@@ -193,13 +194,16 @@ fn nothing_is_sent_beyond_either_window() {
         assert_eq!(world.peer.settle().await, [], "the connection's window is empty");
         // An answer without a body needs no window.
         world.get(3, "/").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, is_end: true, .. }));
+        assert!(matches!(
+            world.peer.next_of_note().await,
+            ReceivedFrame::Head { stream: 3, is_end: true, .. }
+        ));
         // A smaller window takes back what was given: 200,010 - 65,535 + (5 - 10) are left, then 5 - 65,535 +
         // 10 - 100,000.
         world.peer.frame(FrameKind::WindowUpdate, 0, 0, &100_000_u32.to_be_bytes()).await;
         let mut is_over = false;
         while !is_over {
-            let Got::Data { stream: 1, data, is_end } = world.peer.next_of_note().await else {
+            let ReceivedFrame::Data { stream: 1, data, is_end } = world.peer.next_of_note().await else {
                 panic!("data")
             };
             received += data.len();
@@ -219,10 +223,16 @@ fn streams_share_the_window_of_their_connection_and_none_is_forgotten() {
         let (mut left, mut allowed) = (5, 65_535);
         let mut received = [0; 5];
         while left > 0 {
-            let is_head =
-                |got: &Got| matches!(got, Got::Head { .. } | Got::Settings { .. } | Got::WindowUpdate { .. });
+            let is_head = |got: &ReceivedFrame| {
+                matches!(
+                    got,
+                    ReceivedFrame::Head { .. }
+                        | ReceivedFrame::Settings { .. }
+                        | ReceivedFrame::WindowUpdate { .. }
+                )
+            };
             let got = world.peer.next_but(is_head).await;
-            let Got::Data { stream, data, is_end } = got else { panic!("{got:?}") };
+            let ReceivedFrame::Data { stream, data, is_end } = got else { panic!("{got:?}") };
             allowed -= data.len();
             received[stream as usize / 2] += data.len();
             left -= u32::from(is_end);
@@ -250,10 +260,16 @@ fn a_stream_that_waits_is_not_overtaken() {
         world.get(1, "/large").await;
         let mut received = 0;
         while received < 65_535 {
-            let is_head =
-                |got: &Got| matches!(got, Got::Head { .. } | Got::Settings { .. } | Got::WindowUpdate { .. });
+            let is_head = |got: &ReceivedFrame| {
+                matches!(
+                    got,
+                    ReceivedFrame::Head { .. }
+                        | ReceivedFrame::Settings { .. }
+                        | ReceivedFrame::WindowUpdate { .. }
+                )
+            };
             let got = world.peer.next_but(is_head).await;
-            let Got::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
+            let ReceivedFrame::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
             received += data.len();
         }
         // In this order, so that whoever answers the second request is there before the first stream hears of
@@ -263,7 +279,7 @@ fn a_stream_that_waits_is_not_overtaken() {
         let second = frame(FrameKind::Headers, END_HEADERS | END_STREAM, 3, &block(&lines));
         let room = frame(FrameKind::WindowUpdate, 0, 0, &1000_u32.to_be_bytes());
         world.peer.write(&[second, room].concat()).await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { stream: 3, .. }));
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 1000], false));
         assert_eq!(world.peer.settle().await, []);
     });
@@ -275,11 +291,11 @@ fn a_stream_whose_turn_it_is_and_that_has_nothing_to_send_holds_up_no_other() {
         let mut world = World::start().await;
         world.peer.write(&setting(4, 1_000_000)).await;
         world.get(1, "/large").await;
-        let is_other = |got: &Got| !matches!(got, Got::Data { .. });
+        let is_other = |got: &ReceivedFrame| !matches!(got, ReceivedFrame::Data { .. });
         let mut received = 0;
         while received < 65_535 {
             let got = world.peer.next_but(is_other).await;
-            let Got::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
+            let ReceivedFrame::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
             received += data.len();
         }
         // Both wait for the connection's window, in this order.
@@ -300,18 +316,22 @@ fn a_window_that_shrinks_below_what_was_sent_must_grow_again_first() {
         let mut world = World::start().await;
         world.peer.write(&setting(4, 100)).await;
         world.get(1, "/large").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { .. }));
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 100], false));
         world.peer.write(&setting(4, 40)).await;
         world.peer.frame(FrameKind::WindowUpdate, 0, 1, &60_u32.to_be_bytes()).await;
-        assert_eq!(world.peer.settle().await, [Got::Settings { is_ack: true }], "60 bytes were owed");
+        assert_eq!(
+            world.peer.settle().await,
+            [ReceivedFrame::Settings { is_ack: true }],
+            "60 bytes were owed"
+        );
         world.peer.frame(FrameKind::WindowUpdate, 0, 1, &7_u32.to_be_bytes()).await;
         assert_eq!(world.peer.next_of_note().await, data(1, vec![b'x'; 7], false));
     });
 }
 
 #[test]
-fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
+fn credit_returns_for_bytes_that_were_read_and_for_no_others() {
     run(async {
         let mut world = World::start().await;
         let mut lines = REQUEST;
@@ -325,7 +345,7 @@ fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
                 allowed -= piece.len();
                 sent += piece.len();
             }
-            let Got::WindowUpdate { stream: 1, more } = world.peer.next_of_note().await else {
+            let ReceivedFrame::WindowUpdate { stream: 1, more } = world.peer.next_of_note().await else {
                 panic!("room")
             };
             allowed += more as usize;
@@ -333,9 +353,9 @@ fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
         }
         assert!(returned <= sent, "no more than was read");
         world.peer.frame(FrameKind::Data, END_STREAM, 1, &[]).await;
-        let is_room = |got: &Got| matches!(got, Got::WindowUpdate { .. });
+        let is_room = |got: &ReceivedFrame| matches!(got, ReceivedFrame::WindowUpdate { .. });
         let head = world.peer.next_but(is_room).await;
-        assert!(matches!(head, Got::Head { stream: 1, .. }), "{head:?}");
+        assert!(matches!(head, ReceivedFrame::Head { stream: 1, .. }), "{head:?}");
         assert_eq!(world.peer.next_of_note().await, data(1, format!("Ok({sent})"), true));
         // Nobody reads this one.
         lines[3].1 = "/never";
@@ -344,7 +364,7 @@ fn what_is_read_may_be_sent_again_and_what_is_not_may_not() {
             world.peer.frame(FrameKind::Data, 0, 3, &piece).await;
         }
         let code = ErrorCode::FLOW_CONTROL_ERROR;
-        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 3, code });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Reset { stream: 3, code });
         assert_eq!(world.running.get(), 0);
     });
 }
@@ -374,12 +394,15 @@ fn an_answer_that_breaks_off_is_a_reset_after_what_there_was() {
     run(async {
         let mut world = World::start().await;
         world.get(1, "/fail").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, is_end: false, .. }));
+        assert!(matches!(
+            world.peer.next_of_note().await,
+            ReceivedFrame::Head { stream: 1, is_end: false, .. }
+        ));
         assert_eq!(world.peer.next_of_note().await, data(1, "begun", false));
         let code = ErrorCode::INTERNAL_ERROR;
-        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 1, code });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Reset { stream: 1, code });
         world.get(3, "/abort").await;
-        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 3, code });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Reset { stream: 3, code });
     });
 }
 
@@ -392,7 +415,9 @@ fn an_answer_to_head_has_no_body_whoever_answers() {
             (lines[0].1, lines[3].1) = ("HEAD", path);
             world.peer.frame(FrameKind::Headers, END_HEADERS | END_STREAM, stream, &block(&lines)).await;
             let got = world.peer.next_of_note().await;
-            let Got::Head { stream: answered, lines, is_end: true } = got else { panic!("{got:?}") };
+            let ReceivedFrame::Head { stream: answered, lines, is_end: true } = got else {
+                panic!("{got:?}")
+            };
             assert_eq!(answered, stream);
             let told = lines.iter().find_map(|line| line.strip_prefix("content-length: "));
             assert!(told.is_some_and(|told| length.is_empty() || told == length), "{lines:?}");
@@ -410,19 +435,19 @@ fn a_request_that_is_answered_before_it_was_read_is_told_to_stop() {
         world.peer.write(&setting(4, 1_000_000)).await;
         world.peer.frame(FrameKind::WindowUpdate, 0, 0, &1_000_000_u32.to_be_bytes()).await;
         world.peer.frame(FrameKind::Headers, END_HEADERS, 1, &block(&lines)).await;
-        let is_begun = |got: &Got| {
+        let is_begun = |got: &ReceivedFrame| {
             matches!(
                 got,
-                Got::Head { .. }
-                    | Got::Data { is_end: false, .. }
-                    | Got::Settings { .. }
-                    | Got::WindowUpdate { .. }
+                ReceivedFrame::Head { .. }
+                    | ReceivedFrame::Data { is_end: false, .. }
+                    | ReceivedFrame::Settings { .. }
+                    | ReceivedFrame::WindowUpdate { .. }
             )
         };
         let end = world.peer.next_but(is_begun).await;
-        assert!(matches!(end, Got::Data { is_end: true, .. }), "{end:?}");
+        assert!(matches!(end, ReceivedFrame::Data { is_end: true, .. }), "{end:?}");
         let code = ErrorCode::NO_ERROR;
-        assert_eq!(world.peer.next_of_note().await, Got::Reset { stream: 1, code });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Reset { stream: 1, code });
         // What was on its way does no harm.
         world.peer.frame(FrameKind::Data, END_STREAM, 1, b"late").await;
         assert_eq!(world.peer.settle().await, []);
@@ -439,15 +464,18 @@ fn a_head_beyond_the_limit_is_refused_with_a_reason_and_the_connection_goes_on()
         let (first, rest) = fields.split_at(10_000);
         world.peer.frame(FrameKind::Headers, END_STREAM, 1, first).await;
         world.peer.frame(FrameKind::Continuation, END_HEADERS, 1, rest).await;
-        let Got::Head { stream: 1, lines, is_end: false } = world.peer.next_of_note().await else {
+        let ReceivedFrame::Head { stream: 1, lines, is_end: false } = world.peer.next_of_note().await else {
             panic!("a head")
         };
         assert_eq!(lines[0], ":status: 431");
         assert!(lines.iter().any(|line| line.starts_with("ebb-error: bad-request; detail=")), "{lines:?}");
-        assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, is_end: true, .. }));
+        assert!(matches!(
+            world.peer.next_of_note().await,
+            ReceivedFrame::Data { stream: 1, is_end: true, .. }
+        ));
         assert_eq!(*world.seen.borrow(), Vec::<String>::new());
         world.get(3, "/").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 3, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { stream: 3, .. }));
     });
 }
 
@@ -461,22 +489,22 @@ fn a_drain_serves_what_came_before_the_client_knew_and_then_closes() {
         let last = u32::MAX >> 1;
         let code = ErrorCode::NO_ERROR;
         // The head of the first answer may come before.
-        let is_answer = |got: &Got| matches!(got, Got::Head { stream: 1, .. });
-        assert_eq!(world.peer.next_but(is_answer).await, Got::GoAway { last, code });
-        assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
+        let is_answer = |got: &ReceivedFrame| matches!(got, ReceivedFrame::Head { stream: 1, .. });
+        assert_eq!(world.peer.next_but(is_answer).await, ReceivedFrame::GoAway { last, code });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Ping { is_ack: false });
         world.get(3, "/").await;
         world.peer.frame(FrameKind::Ping, ACK, 0, b"leaving?").await;
         world.get(5, "/").await;
         // The answer and the goodbye come in either order.
         let mut two = [world.peer.next_of_note().await, world.peer.next_of_note().await];
-        two.sort_by_key(|got| matches!(got, Got::GoAway { .. }));
-        assert!(matches!(two[0], Got::Head { stream: 3, is_end: true, .. }), "{two:?}");
-        assert_eq!(two[1], Got::GoAway { last: 3, code });
+        two.sort_by_key(|got| matches!(got, ReceivedFrame::GoAway { .. }));
+        assert!(matches!(two[0], ReceivedFrame::Head { stream: 3, is_end: true, .. }), "{two:?}");
+        assert_eq!(two[1], ReceivedFrame::GoAway { last: 3, code });
         world.peer.frame(FrameKind::Data, END_STREAM, 1, b"end").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Data { stream: 1, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Data { stream: 1, .. }));
         assert!(matches!(
             world.peer.next_of_note().await,
-            Got::Data { stream: 1, is_end: true, .. } | Got::Closed
+            ReceivedFrame::Data { stream: 1, is_end: true, .. } | ReceivedFrame::Closed
         ));
         drop(world.peer);
         world.drain.stop_accepting();
@@ -490,11 +518,11 @@ fn a_connection_that_holds_nothing_is_closed_at_the_end_of_a_drain() {
     run(async {
         let mut world = World::start().await;
         world.get(1, "/").await;
-        assert!(matches!(world.peer.next_of_note().await, Got::Head { stream: 1, .. }));
+        assert!(matches!(world.peer.next_of_note().await, ReceivedFrame::Head { stream: 1, .. }));
         world.drain.begin();
         world.drain.stop_accepting();
         world.drain.close_idle();
-        while world.peer.next().await != Got::Closed {}
+        while world.peer.next().await != ReceivedFrame::Closed {}
         drop(world.peer);
         world.drain.finished().await;
     });
@@ -508,11 +536,11 @@ fn a_silent_client_is_asked_and_given_up_when_it_does_not_answer() {
         let clock = Clock::start();
         let begun = clock.now();
         world.get(1, "/never").await;
-        assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Ping { is_ack: false });
         assert_eq!(world.running.get(), 1);
         world.peer.frame(FrameKind::Ping, ACK, 0, b"alive?\0\0").await;
-        assert_eq!(world.peer.next_of_note().await, Got::Ping { is_ack: false });
-        assert_eq!(world.peer.next_of_note().await, Got::Closed);
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Ping { is_ack: false });
+        assert_eq!(world.peer.next_of_note().await, ReceivedFrame::Closed);
         let seconds = clock.now().saturating_since(begun).as_secs();
         assert!(
             (89..=91).contains(&seconds),

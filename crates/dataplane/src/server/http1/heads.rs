@@ -11,7 +11,7 @@ use protocol::{Ambiguity, ambiguity};
 use tokio::time::Sleep;
 
 use super::wire::ServerWire;
-use crate::drain::{Drain, Phase};
+use crate::connection::drain::{Drain, Phase};
 use crate::server::limits::ServerLimits;
 use crate::server::service::Service;
 
@@ -25,13 +25,13 @@ pub(super) const COUNTED_BYTES: usize = 4 * 1024;
 /// What a client says next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientStart {
-    /// See [`HeadReader::take_head`].
+    /// A whole head is here, for [`HeadReader::take_head`].
     Request,
-    /// The same, of one that two readers could read in two ways.
+    /// A whole head is here that two readers could read in two ways.
     Ambiguous(Ambiguity),
-    /// It speaks HTTP/2. The preface is not yet read.
+    /// The client speaks HTTP/2. Its preface is not yet read.
     Preface,
-    /// It says no more, or need not be listened to any longer.
+    /// The client sends no more, or the server ends and need not read on.
     End,
 }
 
@@ -80,7 +80,7 @@ impl HeadReader {
                 if !wire.may_speak(version) {
                     return Poll::Ready(Err(UnreadableRequest::NotAgreed));
                 }
-                return Poll::Ready(Ok(self.judged(next)));
+                return Poll::Ready(Ok(self.start_of(next)));
             }
             if self.poll_memory(wire, context)?.is_pending() {
                 break;
@@ -128,7 +128,7 @@ impl HeadReader {
         wire.hold_head(bytes).map_err(|OverShare| UnreadableRequest::NoMemory { bytes: head.bytes })
     }
 
-    fn judged(&self, message: NextMessage) -> ClientStart {
+    fn start_of(&self, message: NextMessage) -> ClientStart {
         match message {
             NextMessage::Request => {
                 let doubt = self.reader.head().and_then(|head| ambiguity(&head.request));

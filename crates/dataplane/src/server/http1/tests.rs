@@ -222,7 +222,7 @@ fn a_head_that_does_not_end_in_time_is_answered_408() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_says_why() {
+fn unreadable_requests_are_refused_with_the_reason() {
     run(async {
         let server = Server::start(echo_target);
         let many = format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "a: b\r\n".repeat(101));
@@ -247,7 +247,7 @@ fn what_is_no_request_is_refused_and_says_why() {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_refused_before_any_service_sees_it_and_the_last() {
+fn ambiguous_requests_are_refused_before_any_service_sees_them_and_end_the_connection() {
     run(async {
         let server = Server::start(|_| async { panic!("no service sees it") });
         for (line, headers) in [
@@ -376,7 +376,7 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
             );
             let timers =
                 crate::Timers::start(vocabulary::RequestTimeouts::default(), runtime::Clock::start());
-            crate::upgrade::relay((upgrade, app), timers, (), &Drain::new());
+            crate::body::upgrade::relay((upgrade, app), timers, (), &Drain::new());
             Ok(Response::builder()
                 .status(101)
                 .header("connection", "Upgrade")
@@ -411,7 +411,7 @@ fn an_upgrade_beside_a_body_is_not_offered_to_anybody() {
 }
 
 #[test]
-fn who_aborts_answers_nothing() {
+fn a_service_that_aborts_answers_nothing() {
     run(async {
         let server = Server::start(|_| async { Err(Abort) });
         assert_eq!(server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await, "");
@@ -419,7 +419,7 @@ fn who_aborts_answers_nothing() {
 }
 
 #[test]
-fn what_was_asked_before_the_door_closed_is_answered_even_if_nobody_has_looked_yet() {
+fn requests_that_came_before_the_listener_closed_are_answered_even_if_unread() {
     run(async {
         let server = Server::start(echo_target);
         let mut kept = server.connect().await;

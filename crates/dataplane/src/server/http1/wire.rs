@@ -2,12 +2,13 @@
 //! answered.
 //!
 //! The body may be read by another task than the connection's: an upload can outlast the head of its
-//! response. The runtime wakes one reader of a socket only, so it must be clear who that is. While somebody
-//! waits for more of the body it is they, and they find out when the client has gone. Otherwise it is the
-//! connection's task, which reads on until there is something that nobody has asked for yet, for no other
-//! reason than to see the end. What a read cannot tell, the socket's errors do (see [`watch`]).
+//! response. The runtime wakes one reader of a socket only, so it must be clear which task that is. While a
+//! task waits for more of the body it is that task, and that task finds out when the client has gone.
+//! Otherwise it is the connection's task, which reads ahead until some bytes wait unread, for no other reason
+//! than to see the end. What a read cannot tell, the socket's errors do (see [`watch`]).
 
 pub(super) mod body;
+mod memory;
 mod watch;
 
 use std::cell::{Cell, Ref, RefCell};
@@ -19,35 +20,31 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use http::Version;
 use protocol::http1::{BodyDecoder, BodyFraming, DecodedPiece, OutgoingMessage};
-use protocol::http2::{MemoryBudget, MemoryShare, OverShare, large_head_memory};
+use protocol::http2::{MemoryBudget, MemoryShare};
 use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
-use crate::drain::Drain;
+use crate::connection::drain::Drain;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 use crate::server::limits::{HalfClosedLimits, ServerLimits};
 use crate::socket::Socket;
-use crate::stream::ReadAheadStream;
+use crate::socket::stream::ReadAheadStream;
 use watch::{HalfClosedClient, SocketWatch};
 
-/// What tells a client to send the body it holds back.
+/// The interim response that tells a client to send the body that it holds back.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// As much is read, at most, before anybody wants it.
+/// How many bytes are read ahead at most, before a body or the next request is read.
 const AHEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// As much of a body is read at once while little is left of the memory for what nobody has read. Of its
-/// first bytes a connection need not give account (16 KiB), so this always goes on.
-const SCARCE_READ_BYTES: usize = 8 * 1024;
-
-/// As much of a body that nobody wants is read to keep the connection, if it is there already.
+/// How many bytes of an unwanted body are read to keep the connection, if they are there already.
 const UNWANTED_BYTES_MAX: usize = 64 * 1024;
 
-/// See the module's documentation.
+/// The socket of one client's connection; see the module's documentation.
 pub(crate) struct ServerWire {
-    /// `None` once the connection is over, whoever still holds the wire.
+    /// `None` once the connection is over, even if a body still holds the wire.
     stream: RefCell<Option<Socket>>,
-    /// What was read and not yet handed on.
+    /// Bytes that were read and not yet handed on.
     unread: RefCell<Bytes>,
     /// Where in the body of the present request we are.
     decoder: RefCell<BodyDecoder>,
@@ -58,8 +55,9 @@ pub(crate) struct ServerWire {
     /// Whether it is the connection's task that calls.
     is_own_turn: Cell<bool>,
     interim: Cell<Interim>,
-    /// What was handed out of the present body and is not known to have gone on: whoever asks for more has
-    /// got rid of it. An app that does not read keeps it here, and a process has room for so much of that.
+    /// The memory of the piece that was handed out of the present body last: a reader that asks for more has
+    /// passed that piece on. An app that does not read keeps its pieces here, and a process has limited
+    /// memory for such pieces.
     held: RefCell<MemoryShare>,
     /// How much memory the head of the present request takes, or what is here of the next one, if that is
     /// much.
@@ -74,16 +72,16 @@ pub(crate) struct ServerWire {
     drain: Drain,
 }
 
-/// Who reads the body of the present request.
+/// Which task reads the body of the present request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyReader {
-    /// Nobody will: there is none, or it was dropped.
+    /// No task: the request has no body, or the body was dropped.
     Gone,
-    /// It is there, but does not wait for anything.
+    /// The body has a reader, which waits for nothing now.
     Elsewhere,
-    /// It waits, as a part of the connection's task.
+    /// The reader waits, as a part of the connection's task.
     WaitsHere,
-    /// It waits in a task of its own.
+    /// The reader waits in a task of its own.
     WaitsElsewhere,
 }
 
@@ -93,7 +91,7 @@ enum Interim {
     NotAwaited,
     /// The client waits for it.
     Awaited,
-    /// So much of it is written.
+    /// So many bytes of the interim response are written.
     Written(usize),
 }
 
@@ -128,7 +126,7 @@ impl ServerWire {
         self.connection.is_dismissed()
     }
 
-    /// Whether a client that speaks this keeps to what it agreed on.
+    /// Whether a client that speaks this version keeps to the protocol that TLS agreed on.
     pub(super) fn may_speak(&self, version: Version) -> bool {
         self.connection.may_speak(version)
     }
@@ -159,49 +157,10 @@ impl ServerWire {
         BegunBody::Streamed
     }
 
-    /// So much of the present body is on its way.
-    fn hold(&self, bytes: usize) {
-        // One that is over its share has nothing to break off, as HTTP/2 has; what it reads next is small, as
-        // long as that is so.
-        let _ = self.held.borrow_mut().settle(self.head_bytes.get() + bytes);
-    }
-
-    /// A head takes so much memory, for as long as its request lasts.
-    pub(super) fn hold_head(&self, bytes: usize) -> Result<(), OverShare> {
-        let mut held = self.held.borrow_mut();
-        held.settle_large_heads(large_head_memory(bytes))?;
-        held.settle(bytes).inspect_err(|OverShare| {
-            // It is no more than was held a moment ago.
-            let _ = held.settle_large_heads(large_head_memory(self.head_bytes.get()));
-        })?;
-        self.head_bytes.set(bytes);
-        Ok(())
-    }
-
-    /// The head of the answer takes so much memory beside that of the request, until it is out.
-    pub(super) fn hold_answer(&self, bytes: usize) -> Result<(), OverShare> {
-        self.hold_head(self.head_bytes.get() + bytes)
-    }
-
-    /// The request is over, and with it its head.
-    pub(super) fn let_go_of_head(&self) {
-        if self.head_bytes.take() > 0 {
-            // To hold nothing is always allowed.
-            let _ = self.held.borrow_mut().settle_large_heads(0);
-            self.hold(0);
-        }
-    }
-
-    /// How much of a body is read at once. What is not read fills the kernel's buffers, and then the client
-    /// waits.
-    fn body_read_bytes(&self) -> usize {
-        if self.memory.has_room_for(READ_BYTES) { READ_BYTES } else { SCARCE_READ_BYTES }
-    }
-
     /// A turn of the connection's task, in which the body may be read.
     pub(super) fn during<Output>(&self, turn: impl FnOnce() -> Output) -> Output {
         if self.reader.get() == BodyReader::WaitsHere {
-            // Who waits on will say so again.
+            // A reader that still waits registers again in the turn.
             self.reader.set(BodyReader::Elsewhere);
         }
         self.is_own_turn.set(true);
@@ -210,8 +169,9 @@ impl ServerWire {
         output
     }
 
-    /// Ready once the client has gone, unless somebody else waits for what it sends and so finds that out. An
-    /// end behind a whole request says that no further one comes: its client waits for the answer.
+    /// Ready once the client has gone, unless the reader of the body waits for the client and so finds that
+    /// out. An end behind a whole request says that no further request comes: its client waits for the
+    /// answer.
     pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
         match self.reader.get() {
             BodyReader::WaitsHere | BodyReader::WaitsElsewhere => return Poll::Pending,
@@ -290,21 +250,21 @@ impl ServerWire {
         self.decoder.borrow().is_ended()
     }
 
-    /// Ready once nobody reads the body any more, be it over or not.
+    /// Ready once the body has no reader any more, be the body over or not.
     pub(super) fn poll_body_left(&self) -> Poll<()> {
-        // Whoever reads it to its end, or drops it, wakes the connection.
+        // A reader that comes to the end of the body, or drops it, wakes the connection.
         let is_left = self.is_body_over() || self.reader.get() == BodyReader::Gone;
         if is_left { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Whether another request can follow the present one. What is left of its body and here already is
-    /// thrown away for that, unless somebody reads it.
+    /// thrown away for that, unless the body still has a reader.
     pub(super) fn can_go_on(&self) -> bool {
         if self.is_half_closed() {
             return false;
         }
         if self.interim.get() == Interim::Awaited {
-            // The client was never asked for its body, and nobody knows whether it sends it all the same.
+            // The client was never asked for its body, and may send it all the same.
             return false;
         }
         if self.is_body_over() || self.reader.get() != BodyReader::Gone {
@@ -404,8 +364,8 @@ impl ServerWire {
         }
     }
 
-    /// Reads what nobody wants any more. Ready at its end. After each piece others have their turn: a client
-    /// that sends as fast as it can would have the thread to itself.
+    /// Reads and forgets what the client still sends. Ready at the end of the connection. After each piece
+    /// others have their turn: a client that sends as fast as it can would have the thread to itself.
     pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<()> {
         match ready!(self.poll_read(READ_BYTES, context)) {
             Ok(bytes) if !bytes.is_empty() => {
@@ -424,11 +384,11 @@ impl ServerWire {
         }
     }
 
-    /// Closes the connection. Whoever still waits for more of a body learns that from its own timers, or is
-    /// about to be stopped.
+    /// Closes the connection. A task that still waits for more of a body learns that from its own timers, or
+    /// is about to be stopped.
     pub(super) fn close(&self) {
         if let Some(mut stream) = self.take_socket() {
-            stream.say_goodbye();
+            stream.send_close_notify();
         }
     }
 
@@ -455,8 +415,8 @@ fn closed() -> io::Error {
 
 /// The body of a request.
 pub(super) enum BegunBody {
-    /// All of it.
+    /// The body is here whole, with the head.
     Whole(Bytes),
-    /// It is read as it comes.
+    /// The body is read as it comes.
     Streamed,
 }

@@ -4,9 +4,9 @@
 use socket2::{SockFilter, SockRef};
 
 use super::*;
-use crate::stream::ReadAheadStream;
+use crate::body::upgrade::{ClientUpgrade, relay};
+use crate::socket::stream::ReadAheadStream;
 use crate::timers::Timers;
-use crate::upgrade::{ClientUpgrade, relay};
 use bytes::Bytes;
 use runtime::Clock;
 use vocabulary::RequestTimeouts;

@@ -8,23 +8,24 @@ use bytes::Bytes;
 use http::Request;
 use protocol::http1::{MalformedMessage, ResponseHead, ResponseReader};
 
-use super::super::{SendErrorKind, UpstreamLimits};
+use super::super::SendErrorKind;
+use super::super::limits::UpstreamLimits;
 use super::upload::{BodyFailure, Progress, Repeats, Upload};
 use super::wire::{UnfinishedExchange, UpstreamWire};
 use crate::body::Body;
-use crate::gate::Gate;
+use crate::body::gate::Gate;
 
 /// A response whose body is to be read.
 pub(super) struct UnreadResponse {
     pub(super) head: ResponseHead,
-    /// What was read after the head.
+    /// Bytes that were read behind the head: the beginning of the body.
     pub(super) rest: Bytes,
-    /// Perhaps not done.
+    /// The sending of the request, which may outlast the head of the response.
     pub(super) upload: Upload,
     pub(super) unfinished: UnfinishedExchange,
 }
 
-/// No response.
+/// An exchange that ended without the head of a response.
 pub(super) struct FailedExchange {
     pub(super) kind: SendErrorKind,
     pub(super) progress: Progress,

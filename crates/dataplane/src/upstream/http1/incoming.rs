@@ -7,18 +7,18 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use protocol::http1::{BodyDecoder, DecodedPiece};
 
-use super::Http1Lease;
+use super::lease::Http1Lease;
 use crate::body::{Body, BodyError};
 use crate::http1::IncomingError;
 
 /// A body that is still read from its connection.
 pub(crate) struct IncomingBody {
-    /// What was read and not yet handed on.
+    /// Bytes that were read and not yet handed on.
     rest: Bytes,
     decoder: BodyDecoder,
     /// `None` once the body is over: then the connection is free for the next request.
     lease: Option<Http1Lease>,
-    /// What is to be told on the next turn.
+    /// The failure that the next poll reports.
     failure: Option<IncomingError>,
 }
 
@@ -75,8 +75,8 @@ impl HttpBody for IncomingBody {
         }
         match self.poll_next(context) {
             Poll::Ready(Some(Err(failure))) => {
-                // Whoever sends this body on drops what is not yet written when it fails. What came before
-                // the failure may go out first.
+                // The task that sends this body on drops what is not yet written when the body fails. What
+                // came before the failure may go out first.
                 self.lease = None;
                 self.failure = Some(failure);
                 context.waker().wake_by_ref();

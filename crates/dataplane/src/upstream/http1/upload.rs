@@ -18,9 +18,9 @@ use crate::http1::IncomingError;
 /// The request's own body failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BodyFailure {
-    /// It broke off, or is not as long as its head says.
+    /// The body broke off, or is not as long as its head says.
     Broken,
-    /// What the client sends is no body.
+    /// The bytes that the client sends are not chunks of HTTP/1.1.
     Malformed(MalformedMessage),
 }
 
@@ -51,15 +51,15 @@ pub(super) struct Upload {
     pub(super) progress: Progress,
     /// The peer reads no more. Reading has the last word: a peer may answer and close before it has read
     /// everything, and whether it did is found there.
-    pub(super) is_deaf: bool,
+    pub(super) has_peer_stopped_reading: bool,
 }
 
 /// Whether a request of which something was written may be sent once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeats {
-    /// It is never sent again.
+    /// The request is never sent again.
     Never,
-    /// It is, if its connection turns out to have been closed.
+    /// The request is sent again if its connection turns out to have been closed.
     IfLost,
 }
 
@@ -79,7 +79,7 @@ impl Upload {
         let mut head = spare_buffer();
         let framing = write_request(&request, size_of(request.body()), &mut head);
         let outgoing = OutgoingMessage::new(head, framing);
-        Self { wire, request, outgoing, repeats, progress: Progress::Whole, is_deaf: false }
+        Self { wire, request, outgoing, repeats, progress: Progress::Whole, has_peer_stopped_reading: false }
     }
 
     /// Lets go of the head of the request, once it is written and will not be sent again. What decides over
@@ -96,7 +96,7 @@ impl Upload {
 
     /// Whether everything was written, or the peer wants no more.
     pub(super) fn is_done(&self) -> bool {
-        self.is_deaf || self.outgoing.is_done()
+        self.has_peer_stopped_reading || self.outgoing.is_done()
     }
 
     /// Writes as much as can be written. Ready when it is done.
@@ -113,7 +113,7 @@ impl Upload {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => {
                     tracing::debug!(%error, "an upstream reads no more");
-                    self.is_deaf = true;
+                    self.has_peer_stopped_reading = true;
                 }
                 Poll::Pending => return Poll::Pending,
             }
@@ -161,6 +161,6 @@ impl Future for UploadRest {
             // for one to it.
             self.0.wire.break_off();
         }
-        Poll::Ready(done.is_ok() && !self.0.is_deaf)
+        Poll::Ready(done.is_ok() && !self.0.has_peer_stopped_reading)
     }
 }

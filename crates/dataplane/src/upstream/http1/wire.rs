@@ -14,27 +14,21 @@ use socket2::SockRef;
 use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
-use super::super::{CountedConnection, GivenUpRequests};
+use super::super::limits::GivenUpRequests;
 use crate::http1::{READ_BYTES, poll_flush, poll_read};
 
 /// A socket that is read by one task and, while a request body outlasts the head of its response, written by
 /// another.
-pub(super) struct UpstreamWire {
+pub(in crate::upstream) struct UpstreamWire {
     stream: RefCell<TcpStream>,
-    /// Nothing was written yet.
+    /// Whether nothing was written yet: the first write does not wait for news from the kernel.
     is_new: Cell<bool>,
     is_broken_off: Cell<bool>,
-    _opened: CountedConnection,
 }
 
 impl UpstreamWire {
-    pub(super) fn new(stream: TcpStream, opened: CountedConnection) -> Self {
-        Self {
-            stream: RefCell::new(stream),
-            is_new: Cell::new(true),
-            is_broken_off: Cell::default(),
-            _opened: opened,
-        }
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self { stream: RefCell::new(stream), is_new: Cell::new(true), is_broken_off: Cell::default() }
     }
 
     pub(super) fn into_stream(self) -> TcpStream {
@@ -54,7 +48,7 @@ impl UpstreamWire {
     ) -> Poll<io::Result<()>> {
         let stream = &mut *self.stream.borrow_mut();
         if self.is_new.replace(false)
-            && let Poll::Ready(flushed) = poll_flush(outgoing, &mut AtOnce(stream), context)
+            && let Poll::Ready(flushed) = poll_flush(outgoing, &mut DirectWriter(stream), context)
         {
             return Poll::Ready(flushed);
         }
@@ -63,20 +57,20 @@ impl UpstreamWire {
 
     /// Whether the peer has neither closed an idle connection nor said anything on it, as far as the kernel
     /// has told the runtime.
-    pub(super) fn is_quiet(&self) -> bool {
-        // To ask whether a read is worth it is cheaper than a look. That it is may be left from the read
-        // before; what is looked at stays for whoever asks what it was.
+    pub(in crate::upstream) fn is_quiet(&self) -> bool {
+        // To ask the runtime whether a read is worth it is cheaper than a look. The runtime's answer may be
+        // left from the read before; the byte that is looked at stays for the next read.
         let looked = self.stream.borrow().try_io(Interest::READABLE, || self.peek());
         looked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// The same, as the kernel sees it now.
+    /// Like [`Self::is_quiet`], as the kernel sees the connection now.
     pub(super) fn is_quiet_in_kernel(&self) -> bool {
         self.peek().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Whether the peer said something that was not read, as the kernel sees it now.
-    pub(super) fn has_unread_in_kernel(&self) -> bool {
+    pub(in crate::upstream) fn has_unread_in_kernel(&self) -> bool {
         matches!(self.peek(), Ok(1..))
     }
 
@@ -96,14 +90,15 @@ impl UpstreamWire {
         let _ = self.stream.borrow().set_zero_linger();
     }
 
-    /// Ends both directions at once, for whoever still uses them.
+    /// Ends both directions at once, for all tasks that still use the socket.
     pub(super) fn break_off(&self) {
         self.is_broken_off.set(true);
         // A failure means that it has ended already.
         let _ = SockRef::from(&*self.stream.borrow()).shutdown(Shutdown::Both);
     }
 
-    /// Whether that was done, so that what looks like the end of a response may not be one.
+    /// Whether [`Self::break_off`] was called, so that the end of the connection may not be the end of a
+    /// response.
     pub(super) fn is_broken_off(&self) -> bool {
         self.is_broken_off.get()
     }
@@ -132,12 +127,13 @@ impl Drop for UnfinishedExchange {
     }
 }
 
-/// Writes to a new socket, which takes something although the runtime has not heard of it: that comes with
-/// the next news from the kernel, for which everybody would wait who is at the same point. Of a thousand
-/// requests that come at once, all would be read before the first is sent. Who gets "pending" is not woken.
-struct AtOnce<'a>(&'a TcpStream);
+/// Writes to a new socket, which takes bytes although the runtime has not heard of it: the runtime hears with
+/// the next news from the kernel, for which all requests at the same point would wait. Of a thousand requests
+/// that come at once, all would be read before the first is sent. A task that gets "pending" from this is not
+/// woken.
+struct DirectWriter<'a>(&'a TcpStream);
 
-impl AtOnce<'_> {
+impl DirectWriter<'_> {
     fn poll(written: io::Result<usize>) -> Poll<io::Result<usize>> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
@@ -146,7 +142,7 @@ impl AtOnce<'_> {
     }
 }
 
-impl AsyncWrite for AtOnce<'_> {
+impl AsyncWrite for DirectWriter<'_> {
     fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Self::poll(SockRef::from(self.0).send(bytes))
     }

@@ -1,4 +1,4 @@
-//! The end of a connection that asks.
+//! The client's end of an HTTP/2 connection: a session, and the future that moves its bytes.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::http2::{ConnectionEnd, PeerWatchdog, Transport};
 
-/// How often a peer that is silent while streams are open is asked whether it is still there, and how long it
+/// How long a peer may be silent while streams are open before a PING asks whether it lives, and how long it
 /// has to answer (L40).
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -31,7 +31,7 @@ pub(super) fn connect(
 async fn run(mut transport: Transport, session: Rc<Session>, clock: Clock) {
     let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
     let end = poll_fn(|context| {
-        // Nobody sends us requests.
+        // A peer sends no requests to the client's end.
         if let Poll::Ready(end) = transport.poll_turn(context, drop, |_| {}) {
             return Poll::Ready(Some(end));
         }

@@ -1,5 +1,6 @@
 //! Apps that send a body where there is none, when they come to it.
 
+use http::Method;
 use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -56,7 +56,7 @@ fn a_body_that_an_app_does_not_read_keeps_up_no_body_of_others() {
 }
 
 #[test]
-fn where_no_further_connection_may_be_a_body_waits_for_those_before_it() {
+fn a_body_waits_for_those_before_it_if_no_further_connection_is_allowed() {
     run(async {
         let app = app_that_reads_some().await;
         let upstreams = pool(UpstreamLimits { connections_per_address: 1, ..UpstreamLimits::default() });

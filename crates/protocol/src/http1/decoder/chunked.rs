@@ -4,7 +4,7 @@
 //! strict, and would then find another end of the message than we do: a size is hexadecimal digits, what
 //! follows it is nothing or extensions as the grammar has them, and every line ends with carriage return and
 //! line feed. One thing more than the grammar is taken: blanks behind a size. Old servers pad their sizes
-//! with them, and everybody who reads them reads the same.
+//! with them, and all readers that take them read the same size.
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
@@ -12,7 +12,7 @@ use memchr::memchr;
 
 use super::super::MalformedMessage;
 use super::super::headers::{is_token_byte, read_headers};
-use super::{DecodedPiece, take};
+use super::piece::{DecodedPiece, take};
 
 /// As long as the line of a chunk's size may be, with its extensions.
 const SIZE_LINE_BYTES_MAX: u32 = 16 * 1024;
@@ -58,20 +58,20 @@ pub(crate) enum ChunkedState {
 pub(crate) enum ExtensionPart {
     /// Blanks right after the size.
     Padding,
-    /// Before a name.
+    /// After a semicolon, before the name of an extension.
     Begin,
     Name,
-    /// Blanks after a name.
+    /// Blanks between the name of an extension and what follows.
     NameEnd,
-    /// Before a value.
+    /// After an equals sign, before the value of an extension.
     Equals,
     Token,
     Quoted,
     /// The character after a backslash.
     Escaped,
-    /// After the closing quote.
+    /// After the closing quote of a quoted value.
     QuotedEnd,
-    /// Blanks after a value.
+    /// Blanks between the value of an extension and what follows.
     ValueEnd,
 }
 
@@ -137,7 +137,7 @@ impl ChunkedState {
         Ok(DecodedPiece::More)
     }
 
-    /// One byte between chunks.
+    /// Takes one byte of what stands between the data of two chunks.
     fn step(&mut self, byte: u8) -> Result<(), MalformedMessage> {
         *self = match (&*self, byte) {
             (&Self::Size { size: Some(size), .. }, b'\r') => Self::SizeLineFeed { size },

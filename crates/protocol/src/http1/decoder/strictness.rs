@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_the_grammar_has_is_read_as_the_strict_reader_does(
+    fn texts_of_the_grammar_are_read_as_the_strict_reader_reads_them(
         text in body(),
         sizes in prop::collection::vec(1..40_usize, 1..6),
     ) {
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_accepted_is_accepted_by_the_strict_reader(
+    fn accepted_texts_are_accepted_by_the_strict_reader(
         mut text in body(),
         changes in changes(1..4),
         sizes in prop::collection::vec(1..40_usize, 1..6),

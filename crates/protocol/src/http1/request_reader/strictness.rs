@@ -98,7 +98,7 @@ proptest! {
 
     /// And what it accepts, we do: it is no stricter than the grammar.
     #[test]
-    fn what_the_grammar_has_is_read_as_the_strict_reader_does(
+    fn texts_of_the_grammar_are_read_as_the_strict_reader_reads_them(
         text in head(),
         sizes in prop::collection::vec(1..40_usize, 1..6),
     ) {
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_accepted_is_accepted_by_the_strict_reader(
+    fn accepted_texts_are_accepted_by_the_strict_reader(
         mut text in head(),
         changes in prop::collection::vec((any::<usize>(), prop::sample::select(ODD_BYTES), any::<u8>()), 0..4),
         sizes in prop::collection::vec(1..40_usize, 1..6),

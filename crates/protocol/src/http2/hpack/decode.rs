@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use super::table::{DynamicTable, ENTRY_OVERHEAD, Name, TABLE_BYTES};
 use super::{CompressionError, Field, huffman};
 use crate::ambiguity::is_scheme;
-use crate::target::{TargetProblem, misplaced_byte, misplaced_in_host, stand_in};
+use crate::target::{TargetProblem, misplaced_byte, misplaced_in_host, percent_encode_odd_bytes};
 
 /// No number in a head needs to be larger, and four further bytes can say it.
 const NUMBER_MAX: usize = 1 << 28;
@@ -87,7 +87,7 @@ impl HpackDecoder {
                 let (field, bytes) = self.literal(&mut input, literal)?;
                 wanted = take(field, bytes);
             } else if literal == Literal::Indexed {
-                // Nobody wants it now, but later heads refer to the entry that it makes.
+                // The field is unwanted now, but later heads refer to the entry that it makes.
                 self.literal(&mut input, literal)?;
             } else {
                 self.step_over(&mut input)?;
@@ -136,7 +136,7 @@ impl HpackDecoder {
         if literal == Literal::Secret
             && let Field::Header(_, value) = &mut field
         {
-            // Whoever writes it on has to keep it out of tables as well (RFC 7541 §7.1.3).
+            // The next hop has to keep the header out of tables as well (RFC 7541 §7.1.3).
             value.set_sensitive(true);
         }
         if literal == Literal::Indexed {
@@ -225,7 +225,7 @@ fn odd_path(value: &[u8]) -> Field {
         return REFUSED_FORM;
     }
     // Made now only to know whether there is one: the path may be one of many in a table.
-    match stand_in(value) {
+    match percent_encode_odd_bytes(value) {
         Ok(_) => Field::OddPath(Bytes::copy_from_slice(value)),
         Err(problem) => Field::RefusedTarget(problem),
     }

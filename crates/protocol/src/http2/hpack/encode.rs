@@ -1,4 +1,4 @@
-//! Writes heads.
+//! Writes heads as blocks of HPACK, without use of the dynamic table.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -24,14 +24,14 @@ const HTTPS: u8 = 7;
 const SCHEME: usize = 6;
 const STATUS: usize = 8;
 
-/// What one connection's heads are written with.
+/// The state with which the heads of one connection are written.
 #[derive(Debug, Default)]
 pub struct Encoder {
     is_announced: bool,
 }
 
 impl Encoder {
-    /// Begins a head.
+    /// Begins a block; the first one tells the peer that the dynamic table stays empty.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.is_announced, true) {
             out.push(TABLE_UNUSED);
@@ -80,13 +80,13 @@ pub fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8
     }
 }
 
-/// One header.
+/// Writes one header as a literal that enters no table.
 pub fn encode_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     let form = if value.is_sensitive() { NEVER_INDEXED } else { 0 };
     field(name, value.as_bytes(), form, out);
 }
 
-/// One header whose value is written by us.
+/// Writes one header with a value of our own text.
 pub fn encode_text(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     field(name, value, 0, out);
 }

@@ -12,7 +12,7 @@ use super::Field;
 /// What an entry costs beside its letters (RFC 7541 §4.1).
 pub(super) const ENTRY_OVERHEAD: usize = 32;
 
-/// The size of a dynamic table that nobody agreed on otherwise, and never more than this here.
+/// The default size of a dynamic table (RFC 9113 §6.5.2), which is also the largest one here.
 pub(super) const TABLE_BYTES: usize = 4096;
 
 /// How many entries the static table has.

@@ -121,7 +121,7 @@ fn a_head_that_cannot_be_read_says_why() {
 }
 
 #[test]
-fn what_http_forbids_is_malformed_and_still_in_the_table() {
+fn fields_that_http_forbids_are_malformed_and_still_enter_the_table() {
     let mut decoder = HpackDecoder::default();
     // "A: b", then the same entry again, then ":path: a", an empty ":authority".
     let block = "40014101 62 be 44 01 61 81";
@@ -158,7 +158,7 @@ fn an_entry_larger_than_the_table_empties_it() {
 
 /// Of a head that is too large nothing is needed but what later heads refer to.
 #[test]
-fn what_nobody_wants_still_enters_the_table() {
+fn unwanted_fields_still_enter_the_table() {
     // A reference, "a: b" for the table, "c: d" for none, a reference to "a: b", and one with a Huffman code
     // that is not looked at.
     let block = bytes("82 40 0161 0162 00 0163 0164 be 00 0165 81ff");
@@ -206,7 +206,7 @@ fn references_count_for_what_they_stand_for() {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_heads_are_read_back() {
     let mut headers = HeaderMap::new();
     let long = "v".repeat(5000);
     for (name, value) in [

@@ -2,20 +2,10 @@
 
 use super::super::frame::{ErrorCode, FrameKind, write_frame};
 use super::super::stream::StreamError;
-use super::{Core, Role, STREAM_MAX, Session};
+use super::{Core, LeavingProgress, Role, STREAM_MAX, Session};
 
-/// What says that a peer has read our announcement that we leave.
+/// The payload of the PING whose answer shows that the peer has read our GOAWAY.
 pub(super) const LEAVING_PING: [u8; 8] = *b"leaving?";
-
-/// How far we have come in leaving a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LeavingProgress {
-    No,
-    /// The peer was told; what it sent before it knew is still served.
-    Told,
-    /// No stream above the last one is served.
-    Final,
-}
 
 impl Session {
     /// Tells the peer that we leave: it is to open no further stream, but those that it opened before it knew

@@ -4,17 +4,17 @@ use std::task::{Context, Poll};
 
 use super::Session;
 
-/// What a peer's first words were.
+/// The kind of a peer's first frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerPreface {
-    /// SETTINGS.
+    /// SETTINGS, the first frame of a connection of HTTP/2.
     Http2,
     /// Something else, or the end of the connection.
     Other,
 }
 
 impl Session {
-    /// Ready when the peer has spoken. One task at a time may wait for that.
+    /// Ready when the peer's first frame has come. One task at a time may wait for it.
     pub fn poll_greeting(&self, context: &Context<'_>) -> Poll<PeerPreface> {
         let mut core = self.0.borrow_mut();
         if core.has_settings {

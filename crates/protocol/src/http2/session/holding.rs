@@ -2,9 +2,9 @@
 //! that are open, those of responses and trailers that were not taken, and those that wait to be written.
 //!
 //! When it holds its part of the process's budget ([`super::super::memory`]) and more of a body comes, the
-//! stream is broken off that was not read for the longest time: who takes nothing loses first, be it a client
-//! that never reads its answers or one whose request waits for something that does not come. What becomes of
-//! a head for which there is no room, see `shortage`.
+//! stream is broken off that was not read for the longest time: a stream whose reader takes nothing loses
+//! first, be it that of a client that never reads its answers or of a request that waits for something that
+//! does not come. What becomes of a head for which there is no room, see `shortage`.
 
 use bytes::Bytes;
 
@@ -22,10 +22,10 @@ const PIECES_IN_PLACE_BYTES: usize = 256 * 1024;
 const READERS_PROVEN: u32 = 50;
 
 impl Core {
-    /// Lets streams have more room from the beginning once those before them have used it. Those who never
-    /// read come many at a time, before anything is held; so what is held alone says too late that there is
-    /// an attack, and where responses are short, nobody needs more. The other way there is no need to go: a
-    /// connection has few streams, and the next ones get one of their own.
+    /// Lets streams have more room from the beginning once those before them have used it. Streams that are
+    /// never read come many at a time, before anything is held; so the memory in use says too late that there
+    /// is an attack, and where responses are short, no stream needs more. The other way there is no need to
+    /// go: a connection has few streams, and the next ones get one of their own.
     pub(super) fn offer_room(&mut self) {
         let more = self.limits.proven_window.saturating_sub(self.stream_window);
         if more == 0 || self.readers < READERS_PROVEN || self.limits.memory.is_scarce() {
@@ -36,7 +36,7 @@ impl Core {
         write_setting(SETTING_STREAM_WINDOW, self.stream_window, &mut setting);
         write_frame(FrameKind::Settings, 0, 0, &setting, self.output.frames());
         // The setting counts for streams that are open as well (RFC 9113 §6.9.2), from when the peer has read
-        // it; that we accept more before harms nobody.
+        // it; it does no harm that we accept more before.
         for stream in self.streams.iter() {
             let receiving = &mut stream.state.borrow_mut().receiving;
             receiving.window += i64::from(more);
@@ -44,7 +44,7 @@ impl Core {
         }
     }
 
-    /// Keeps a piece of a body until somebody reads it.
+    /// Keeps a piece of a body until the reader of its stream takes it.
     pub(super) fn keep_unread(&mut self, stream: &Stream, piece: Bytes) {
         let piece = if self.unread > PIECES_IN_PLACE_BYTES { Bytes::copy_from_slice(&piece) } else { piece };
         self.unread += piece.len();
@@ -52,8 +52,8 @@ impl Core {
         self.settle_memory();
     }
 
-    /// So many bytes were read, or will never be.
-    pub(super) fn no_longer_unread(&mut self, bytes: usize) {
+    /// Gives back the memory of so many bytes, which were read or never will be.
+    pub(super) fn release_unread(&mut self, bytes: usize) {
         self.unread -= bytes;
         self.settle_memory();
     }
@@ -96,7 +96,8 @@ impl Core {
         }
     }
 
-    /// Tells the budget what is held. Breaks streams off until that is allowed.
+    /// Tells the process's budget how much this connection holds, and breaks streams off until the budget
+    /// allows it.
     pub(super) fn settle_memory(&mut self) {
         // Large heads that are gone give their room back. There are no more of them than were let in, but for
         // the beginning of one, for which room is awaited.

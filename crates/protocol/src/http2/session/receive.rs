@@ -1,25 +1,38 @@
-//! What a peer says, frame by frame. Each either brings something or is charged for (see
+//! Frames of a peer, one after the other. Each either brings something or is charged for (see
 //! [`super::super::account`]).
 
 use bytes::{Buf, BytesMut};
 
 use super::super::PresentTime;
-use super::super::account::{Benefit, Burden};
+use super::super::account::{Cost, Credit};
 use super::super::frame::{ACK, ErrorCode, Fault, FrameHead, FrameKind, WINDOW_MAX, write_frame};
 use super::super::input::{DataPiece, InputPiece};
 use super::super::small_pieces::SmallPieces;
 use super::super::stream::{HeadProgress, Stream, StreamError};
-use super::ending::{LEAVING_PING, LeavingProgress};
+use super::ending::LEAVING_PING;
 use super::resets::RESETS_PING;
-use super::{Core, Role, SessionEvent};
+use super::{Core, LeavingProgress, Role, SessionEvent};
 
 mod heads;
 
 /// Room for fewer bytes, where there was none, is for a piece that is hardly longer than its frame.
 const DRIBBLE_BYTES: i64 = 1024;
 
-/// As much as is shown of what a peer says when it goes away.
+/// How many bytes of the text of a GOAWAY are shown.
 const GOAWAY_TEXT_BYTES_MAX: usize = 200;
+
+/// Credit on the connection's flow-control window for the bytes of one DATA frame that no reader will return.
+/// Dropping it returns the credit: an exit that returned none would stop all streams after a gigabyte.
+struct FlowCredit<'a> {
+    core: &'a mut Core,
+    bytes: usize,
+}
+
+impl Drop for FlowCredit<'_> {
+    fn drop(&mut self) {
+        self.core.credit(self.bytes);
+    }
+}
 
 impl Core {
     pub(super) fn receive(
@@ -46,7 +59,7 @@ impl Core {
                     // Every one of them makes us write an answer, and stop what we had begun.
                     let is_open = self.streams.find(id).is_some();
                     self.reset(id, code);
-                    self.charge(if is_open { Burden::BrokenOff } else { Burden::Refused }, now).err()
+                    self.charge(if is_open { Cost::BrokenOff } else { Cost::Refused }, now).err()
                 }
                 Err(fault @ Fault::Connection(..)) => Some(fault),
             };
@@ -81,7 +94,7 @@ impl Core {
             FrameKind::GoAway => return self.go_away(head, &mut payload, now),
             FrameKind::WindowUpdate => self.window_update(head, &payload, now)?,
             FrameKind::PushPromise => return Err(Fault::protocol("PUSH_PROMISE that nobody may send")),
-            FrameKind::Data | FrameKind::Unknown => self.charge(Burden::Frame(head.length), now)?,
+            FrameKind::Data | FrameKind::Unknown => self.charge(Cost::Frame(head.length), now)?,
         }
         Ok(None)
     }
@@ -103,22 +116,19 @@ impl Core {
     fn data(&mut self, piece: DataPiece, now: PresentTime<'_>) -> Result<(), Fault> {
         let DataPiece { stream: id, bytes, counts_for, is_end } = piece;
         let counts = i64::try_from(counts_for).unwrap_or(i64::MAX);
-        // The connection's window counts every byte of DATA, be its stream open, gone or never there. What
-        // nobody will read is given back at each of the exits below; an exit that forgot to would stop all
-        // streams after a gigabyte.
+        // The connection's window counts every byte of DATA, be its stream open, gone or never there.
         self.receive_window -= counts;
         if self.receive_window < 0 {
             let what = "more DATA than the connection's window";
             return Err(Fault::Connection(ErrorCode::FLOW_CONTROL_ERROR, what));
         }
-        let Some(stream) = self.streams.find(id).cloned() else {
-            self.credit(counts_for);
-            self.charge(Burden::LatePiece, now)?;
-            return self.on_no_stream(id);
+        let mut credit = FlowCredit { core: self, bytes: counts_for };
+        let Some(stream) = credit.core.streams.find(id).cloned() else {
+            credit.core.charge(Cost::LatePiece, now)?;
+            return credit.core.frame_without_stream(id);
         };
         let mut state = stream.state.borrow_mut();
         if state.receiving.is_ended || state.receiving.head < HeadProgress::Here {
-            self.credit(counts_for);
             let code = if state.receiving.head == HeadProgress::Here {
                 ErrorCode::STREAM_CLOSED
             } else {
@@ -128,19 +138,19 @@ impl Core {
         }
         state.receiving.window -= counts;
         if state.receiving.window < 0 {
-            self.credit(counts_for);
             return Err(Fault::Stream(id, ErrorCode::FLOW_CONTROL_ERROR));
         }
         let length = bytes.len();
         if length > 0 && state.is_bodiless {
-            self.credit(counts_for);
             return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
         }
         let is_gone = state.receiving.is_gone;
-        // Padding is never read by anybody, and neither is what nobody waits for.
-        let unread = if is_gone { counts_for } else { counts_for - length };
-        // It goes back with the next bytes that somebody reads. A frame for padding alone would be one for
-        // nothing.
+        // Only a reader that is there returns the credit for the bytes of the body. Padding has no reader.
+        if !is_gone {
+            credit.bytes -= length;
+        }
+        // The credit for padding goes back with the next bytes that the reader takes: a frame for padding
+        // alone would be wasted.
         state.receiving.unreturned += u32::try_from(counts_for - length).unwrap_or_default();
         let is_length_wrong = state.receiving.length_left.as_mut().is_some_and(|left| {
             let rest = left.checked_sub(length as u64);
@@ -156,18 +166,18 @@ impl Core {
             state.receiving.is_ended = true;
         }
         drop(state);
-        self.credit(unread);
+        drop(credit);
         if length > 0 {
-            self.note_goes_on(&stream);
+            self.note_peer_progress(&stream);
         }
         if length > 0 && !is_gone {
             self.keep_unread(&stream, bytes);
         }
         match (length, is_gone) {
             (0, _) if is_end => {}
-            (0, _) => self.charge(Burden::Frame(counts_for), now)?,
-            (_, true) => self.charge(Burden::LatePiece, now)?,
-            (_, false) => self.account.earn(Benefit::Body(length)),
+            (0, _) => self.charge(Cost::Frame(counts_for), now)?,
+            (_, true) => self.charge(Cost::LatePiece, now)?,
+            (_, false) => self.account.earn(Credit::Body(length)),
         }
         if is_length_wrong {
             return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
@@ -177,7 +187,7 @@ impl Core {
     }
 
     /// A frame for a stream that is not open: too early, or too late.
-    fn on_no_stream(&self, id: u32) -> Result<(), Fault> {
+    fn frame_without_stream(&self, id: u32) -> Result<(), Fault> {
         if self.is_idle(id) {
             return Err(Fault::protocol("a frame on a stream that was never opened"));
         }
@@ -186,14 +196,15 @@ impl Core {
         if is_known_to_us { Ok(()) } else { Err(Fault::Stream(id, ErrorCode::STREAM_CLOSED)) }
     }
 
-    /// Whether a stream was never opened. Those with even numbers never are: nobody pushes.
+    /// Whether a stream was never opened. Streams with even numbers never are: both ends of ours push
+    /// nothing.
     fn is_idle(&self, id: u32) -> bool {
         id.is_multiple_of(2) || (id > self.last_stream && self.leaving != LeavingProgress::Final)
     }
 
     /// Priorities are gone from HTTP/2 (RFC 9113 §5.3); only their form is looked at.
     fn priority(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         if head.stream == 0 {
             return Err(Fault::protocol("PRIORITY on no stream"));
         }
@@ -222,7 +233,7 @@ impl Core {
             return Err(Fault::protocol("RST_STREAM of a stream that was never opened"));
         }
         let Some(stream) = self.streams.find(head.stream).cloned() else {
-            return self.charge(Burden::Frame(payload.len()), now);
+            return self.charge(Cost::Frame(payload.len()), now);
         };
         // Out of the list before its tasks are woken: dropping their handles must find nothing that is still
         // to be broken off.
@@ -230,7 +241,7 @@ impl Core {
         let code = ErrorCode(u32::from_be_bytes(code));
         let mut state = stream.state.borrow_mut();
         // Only before the first head of an answer is a refusal a promise that nothing was done. After that
-        // the peer has begun, and who believed it would send a request twice.
+        // the peer has begun, and a client that believed the refusal would send its request twice.
         let is_refusal = self.role == Role::Client && code == ErrorCode::REFUSED_STREAM;
         let error = if is_refusal && state.receiving.head == HeadProgress::Awaited {
             StreamError::Refused
@@ -239,14 +250,14 @@ impl Core {
         };
         state.fail(error);
         // Opening streams only to break them off costs the peer nothing and us a request each.
-        self.charge(Burden::Cancelled, now)
+        self.charge(Cost::Cancelled, now)
     }
 
     fn settings(&mut self, head: FrameHead, payload: &[u8], now: PresentTime<'_>) -> Result<(), Fault> {
         if head.stream != 0 {
             return Err(Fault::protocol("SETTINGS on a stream"));
         }
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         if head.has(ACK) {
             let is_legal = payload.is_empty() && self.has_settings;
             return if is_legal { Ok(()) } else { Err(Fault::size("an acknowledgement that says more")) };
@@ -258,7 +269,7 @@ impl Core {
         }
         let change = i64::from(self.peer.stream_window) - before;
         if change != 0 {
-            self.charge(Burden::Streams(self.streams.len()), now)?;
+            self.charge(Cost::Streams(self.streams.len()), now)?;
             for stream in self.streams.iter() {
                 let mut state = stream.state.borrow_mut();
                 // A window may become negative by this (RFC 9113 §6.9.2): the peer takes back what it had
@@ -282,13 +293,13 @@ impl Core {
         }
         let payload: [u8; 8] =
             payload.try_into().map_err(|_| Fault::size("PING of another size than eight"))?;
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         if head.has(ACK) {
             match payload {
                 // The ping was written behind the announcement. Its answer shows that the peer has read both,
                 // so every stream that it will ever open on this connection has been seen.
                 LEAVING_PING if self.leaving == LeavingProgress::Told => self.leave_now(),
-                RESETS_PING => self.resets_heard(),
+                RESETS_PING => self.on_resets_acknowledged(),
                 // That it was heard is all there is to know.
                 _ => {}
             }
@@ -308,7 +319,7 @@ impl Core {
         if head.stream != 0 {
             return Err(Fault::protocol("GOAWAY on a stream"));
         }
-        self.charge(Burden::Frame(payload.len()), now)?;
+        self.charge(Cost::Frame(payload.len()), now)?;
         let last = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))? & STREAM_BITS;
         let code = payload.try_get_u32().map_err(|_| Fault::size("GOAWAY that is too short"))?;
         self.is_peer_leaving = true;
@@ -317,7 +328,7 @@ impl Core {
             for stream in self.streams.take_above(last) {
                 let mut state = stream.state.borrow_mut();
                 let is_begun = state.receiving.head > HeadProgress::Awaited;
-                // Who has begun to answer cannot take that back.
+                // A peer that has begun to answer a stream cannot take that back.
                 state.fail(if is_begun { StreamError::Closed } else { StreamError::Refused });
             }
         }
@@ -332,7 +343,7 @@ impl Core {
         let more = i64::from(u32::from_be_bytes(more) & STREAM_BITS);
         if head.stream == 0 {
             // Counted before it is checked and added: how much there was decides what the frame costs.
-            self.charge(room(self.send_window, more), now)?;
+            self.charge(cost_of_window_update(self.send_window, more), now)?;
             self.send_window += more;
             if more == 0 {
                 return Err(Fault::protocol("WINDOW_UPDATE of nothing"));
@@ -345,7 +356,7 @@ impl Core {
             return Ok(());
         }
         let Some(stream) = self.streams.find(head.stream).cloned() else {
-            self.charge(Burden::Frame(payload.len()), now)?;
+            self.charge(Cost::Frame(payload.len()), now)?;
             let is_idle = self.is_idle(head.stream);
             return if is_idle {
                 Err(Fault::protocol("WINDOW_UPDATE of a stream that was never opened"))
@@ -354,7 +365,7 @@ impl Core {
             };
         };
         let mut state = stream.state.borrow_mut();
-        self.charge(room(state.sending.window, more), now)?;
+        self.charge(cost_of_window_update(state.sending.window, more), now)?;
         state.sending.window += more;
         if more == 0 {
             return Err(Fault::Stream(head.stream, ErrorCode::PROTOCOL_ERROR));
@@ -364,21 +375,21 @@ impl Core {
         }
         state.sending.waiting.wake();
         drop(state);
-        self.note_goes_on(&stream);
+        self.note_peer_progress(&stream);
         Ok(())
     }
 
     /// The peer goes on with a stream, so it has most probably read what it got of it.
-    fn note_goes_on(&mut self, stream: &Stream) {
+    fn note_peer_progress(&mut self, stream: &Stream) {
         if stream.small_pieces.get() != SmallPieces::default() {
             self.streams.note_small(stream, SmallPieces::default());
         }
     }
 }
 
-/// What it costs to be given so much more room.
-fn room(before: i64, more: i64) -> Burden {
-    if before <= 0 && more < DRIBBLE_BYTES { Burden::Dribble } else { Burden::Frame(size_of::<u32>()) }
+/// The cost of a `WINDOW_UPDATE` of `more` bytes, for a window of `before` bytes.
+fn cost_of_window_update(before: i64, more: i64) -> Cost {
+    if before <= 0 && more < DRIBBLE_BYTES { Cost::Dribble } else { Cost::Frame(size_of::<u32>()) }
 }
 
 /// Where a number is that of a stream; the highest bit is reserved.

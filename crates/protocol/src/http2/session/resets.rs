@@ -7,84 +7,54 @@
 //! looked at them; the rest wait for that. Its streams count as open until then, so a peer that answers no
 //! pings gets no more requests on the connection than it has streams.
 
-use std::collections::VecDeque;
+mod broken_streams;
 
 use super::super::frame::{ErrorCode, FrameKind, write_frame};
-use super::{Core, RESETS_REMEMBERED, Role};
+use super::{Core, Role};
 
-/// What asks whether a peer has heard of streams that we broke off.
+pub(super) use broken_streams::BrokenStreams;
+
+/// The payload of the PING whose answer shows that the peer has read the resets before it.
 pub(super) const RESETS_PING: [u8; 8] = *b"resets?\0";
 
-/// So many resets are said before a ping asks: few requests are broken off for themselves, and those cost no
-/// ping.
+/// How many resets are sent before a PING asks for an answer: few requests are broken off one by one, and
+/// those cost no PING.
 const RESETS_PER_PING: u32 = 8;
 
-/// So many resets may be unheard: less than the 20 of hyper, the strictest limit that we know of.
-const UNHEARD_MAX: u32 = 16;
-
-/// The streams that were broken off.
-#[derive(Debug, Default)]
-pub(super) struct BrokenStreams {
-    /// The last ones: their peers may have sent more before they knew.
-    remembered: VecDeque<u32>,
-    /// Those that the peer is still to be told of, in order.
-    held: VecDeque<(u32, ErrorCode)>,
-    /// How many it was told of since it was known to have heard.
-    unheard: u32,
-    /// How many of those stand before the ping that is under way.
-    asked: u32,
-}
-
-impl BrokenStreams {
-    /// Whether a stream is one of the last that were broken off.
-    pub(super) fn contains(&self, id: u32) -> bool {
-        self.remembered.contains(&id)
-    }
-
-    /// How many streams the peer holds for open that we have broken off.
-    pub(super) fn held(&self) -> usize {
-        self.held.len()
-    }
-
-    fn remember(&mut self, id: u32) {
-        if self.remembered.len() == RESETS_REMEMBERED {
-            self.remembered.pop_front();
-        }
-        self.remembered.push_back(id);
-    }
-}
+/// How many resets may be unacknowledged: less than the 20 of hyper, the strictest limit that we know of.
+const UNACKNOWLEDGED_MAX: u32 = 16;
 
 impl Core {
     /// Tells the peer that a stream is broken off, now or when it has heard of those before.
-    pub(super) fn say_reset(&mut self, id: u32, code: ErrorCode) {
+    pub(super) fn send_or_hold_reset(&mut self, id: u32, code: ErrorCode) {
         self.broken.remember(id);
         match self.role {
             // Each client has a connection of its own, and its own streams are all that it can lose.
             Role::Server => self.write_reset(id, code),
             Role::Client => {
                 self.broken.held.push_back((id, code));
-                self.say_held_resets();
+                self.send_held_resets();
             }
         }
     }
 
     /// The peer has heard of all resets before the ping that came back.
-    pub(super) fn resets_heard(&mut self) {
-        // Those that were said behind the ping are not among them, and stay unheard.
-        self.broken.unheard -= std::mem::take(&mut self.broken.asked);
-        self.say_held_resets();
+    pub(super) fn on_resets_acknowledged(&mut self) {
+        // Those that were said behind the ping are not among them, and stay unacknowledged.
+        self.broken.unacknowledged -= std::mem::take(&mut self.broken.asked);
+        self.send_held_resets();
     }
 
-    fn say_held_resets(&mut self) {
-        while self.broken.unheard < UNHEARD_MAX
+    fn send_held_resets(&mut self) {
+        while self.broken.unacknowledged < UNACKNOWLEDGED_MAX
             && let Some((id, code)) = self.broken.held.pop_front()
         {
             self.write_reset(id, code);
-            self.broken.unheard += 1;
+            self.broken.unacknowledged += 1;
         }
         // One ping at a time: its answer must mean the resets before it and no others.
-        if self.broken.unheard >= RESETS_PER_PING && self.broken.asked == 0 {
-            self.broken.asked = self.broken.unheard;
+        if self.broken.unacknowledged >= RESETS_PER_PING && self.broken.asked == 0 {
+            self.broken.asked = self.broken.unacknowledged;
             write_frame(FrameKind::Ping, 0, 0, &RESETS_PING, self.output.frames());
             self.wake_transport();
         }

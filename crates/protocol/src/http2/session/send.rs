@@ -1,4 +1,4 @@
-//! What is said on a stream.
+//! Heads, pieces of bodies and trailers on their way out of a session.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 
 use super::super::PresentTime;
-use super::super::account::Benefit;
+use super::super::account::Credit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, FrameKind, PAYLOAD_BYTES_MAX};
 use super::super::head::waiting_memory;
 use super::super::hpack::{encode_field, encode_response};
@@ -45,8 +45,8 @@ impl Session {
     }
 
     /// How much of `wanted` bytes may be sent on a stream now: at least one, or the task is woken when it may
-    /// be. Streams take turns in the order in which they came; whose turn it is goes on as long as there is
-    /// room, because each change costs a turn of a task.
+    /// be. Streams take turns in the order in which they came; the stream whose turn it is goes on as long as
+    /// there is room, because each change costs a turn of a task.
     pub(in crate::http2) fn poll_room(
         &self,
         stream: &Rc<Stream>,
@@ -62,7 +62,7 @@ impl Session {
         //
         // `called` counts those that are Called, and a frame's worth of room is kept for each.
         let was_called = state.sending.turn == Turn::Called;
-        core.note_come(&mut state.sending);
+        core.on_waiter_resumed(&mut state.sending);
         if let Some(error) = state.error {
             return Poll::Ready(Err(error));
         }
@@ -82,7 +82,7 @@ impl Session {
         if state.sending.window > 0 && state.sending.turn == Turn::None {
             state.sending.turn = Turn::Waits;
             if was_called {
-                // Somebody else's turn went on for longer than there was room for both.
+                // The turn of another stream went on for longer than there was room for both.
                 core.blocked.push_front(Rc::clone(stream));
             } else {
                 core.blocked.push_back(Rc::clone(stream));
@@ -142,7 +142,7 @@ impl Session {
             state.sending.window -= length;
             !is_end && (state.sending.window <= 0 || core.send_window <= 0)
         };
-        core.account.earn(if is_cut { Benefit::CutBody(data.len()) } else { Benefit::Body(data.len()) });
+        core.account.earn(if is_cut { Credit::CutBody(data.len()) } else { Credit::Body(data.len()) });
         core.note_piece(stream, data.len(), is_end, now);
         core.last_sender = stream.id;
         let head = FrameHead {
@@ -165,7 +165,7 @@ impl Session {
         trailers: &HeaderMap,
         now: PresentTime<'_>,
     ) {
-        // What has none left needs no head: an empty DATA frame ends it as well.
+        // A body whose trailers are all forbidden needs no head: an empty DATA frame ends it as well.
         let mut allowed = trailers.iter().filter(|(name, _)| may_be_trailer(name)).peekable();
         if allowed.peek().is_none() {
             return self.send_data(stream, Bytes::new(), true, now);
@@ -237,7 +237,7 @@ impl Core {
         }
     }
 
-    /// Something was written on a stream.
+    /// Notes that a frame was written on a stream, and wakes the transport.
     fn sent(&mut self, stream: &Stream, is_end: bool) {
         if is_end {
             stream.state.borrow_mut().sending.is_ended = true;
@@ -270,8 +270,8 @@ impl Core {
         }
     }
 
-    /// A stream that was called comes, or will not come any more.
-    pub(super) fn note_come(&mut self, sending: &mut SendingHalf) {
+    /// The task of a stream that was called runs again, or the stream ends: the room kept for it is free.
+    pub(super) fn on_waiter_resumed(&mut self, sending: &mut SendingHalf) {
         if sending.turn == Turn::Called {
             sending.turn = Turn::None;
             self.called -= 1;

@@ -1,8 +1,8 @@
 //! What becomes of the head of a request for which there is no memory?
 //!
-//! Its connection is not read for a while: the heads that it holds may be gone by then. If they are not, the
-//! stream is refused and nothing else: before its head is read with `REFUSED_STREAM`, which tells the client
-//! that it may send it again, and with an answer where only reading it has shown how large it is. Whoever
+//! Its connection is not read for a while: the heads that the connection holds may be gone by then. If they
+//! are not, only the stream is refused: before its head is read with `REFUSED_STREAM`, which tells the client
+//! that it may send it again, and with an answer where only reading it has shown how large it is. A peer that
 //! goes on all the same loses the connection. One of our own hops neither pauses nor loses it, because it
 //! passes on what many clients send: there the stream gets an answer at once.
 //!
@@ -12,63 +12,26 @@
 //!     Waited --a head that counts is served--> Relieved
 //! ```
 
+mod progress;
+
 use super::super::frame::{ErrorCode, Fault};
 use super::super::head::HeadProblem;
 use super::super::hpack::UnwantedHead;
 use super::super::memory::large_head_memory;
-use super::{Block, Core, Session};
+use super::block::Block;
+use super::{Core, Session};
+use progress::ShortageProgress;
 
-/// So many streams in a row are refused for want of memory before their connection ends.
+pub(super) use progress::Shortage;
+
+/// How many streams in a row are refused for want of memory before their connection ends.
 const REFUSALS_MAX: u32 = 1_000;
 
 /// The fields of a head that take no more than this need no memory that counts.
 const SMALL_BLOCK_BYTES: usize = 512;
 
-/// What is added to twice the length of a head's fields, for what they are kept in.
+/// The estimate of memory that a head takes beside twice the length of its fields, in bytes.
 const PER_HEAD_BYTES: usize = 4 * 1024;
-
-/// How a connection gets by without memory for further heads.
-#[derive(Debug, Default)]
-pub(super) struct Shortage {
-    progress: ShortageProgress,
-    /// A whole head that waits for the end of the pause.
-    held_back: Option<Block>,
-    /// How many streams were refused since the last head was served.
-    refusals: u32,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum ShortageProgress {
-    #[default]
-    Relieved,
-    Pausing,
-    Waited,
-}
-
-impl Shortage {
-    /// Whether nothing more is to be looked at for now.
-    pub(super) fn wants_pause(&self) -> bool {
-        self.progress == ShortageProgress::Pausing
-    }
-
-    /// Whether a whole head waits.
-    pub(super) fn holds_back(&self) -> bool {
-        self.held_back.is_some()
-    }
-
-    /// The head that waited for the end of the pause.
-    pub(super) fn take_held_back(&mut self) -> Option<Block> {
-        self.held_back.take()
-    }
-
-    /// A head that takes so much memory was served.
-    pub(super) fn note_accepted(&mut self, memory: usize) {
-        if memory > 0 {
-            self.progress = ShortageProgress::Relieved;
-            self.refusals = 0;
-        }
-    }
-}
 
 impl Session {
     /// Whether there is memory again for what waits.
@@ -122,7 +85,8 @@ impl Core {
         }
     }
 
-    /// The same for the beginning of a head: its connection pauses behind it, or it is refused from here on.
+    /// Like [`Self::await_memory`], for the beginning of a head: its connection pauses behind it, or it is
+    /// refused from here on.
     pub(super) fn await_memory_for_part(&mut self, block: &mut Block) {
         if block.refused.is_some() || self.has_memory_for(block) {
             return;

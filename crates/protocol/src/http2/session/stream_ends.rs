@@ -1,5 +1,5 @@
-//! What those who read and write a stream tell its session: that something was read, and that nobody is there
-//! any more.
+//! The reader and the writer of a stream report to its session: that bytes were read, and that one of the two
+//! is gone.
 
 use super::super::frame::{ErrorCode, FrameKind, write_frame};
 use super::super::stream::{ReadingProgress, Stream};
@@ -10,13 +10,13 @@ use super::{Role, Session};
 const GROWTH: u32 = 4;
 
 impl Session {
-    /// Somebody has read so much of a stream's data.
+    /// The reader of a stream has taken `length` bytes of its data.
     pub(in crate::http2) fn read(&self, stream: &Stream, length: usize) {
         let mut core = self.0.borrow_mut();
         // The connection's window first: it belongs to all streams, and is given back even if this one is
         // gone.
         core.credit(length);
-        core.no_longer_unread(length);
+        core.release_unread(length);
         core.reads += 1;
         let mut state = stream.state.borrow_mut();
         state.receiving.unreturned += u32::try_from(length).unwrap_or(u32::MAX);
@@ -25,8 +25,8 @@ impl Session {
         // A stream that was broken off gets no more room: nothing may be sent on it (RFC 9113 §5.1).
         if state.receiving.unreturned >= accepted / 2 && !state.receiving.is_ended && state.error.is_none() {
             // More from the second time on: what a reader takes should not wait for it, and what it takes no
-            // more is hardly more than it took. The first time may be no reader's: as much as this goes into
-            // the next one's room, which is of the same size where that is one of our own hops.
+            // more is hardly more than it took. The first time says nothing of a reader: as much as this fits
+            // into the window of the next hop, which is of the same size where that is one of ours.
             state.receiving.reading = match state.receiving.reading {
                 ReadingProgress::None => ReadingProgress::Once,
                 ReadingProgress::Once => {
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Nobody will read more of a stream.
+    /// The reader of a stream is gone: no more of the stream will be read.
     pub(in crate::http2) fn reader_gone(&self, stream: &Stream) {
         let mut core = self.0.borrow_mut();
         let (unread, heads, is_ended, is_writer_gone) = {
@@ -75,7 +75,7 @@ impl Session {
         // What is thrown away here counts as read, or the window of the connection would shrink by it for
         // good.
         core.credit(unread);
-        core.no_longer_unread(unread);
+        core.release_unread(unread);
         core.forget_if_over(stream);
         // A client that wants no answer wants nothing; a server answers without having read everything.
         // One that was forgotten is closed at both ends, and a reset would be for nothing.
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// Nobody will send more on a stream.
+    /// The writer of a stream is gone: no more will be sent on the stream.
     pub(in crate::http2) fn writer_gone(&self, stream: &Stream) {
         let mut core = self.0.borrow_mut();
         let (is_ended, is_reader_gone) = {
@@ -96,7 +96,7 @@ impl Session {
             state.sending.is_gone = true;
             // It may go while it is called, and the room that was kept for it would never be given to
             // anybody.
-            core.note_come(&mut state.sending);
+            core.on_waiter_resumed(&mut state.sending);
             (state.sending.is_ended, state.receiving.is_gone)
         };
         core.call_blocked();

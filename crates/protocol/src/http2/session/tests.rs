@@ -2,6 +2,7 @@ use bytes::BytesMut;
 use http::Request;
 
 use super::super::frame::{END_HEADERS, FRAME_HEAD_BYTES, FrameHead};
+use super::super::handle::Receiver;
 use super::super::hpack::encode_text;
 use super::super::stream::StreamError;
 use super::*;
@@ -42,7 +43,7 @@ fn received(session: &Session, frames: &[Vec<u8>]) -> Vec<Rc<Stream>> {
 }
 
 #[test]
-fn who_was_not_read_for_the_longest_time_loses_first_when_memory_is_short() {
+fn the_least_recently_read_stream_is_reset_first_when_memory_is_short() {
     // 2 MiB, of which one connection may hold a fifth: a quarter of what it leaves.
     let memory = MemoryBudget::of_process(Some(4 << 20));
     let limits = SessionLimits {

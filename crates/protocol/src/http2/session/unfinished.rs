@@ -5,7 +5,7 @@
 
 use super::Session;
 
-/// What has come in part.
+/// The kind of input that has come in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfinishedInput {
     /// A head, or a frame that is no DATA, with a number that tells it from the one before.
@@ -15,7 +15,7 @@ pub enum UnfinishedInput {
 }
 
 impl Session {
-    /// What has come in part, if anything has.
+    /// The input that has come in part, if there is any.
     pub fn unfinished(&self) -> Option<UnfinishedInput> {
         let core = self.0.borrow();
         if core.input.is_within_data() {

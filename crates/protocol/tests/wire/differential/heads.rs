@@ -144,7 +144,7 @@ impl Told {
             fields.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
         fields.sort_by(|one, other| one.0.cmp(&other.0));
         let method = request.method().to_string();
-        // Scheme and host of the stand-in are the target's own.
+        // Scheme and host of the encoded form are the target's own.
         let target = match request.extensions().get::<RawTarget>() {
             Some(_) => String::from_utf8_lossy(path_and_query(request)).into_owned(),
             None => request.uri().to_string(),
@@ -306,7 +306,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_both_take_is_the_same_and_what_one_refuses_is_in_a_table(
+    fn accepted_heads_are_equal_and_refusals_of_one_reader_are_in_a_table(
         mut text in head_and_body(),
         changes in changes(),
     ) {

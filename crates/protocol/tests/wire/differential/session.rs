@@ -155,7 +155,7 @@ async fn send(sender: &Sender, exchange: Exchange, most: usize) {
     }
 }
 
-/// We ask.
+/// Sends one exchange with our session as the client.
 async fn ask(session: Rc<Session>, exchange: Exchange) {
     while !session.has_room() {
         tokio::task::yield_now().await;
@@ -217,7 +217,7 @@ async fn h2_answers(stream: DuplexStream) {
     }
 }
 
-/// The other end asks.
+/// Sends one exchange with `h2` as the client.
 async fn h2_asks(client: h2::client::SendRequest<Bytes>, exchange: Exchange) {
     let mut client = client.ready().await.expect("open");
     let request = Request::post("http://h/echo").body(()).expect("legal");

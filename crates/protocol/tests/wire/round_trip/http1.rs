@@ -152,7 +152,7 @@ proptest! {
 /// A response of an app with as many headers as there may be is passed on with more of them, which our next
 /// proxy must take.
 #[test]
-fn what_we_add_to_the_largest_head_is_read_by_the_next_of_us() {
+fn the_largest_head_with_our_additions_is_read_by_the_next_hop() {
     for exact in [None, Some(3)] {
         let (mut parts, ()) = Response::new(()).into_parts();
         for number in 0..HeadLimits::OUTER.headers {

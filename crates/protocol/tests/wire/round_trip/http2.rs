@@ -207,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_asked_comes_back(messages in prop::collection::vec(message(), 1..6), sizes in sizes()) {
+    fn a_request_and_its_response_come_back_as_sent(messages in prop::collection::vec(message(), 1..6), sizes in sizes()) {
         let (client, server) = (session(Role::Client), session(Role::Server));
         let mut sizes = sizes.into_iter().cycle();
         let mut exchanges: Vec<Exchange> = messages.into_iter().map(|message| ask(&client, message)).collect();

@@ -1,4 +1,4 @@
-//! Messages of any kind.
+//! Requests and responses of any kind, for properties.
 
 use std::collections::BTreeMap;
 

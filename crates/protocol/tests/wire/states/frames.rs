@@ -45,7 +45,7 @@ pub(crate) enum PeerFrame {
         stream: u32,
         more: u32,
     },
-    /// An extension.
+    /// A frame of a type that no RFC defines.
     Unknown {
         stream: u32,
     },
@@ -55,7 +55,7 @@ pub(crate) enum PeerFrame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadKind {
     Request,
-    /// No path.
+    /// The fields of a request without a path.
     Malformed,
     Response,
     Interim,

@@ -42,7 +42,7 @@ enum StreamState {
     #[default]
     Idle,
     Open,
-    /// We have said everything.
+    /// We have ended our half of the stream.
     HalfClosedLocal,
     /// The peer has said everything.
     HalfClosedRemote,

@@ -258,7 +258,7 @@ async fn upload(server: &Server) -> tokio::task::JoinHandle<String> {
 }
 
 #[test]
-fn what_an_app_has_not_read_of_an_upload_is_counted_until_it_has() {
+fn unread_bytes_of_an_upload_are_counted_until_the_app_reads_them() {
     run(async {
         let memory = MemoryBudget::of_process(None);
         let (gate, seen) = (Rc::default(), Rc::default());

@@ -15,7 +15,7 @@ use crate::http1::IncomingError;
 /// A body that is still read from its client.
 pub(crate) struct RequestBody {
     wire: Rc<ServerWire>,
-    /// Which one it is.
+    /// The number of its request on the connection: the wire may have gone on to a later one.
     number: u64,
 }
 
@@ -56,10 +56,10 @@ impl RequestBody {
             }
             ready!(wire.poll_interim(context)).map_err(IncomingError::Io)?;
             let Poll::Ready(read) = wire.poll_read(wire.body_read_bytes(), context) else {
-                // Whoever took the last piece has passed it on: what it holds is counted where it waits now.
+                // The reader has passed the last piece on: the piece is counted where it waits now.
                 wire.hold(0);
-                // One socket wakes one task: who registers last. So the connection must know whether it or
-                // somebody else hears of the client now; both would miss that it is gone otherwise.
+                // One socket wakes one task: the last one that registered. So the connection must know which
+                // task hears of the client now; otherwise none would learn that the client is gone.
                 let is_here = wire.is_own_turn.get();
                 wire.reader.set(if is_here { BodyReader::WaitsHere } else { BodyReader::WaitsElsewhere });
                 return Poll::Pending;
@@ -76,7 +76,6 @@ impl RequestBody {
         }
     }
 
-    /// Whether nothing will come.
     fn is_ended(&self) -> bool {
         !self.is_present() || self.wire.is_body_over()
     }

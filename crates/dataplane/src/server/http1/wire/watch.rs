@@ -22,9 +22,9 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use crate::drain::WatchedConnection;
+use crate::connection::drain::WatchedConnection;
 use crate::server::limits::HalfClosedLimits;
-use crate::socket_options::probe_half_closed;
+use crate::socket::options::probe_half_closed;
 
 /// Waits for an error of a client's socket.
 pub(super) struct SocketWatch(Pin<Box<dyn Future<Output = ()>>>);

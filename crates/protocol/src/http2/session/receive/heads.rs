@@ -6,7 +6,7 @@ use bytes::{Buf, BytesMut};
 use http::StatusCode;
 
 use super::super::super::PresentTime;
-use super::super::super::account::{Benefit, Burden};
+use super::super::super::account::{Cost, Credit};
 use super::super::super::frame::{
     END_HEADERS, END_STREAM, ErrorCode, Fault, FrameHead, FrameKind, PADDED, PRIORITY, SETTING_HEAD_BYTES,
     write_frame, write_setting,
@@ -14,8 +14,7 @@ use super::super::super::frame::{
 use super::super::super::head::{Head, HeadBounds, HeadProblem, content_length};
 use super::super::super::hpack::{CompressionError, UnwantedHead};
 use super::super::super::stream::{HeadProgress, State, Stream, UnreadHead};
-use super::super::ending::LeavingProgress;
-use super::super::{ArrivedRequest, Block, Core, RefusedHead, Role, Session};
+use super::super::{ArrivedRequest, Block, Core, LeavingProgress, RefusedHead, Role, Session};
 use super::STREAM_BITS;
 
 /// How many frames the fields of one head may take. More would be a way to keep us busy without ever sending
@@ -92,7 +91,7 @@ impl Core {
     ) -> Result<Option<ArrivedRequest>, Fault> {
         let Some(mut block) = self.block.take() else { return Ok(None) };
         block.frames += 1;
-        self.charge(Burden::Frame(0), now)?;
+        self.charge(Cost::Frame(0), now)?;
         if block.frames > BLOCK_FRAMES_MAX {
             return Err(Fault::Connection(ErrorCode::ENHANCE_YOUR_CALM, "a head in too many parts"));
         }
@@ -162,12 +161,12 @@ impl Core {
         read.map_err(unreadable).map(|()| head)
     }
 
-    /// A whole head.
+    /// Reads a head that has come whole and hands it to its stream, or opens one for a request.
     fn fields(&mut self, mut block: Block, now: PresentTime<'_>) -> Result<Option<ArrivedRequest>, Fault> {
         let head = self.decode(&mut block)?;
         let block = &block;
         if head.is_useless() {
-            self.charge(Burden::UselessHead(block.bytes), now)?;
+            self.charge(Cost::UselessHead(block.bytes), now)?;
         }
         let id = block.stream;
         if let Some(stream) = self.streams.find(id).cloned() {
@@ -190,9 +189,9 @@ impl Core {
             self.forget_if_over(&stream);
             if is_interim {
                 // An interim one, of which there may be any number.
-                self.charge(Burden::UselessHead(block.bytes), now)?;
+                self.charge(Cost::UselessHead(block.bytes), now)?;
             } else {
-                self.account.earn(Benefit::Head);
+                self.account.earn(Credit::Head);
             }
             return Ok(None);
         }
@@ -202,10 +201,10 @@ impl Core {
                 Err(Fault::protocol("a request on a stream with an even number"))
             }
             Role::Server if self.broken.contains(id) => {
-                self.charge(Burden::UselessHead(block.bytes), now).map(|()| None)
+                self.charge(Cost::UselessHead(block.bytes), now).map(|()| None)
             }
             Role::Server => Err(Fault::Connection(ErrorCode::STREAM_CLOSED, "HEADERS on a closed stream")),
-            Role::Client => self.on_no_stream(id).map(|()| None),
+            Role::Client => self.frame_without_stream(id).map(|()| None),
         }
     }
 
@@ -262,7 +261,7 @@ impl Core {
         self.streams.open(Rc::clone(&stream));
         if request.is_ok() {
             self.shortage.note_accepted(memory);
-            self.account.earn(Benefit::Head);
+            self.account.earn(Credit::Head);
         }
         Ok(Some(ArrivedRequest { stream, request, head_bytes }))
     }

@@ -60,7 +60,7 @@ impl OpenConnections {
         }
     }
 
-    /// It begins to rest, the last of all; `since` is not before that of any other.
+    /// Puts a connection at the end of the list of idle ones; `since` is not before that of any other.
     pub(super) fn rest(&mut self, slot: Slot, since: Timestamp) {
         // Those that rest are a list through the slots, in the order in which they began to:
         //
@@ -81,7 +81,7 @@ impl OpenConnections {
         }
     }
 
-    /// It rests no more.
+    /// Takes a connection out of the list of resting ones, if it is there.
     pub(super) fn work(&mut self, slot: Slot) {
         let Some(rest) = self.slots[slot].as_mut().and_then(|kept| kept.rest.take()) else { return };
         match rest.older.and_then(|older| self.rest_of(older)) {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_rested_long_enough_stays() {
+    fn a_connection_that_has_not_rested_long_enough_stays() {
         let mut connections = OpenConnections::default();
         for second in 1..=3 {
             let slot = connections.insert(connection(second));

@@ -38,7 +38,7 @@ impl Gate {
         }
     }
 
-    /// Lets the body flow.
+    /// Lets the body flow, and wakes the task that waits for that.
     pub fn open(&self) {
         self.0.is_open.store(true, Ordering::Release);
         self.0.waker.wake();
@@ -50,7 +50,7 @@ impl Gate {
             return Poll::Ready(());
         }
         self.0.waker.register(context.waker());
-        // It may have opened between the look and the registration, and then nobody was woken.
+        // The gate may have opened between the look and the registration, and then no task was woken.
         if self.0.is_open.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -1,7 +1,7 @@
 //! Peers that are gone without a word while bytes are on their way to them.
 //!
 //! Of a connection on which nothing is under way the kernel asks whether its peer lives
-//! ([`keep_alive`](crate::socket_options::keep_alive)). Bytes that nobody has acknowledged it sends again
+//! ([`keep_alive`](crate::socket::options::keep_alive)). Bytes that nobody has acknowledged it sends again
 //! instead, by default for a quarter of an hour, and so long a dead client would keep its request, its slot
 //! and its pod. HTTP/2 has pings. For HTTP/1.1, and for what follows a switch of protocols, the kernel says
 //! of a socket how often it has tried since it last heard of the peer: hardly ever more than once for one
@@ -20,7 +20,7 @@ pub(crate) const LOOKS_PER_SILENCE: u32 = 4;
 /// One attempt may be on its way, and its answer too. A second one is made only where the first had none.
 const ATTEMPTS_MIN: u32 = 2;
 
-/// What the kernel knows a connection by.
+/// The two addresses by which the kernel knows a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionEnds {
     pub(crate) own: SocketAddr,
@@ -32,13 +32,13 @@ impl ConnectionEnds {
         Self::with(stream, stream.peer_addr()?)
     }
 
-    /// The same for a stream whose other end is known.
+    /// The addresses of a stream whose peer is known.
     pub(crate) fn with(stream: &TcpStream, peer: SocketAddr) -> io::Result<Self> {
         Ok(Self { own: stream.local_addr()?, peer })
     }
 }
 
-/// Who left unanswered what was sent, at the last look.
+/// The connections whose peers left bytes unacknowledged, at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct SilenceLog(BTreeMap<ConnectionEnds, PeerSilence>);
 
@@ -60,7 +60,7 @@ impl SilenceLog {
         self.0 = attempts.into_iter().filter(|(_, attempts)| *attempts > 0).map(silence).collect();
     }
 
-    /// Those who have been silent since then, or longer.
+    /// The connections whose peers have been silent since that time, or longer.
     pub(crate) fn silent_since(&self, latest: Timestamp) -> Vec<ConnectionEnds> {
         let is_dead = |silence: &PeerSilence| silence.since <= latest && silence.attempts >= ATTEMPTS_MIN;
         self.0.iter().filter(|(_, silence)| is_dead(silence)).map(|(ends, _)| *ends).collect()

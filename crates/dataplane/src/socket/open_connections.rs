@@ -11,13 +11,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use runtime::TcpTableRow;
 
-use crate::silence::ConnectionEnds;
-use crate::socket_diagnosis::{DiagnosedConnection, SocketDiagnosis};
+use crate::socket::diagnosis::{DiagnosedConnection, SocketDiagnosis};
+use crate::socket::silence::ConnectionEnds;
 
 /// States in the table: both sides are open, or the peer has ended its sending side.
 const OPEN_STATES: [u8; 2] = [1, 8];
 
-/// What tells one connection from all others.
+/// Identifies one connection of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId {
     ends: ConnectionEnds,
@@ -105,11 +105,11 @@ impl ConnectionReader {
     }
 
     /// Those of these connections that are still open.
-    pub fn again(&self, ids: &[ConnectionId]) -> io::Result<Vec<KernelConnection>> {
+    pub fn still_open(&self, ids: &[ConnectionId]) -> io::Result<Vec<KernelConnection>> {
         match &self.0 {
             Source::Diagnosis(diagnosis) => {
-                let again = ids.iter().map(|id| diagnosis.again(&id.ends, id.socket));
-                let found = again.collect::<io::Result<Vec<_>>>()?;
+                let looks = ids.iter().map(|id| diagnosis.if_still_open(&id.ends, id.socket));
+                let found = looks.collect::<io::Result<Vec<_>>>()?;
                 Ok(found.into_iter().flatten().map(KernelConnection::from).collect())
             }
             Source::Table => {
@@ -181,7 +181,7 @@ mod tests {
         four.0.set_zero_linger().expect("open");
         drop(four);
         for (reader, ids) in readers().into_iter().zip(ids) {
-            let left = reader.again(&ids).expect("it answers");
+            let left = reader.still_open(&ids).expect("it answers");
             let peers: Vec<SocketAddr> = left.iter().map(|found| found.id.peer()).collect();
             assert_eq!(peers, [six.0.local_addr().expect("open")], "{reader:?}: {gone} is gone");
         }
@@ -215,7 +215,7 @@ mod tests {
         let _server = listener.accept().await.expect("open");
         assert_eq!(again.local_addr().expect("open"), from);
         for (reader, id) in readers().into_iter().zip(ids) {
-            assert_eq!(reader.again(&[id]).expect("it answers"), [], "{reader:?}");
+            assert_eq!(reader.still_open(&[id]).expect("it answers"), [], "{reader:?}");
             assert_eq!(reader.all(&[port]).expect("it answers").len(), 1, "{reader:?}");
         }
     }

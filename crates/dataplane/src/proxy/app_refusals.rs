@@ -12,8 +12,8 @@ use vocabulary::format_duration;
 
 use crate::refusal::{Refusal, RefusalReason};
 
-/// As often as a request is sent to apps that refuse it. With the waits between, they have about 5 s to come
-/// to themselves.
+/// How often a request is sent to apps that refuse it. With the waits between, they have about 5 s to come to
+/// themselves.
 const ATTEMPTS_MAX: u32 = 12;
 
 const WAIT_MIN: Duration = Duration::from_millis(10);
@@ -38,17 +38,17 @@ pub enum SecondAttempt {
 }
 
 impl AppRefusals {
-    /// None so far.
+    /// The state of a request that no app has refused yet.
     pub const fn none(second_attempt: SecondAttempt) -> Self {
         Self { count: 0, waited: Duration::ZERO, backoff: Backoff::new(WAIT_MIN, WAIT_MAX), second_attempt }
     }
 
-    /// How many there were.
+    /// How many times apps have refused the request.
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// One more. How long to wait before the next attempt, or what the client is told.
+    /// Counts one more refusal. Returns how long to wait before the next attempt, or what the client is told.
     pub fn next_wait(&mut self) -> Result<Duration, Refusal> {
         self.count += 1;
         if self.count >= ATTEMPTS_MAX {
@@ -67,7 +67,7 @@ impl AppRefusals {
     }
 }
 
-/// What is to be added where a client is told that its time is up.
+/// The text about refusals that is added where a client is told that its time is up.
 pub fn text_of_refusals(count: u32) -> String {
     match count {
         0 => String::new(),

@@ -19,7 +19,7 @@ const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 ///
 /// That is so while nothing is on its way to it. Bytes that it has not acknowledged are sent again instead,
 /// `net.ipv4.tcp_retries2` times, which takes a quarter of an hour by default: such peers are looked for in
-/// [`crate::silence`].
+/// [`crate::socket::silence`].
 ///
 /// `TCP_USER_TIMEOUT` would bound that without a look, but since Linux 5.11 it also ends a connection whose
 /// peer lives, acknowledges every question, and only does not read for that long (measured on 6.18: 5 s were
@@ -45,7 +45,7 @@ pub(crate) fn probe_half_closed(socket: &impl AsFd, interval: Duration) -> io::R
     SockRef::from(socket).set_tcp_keepalive(&keepalive.with_retries(HALF_CLOSED_QUESTIONS))
 }
 
-/// Sets a new connection.
+/// Sets the options of a new connection: no delay of small writes, and little that is written and unsent.
 pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     // A kernel that does not know this (a sandbox's may not) serves as well, only less evenly.

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
-use crate::silence::ConnectionEnds;
+use crate::socket::silence::ConnectionEnds;
 
 /// Kinds of messages: `SOCK_DIAG_BY_FAMILY`, `NLMSG_ERROR` and `NLMSG_DONE`.
 const BY_FAMILY: u16 = 20;
@@ -48,14 +48,14 @@ const BYTES_RECEIVED: usize = 128;
 /// A connection whose two sides are open, and one whose peer has ended its sending side.
 const ESTABLISHED: u8 = 1;
 const CLOSE_WAIT: u8 = 8;
-/// What the kernel puts into one answer at most.
+/// The largest size of one answer of the kernel, in bytes.
 const ANSWER_MAX: usize = 32 << 10;
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 /// Numbers of errors that Linux gives to a question about a connection that is gone.
 const ENOENT: i32 = 2;
 const ESTALE: i32 = 116;
 
-/// A way to ask.
+/// A netlink socket to `sock_diag` of the kernel.
 #[derive(Debug)]
 pub(crate) struct SocketDiagnosis(OwnedFd);
 
@@ -81,11 +81,11 @@ impl SocketDiagnosis {
     /// acknowledged, or to learn whether it has room. Fails where there is no such connection.
     pub(crate) fn attempts(&self, ends: &ConnectionEnds) -> io::Result<u32> {
         let answer = self.ask_once(&Question::about(ends))?;
-        said(&answer).ok_or_else(|| io::ErrorKind::NotFound.into())
+        attempts_of_connection(&answer).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The same connection once more; `None` if it is not open any more.
-    pub(crate) fn again(
+    /// Looks at a known connection once more; `None` if it is not open any more.
+    pub(crate) fn if_still_open(
         &self,
         ends: &ConnectionEnds,
         cookie: u64,
@@ -197,8 +197,9 @@ fn canonical(end: SocketAddr) -> SocketAddr {
     SocketAddr::new(end.ip().to_canonical(), end.port())
 }
 
-/// What an answer says of a connection; `None` if there is none.
-fn said(answer: &[u8]) -> Option<u32> {
+/// How many times in a row the kernel has repeated bytes or probes on the connection without an answer of the
+/// peer; `None` without a connection.
+fn attempts_of_connection(answer: &[u8]) -> Option<u32> {
     let (state, timer, retries) = (*answer.get(STATE)?, *answer.get(TIMER)?, *answer.get(RETRIES)?);
     let is_connection = kind(answer)? == BY_FAMILY && state != LISTENS;
     is_connection.then(|| if matches!(timer, RETRANSMITS | PROBES) { retries.into() } else { 0 })

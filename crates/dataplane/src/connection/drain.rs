@@ -23,14 +23,14 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use vocabulary::Timestamp;
 
-use crate::budget::{ConnectionBudget, IdleClosing};
+use crate::connection::budget::{ConnectionBudget, IdleClosing};
 use crate::connection::{Connection, Occupation};
-use crate::silence::{ConnectionEnds, SilenceLog};
-use crate::socket_diagnosis::SocketDiagnosis;
+use crate::socket::diagnosis::SocketDiagnosis;
+use crate::socket::silence::{ConnectionEnds, SilenceLog};
 use connections::OpenConnections;
 
-/// How long a connection must have held nothing to be closed for want of room. Who has just connected or been
-/// answered is about to write: that is on its way for half a round trip.
+/// How long a connection must have held nothing to be closed for want of room. A client that has just
+/// connected or got its answer is about to write: its bytes are on their way for half a round trip.
 const SETTLING_TIME: Duration = Duration::from_millis(250);
 
 /// How many questions about connections are asked in one turn: each takes a few microseconds, in which no
@@ -51,8 +51,8 @@ impl Default for Drain {
 struct DrainState {
     budget: Arc<ConnectionBudget>,
     clock: Clock,
-    /// The time when somebody last came or was looked for: near enough to say how long a connection has held
-    /// nothing.
+    /// The time when a client last came or idle connections were last looked at: near enough to say how long
+    /// a connection has held nothing.
     looked_at: Cell<Timestamp>,
     phase: Cell<Phase>,
     is_accepting_stopped: Cell<bool>,
@@ -64,7 +64,7 @@ struct DrainState {
     #[cfg(test)]
     accepted: Cell<usize>,
     upgraded: Cell<usize>,
-    /// Both connections of each upgraded stream, and how it hears that one of them is gone.
+    /// Both connections of each upgraded stream, with the notification that one of the two is gone.
     upgraded_streams: RefCell<BTreeMap<ConnectionEnds, Rc<Notify>>>,
     silence: RefCell<SilenceLog>,
     ended: Notify,
@@ -78,7 +78,7 @@ pub(crate) enum Phase {
     Serving,
     /// Every connection is told that it will end.
     Marking,
-    /// What is idle is closed.
+    /// Connections that hold nothing are closed.
     Closing,
 }
 
@@ -117,7 +117,7 @@ impl Drain {
 
     /// No further connection is accepted, except those that are already established.
     pub fn stop_accepting(&self) {
-        // In this order: who is woken looks at it, and who comes after the wake-up finds it.
+        // In this order: a woken listener looks at the flag, and one that comes later finds it set.
         self.0.is_accepting_stopped.set(true);
         self.0.stop_accepting.notify_waiters();
     }
@@ -127,7 +127,7 @@ impl Drain {
         self.advance(Phase::Closing);
     }
 
-    /// Whether [`Drain::begin`] was called.
+    /// Whether the server has begun to end: [`Drain::begin`] was called.
     pub fn is_draining(&self) -> bool {
         self.0.phase.get() >= Phase::Marking
     }
@@ -230,12 +230,12 @@ impl Drain {
     /// The connection holds nothing: it may be closed when that lasts, or when there is no room for others.
     pub(crate) fn rest(&self, connection: &Connection) {
         if connection.occupation() == Occupation::Working && !connection.is_from_hop() {
-            connection.occupy(Occupation::Resting);
+            connection.set_occupation(Occupation::Resting);
             // Only now is the exact time worth a look at the clock, which each request would pay for; and
             // whoever makes room may have waited for just such a connection.
             if self.0.budget.surplus().is_some() {
                 self.0.looked_at.set(self.0.clock.now());
-                self.0.budget.call();
+                self.0.budget.ask_for_room();
             }
             self.0.connections.borrow_mut().rest(connection.slot(), self.0.looked_at.get());
         }
@@ -248,7 +248,7 @@ impl Drain {
             Occupation::Resting => self.0.connections.borrow_mut().work(connection.slot()),
             Occupation::Dismissed => self.0.dismissed.set(self.0.dismissed.get().saturating_sub(1)),
         }
-        connection.occupy(Occupation::Working);
+        connection.set_occupation(Occupation::Working);
     }
 
     /// Asks connections to go that have held nothing for so long.
@@ -267,7 +267,7 @@ impl Drain {
         }
     }
 
-    /// Says when to try again, if some of the share have not rested long enough.
+    /// Returns when to try again, if some of the share have not been idle for long enough.
     fn dismiss_share(&self) -> Option<Timestamp> {
         let surplus = self.0.budget.surplus()?;
         let now = self.0.clock.now();
@@ -290,7 +290,7 @@ impl Drain {
     fn dismiss_oldest(&self, latest: Timestamp, why: IdleClosing) -> bool {
         let oldest = self.0.connections.borrow_mut().take_oldest(latest);
         let Some(connection) = oldest else { return false };
-        connection.occupy(Occupation::Dismissed);
+        connection.set_occupation(Occupation::Dismissed);
         self.0.dismissed.set(self.0.dismissed.get() + 1);
         self.0.budget.closed().count(why);
         connection.wake();
@@ -350,7 +350,7 @@ impl Drain {
         }
         for connection in self.0.connections.borrow().iter() {
             if connection.ends().is_some_and(|ends| silent.contains(&ends)) {
-                connection.lose();
+                connection.mark_as_lost();
             }
         }
         let upgraded = self.0.upgraded_streams.borrow();
@@ -369,7 +369,7 @@ impl Drain {
     }
 }
 
-/// One open connection.
+/// An open connection as its own task holds it: dropping this removes the connection from the drain.
 pub(crate) struct OpenConnection {
     drain: Drain,
     connection: Rc<Connection>,
@@ -386,7 +386,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// One upgraded stream: its client has a connection as before.
+/// The count of one upgraded stream, whose client has a connection as before.
 pub(crate) struct UpgradedConnection(DrainCount);
 
 impl Drop for UpgradedConnection {
@@ -427,7 +427,7 @@ impl Drop for WatchedStreams {
     }
 }
 
-/// One of what a drain counts.
+/// One unit of a count of a drain; dropping it takes the unit back.
 pub(crate) struct DrainCount {
     drain: Drain,
     count: fn(&DrainState) -> &Cell<usize>,

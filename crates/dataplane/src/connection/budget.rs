@@ -1,10 +1,11 @@
-//! How many clients may be connected to one process, and who has to go when there is no room for more?
+//! How many clients may be connected to one process, and which connections are closed when there is no room
+//! for more?
 //!
 //! A connection is a file descriptor, of which a process has a limited number, and a request needs a second
 //! one for its upstream: a process that gave all to clients could serve none of them. All servers of a
 //! process share one budget, whatever threads they run on. When nearly all of it is used, each of them closes
-//! connections that hold nothing (see [`crate::drain`]); when all of it is, whoever connects waits in the
-//! kernel.
+//! connections that hold nothing (see [`crate::connection::drain`]); when all of it is, whoever connects
+//! waits in the kernel.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ use prometheus_client::registry::Registry;
 
 use crate::sync::{AtomicUsize, Notified, Notify, Ordering};
 
-/// What a process needs whoever its clients are: its listeners, the runtime's own, logs and pipes (31), the
-/// link with the strangers at its port (33), the small pages ([`runtime::PageLimits::descriptors`], 100, and
-/// at each of four listeners one that waits for a place).
+/// The descriptors that a process needs beside those of its clients: its listeners, the runtime's own, logs
+/// and pipes (31), the link with the strangers at its port (33), the small pages
+/// ([`runtime::PageLimits::descriptors`], 100, and at each of four listeners one that waits for a place).
 const OWN_DESCRIPTORS: u64 = 168;
 
 /// One for the client and one for the upstream: a request on HTTP/1.1 and an upgraded stream hold both.
@@ -38,7 +39,7 @@ const CROWDED_PARTS: usize = 16;
 /// Why a connection that held nothing was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdleClosing {
-    /// It held nothing for too long.
+    /// The connection held nothing for too long.
     Age,
     /// There was no room for others.
     Crowding,
@@ -85,33 +86,33 @@ impl ClosedIdleConnections {
 pub struct ConnectionBudget {
     max: usize,
     open: AtomicUsize,
-    /// Somebody left while there was no room.
+    /// Notified when a client leaves while there is no room.
     room: Notify,
-    /// Somebody came, or began to rest, while there was hardly any.
-    crowd: Notify,
+    /// Notified when a client comes, or its connection becomes idle, while there is hardly any room.
+    over_limit: Notify,
     closed: ClosedIdleConnections,
 }
 
 impl ConnectionBudget {
-    /// What a process with so many descriptors can have.
+    /// The budget of a process that may open so many file descriptors.
     pub fn of_descriptors(descriptors: u64, closed: ClosedIdleConnections) -> Arc<Self> {
         let clients = descriptors.saturating_sub(OWN_DESCRIPTORS) / DESCRIPTORS_PER_CLIENT;
         let clients = usize::try_from(clients).unwrap_or(usize::MAX);
         Self::of_connections(clients.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX), closed)
     }
 
-    /// So many connections.
+    /// A budget of at most `max` open connections of clients.
     pub fn of_connections(max: usize, closed: ClosedIdleConnections) -> Arc<Self> {
-        let (room, crowd) = (Notify::new(), Notify::new());
-        Arc::new(Self { max, open: AtomicUsize::new(0), room, crowd, closed })
+        let (room, over_limit) = (Notify::new(), Notify::new());
+        Arc::new(Self { max, open: AtomicUsize::new(0), room, over_limit, closed })
     }
 
-    /// The most there may be.
+    /// The largest number of connections that clients may have at once.
     pub fn max(&self) -> usize {
         self.max
     }
 
-    /// How many there are, with those that count twice.
+    /// How many connections there are; one of a watched half-closed client counts twice.
     #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
@@ -124,18 +125,18 @@ impl ConnectionBudget {
     pub(crate) fn enter(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
         if self.surplus().is_some() {
-            self.call();
+            self.ask_for_room();
         }
     }
 
     /// Makes every server look whether it can make room.
-    pub(crate) fn call(&self) {
-        self.crowd.notify_waiters();
+    pub(crate) fn ask_for_room(&self) {
+        self.over_limit.notify_waiters();
     }
 
     pub(crate) fn leave(&self) {
-        // Servers wait for room only when there is none, so nobody is woken for the thousands who leave
-        // otherwise.
+        // Servers wait for room only when there is none, so none is woken for the thousands of clients that
+        // leave otherwise.
         if self.open.fetch_sub(1, Ordering::Relaxed) >= self.max {
             self.room.notify_waiters();
         }
@@ -145,7 +146,7 @@ impl ConnectionBudget {
     /// the limit says, one for each server.
     pub(crate) async fn room(&self) {
         loop {
-            // Asked for before the look: who leaves between the two would otherwise wake nobody.
+            // Requested before the look: a client that leaves between the two would otherwise wake no server.
             let room = self.room.notified();
             if self.open.load(Ordering::Relaxed) < self.max {
                 return;
@@ -154,13 +155,14 @@ impl ConnectionBudget {
         }
     }
 
-    /// The next [`ConnectionBudget::call`]. Make it, look at [`ConnectionBudget::surplus`], then wait.
-    pub(crate) fn crowd(&self) -> Notified<'_> {
-        self.crowd.notified()
+    /// The next [`ConnectionBudget::ask_for_room`]. Make it, look at [`ConnectionBudget::surplus`], then
+    /// wait.
+    pub(crate) fn over_limit(&self) -> Notified<'_> {
+        self.over_limit.notified()
     }
 
     /// How many connections there are, and how many of these are too many for comfort; `None` while there is
-    /// room. More go than need to, so that not every newcomer makes somebody look for one.
+    /// room. More connections go than need to, so that not every new client makes a server look for one.
     pub(crate) fn surplus(&self) -> Option<Surplus> {
         let open = self.open.load(Ordering::Relaxed);
         let part = self.max.div_ceil(CROWDED_PARTS);
@@ -174,13 +176,13 @@ impl Default for ConnectionBudget {
             max: CONNECTIONS_MAX,
             open: AtomicUsize::new(0),
             room: Notify::new(),
-            crowd: Notify::new(),
+            over_limit: Notify::new(),
             closed: ClosedIdleConnections::default(),
         }
     }
 }
 
-/// See [`ConnectionBudget::surplus`].
+/// How many connections are open, and how many of them should go; see [`ConnectionBudget::surplus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Surplus {
     open: usize,

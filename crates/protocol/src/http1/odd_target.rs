@@ -1,15 +1,17 @@
 //! Reads a head whose target is none to `httparse` or to `http::Uri`: it may be one to an app all the same,
 //! and if it is not, its client is told which byte is wrong.
 //!
-//! The head is read once more with a stand-in for its target (see [`crate::target`]), so that no second
+//! The head is read once more with the encoded form of its target (see [`crate::target`]), so that no second
 //! reader of heads is needed. That copies it, which nearly no request pays for.
 
 use bytes::Bytes;
 
-use super::super::HeadLimits;
-use super::super::headers::is_token_byte;
-use super::{RequestHead, UnreadableRequest, read_plain};
-use crate::target::{RawTarget, TargetProblem, misplaced_byte, misplaced_in_host, path_begin, stand_in};
+use super::HeadLimits;
+use super::headers::is_token_byte;
+use super::request_head::{RequestHead, UnreadableRequest, read_plain};
+use crate::target::{
+    RawTarget, TargetProblem, misplaced_byte, misplaced_in_host, path_begin, percent_encode_odd_bytes,
+};
 
 /// Reads a head that was refused because of `why`.
 #[cold]
@@ -28,7 +30,7 @@ pub(super) fn read(
     if let Some(misplaced) = misplaced_byte(&target) {
         return Err(TargetProblem::Byte(misplaced).into());
     }
-    let text = stand_in(&target)?;
+    let text = percent_encode_odd_bytes(&target)?;
     if text == target {
         return Err(wrong_host(&target).map_or(why, UnreadableRequest::from));
     }
@@ -58,7 +60,7 @@ fn wrong_host(target: &[u8]) -> Option<TargetProblem> {
 
 /// What the beginning of a head says of its target.
 enum RequestLine {
-    /// It is between these.
+    /// The target lies between these two places of the head.
     Whole { begin: usize, end: usize },
     /// Its end, or that of its line, is missing, and so far nothing is wrong with it.
     Begun,
@@ -88,8 +90,7 @@ impl RequestLine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::HeadLimits;
-    use super::super::read_request;
+    use super::super::request_reader::read_request;
     use super::*;
     use crate::target::{MisplacedByte, path_and_query};
 
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named_with_its_place() {
+    fn a_refused_byte_is_named_with_its_place() {
         let byte = |byte, place| TargetProblem::Byte(MisplacedByte { byte, place });
         let host = |byte, place| TargetProblem::Host(MisplacedByte { byte, place });
         for (target, expected) in [

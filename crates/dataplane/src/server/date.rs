@@ -14,7 +14,7 @@ thread_local! {
     static WRITTEN: Cell<(u64, [u8; DATE_BYTES])> = const { Cell::new((u64::MAX, [0; DATE_BYTES])) };
 }
 
-/// The present.
+/// The text of `Date` for the present second, formatted once a second and thread.
 pub(crate) fn now() -> Date {
     let now = runtime::wall_time();
     let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -9,8 +9,8 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::small_writes::poll_write_pieces;
 use crate::socket::Socket;
+use crate::socket::small_writes::poll_write_pieces;
 
 /// A connection with the bytes that were read ahead.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl ReadAheadStream {
         Self { stream: stream.into(), unread }
     }
 
-    /// What carries it.
+    /// The TCP connection below the stream, which carries TLS or plain bytes.
     pub(crate) fn tcp(&self) -> &TcpStream {
         self.stream.tcp()
     }

@@ -20,12 +20,12 @@ use std::fmt::Display;
 
 use vocabulary::{RequestTimeouts, format_duration};
 
-use crate::app_refusals::text_of_refusals;
+use crate::proxy::app_refusals::text_of_refusals;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::timers::ExceededLimit;
 use crate::upstream::{PeerStart, SendError, SendErrorKind};
 
-/// Whom a proxy asks.
+/// The kind of peer to which a proxy sends requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextHop {
     /// A queue-proxy asks the app beside it.
@@ -37,9 +37,9 @@ pub enum NextHop {
 /// Why there is no response of the app.
 #[derive(Debug)]
 pub enum HopFailure {
-    /// The client is told.
+    /// The client gets this refusal as its answer.
     Refused(Refusal),
-    /// The client broke its request off: there is nobody to tell.
+    /// The client broke its request off: no answer can reach it.
     ClientGone,
 }
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_too_long_hears_which_limit_it_was_and_of_the_refusals_until_then() {
+    fn a_timed_out_client_hears_the_limit_and_the_refusals_before_it() {
         let timeouts = RequestTimeouts {
             request: Some(Duration::from_secs(300)),
             response_start: Some(Duration::from_secs(2)),

@@ -9,8 +9,8 @@ use protocol::switches_as_offered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::sync::oneshot;
 
-use crate::drain::Drain;
-use crate::stream::ReadAheadStream;
+use crate::connection::drain::Drain;
+use crate::socket::stream::ReadAheadStream;
 use crate::timers::{Activity, Timers};
 
 /// Frames of a WebSocket are mostly small; what is larger takes several turns.
@@ -47,7 +47,7 @@ impl ClientUpgrade {
 }
 
 impl SwitchedTo {
-    /// Hands the connection over. It is closed if nobody took the offer.
+    /// Hands the connection over to the task that took the offer; without one, the connection is closed.
     pub(crate) fn switch(self, stream: ReadAheadStream) {
         drop(self.0.send(stream));
     }

@@ -25,8 +25,7 @@ pub fn translate(request: &mut Request<Body>, to: Protocol) {
     }
 }
 
-/// HTTP/2 may divide a cookie to compress it better; whoever speaks HTTP/1.1 expects one line (RFC 9113
-/// §8.2.3).
+/// HTTP/2 may divide a cookie to compress it better; peers of HTTP/1.1 expect one line (RFC 9113 §8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     if headers.get_all(COOKIE).iter().nth(1).is_none() {
         return;
