@@ -9,6 +9,7 @@ mod balancer;
 mod breaker;
 mod load_meter;
 mod throttler;
+mod ticket;
 #[cfg(test)]
 mod vectors;
 
@@ -16,20 +17,4 @@ pub use balancer::{Balancer, Candidate, Policy};
 pub use breaker::{Arrival, Breaker, BreakerError, BreakerLimits};
 pub use load_meter::{EndedSeconds, LoadMeter, Origin, PresentLoad, ReporterSeconds};
 pub use throttler::{Counts, DirectPick, Dispatch, QueueFull, Throttler};
-
-/// Stands for one request that waits. Tickets of one breaker or throttler grow with every arrival, so the
-/// smallest is the oldest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
-
-impl Ticket {
-    /// The first of all tickets.
-    pub(crate) const FIRST: Self = Self(0);
-
-    /// Hands out this ticket and moves on to the next.
-    pub(crate) fn draw(&mut self) -> Self {
-        let drawn = *self;
-        self.0 += 1;
-        drawn
-    }
-}
+pub use ticket::Ticket;
