@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use vocabulary::LinkToken;
 
+use crate::connection::ByteStream;
 use crate::framing::{FIRST_FRAME_WITHIN, LinkError, Reader, Writer};
 use crate::refusal::{LinkRefusalReason, Refusals, RefusedLinks};
 use crate::tls::TlsDoor;
@@ -141,9 +142,14 @@ async fn admitted<In: Message, Out: Message>(
             (proved.map_err(LinkError::Unproved)?, None)
         }
     };
-    let (mut reader, writer): (Reader<In>, Writer<Out>) = crate::accept_stranger::<In, Out>(stream);
+    let (mut reader, writer): (Reader<In>, Writer<Out>) = accept_stranger(stream);
     let first = reader.first(token).await?;
     Ok(AcceptedLink { first, reader, writer })
+}
+
+/// Makes a link of a connection whose peer has not proved yet that it is the autoscaler.
+fn accept_stranger<In: Message, Out: Message>(stream: ByteStream) -> (Reader<In>, Writer<Out>) {
+    (Reader::of_stranger(stream.incoming), Writer::new(stream.outgoing, None))
 }
 
 #[cfg(test)]

@@ -68,12 +68,6 @@ pub fn accept<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Read
     over(stream.into(), None)
 }
 
-/// The same for a peer that has yet to say who it is.
-fn accept_stranger<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Reader<In>, Writer<Out>) {
-    let stream = stream.into();
-    (Reader::of_stranger(stream.incoming), Writer::new(stream.outgoing, None))
-}
-
 fn over<In: Message, Out: Message>(
     stream: ByteStream,
     token: Option<LinkToken>,
