@@ -45,10 +45,10 @@ pub use memory::{memory_headroom, memory_limit};
 pub use metrics::{MetricsFormat, MetricsRegistry, RevisionLabels};
 pub use mounted_certificates::MountedCertificates;
 pub use mounted_settings::MountedSettings;
-pub use observability::{
-    OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, ObservabilityProblem,
-    RequestReporting, instead_of_older_tracing,
+pub use observability::config_map::{
+    OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, instead_of_older_tracing,
 };
+pub use observability::{Observability, ObservabilityProblem, RequestReporting};
 pub use pages::{
     PageConnection, PageDoor, PageKind, PageLimits, PagePlaces, PageSeat, PageStream, PageTurn, PagesBusy,
 };

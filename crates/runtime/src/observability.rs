@@ -1,15 +1,13 @@
 //! What is told about each request besides metrics: Knative's settings, as its control plane hands them to a
 //! queue-proxy (`OBSERVABILITY_CONFIG`, a JSON object), and as people write them.
 
-mod config_map;
+pub(crate) mod config_map;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::request_log::{REQUEST_LOG_TEMPLATE, RequestLogTemplate};
 use crate::traces::{TracePlan, TracingProblem, TracingSettings};
-
-pub use config_map::{OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, instead_of_older_tracing};
 
 /// See the module. Keys that are not here ask for nothing of ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
