@@ -26,6 +26,7 @@ mod door;
 mod limits;
 mod places;
 mod seat;
+mod seat_book;
 mod stream;
 
 pub use door::{PageConnection, PageDoor};

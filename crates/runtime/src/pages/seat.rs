@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use vocabulary::Timestamp;
 
 use super::limits::{PageKind, PageLimits};
-use super::places::{Places, SeatRecord};
+use super::seat_book::{Places, SeatRecord};
 
 /// How long a probe waits for its turn while others are answered. Kubelet gives up after as long, and an
 /// answer takes microseconds unless something hangs.
