@@ -6,6 +6,7 @@ mod expect;
 pub(crate) mod gate;
 pub(crate) mod logging;
 mod refusals;
+mod terms;
 
 use std::cell::Cell;
 use std::future::{Future, ready};
@@ -19,20 +20,20 @@ use dataplane::{
     strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
-use http::header::{HeaderValue, USER_AGENT};
+use http::header::HeaderValue;
 use http::{Method, Request, Response, StatusCode};
 use runtime::Clock;
-use throttling::Origin;
 use vocabulary::{IgnoredUserAgents, PodName, RequestTimeouts, Routing, Timestamp};
 
 use crate::app_life::AppLife;
 use crate::config::ShadowingHeaders;
 use crate::health::Health;
-use crate::load::{CountedRequest, LoadBook, RequestLoad};
+use crate::load::{CountedRequest, LoadBook};
 use crate::metrics::{QueueProxyMetrics, RequestOutcome};
 use crate::settings::OwnerSettings;
 use app::AppEnd;
 use logging::{Line, RequestLogging};
+use terms::{RequestSender, RequestTerms};
 
 /// How often a connection to the app is tried for a client's request, a second each time. The kernel of a
 /// machine that has too much to do drops packets, within a pod too, and says again after a second what got no
@@ -59,15 +60,6 @@ pub(crate) struct PodStack {
     /// `None` where there is no request log.
     pub(crate) logging: Option<Rc<RequestLogging>>,
     pub(crate) tracer: Tracer,
-}
-
-/// Where a request comes from, as far as it was proved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestSender {
-    /// One of our own hops: its internal headers are believed.
-    Hop,
-    /// Anybody.
-    Client,
 }
 
 /// A request that counts, from its arrival to the end of its response.
@@ -134,19 +126,6 @@ impl Drop for InFlight {
             }
         }
     }
-}
-
-/// What of a request is decided before it is sent to the app.
-struct RequestTerms {
-    sender: RequestSender,
-    /// Health checks and scrapes count as nothing, but they have a slot like every request: an app that takes
-    /// one request at once gets no second one because of who asks.
-    counts_as: RequestLoad,
-    /// `ebb-no-queue`: now or never.
-    is_impatient: bool,
-    /// A kubelet's probe that a mesh has rewritten: neither load nor limited (P9).
-    is_kubelet: bool,
-    kind: RequestKind,
 }
 
 type ProxyResponse = Response<GuardedBody<Option<InFlight>>>;
@@ -259,7 +238,7 @@ impl PodStack {
         }
         // From here on it counts, and its clocks run.
         let timers = Timers::start(self.timeouts, self.clock);
-        let admission = self.admission_of(sender, &request);
+        let admission = RequestTerms::of(&request, sender, &self.ignored_user_agents);
         let mut in_flight = self.count(&admission, timers.started_at());
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
@@ -373,27 +352,6 @@ impl PodStack {
             outcome: RequestOutcome::Cancelled,
             line: None,
             span: None,
-        }
-    }
-
-    fn admission_of(&self, sender: RequestSender, request: &Request<Body>) -> RequestTerms {
-        let headers = request.headers();
-        let is_hop = sender == RequestSender::Hop;
-        let is_proxied =
-            is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
-        let is_ignored = headers.get(USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent.as_bytes()))
-                // An activator hears of other user agents while pods run, which is news to this one.
-                || (is_hop && headers.contains_key(names::EBB_UNMEASURED));
-        RequestTerms {
-            sender,
-            counts_as: match (is_ignored, is_proxied) {
-                (true, _) => RequestLoad::Unmeasured,
-                (false, true) => RequestLoad::Measured(Origin::Proxied),
-                (false, false) => RequestLoad::Measured(Origin::Direct),
-            },
-            is_impatient: is_hop && headers.contains_key(names::EBB_NO_QUEUE),
-            is_kubelet: is_hop && headers.get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
-            kind: RequestKind::of(request),
         }
     }
 

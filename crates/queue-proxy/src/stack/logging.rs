@@ -8,7 +8,8 @@ use http_body::Body as _;
 use runtime::{Clock, LoggedRequest, RequestLog, RequestLogLine};
 use vocabulary::Timestamp;
 
-use super::{ProxyResponse, RequestSender, gate};
+use super::terms::RequestSender;
+use super::{ProxyResponse, gate};
 use crate::config::LoggedProbes;
 
 /// What a line says of a request whose client left before there was an answer; the number that proxies use

@@ -4,7 +4,8 @@
 use dataplane::{Body, Connection, Refusal, RefusalReason, RequestKind};
 use http::Request;
 
-use super::{PodStack, ProxyResponse, RequestSender, logging};
+use super::terms::RequestSender;
+use super::{PodStack, ProxyResponse, logging};
 
 /// Nothing more may wait, or this request would not.
 pub(super) fn queue_full(container_concurrency: u32, sender: RequestSender) -> Refusal {
