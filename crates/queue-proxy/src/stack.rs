@@ -4,6 +4,7 @@
 pub(crate) mod app;
 mod expect;
 pub(crate) mod gate;
+mod in_flight;
 pub(crate) mod logging;
 mod refusals;
 mod terms;
@@ -13,11 +14,11 @@ use std::future::{Future, ready};
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, ForwardedRequest,
-    Gate, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit,
-    Protocol, Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Span,
-    Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal,
-    strip_refusal, strip_shadowing, translate,
+    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardedRequest, Gate,
+    GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol,
+    Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Timers, Tracer,
+    UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    strip_shadowing, translate,
 };
 use futures_util::future::Either;
 use http::header::HeaderValue;
@@ -29,10 +30,11 @@ use crate::app_life::AppLife;
 use crate::config::ShadowingHeaders;
 use crate::health::Health;
 use crate::load::{CountedRequest, LoadBook};
-use crate::metrics::{QueueProxyMetrics, RequestOutcome};
+use crate::metrics::QueueProxyMetrics;
 use crate::settings::OwnerSettings;
 use app::AppEnd;
-use logging::{Line, RequestLogging};
+use in_flight::{InFlight, ProxyResponse, without_guard};
+use logging::RequestLogging;
 use terms::{RequestSender, RequestTerms};
 
 /// How often a connection to the app is tried for a client's request, a second each time. The kernel of a
@@ -61,74 +63,6 @@ pub(crate) struct PodStack {
     pub(crate) logging: Option<Rc<RequestLogging>>,
     pub(crate) tracer: Tracer,
 }
-
-/// A request that counts, from its arrival to the end of its response.
-pub(crate) struct InFlight {
-    /// Dropped first: the slot goes on before the request stops to count.
-    permit: Option<Permit>,
-    /// `None` for a kubelet's probe that a mesh has rewritten: it is no load (P9).
-    counted: Option<CountedRequest>,
-    metrics: Rc<QueueProxyMetrics>,
-    outcome: RequestOutcome,
-    line: Option<Box<Line>>,
-    /// `None` for nearly all: without settings, and for those whose trace is not kept.
-    span: Option<Box<Span>>,
-}
-
-impl InFlight {
-    /// It has its slot, and goes to the app.
-    fn admitted(&mut self, permit: Option<Permit>) {
-        self.permit = permit;
-        if let Some(span) = &mut self.span {
-            let queued = span.event("admitted");
-            span.note("ebb.queue_seconds", queued);
-        }
-    }
-
-    /// The app's answer begins.
-    fn answered(&mut self, status: StatusCode) {
-        self.outcome = RequestOutcome::Answered(status);
-        if let Some(span) = &mut self.span {
-            let took = span.event("answered");
-            span.note("ebb.app_seconds", took);
-            span.answered(status);
-        }
-    }
-
-    /// There is no answer but ours.
-    fn refused(&mut self, refusal: &Refusal) {
-        self.outcome = RequestOutcome::Refused(refusal.reason);
-        if let Some(span) = &mut self.span {
-            span.refused(refusal);
-        }
-    }
-}
-
-impl BodyGuard for InFlight {
-    fn sent(&mut self, bytes: usize) {
-        if let Some(line) = &mut self.line {
-            line.sent(bytes);
-        }
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        drop(self.permit.take());
-        if let Some(counted) = self.counted.take() {
-            self.metrics.ended(self.outcome, counted.end());
-        }
-        if let Some(line) = &mut self.line {
-            match self.outcome {
-                RequestOutcome::Answered(status) => line.answered(status),
-                RequestOutcome::Refused(reason) => line.answered(reason.status()),
-                RequestOutcome::Cancelled => {}
-            }
-        }
-    }
-}
-
-type ProxyResponse = Response<GuardedBody<Option<InFlight>>>;
 
 /// A request that was let in, on its way to a slot and to the app.
 struct AdmittedRequest {
@@ -223,14 +157,14 @@ impl PodStack {
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
         // A probe is answered from what is known, before anything is allocated for it.
         if is_probe {
-            let answer = gate::answer(request.headers(), self.health.state()).map(Self::without_guard);
+            let answer = gate::answer(request.headers(), self.health.state()).map(without_guard);
             return Err(logging::at_once(line, answer));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
             if let Some(mut span) = span {
                 span.answered(StatusCode::OK);
             }
-            return Err(logging::at_once(line, Response::new(Self::without_guard(Body::empty()))));
+            return Err(logging::at_once(line, Response::new(without_guard(Body::empty()))));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
         if sender == RequestSender::Client && self.settings.routing() == Routing::ThroughActivator {
@@ -239,7 +173,8 @@ impl PodStack {
         // From here on it counts, and its clocks run.
         let timers = Timers::start(self.timeouts, self.clock);
         let admission = RequestTerms::of(&request, sender, &self.ignored_user_agents);
-        let mut in_flight = self.count(&admission, timers.started_at());
+        let mut in_flight =
+            InFlight::new(self.count(&admission, timers.started_at()), Rc::clone(&self.metrics));
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
@@ -318,7 +253,7 @@ impl PodStack {
             match failure {
                 HopFailure::ClientGone => Err(Abort),
                 HopFailure::Refused(refusal) => {
-                    Ok(refusal.into_response(begun.admission.kind).map(Self::without_guard))
+                    Ok(refusal.into_response(begun.admission.kind).map(without_guard))
                 }
             }
         }
@@ -344,15 +279,21 @@ impl PodStack {
         })
     }
 
-    fn count(&self, admission: &RequestTerms, arrived_at: Timestamp) -> InFlight {
-        InFlight {
-            permit: None,
-            counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.counts_as, arrived_at)),
-            metrics: Rc::clone(&self.metrics),
-            outcome: RequestOutcome::Cancelled,
-            line: None,
-            span: None,
-        }
+    /// This pod's app never sees it, and it is no load of ours.
+    fn refuse_misdirected(&self, request: &Request<Body>, connection: &Connection) -> ProxyResponse {
+        let line = self
+            .logging
+            .as_ref()
+            .and_then(|logging| logging.begin(RequestSender::Client, request, connection));
+        let refusal = refusals::misdirected();
+        self.metrics.refuse(refusal.reason);
+        let response = refusal.into_response(RequestKind::of(request));
+        logging::at_once(line, response.map(without_guard))
+    }
+
+    /// `None` for a kubelet's probe that a mesh has rewritten: it is no load (P9).
+    fn count(&self, admission: &RequestTerms, arrived_at: Timestamp) -> Option<CountedRequest> {
+        (!admission.is_kubelet).then(|| self.load.arrive(admission.counts_as, arrived_at))
     }
 
     /// A slot of the app, after a wait if need be. `None` when the app has no limit.
@@ -421,10 +362,6 @@ impl PodStack {
             Some(how) => Refusal { detail: format!("{}; {how}", refusal.detail).into(), ..refusal },
             None => refusal,
         }
-    }
-
-    fn without_guard(body: Body) -> GuardedBody<Option<InFlight>> {
-        GuardedBody::new(body, None)
     }
 }
 

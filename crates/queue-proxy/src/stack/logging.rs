@@ -2,14 +2,13 @@
 //! its way.
 
 use dataplane::{Body, Connection, UnservedRequest, effective_host, names};
-use http::Request;
-use http::StatusCode;
-use http_body::Body as _;
+use http::{Request, Response, StatusCode};
+use http_body::Body as HttpBody;
 use runtime::{Clock, LoggedRequest, RequestLog, RequestLogLine};
 use vocabulary::Timestamp;
 
+use super::gate;
 use super::terms::RequestSender;
-use super::{ProxyResponse, gate};
 use crate::config::LoggedProbes;
 
 /// What a line says of a request whose client left before there was an answer; the number that proxies use
@@ -102,7 +101,7 @@ impl Drop for Line {
 }
 
 /// Writes the line of a request that is answered at once.
-pub(super) fn at_once(line: Option<Box<Line>>, answer: ProxyResponse) -> ProxyResponse {
+pub(super) fn at_once<B: HttpBody>(line: Option<Box<Line>>, answer: Response<B>) -> Response<B> {
     if let Some(mut line) = line {
         line.answered(answer.status());
         line.text.sent(answer.body().size_hint().exact().unwrap_or_default());
