@@ -13,7 +13,8 @@ use dataplane::{
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::doors::{Doors, RevisionPort};
+use crate::doors::Doors;
+use crate::stack::RevisionPort;
 
 /// How many orders a worker may be behind. More make the link wait, which delays an acknowledgement and
 /// nothing else.

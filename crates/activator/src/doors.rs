@@ -15,18 +15,10 @@ use dataplane::{ConnectionBudget, Drain, ServerLimits, Upstreams, serve};
 use runtime::vital;
 use tokio::task::JoinHandle;
 
-use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::reporting::RequestReporter;
-use crate::stack::ActivatorStack;
-
-/// A port of a revision, and by which requests find their way in its pods.
-#[derive(Clone)]
-pub(crate) struct RevisionPort {
-    pub(crate) revision: Arc<AssignedRevision>,
-    pub(crate) port: u16,
-}
+use crate::stack::{ActivatorStack, RevisionPort};
 
 /// How far a worker's end has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::assigned_revision::AssignedRevision;
 use crate::backends::Backends;
-use crate::doors::RevisionPort;
+use crate::stack::RevisionPort;
 
 /// The wait before a port is tried again that could not be had: somebody else may be about to leave it.
 const RETRY_AFTER: Duration = Duration::from_millis(100);

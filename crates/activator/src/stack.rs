@@ -16,7 +16,6 @@ use vocabulary::Timestamp;
 use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
-use crate::doors::RevisionPort;
 use crate::forward::{Guard, RequestForwarder, RequestMeasure};
 use crate::outgoing::RepeatableRequest;
 use crate::reporting::RequestReporter;
@@ -35,6 +34,14 @@ pub(crate) struct ActivatorStack {
     /// Where it takes requests of one revision alone.
     pub(crate) port: Option<RevisionPort>,
     pub(crate) reporter: RequestReporter,
+}
+
+/// A port at which requests of one revision alone come in. Its number also finds the port of the revision's
+/// pods to which they go.
+#[derive(Clone)]
+pub(crate) struct RevisionPort {
+    pub(crate) revision: Arc<AssignedRevision>,
+    pub(crate) port: u16,
 }
 
 /// What a response carries: its body, and what the request holds until that is sent.
