@@ -9,25 +9,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    AppRefusals, Body, BodyGuard, ClientUpgrade, Connection, ExceededLimit, GuardedBody, Hop, HopFailure,
-    NextHop, PeerStart, Refusal, RefusalReason, RequestKind, SendErrorKind, Span, Timers, Upstreams,
-    limit_reached, names, text_of_refusals,
+    AppRefusals, Body, BodyGuard, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop,
+    HopFailure, NextHop, PeerStart, Refusal, RefusalReason, RequestKind, SendErrorKind, Span, Timers,
+    Upstreams, limit_reached, names, text_of_refusals,
 };
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
+use runtime::Clock;
 use vocabulary::{Routing, Slice, Timestamp};
 
 use crate::assigned_revision::{
     AssignedRevision, DirectRequest, Grant, LoadPart, QueueRefusal, QueueTurn, UnmeasuredPick,
 };
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
-use crate::stack::{ActivatorStack, AnswerBody};
 use crate::stream_refusals::StreamRefusals;
 
 /// One request on its way to a pod.
 pub(crate) struct RequestForwarder<'a> {
-    pub(crate) stack: &'a ActivatorStack,
-    /// The one that it came on.
+    /// The connections of this worker to pods.
+    pub(crate) upstreams: &'a Upstreams,
+    /// Counts what the request's connection is upgraded to.
+    pub(crate) drain: &'a Drain,
+    pub(crate) clock: Clock,
+    /// The revision's port at which the request came in; `None` at the usual listener.
+    pub(crate) entrance: Option<u16>,
+    /// The client's connection, on which the request came.
     pub(crate) connection: &'a Connection,
     pub(crate) revision: Arc<AssignedRevision>,
     pub(crate) outgoing: RepeatableRequest,
@@ -121,7 +127,7 @@ impl RequestForwarder<'_> {
                 },
             };
             let address = self.exit(seat.address());
-            let guard = Guard::new(seat, address, &self.revision, &self.stack.upstreams);
+            let guard = Guard::new(seat, address, &self.revision, self.upstreams);
             let outcome = self.attempt(address, &guard).await?;
             self.tell(&outcome, address);
             place = match outcome {
@@ -137,9 +143,9 @@ impl RequestForwarder<'_> {
 
     /// Where in the pod that takes requests at `usual` this one goes.
     fn exit(&self, usual: SocketAddr) -> SocketAddr {
-        match &self.stack.port {
+        match self.entrance {
             None => usual,
-            Some(port) => self.revision.settings().exit(usual, port.port),
+            Some(port) => self.revision.settings().exit(usual, port),
         }
     }
 
@@ -154,7 +160,7 @@ impl RequestForwarder<'_> {
             // At a revision's own port nobody asks us but for want of pods, or while the path moves: who
             // keeps this connection would stay on a path that is not its own any more. By a host we are the
             // only way.
-            if self.stack.port.is_some() {
+            if self.entrance.is_some() {
                 self.connection.retire();
             }
             return Ok(RequestPlace::Seated(PodSeat::Direct(direct)));
@@ -226,7 +232,7 @@ impl RequestForwarder<'_> {
                 Err(direct)
             }
         };
-        let clock = self.stack.context.clock;
+        let clock = self.clock;
         let resting = self.timers.limit(clock.sleep_until(clock.now() + wait)).await;
         resting.map_err(|expired| self.no_ready_pod(expired))?;
         match held {
@@ -240,7 +246,7 @@ impl RequestForwarder<'_> {
 
     /// A pod for a request that nobody measures; `None` if none is ready.
     async fn find_pod_that_takes_it(&mut self) -> Result<Option<DirectRequest>, Refusal> {
-        let clock = self.stack.context.clock;
+        let clock = self.clock;
         loop {
             let until = match self.revision.pick_unmeasured().map_err(|refused| self.refusal(refused))? {
                 UnmeasuredPick::Pod(direct) => return Ok(Some(direct)),
@@ -325,7 +331,7 @@ impl RequestForwarder<'_> {
             let detail = "the pod did not take the request, and its body is too long to be sent again";
             return Err(Refusal::new(RefusalReason::UpstreamClosed, detail).into());
         };
-        let sending = self.stack.upstreams.send(address, self.outgoing.protocol, request);
+        let sending = self.upstreams.send(address, self.outgoing.protocol, request);
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
         match answered {
             Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => {
@@ -379,7 +385,7 @@ impl RequestForwarder<'_> {
         if let Some(span) = &mut guard.span {
             span.answered(response.status());
         }
-        let hop = Hop { upgrade: self.upgrade, timers: self.timers, drain: &self.stack.drain };
+        let hop = Hop { upgrade: self.upgrade, timers: self.timers, drain: self.drain };
         hop.respond(response, guard)
     }
 
@@ -390,7 +396,7 @@ impl RequestForwarder<'_> {
                 RefusalReason::QueueFull,
                 format!("{limit} requests wait for {name}, which is the activator's limit per revision"),
             ),
-            QueueRefusal::ActivatorQueueFull { .. } => self.stack.queue_full(),
+            QueueRefusal::ActivatorQueueFull { limit } => activator_queue_full(limit),
             QueueRefusal::Held => Refusal::new(RefusalReason::NoReadyPod, self.revision.held_because()),
             QueueRefusal::Gone => Refusal::new(RefusalReason::NoSuchRevision, format!("{name} was removed")),
         }
@@ -412,11 +418,20 @@ impl RequestForwarder<'_> {
     }
 }
 
+/// The whole activator holds as many waiting requests as it may.
+pub(crate) fn activator_queue_full(limit: u32) -> Refusal {
+    let detail = format!("{limit} requests wait in this activator, which is its limit");
+    Refusal::new(RefusalReason::QueueFull, detail)
+}
+
 /// Whether a refusal of one of our own hops is for that reason.
 fn names_reason(response: &Response<Body>, reason: RefusalReason) -> bool {
     let error = response.headers().get(names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
     error.split(|&byte| byte == b';').next() == Some(reason.as_str().as_bytes())
 }
+
+/// What a response carries: its body, and what the request holds until that is sent.
+pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
 
 /// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the
 /// activator was told to leave, the connection is closed too: nobody else will.

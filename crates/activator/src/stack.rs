@@ -16,7 +16,7 @@ use vocabulary::Timestamp;
 use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
-use crate::forward::{Guard, RequestForwarder, RequestMeasure};
+use crate::forward::{AnswerBody, RequestForwarder, RequestMeasure, activator_queue_full};
 use crate::outgoing::RepeatableRequest;
 use crate::reporting::RequestReporter;
 use crate::stream_refusals::StreamRefusals;
@@ -43,9 +43,6 @@ pub(crate) struct RevisionPort {
     pub(crate) revision: Arc<AssignedRevision>,
     pub(crate) port: u16,
 }
-
-/// What a response carries: its body, and what the request holds until that is sent.
-pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
 
 impl Service for ActivatorStack {
     type Body = AnswerBody;
@@ -174,7 +171,10 @@ impl ActivatorStack {
         forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
         let outgoing = RepeatableRequest::new(forwarded, connection, &self.context);
         RequestForwarder {
-            stack: self,
+            upstreams: &self.upstreams,
+            drain: &self.drain,
+            clock: self.context.clock,
+            entrance: self.port.as_ref().map(|port| port.port),
             connection,
             revision,
             outgoing,
@@ -203,7 +203,7 @@ impl ActivatorStack {
             return self.assignments.find(host).ok_or_else(unknown);
         }
         let Some(_place) = self.context.take_waiting_place() else {
-            return Err(self.queue_full());
+            return Err(activator_queue_full(self.context.limits.waiting_in_all));
         };
         let waiting = async {
             loop {
@@ -224,15 +224,6 @@ impl ActivatorStack {
                 format!("the activator has not heard from the autoscaler yet, and does not know {host:?}"),
             ))
         })
-    }
-
-    /// The whole activator holds as many waiting requests as it may.
-    pub(crate) fn queue_full(&self) -> Refusal {
-        let limit = self.context.limits.waiting_in_all;
-        Refusal::new(
-            RefusalReason::QueueFull,
-            format!("{limit} requests wait in this activator, which is its limit"),
-        )
     }
 
     fn refuse(&self, refusal: Refusal, kind: RequestKind) -> Response<AnswerBody> {
