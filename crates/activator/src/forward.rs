@@ -5,24 +5,28 @@
 //! both, to wait in the pod's own queue if need be, which is short, so that a long queue here does not make a
 //! load balancer give up on all of it. While none is ready they are answered here.
 
+mod guard;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    AppRefusals, Body, BodyGuard, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop,
-    HopFailure, NextHop, PeerStart, Refusal, RefusalReason, RequestKind, SendErrorKind, Span, Timers,
-    Upstreams, limit_reached, names, text_of_refusals,
+    AppRefusals, Body, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop, HopFailure,
+    NextHop, PeerStart, Refusal, RefusalReason, RequestKind, SendErrorKind, Span, Timers, Upstreams,
+    limit_reached, names, text_of_refusals,
 };
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use runtime::Clock;
-use vocabulary::{Routing, Slice, Timestamp};
+use vocabulary::{Routing, Timestamp};
 
 use crate::assigned_revision::{
     AssignedRevision, DirectRequest, Grant, LoadPart, QueueRefusal, QueueTurn, UnmeasuredPick,
 };
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
 use crate::stream_refusals::StreamRefusals;
+pub(crate) use guard::AnswerBody;
+use guard::{Guard, PodSeat};
 
 /// One request on its way to a pod.
 pub(crate) struct RequestForwarder<'a> {
@@ -57,12 +61,6 @@ pub(crate) enum RequestMeasure {
     Unmeasured(RequestKind),
 }
 
-/// A pod that takes the next attempt.
-enum PodSeat {
-    Queue(Grant, LoadPart),
-    Direct(DirectRequest),
-}
-
 /// What became of one attempt.
 #[expect(
     clippy::large_enum_variant,
@@ -84,33 +82,6 @@ enum RequestPlace {
     Waits(QueueTurn, LoadPart),
     /// Nobody measures it, so it has no place here: it goes where a pod is ready.
     Unmeasured(RequestKind),
-}
-
-impl PodSeat {
-    fn address(&self) -> SocketAddr {
-        match self {
-            Self::Queue(grant, _) => grant.address(),
-            Self::Direct(direct) => direct.address(),
-        }
-    }
-
-    fn way(&self) -> Way {
-        match self {
-            Self::Queue(grant, _) => match grant.slice() {
-                Slice::Undivided => Way::Queue,
-                // Who waited in its queue would not see a slot that becomes free elsewhere.
-                Slice::Inside | Slice::Outside => Way::QueueAtOnce,
-            },
-            Self::Direct(_) => Way::Direct,
-        }
-    }
-
-    fn started(&self) {
-        match self {
-            Self::Queue(grant, _) => grant.started(),
-            Self::Direct(direct) => direct.started(),
-        }
-    }
 }
 
 impl RequestForwarder<'_> {
@@ -428,66 +399,4 @@ pub(crate) fn activator_queue_full(limit: u32) -> Refusal {
 fn names_reason(response: &Response<Body>, reason: RefusalReason) -> bool {
     let error = response.headers().get(names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
     error.split(|&byte| byte == b';').next() == Some(reason.as_str().as_bytes())
-}
-
-/// What a response carries: its body, and what the request holds until that is sent.
-pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
-
-/// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the
-/// activator was told to leave, the connection is closed too: nobody else will.
-pub(crate) struct Guard {
-    seat: Option<PodSeat>,
-    address: SocketAddr,
-    granted_at: Timestamp,
-    /// The status of its answer, and when the request arrived.
-    answer: Option<(StatusCode, Timestamp)>,
-    /// Over with the last byte of the answer.
-    span: Option<Box<Span>>,
-    revision: Arc<AssignedRevision>,
-    upstreams: Upstreams,
-}
-
-impl Guard {
-    fn new(
-        seat: PodSeat,
-        address: SocketAddr,
-        revision: &Arc<AssignedRevision>,
-        upstreams: &Upstreams,
-    ) -> Self {
-        Self {
-            address,
-            granted_at: revision.now(),
-            answer: None,
-            span: None,
-            seat: Some(seat),
-            revision: Arc::clone(revision),
-            upstreams: upstreams.clone(),
-        }
-    }
-
-    fn seat(&self) -> &PodSeat {
-        self.seat.as_ref().expect("a guard holds its seat until it ends")
-    }
-
-    fn granted_at(&self) -> Timestamp {
-        self.granted_at
-    }
-
-    fn into_seat(mut self) -> PodSeat {
-        self.seat.take().expect("a guard holds its seat until it ends")
-    }
-}
-
-impl BodyGuard for Guard {}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        drop(self.seat.take());
-        if let Some((status, arrived)) = self.answer {
-            self.revision.answered(status, arrived);
-        }
-        if !self.revision.keeps(self.address) {
-            self.upstreams.close_idle(self.address);
-        }
-    }
 }
