@@ -20,10 +20,12 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
 use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, LinkToken, Problem, ReplicaName};
 
+use crate::activator::Activator;
+use crate::config::{ActivatorConfig, Limits, Listeners};
 use crate::forwarders::TrustedForwarders;
 use crate::link_certificates;
+use crate::metrics::ActivatorMetrics;
 use crate::pages::{ActivatorAdminPages, ActivatorMetricsPages};
-use crate::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners};
 
 /// How long held requests may take in a drain: Knative's termination grace period for activators.
 const DRAIN_PATIENCE: Duration = Duration::from_mins(10);
