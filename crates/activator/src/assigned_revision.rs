@@ -7,6 +7,7 @@
 
 mod grant;
 mod handover;
+mod reports;
 mod retiring;
 mod settings;
 mod waits;
@@ -14,7 +15,6 @@ mod waits;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
@@ -22,7 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::counter::Counter;
 use throttling::{Dispatch, LoadMeter, Origin, Throttler, Ticket};
 use tokio::sync::oneshot;
-use vocabulary::{Assignment, HeadSizeLimit, Load, PresentCount, RevisionName, Timestamp, Version};
+use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp, Version};
 
 use crate::context::{Context, random_number};
 use crate::held::HeldRequests;
@@ -31,13 +31,11 @@ use crate::stream_refusals::PodAcceptance;
 
 pub(crate) use grant::{DirectRequest, Grant, LoadPart, QueuePlace, QueueTurn};
 use handover::{Waiter, hand_out};
+pub(crate) use reports::RevisionSecond;
 use retiring::Retirement;
 pub(crate) use retiring::RevisionRemainder;
 pub(crate) use settings::{AssignedSettings, HopHeaders};
 use waits::{HeldRefusals, Waits};
-
-/// The least time between two early reports of one revision.
-const PRESENCE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Why a revision does not take a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +58,6 @@ pub(crate) enum UnmeasuredPick {
     AllRest { until: Timestamp },
     /// None is ready.
     NoPod,
-}
-
-/// One second of a revision.
-pub(crate) struct RevisionSecond {
-    pub(crate) load: Load,
-    pub(crate) oldest_wait: Duration,
 }
 
 /// A revision that was assigned to this activator.
@@ -307,44 +299,6 @@ impl AssignedRevision {
         self.pump(&mut state, self.context.clock.now());
     }
 
-    /// Ends so many seconds and says what each of them held. `None` if there is nothing to say any more: the
-    /// revision is idle from now on.
-    pub(crate) fn close_seconds(&self, count: u32, now: Timestamp) -> Option<RevisionSecond> {
-        let mut state = self.state.lock();
-        let measured = state.meter.close_seconds(count, now);
-        let mut load = state.refusals.added_to(measured);
-        let counts = state.throttler.counts();
-        load.queued = counts.waiting;
-        state.told = state.meter.present().in_flight;
-        let shown = shown(load.concurrency.value());
-        self.metrics.concurrency.inc_by(shown - std::mem::replace(&mut state.shown, shown));
-        if load.is_zero() && state.told == 0 {
-            // Under the same lock as an arrival: either that comes first and is in this second, or it finds
-            // the revision idle and makes it active again.
-            state.is_active = false;
-            return None;
-        }
-        let oldest_wait = counts.oldest_arrival.map(|arrival| now.saturating_since(arrival));
-        Some(RevisionSecond { load, oldest_wait: oldest_wait.unwrap_or_default() })
-    }
-
-    /// What is held right now.
-    pub(crate) fn present(&self) -> PresentCount {
-        present(&self.state.lock())
-    }
-
-    /// What is held right now, for an early report, and for how long the oldest request has waited.
-    pub(crate) fn tell(&self) -> (PresentCount, Duration) {
-        let now = self.context.clock.now();
-        let mut state = self.state.lock();
-        let count = present(&state);
-        state.is_to_be_told = false;
-        state.told = count.in_flight;
-        state.told_at = now;
-        let oldest_arrival = state.throttler.counts().oldest_arrival;
-        (count, oldest_arrival.map_or(Duration::ZERO, |arrival| now.saturating_since(arrival)))
-    }
-
     /// The requests that wait here or run in its pods.
     pub(crate) fn held(&self) -> HeldRequests {
         let requests = self.state.lock().throttler.held();
@@ -442,43 +396,6 @@ impl AssignedRevision {
             self.context.pacing.add(at, Arc::clone(self));
         }
     }
-
-    /// The revision has something to report from now on. What is open began when the activator's second did.
-    fn activate(self: &Arc<Self>, state: &mut RevisionState) {
-        if !state.is_active {
-            state.is_active = true;
-            let began = self.context.seconds.beginning_of(self.context.open_second());
-            state.meter = LoadMeter::new(began);
-            // What was told before the revision fell idle is over: whatever is held now is news.
-            state.told = 0;
-            self.context.active.lock().insert(self.name.clone(), Arc::clone(self));
-        }
-    }
-
-    /// More is held than the autoscaler was told of: it hears of that at once, then every
-    /// [`PRESENCE_INTERVAL`].
-    fn tell_of_growth(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        if state.meter.present().in_flight > state.told {
-            self.plan_telling(state, now);
-        }
-    }
-
-    /// Less is held than the autoscaler was told of. Worth a word only while another activator takes over
-    /// what ends here: its reports would add up with an old one of ours.
-    fn tell_of_fall(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        if state.meter.present().in_flight < state.told {
-            self.plan_telling(state, now);
-        }
-    }
-
-    fn plan_telling(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        // However many arrive until then, one word says all: it is made when it is sent.
-        if !state.is_to_be_told {
-            state.is_to_be_told = true;
-            let at = now.max(state.told_at + PRESENCE_INTERVAL);
-            self.context.presence.add(at, Arc::clone(self));
-        }
-    }
 }
 
 /// Activators of one process share the series, which is their sum.
@@ -486,13 +403,4 @@ impl Drop for AssignedRevision {
     fn drop(&mut self) {
         self.metrics.concurrency.dec_by(self.state.get_mut().shown);
     }
-}
-
-/// In steps of 1/1024, so that sums and differences are exact and nothing is left of what has ended.
-fn shown(concurrency: f64) -> f64 {
-    (concurrency * 1024.0).round() / 1024.0
-}
-
-fn present(state: &RevisionState) -> PresentCount {
-    PresentCount { in_flight: state.meter.present().in_flight, waiting: state.throttler.counts().waiting }
 }
