@@ -366,6 +366,25 @@ mod tests {
     }
 
     #[test]
+    fn the_page_shows_every_metric_in_the_order_of_declaration() {
+        let registry = MetricsRegistry::default();
+        let metrics = ActivatorMetrics::register(&registry);
+        let _hello = metrics.of_revision(&RevisionName::parse("default/service/hello").expect("three parts"));
+        insta::assert_snapshot!(in_order(&registry.encode()));
+    }
+
+    /// Series of one family have no order of their own.
+    fn in_order(page: &str) -> String {
+        let mut lines: Vec<&str> = page.lines().collect();
+        for series in lines.chunk_by_mut(|one, next| one.starts_with('#') == next.starts_with('#')) {
+            if series.iter().all(|line| !line.starts_with('#')) {
+                series.sort_unstable();
+            }
+        }
+        lines.join("\n")
+    }
+
+    #[test]
     fn the_series_of_a_revision_end_with_the_last_activator_that_serves_it() {
         let registry = MetricsRegistry::default();
         let metrics = ActivatorMetrics::register(&registry);

@@ -252,3 +252,34 @@ impl QueueProxyMetrics {
         self.registry.encode()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_shows_every_metric_in_the_order_of_declaration() {
+        let metrics = QueueProxyMetrics::new(7);
+        let memory = MemoryBudget::of_process(None);
+        let page = metrics.page(&Levels {
+            in_flight: 1,
+            waiting: 2,
+            connections: 3,
+            upgraded: 4,
+            memory,
+            state: PodState::Ready,
+        });
+        insta::assert_snapshot!(in_order(&page));
+    }
+
+    /// Series of one family have no order of their own.
+    fn in_order(page: &str) -> String {
+        let mut lines: Vec<&str> = page.lines().collect();
+        for series in lines.chunk_by_mut(|one, next| one.starts_with('#') == next.starts_with('#')) {
+            if series.iter().all(|line| !line.starts_with('#')) {
+                series.sort_unstable();
+            }
+        }
+        lines.join("\n")
+    }
+}
