@@ -2,6 +2,7 @@
 //! the proxies do it over their own stack.
 
 mod format;
+mod listing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +13,7 @@ use tokio::runtime::Handle;
 use vocabulary::RevisionName;
 
 pub use format::MetricsFormat;
+pub use listing::MetricsListing;
 
 /// Of which revision a series is, the same at whoever counts: a query joins what several processes say.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
