@@ -47,7 +47,7 @@ impl fmt::Debug for ByteStream {
 
 /// How a connection to an address is made.
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
-    /// One attempt. Whoever asks gives it up after [`crate::WRITE_MAX`].
+    /// One attempt. Whoever asks gives it up after `WRITE_MAX`.
     fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>>;
 
     /// One attempt as far as an accepted TCP connection, which is closed without a word. It fails where the

@@ -34,13 +34,13 @@ pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 /// A link without a complete frame for this long is late: a heartbeat and half a second on its way.
 pub const LATE_AFTER: Duration = Duration::from_millis(2500);
 /// A link without a complete frame for this long is dead: five heartbeats.
-pub const SILENCE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// The longest one message may take to leave: as long as a peer may be silent.
-pub const WRITE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const WRITE_MAX: Duration = Duration::from_secs(10);
 
 /// How long a connection may take to its first frame, which the dialler sends with the connection: room for a
 /// packet to be lost twice.
-pub const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(3);
+pub(crate) const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(3);
 /// The longest first frame: what a queue-proxy's link takes at any time. It is read before anybody knows who
 /// sends it.
 pub(crate) const FIRST_FRAME_BYTES_MAX: usize = wire::POD_FRAME_BYTES_MAX;
@@ -57,13 +57,13 @@ pub enum LinkError {
     /// Nobody took the connection.
     #[error("cannot connect")]
     Connect(#[source] io::Error),
-    /// Nobody answered in [`WRITE_MAX`].
+    /// No answer to the connection attempt came within 10 s.
     #[error("no answer to the connection attempt within {} s", WRITE_MAX.as_secs())]
     ConnectTimeout,
-    /// No complete frame arrived in [`SILENCE_MAX`].
+    /// No complete frame of the peer arrived within 10 s.
     #[error("the peer sent no complete frame for {} s", SILENCE_MAX.as_secs())]
     Silent,
-    /// No first frame arrived in [`FIRST_FRAME_WITHIN`].
+    /// The first frame of a new connection did not arrive within 3 s.
     #[error("no first frame within {} s", FIRST_FRAME_WITHIN.as_secs())]
     FirstFrameLate,
     /// The first frame did not carry the token of the process that was called.
@@ -72,7 +72,7 @@ pub enum LinkError {
     /// It did not prove to be an autoscaler.
     #[error("the peer did not prove to be an autoscaler")]
     Unproved(#[source] io::Error),
-    /// The peer did not read for [`WRITE_MAX`].
+    /// The peer read nothing of a message for 10 s.
     #[error("the peer took none of a message for {} s", WRITE_MAX.as_secs())]
     Stalled,
     /// What arrived is not a message, or holds a bad value.
@@ -260,7 +260,7 @@ impl<Out: Message> Writer<Out> {
         }
     }
 
-    /// Sends a message, within [`WRITE_MAX`]. A dropped call tears no frame: what has not left goes before
+    /// Sends a message, within `WRITE_MAX`. A dropped call tears no frame: what has not left goes before
     /// the next message.
     pub async fn send(&mut self, message: &Out) -> Result<(), LinkError> {
         // Into the buffer first, whole. If this call is dropped while it writes, the next one goes on with

@@ -17,7 +17,7 @@ use thiserror::Error;
 pub(crate) use proto::{Fragment, Greeting};
 
 /// The longest text for people (a pod's trouble, what a revision waits for), in bytes of UTF-8.
-pub const DETAIL_BYTES_MAX: usize = 512;
+pub(crate) const DETAIL_BYTES_MAX: usize = 512;
 
 /// The first byte of a [`Fragment`] frame: field 15, length-delimited. No message has a field 15 of its own.
 pub(crate) const FRAGMENT_KEY: u8 = (15 << 3) | 2;

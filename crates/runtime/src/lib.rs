@@ -57,5 +57,5 @@ pub use program::{EXIT_BAD_CONFIG, run_program};
 pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine, RequestLogTemplate};
 pub use signals::{StopRequest, StopRequests};
 pub use socket_table::{TcpTableRow, tcp_table};
-pub use traces::{SampleRate, TRACING_PROTOCOL, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
+pub use traces::{SampleRate, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
 pub use vital::{EXIT_PART_FAILED, leave_last_words_in, relied_on, vital, vital_thread};

@@ -10,7 +10,7 @@ use thiserror::Error;
 use vocabulary::shown;
 
 /// The protocol that is spoken, as Knative names it.
-pub const TRACING_PROTOCOL: &str = "http/protobuf";
+pub(crate) const TRACING_PROTOCOL: &str = "http/protobuf";
 /// Where OTLP over HTTP is taken if nobody says otherwise.
 const OTLP_PORT: u16 = 4318;
 /// The same, of the path.

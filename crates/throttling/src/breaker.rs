@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::Ticket;
+use crate::ticket::Ticket;
 
 /// What a breaker is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Which request may run where, and when.
 //!
 //! Three questions, each a value without sockets, clocks or threads. May this request run now ([`Breaker`])?
-//! Which pod takes it, and who is next ([`Throttler`], with a [`Balancer`])? How much ran, second by second
+//! Which pod takes it, and who is next ([`Throttler`], with a balancer)? How much ran, second by second
 //! ([`LoadMeter`])? The edge hands in events with the time they happened at and acts on the answers; a
 //! waiting request is a [`Ticket`] here and a future there.
 
@@ -13,7 +13,6 @@ mod ticket;
 #[cfg(test)]
 mod vectors;
 
-pub use balancer::{Balancer, Candidate, Policy};
 pub use breaker::{Arrival, Breaker, BreakerError, BreakerLimits};
 pub use load_meter::{EndedSeconds, LoadMeter, Origin, PresentLoad, ReporterSeconds};
 pub use throttler::{Counts, DirectPick, Dispatch, QueueFull, Throttler};

@@ -91,7 +91,7 @@ impl LoadMeter {
     }
 
     /// [`LoadMeter::close_seconds`] for a period of any nominal length but zero.
-    pub fn close_period(&mut self, nominal: Duration, now: Timestamp) -> Load {
+    fn close_period(&mut self, nominal: Duration, now: Timestamp) -> Load {
         self.advance(now);
         let seconds = self.elapsed.as_secs_f64();
         let average = |held: f64| Concurrency::clamped(if seconds > 0.0 { held / seconds } else { 0.0 });

@@ -21,7 +21,8 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use vocabulary::{PodAssignment, PodId, PodName, Slice, Timestamp};
 
-use crate::{Balancer, Policy, Ticket};
+use crate::balancer::{Balancer, Policy};
+use crate::ticket::Ticket;
 use budget::RetryBudget;
 use outside::OutsideAttempts;
 use pods::{PodEntry, ThrottledPods};

@@ -4,7 +4,10 @@ use tokio::net::TcpListener;
 use vocabulary::{ActivatorWord, PodWord};
 
 use super::*;
-use crate::{AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Message, PodOrder, RefusedLinks};
+use crate::{
+    AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Message, PodOrder, Reader, RefusedLinks,
+    Writer,
+};
 
 /// An authority, as the control plane makes them.
 struct Authority {
@@ -81,7 +84,7 @@ async fn pod(roots: &str) -> Listening<PodOrder, PodWord> {
 async fn call(
     dialler: &TlsDialler,
     pod: &mut Listening<PodOrder, PodWord>,
-) -> (crate::ToPod, AcceptedLink<PodOrder, PodWord>) {
+) -> ((Reader<PodWord>, Writer<PodOrder>), AcceptedLink<PodOrder, PodWord>) {
     let dial = async {
         let mut ends = crate::dial_with::<PodWord, PodOrder>(dialler, pod.address).await.unwrap();
         ends.1.send(&PodOrder::Heartbeat).await.unwrap();

@@ -55,7 +55,7 @@ impl PageLimits {
     };
 
     /// How many requests of this kind are answered at once.
-    pub const fn places_of(self, kind: PageKind) -> usize {
+    pub(super) const fn places_of(self, kind: PageKind) -> usize {
         match kind {
             PageKind::Probe => self.probes,
             PageKind::Ordinary => self.connections,

@@ -49,7 +49,7 @@ impl PagePlaces {
     }
 
     /// A place, if there is one.
-    pub fn take_now(&self) -> Option<PageSeat> {
+    pub(super) fn take_now(&self) -> Option<PageSeat> {
         self.0.try_take().ok().map(|number| PageSeat::new(Arc::clone(&self.0), number))
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-use crate::{Balancer, Candidate, Policy};
+use crate::balancer::{Balancer, Candidate, Policy};
 
 /// A refusal comes within a round trip to the pod, which in one cluster takes less than this. A pod that has
 /// not refused by then has let the request in, and the next one may be tried.

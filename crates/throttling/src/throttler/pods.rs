@@ -6,7 +6,7 @@ use std::time::Duration;
 use vocabulary::{Interner, PodAssignment, PodId, PodName, PodState, Slice, Timestamp};
 
 use super::outside::OutsideAttempts;
-use crate::{Balancer, Candidate, Policy};
+use crate::balancer::{Balancer, Candidate, Policy};
 
 /// How long a pod that did not start a request rests, even if there is no other; doubles with every further
 /// failure.
