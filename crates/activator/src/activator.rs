@@ -18,13 +18,13 @@ use crate::assignments::Assignments;
 use crate::backends::{self, Backends, WorkerOrder};
 use crate::config::{ActivatorConfig, Listeners, TlsListener};
 use crate::context::Context;
-use crate::doors::Doors;
 use crate::held::Holdings;
 use crate::link::LinkContext;
 use crate::metering::PastSeconds;
 use crate::reporting::RequestReporter;
 use crate::revision_ports::RevisionPorts;
-use crate::workers::{Pulse, Threads};
+use crate::worker_listeners::WorkerListeners;
+use crate::workers::{ThreadHeartbeats, Threads};
 
 /// How long idle connections of clients are left open in a drain: who uses one in that time is told to
 /// reconnect instead of meeting a closed socket.
@@ -78,7 +78,7 @@ impl Activator {
         let ending = EndSteps::under(&abandoned);
         // If one thread cannot be started, those before it end.
         let abandon = abandoned.drop_guard();
-        let tls = listeners.tls.map(|listener| ClientTlsDoor::new(listener, &context));
+        let tls = listeners.tls.map(|listener| ClientTlsListener::new(listener, &context));
         let (backends, orders) = Backends::new(count);
         let mut workers = Threads::default();
         for (number, orders) in orders.into_iter().enumerate() {
@@ -86,7 +86,7 @@ impl Activator {
                 context: Arc::clone(&context),
                 assignments: Arc::clone(&assignments),
                 listener: listeners.requests.try_clone()?,
-                tls: tls.as_ref().map(ClientTlsDoor::try_clone).transpose()?,
+                tls: tls.as_ref().map(ClientTlsListener::try_clone).transpose()?,
                 connections: Arc::clone(&connections),
                 orders,
                 ending: ending.clone(),
@@ -120,9 +120,9 @@ impl Activator {
         Holdings::of(&self.assignments)
     }
 
-    /// Whether its threads move.
-    pub fn pulse(&self) -> Pulse {
-        self.workers.pulse().with(self.control.pulse())
+    /// The heartbeats of all threads of the activator, for a watchdog.
+    pub fn heartbeats(&self) -> ThreadHeartbeats {
+        self.workers.heartbeats().with(self.control.heartbeats())
     }
 
     /// It is on its way out, and says so on its links. It takes what still comes, and tells clients to go
@@ -166,7 +166,7 @@ struct Worker {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     listener: std::net::TcpListener,
-    tls: Option<ClientTlsDoor>,
+    tls: Option<ClientTlsListener>,
     connections: Arc<ConnectionBudget>,
     orders: mpsc::Receiver<WorkerOrder>,
     ending: EndSteps,
@@ -181,36 +181,42 @@ impl Worker {
         let tracing =
             tokio::task::spawn_local(vital("the traces of the activator", tracer.clone().deliver()));
         let upstreams = backends::pool(self.context.clock, self.context.limits.unread_memory);
-        let doors = Doors::new(self.context, self.assignments, upstreams.clone(), self.connections, reporter);
-        let drain = doors.main().clone();
-        let doors = Rc::new(doors);
-        let (stack, limits) = (doors.stack(&drain, None), doors.limits());
-        let tls_serving = self.tls.map(|ClientTlsDoor { listener, tls }| {
+        let worker_listeners = WorkerListeners::new(
+            self.context,
+            self.assignments,
+            upstreams.clone(),
+            self.connections,
+            reporter,
+        );
+        let drain = worker_listeners.main().clone();
+        let worker_listeners = Rc::new(worker_listeners);
+        let (stack, limits) = (worker_listeners.stack(&drain, None), worker_listeners.limits());
+        let tls_serving = self.tls.map(|ClientTlsListener { listener, tls }| {
             let serving = serve_tls(listener, Rc::clone(&stack), drain.clone(), limits, tls);
             tokio::task::spawn_local(vital("a TLS listener of the activator", serving))
         });
         let serving = serve(self.listener, stack, drain, limits);
         let serving = tokio::task::spawn_local(vital("a listener of the activator", serving));
-        let obeying = backends::obey(self.orders, upstreams, Rc::clone(&doors));
-        let obeying = tokio::task::spawn_local(vital("the orders of the activator's link", obeying));
+        let executing = backends::execute_orders(self.orders, upstreams, Rc::clone(&worker_listeners));
+        let executing = tokio::task::spawn_local(vital("the orders of the activator's link", executing));
         self.ending.leaving.cancelled().await;
-        doors.begin_drain();
+        worker_listeners.begin_drain();
         self.ending.accepting.cancelled().await;
-        doors.stop_accepting();
+        worker_listeners.stop_accepting();
         self.ending.closing.cancelled().await;
         // Whoever is cancelled only waited: the drain goes on, and a timer is no loss.
         tokio::select! {
-            () = doors.finished() => {}
+            () = worker_listeners.finished() => {}
             () = tokio::time::sleep(LINGER) => {}
         }
-        doors.close_idle();
+        worker_listeners.close_idle();
         // Whoever is cancelled only waited.
         tokio::select! {
-            () = doors.finished() => {}
+            () = worker_listeners.finished() => {}
             () = self.ending.given_up.cancelled() => {}
         }
         tracer.flush(TRACES_LAST_MAX).await;
-        for task in [obeying, telling, tracing] {
+        for task in [executing, telling, tracing] {
             task.abort();
         }
         for serving in iter::once(serving).chain(tls_serving) {
@@ -222,12 +228,12 @@ impl Worker {
 }
 
 /// Where clients speak TLS. All workers accept there, and share what sessions are resumed from.
-struct ClientTlsDoor {
+struct ClientTlsListener {
     listener: std::net::TcpListener,
     tls: Tls,
 }
 
-impl ClientTlsDoor {
+impl ClientTlsListener {
     fn new(listener: TlsListener, context: &Context) -> Self {
         let tls = Tls::new(listener.certificates, context.metrics.failed_handshakes.clone());
         Self { listener: listener.socket, tls }

@@ -76,11 +76,11 @@ struct RevisionState {
     meter: LoadMeter,
     /// Whether it is among those that report this second.
     is_active: bool,
-    /// The largest count that the autoscaler was told of in this second, and when.
-    told: u32,
-    told_at: Timestamp,
-    /// Whether it is on the agenda of early reports.
-    is_to_be_told: bool,
+    /// The count that was reported last in this second, and when.
+    reported_in_flight: u32,
+    reported_at: Timestamp,
+    /// Whether the revision is on the agenda of early reports.
+    is_report_planned: bool,
     /// When it is on the agenda of paced queues.
     paced_at: Option<Timestamp>,
     /// This activator's part of the concurrency that metrics show.
@@ -100,14 +100,15 @@ impl Waiter for oneshot::Sender<Dispatch> {
 }
 
 impl RevisionState {
-    /// Whether whoever would have to wait is refused.
-    fn holds(&self) -> bool {
+    /// Whether a request that would have to wait is refused: the autoscaler holds the revision, and no pod is
+    /// ready.
+    fn refuses_waiting(&self) -> bool {
         self.waits == Waits::Refused && !self.throttler.has_ready_pod()
     }
 
-    /// Why nobody may join the queue now, if so.
+    /// Why no request may join the queue now; `None` if requests may.
     fn refuses_all(&self) -> Option<QueueRefusal> {
-        match (self.is_gone, self.holds()) {
+        match (self.is_gone, self.refuses_waiting()) {
             (true, _) => Some(QueueRefusal::Gone),
             (false, true) => Some(QueueRefusal::Held),
             (false, false) => None,
@@ -128,9 +129,9 @@ impl AssignedRevision {
                 waiters: BTreeMap::new(),
                 meter: LoadMeter::new(context.clock.now()),
                 is_active: false,
-                told: 0,
-                told_at: Timestamp::ZERO,
-                is_to_be_told: false,
+                reported_in_flight: 0,
+                reported_at: Timestamp::ZERO,
+                is_report_planned: false,
                 paced_at: None,
                 shown: 0.0,
                 upkeep: 0,
@@ -169,7 +170,7 @@ impl AssignedRevision {
         state.retirement.assigned(assignment.standing, assignment.version);
         self.settings.store(Arc::new(new));
         self.pump(&mut state, now);
-        if state.holds() {
+        if state.refuses_waiting() {
             // A dropped sender tells its waiter, which leaves the queue by itself.
             state.waiters.clear();
         }
@@ -254,7 +255,7 @@ impl AssignedRevision {
         // From here on the guard counts the request out again, whatever happens.
         let counted = LoadPart::new(self);
         let turn = self.turn(&mut state, ticket, now);
-        self.tell_of_growth(&mut state, now);
+        self.report_growth(&mut state, now);
         drop(state);
         joined.inc();
         Ok((counted, turn?))

@@ -101,7 +101,7 @@ impl Assignments {
     }
 
     /// The revisions in some buckets that are known here.
-    pub(crate) fn all_in(&self, ownership: &Ownership) -> Vec<Arc<AssignedRevision>> {
+    pub(crate) fn revisions_in(&self, ownership: &Ownership) -> Vec<Arc<AssignedRevision>> {
         let known = self.known.lock();
         known.values().filter(|revision| ownership.epoch_of(&revision.name).is_some()).cloned().collect()
     }
@@ -159,7 +159,7 @@ impl Assignments {
     pub(crate) fn forget(&self, name: &RevisionName, version: Version) -> ForgetOutcome {
         let known = self.known.lock();
         match known.get(name) {
-            Some(revision) if revision.may_be_forgotten(version) => {
+            Some(revision) if revision.forget_when_empty(version) => {
                 ForgetOutcome::Planned(Arc::clone(revision))
             }
             Some(_) => ForgetOutcome::Stale,

@@ -13,8 +13,8 @@ use dataplane::{
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::doors::Doors;
 use crate::stack::RevisionPort;
+use crate::worker_listeners::WorkerListeners;
 
 /// How many orders a worker may be behind. More make the link wait, which delays an acknowledgement and
 /// nothing else.
@@ -106,7 +106,11 @@ pub(crate) fn pool(clock: Clock, memory: &'static MemoryBudget) -> Upstreams {
 }
 
 /// A worker's end: does what the link says until that ends.
-pub(crate) async fn obey(mut orders: mpsc::Receiver<WorkerOrder>, upstreams: Upstreams, doors: Rc<Doors>) {
+pub(crate) async fn execute_orders(
+    mut orders: mpsc::Receiver<WorkerOrder>,
+    upstreams: Upstreams,
+    listeners: Rc<WorkerListeners>,
+) {
     while let Some(order) = orders.recv().await {
         // Nobody waits for an answer any more if the link has ended.
         match order {
@@ -116,9 +120,9 @@ pub(crate) async fn obey(mut orders: mpsc::Receiver<WorkerOrder>, upstreams: Ups
                 }
                 let _ = done.send(());
             }
-            WorkerOrder::OpenPort { port, listener } => doors.open(port, listener),
+            WorkerOrder::OpenPort { port, listener } => listeners.open(port, listener),
             WorkerOrder::ClosePort { port, done } => {
-                doors.close(port).await;
+                listeners.close(port).await;
                 let _ = done.send(());
             }
         }

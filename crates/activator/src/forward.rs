@@ -92,15 +92,15 @@ impl RequestForwarder<'_> {
                 RequestPlace::Seated(seat) => seat,
                 RequestPlace::Waits(turn, counted) => PodSeat::Queue(self.await_turn(turn).await?, counted),
                 // Boxed, because hardly any request comes here, and each would have room for it.
-                RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_that_takes_it()).await? {
+                RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_for_unmeasured()).await? {
                     Some(direct) => PodSeat::Direct(direct),
                     None => return Ok(self.answer_without_pod(kind)),
                 },
             };
-            let address = self.exit(seat.address());
+            let address = self.pod_address(seat.address());
             let guard = Guard::new(seat, address, &self.revision, self.upstreams);
             let outcome = self.attempt(address, &guard).await?;
-            self.tell(&outcome, address);
+            self.trace_outcome(&outcome, address);
             place = match outcome {
                 AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
                 AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
@@ -112,11 +112,11 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// Where in the pod that takes requests at `usual` this one goes.
-    fn exit(&self, usual: SocketAddr) -> SocketAddr {
+    /// The address at which the pod that usually takes requests at `usual` takes this request.
+    fn pod_address(&self, usual: SocketAddr) -> SocketAddr {
         match self.entrance {
             None => usual,
-            Some(port) => self.revision.settings().exit(usual, port),
+            Some(port) => self.revision.settings().pod_address_for(usual, port),
         }
     }
 
@@ -216,7 +216,7 @@ impl RequestForwarder<'_> {
     }
 
     /// A pod for a request that nobody measures; `None` if none is ready.
-    async fn find_pod_that_takes_it(&mut self) -> Result<Option<DirectRequest>, Refusal> {
+    async fn find_pod_for_unmeasured(&mut self) -> Result<Option<DirectRequest>, Refusal> {
         let clock = self.clock;
         loop {
             let until = match self.revision.pick_unmeasured().map_err(|refused| self.refusal(refused))? {
@@ -279,8 +279,8 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// Notes what became of an attempt.
-    fn tell(&mut self, outcome: &AttemptOutcome, address: SocketAddr) {
+    /// Notes the outcome of an attempt in the span, if the request has one.
+    fn trace_outcome(&mut self, outcome: &AttemptOutcome, address: SocketAddr) {
         let Some(span) = self.span else { return };
         let (event, address) = (
             match outcome {

@@ -12,7 +12,6 @@ mod assignments;
 mod backends;
 mod config;
 mod context;
-mod doors;
 mod forward;
 mod forwarders;
 mod head_sizes;
@@ -33,6 +32,7 @@ mod stream_refusals;
 mod sync;
 #[cfg(test)]
 mod vectors;
+mod worker_listeners;
 mod workers;
 
 pub use activator::Activator;
@@ -41,4 +41,4 @@ pub use forwarders::{Network, NetworkError, TrustedForwarders};
 pub use held::{HeldRequests, Holdings};
 pub use metrics::ActivatorMetrics;
 pub use program::main_from_env;
-pub use workers::Pulse;
+pub use workers::ThreadHeartbeats;

@@ -35,9 +35,9 @@ impl Drop for LoadPart {
         let mut state = self.0.state.lock();
         state.meter.finished(Origin::Direct, now);
         if self.0.context.is_leaving() {
-            self.0.tell_of_fall(&mut state, now);
+            self.0.report_decline(&mut state, now);
         }
-        self.0.note_end(&mut state);
+        self.0.note_request_end(&mut state);
     }
 }
 
@@ -222,6 +222,6 @@ impl Drop for DirectRequest {
     fn drop(&mut self) {
         let mut state = self.revision.state.lock();
         state.throttler.finish_direct(self.pick.pod);
-        self.revision.note_end(&mut state);
+        self.revision.note_request_end(&mut state);
     }
 }

@@ -1,5 +1,5 @@
-//! What a revision reports to the autoscaler: a load for each second, and between two of them an early word when
-//! more is held than was told.
+//! What a revision reports to the autoscaler: a load for each second, and between two of them an early report
+//! when more is held than was reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{AssignedRevision, RevisionState};
 /// The least time between two early reports of one revision.
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// One second of a revision.
+/// The load of a revision in one second, and how long its oldest request has waited at the end of it.
 pub(crate) struct RevisionSecond {
     pub(crate) load: Load,
     pub(crate) oldest_wait: Duration,
@@ -27,10 +27,10 @@ impl AssignedRevision {
         let mut load = state.refusals.added_to(measured);
         let counts = state.throttler.counts();
         load.queued = counts.waiting;
-        state.told = state.meter.present().in_flight;
+        state.reported_in_flight = state.meter.present().in_flight;
         let shown = shown(load.concurrency.value());
         self.metrics.concurrency.inc_by(shown - std::mem::replace(&mut state.shown, shown));
-        if load.is_zero() && state.told == 0 {
+        if load.is_zero() && state.reported_in_flight == 0 {
             // Under the same lock as an arrival: either that comes first and is in this second, or it finds
             // the revision idle and makes it active again.
             state.is_active = false;
@@ -45,14 +45,15 @@ impl AssignedRevision {
         present(&self.state.lock())
     }
 
-    /// What is held right now, for an early report, and for how long the oldest request has waited.
-    pub(crate) fn tell(&self) -> (PresentCount, Duration) {
+    /// The present count for an early report, and how long the oldest request has waited. The count is the one
+    /// reported from now on.
+    pub(crate) fn take_early_report(&self) -> (PresentCount, Duration) {
         let now = self.context.clock.now();
         let mut state = self.state.lock();
         let count = present(&state);
-        state.is_to_be_told = false;
-        state.told = count.in_flight;
-        state.told_at = now;
+        state.is_report_planned = false;
+        state.reported_in_flight = count.in_flight;
+        state.reported_at = now;
         let oldest_arrival = state.throttler.counts().oldest_arrival;
         (count, oldest_arrival.map_or(Duration::ZERO, |arrival| now.saturating_since(arrival)))
     }
@@ -63,33 +64,32 @@ impl AssignedRevision {
             state.is_active = true;
             let began = self.context.seconds.beginning_of(self.context.open_second());
             state.meter = LoadMeter::new(began);
-            // What was told before the revision fell idle is over: whatever is held now is news.
-            state.told = 0;
+            // The report from before the revision fell idle is over: whatever is held now is news.
+            state.reported_in_flight = 0;
             self.context.active.lock().insert(self.name.clone(), Arc::clone(self));
         }
     }
 
-    /// More is held than the autoscaler was told of: it hears of that at once, then every
-    /// [`PRESENCE_INTERVAL`].
-    pub(super) fn tell_of_growth(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        if state.meter.present().in_flight > state.told {
-            self.plan_telling(state, now);
+    /// Plans an early report if more is held than was reported: at once, then every [`PRESENCE_INTERVAL`].
+    pub(super) fn report_growth(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
+        if state.meter.present().in_flight > state.reported_in_flight {
+            self.plan_early_report(state, now);
         }
     }
 
-    /// Less is held than the autoscaler was told of. Worth a word only while another activator takes over
-    /// what ends here: its reports would add up with an old one of ours.
-    pub(super) fn tell_of_fall(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        if state.meter.present().in_flight < state.told {
-            self.plan_telling(state, now);
+    /// Plans an early report if less is held than was reported. Needed only while another activator takes over
+    /// what ends here: its reports would add up with an old report of this one.
+    pub(super) fn report_decline(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
+        if state.meter.present().in_flight < state.reported_in_flight {
+            self.plan_early_report(state, now);
         }
     }
 
-    fn plan_telling(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
+    fn plan_early_report(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
         // However many arrive until then, one word says all: it is made when it is sent.
-        if !state.is_to_be_told {
-            state.is_to_be_told = true;
-            let at = now.max(state.told_at + PRESENCE_INTERVAL);
+        if !state.is_report_planned {
+            state.is_report_planned = true;
+            let at = now.max(state.reported_at + PRESENCE_INTERVAL);
             self.context.presence.add(at, Arc::clone(self));
         }
     }

@@ -78,9 +78,10 @@ impl AssignedSettings {
         HopHeaders { key: self.hop_key.as_ref(), pod: self.pods.get(&usual) }
     }
 
-    /// Where a request goes that came by a port of ours, to the pod that takes requests at `usual`.
-    pub(crate) fn exit(&self, usual: SocketAddr, port: u16) -> SocketAddr {
-        self.exits.get(&usual).map_or(usual, |exits| exits.exit(usual, port))
+    /// The address at which the pod that usually takes requests at `usual` takes those of the revision's port
+    /// `entrance`.
+    pub(crate) fn pod_address_for(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
+        self.exits.get(&usual).map_or(usual, |exits| exits.exit(usual, entrance))
     }
 }
 

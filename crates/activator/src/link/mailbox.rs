@@ -49,7 +49,7 @@ impl Mailbox {
     pub(super) fn next(&self) -> Option<Vec<ActivatorWord>> {
         let (revision, news) = self.news.borrow_mut().pop_first()?;
         let present = news.present.map(|holder| {
-            let (count, oldest_wait) = holder.tell();
+            let (count, oldest_wait) = holder.take_early_report();
             ActivatorWord::Present { revision: revision.clone(), count, oldest_wait }
         });
         let acknowledged = news
