@@ -134,7 +134,7 @@ impl Health {
         }
         let liveness = async {
             match &probes.liveness {
-                Some(liveness) => self.stay_alive(liveness, clock).await,
+                Some(liveness) => self.watch_liveness(liveness, clock).await,
                 None => std::future::pending().await,
             }
         };
@@ -162,7 +162,7 @@ impl Health {
         }
     }
 
-    async fn stay_alive(&self, probe: &Probe, clock: Clock) -> AppFailure {
+    async fn watch_liveness(&self, probe: &Probe, clock: Clock) -> AppFailure {
         clock.sleep_until(clock.now() + probe.initial_delay).await;
         let period = probe.period.unwrap_or(Duration::from_secs(1));
         let mut failures = 0;

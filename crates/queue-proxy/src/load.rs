@@ -78,7 +78,7 @@ impl LoadBook {
                 self.meter.borrow_mut().arrived(origin, arrived_at);
                 // What came through an activator is in that one's report already, which came first.
                 if origin == Origin::Direct {
-                    self.look_for_rise();
+                    self.notify_if_risen();
                 }
             }
             RequestLoad::Unmeasured => self.unmeasured.set(self.unmeasured.get() + 1),
@@ -163,7 +163,7 @@ impl LoadBook {
     pub(crate) fn set_surge_threshold(&self, threshold: Option<u32>) {
         self.surge.threshold.set(threshold);
         self.surge.reported.set(0);
-        self.look_for_rise();
+        self.notify_if_risen();
     }
 
     /// Waits until the present count is to be reported, and takes it as reported. From the threshold on that
@@ -216,9 +216,9 @@ impl LoadBook {
         self.surge.threshold.get().is_some_and(|threshold| present >= threshold.max(1))
     }
 
-    /// Only a rise is waited for: a count that falls was above the threshold when it was reported, and its
-    /// next report is due in any case.
-    fn look_for_rise(&self) {
+    /// Wakes the link if the present count has risen to a new report. A count that falls was above the
+    /// threshold when it was reported, and its next report is due in any case.
+    fn notify_if_risen(&self) {
         if self.is_changed() {
             self.surge.risen.notify_one();
         }

@@ -15,7 +15,7 @@ use crate::health::Health;
 use crate::load::LoadBook;
 use crate::metrics::{Levels, QueueProxyMetrics};
 use crate::own_peers::OwnPeers;
-use crate::stack::gate;
+use crate::stack::probes;
 use crate::stat;
 
 /// How long `/wait-for-drain` waits for a drain to begin. The app's container asks as it is told to stop, and
@@ -59,32 +59,33 @@ impl Service for PodAdminPages {
         request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
-        if asks_the_gate(&request) {
-            return Ok(gate::answer(request.headers(), self.health.state()));
+        if is_probe_request(&request) {
+            return Ok(probes::answer(request.headers(), self.health.state()));
         }
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
-            return Ok(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
+            return Ok(probes::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
         }
         Ok(match (request.method(), request.uri().path()) {
             (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
             (&Method::GET, "/ready") => self.ready().await,
             (_, DRAIN_HOOK_PATH) => self.wait_for_drain().await,
-            _ => gate::plain_error(StatusCode::NOT_FOUND, "no such page"),
+            _ => probes::plain_error(StatusCode::NOT_FOUND, "no such page"),
         })
     }
 }
 
-/// Kubelet asks for a page by its path, too; by Knative's header it asks the gate, whatever the path.
-fn asks_the_gate(request: &Request<Body>) -> bool {
+/// Whether the request is a probe of Knative's kind. Kubelet asks for a page by its path, too; with Knative's
+/// header a request is a probe, whatever its path.
+fn is_probe_request(request: &Request<Body>) -> bool {
     let (headers, path) = (request.headers(), request.uri().path());
     let is_page = PAGES.contains(&path) && headers.get(names::K_NETWORK_PROBE).is_none();
-    !is_page && (gate::is_prober(headers) || gate::is_probe(headers))
+    !is_page && (probes::is_prober(headers) || probes::is_probe(headers))
 }
 
 impl PageService for PodAdminPages {
     fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind {
         match request.uri().path() {
-            _ if asks_the_gate(request) => PageKind::Probe,
+            _ if is_probe_request(request) => PageKind::Probe,
             DRAIN_HOOK_PATH if self.own_peers.are_at(connection) => PageKind::OwnLongRead,
             DRAIN_HOOK_PATH => PageKind::LongRead,
             path => PageKind::of_path(path),
@@ -105,7 +106,7 @@ impl PodAdminPages {
             return Response::new(Body::full("ready\n"));
         }
         let state = format!("{:?}: {}", self.health.state(), self.health.detail());
-        gate::plain_error(StatusCode::SERVICE_UNAVAILABLE, &state.to_lowercase())
+        probes::plain_error(StatusCode::SERVICE_UNAVAILABLE, &state.to_lowercase())
     }
 
     /// Answers when the last request has ended, so that the app is not told to stop before.
@@ -201,16 +202,16 @@ impl PageService for PodMetricsPages {
 }
 
 fn refused(busy: PagesBusy) -> Response<Body> {
-    gate::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
+    probes::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
 }
 
 /// Why a request is not answered where there are numbers alone.
 fn not_metrics(request: &Request<Body>, trusted: &TrustedHosts) -> Option<Response<Body>> {
     if request.uri().path() != "/metrics" {
-        return Some(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
+        return Some(probes::plain_error(StatusCode::NOT_FOUND, "no such page"));
     }
     let foreign = trusted.check(request.uri(), request.headers()).err()?;
-    Some(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()))
+    Some(probes::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()))
 }
 
 #[cfg(test)]

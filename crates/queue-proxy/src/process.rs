@@ -213,7 +213,7 @@ impl BoundProxy {
         // Whoever is cancelled is so for good: the process ends, and its exit code says why.
         let ended = tokio::select! {
             unhealthy = parts.health.watch(&config.probes, clock) => ProcessEnd::Unhealthy(unhealthy),
-            () = parts.leave(&config, clock) => ProcessEnd::Drained,
+            () = parts.run_drain(&config, clock) => ProcessEnd::Drained,
         };
         parts.tracer.flush(TRACES_LAST_MAX).await;
         ended

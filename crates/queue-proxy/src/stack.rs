@@ -3,9 +3,9 @@
 
 pub(crate) mod app;
 mod expect;
-pub(crate) mod gate;
 mod in_flight;
 pub(crate) mod logging;
+pub(crate) mod probes;
 mod refusals;
 mod terms;
 
@@ -79,15 +79,18 @@ struct AdmittedRequest {
 impl Service for PodStack {
     type Body = GuardedBody<Option<InFlight>>;
 
-    /// What needs no waiting happens before there is a future: a future is copied about, and all that it
-    /// holds with it.
+    /// What needs no waiting happens in this call and not in the future: a request counts, and has its line in
+    /// the log, even if its stream is reset before the future is polled for the first time; a probe is answered
+    /// without an allocation; and the future, which is copied about, does not hold the request twice.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
-        if self.settings.may_yet_vouch_for(request.headers()) {
-            return Either::Right(Either::Left(Box::pin(self.call_once_told(request, connection))));
+        if self.settings.hop_keys_still_pending(request.headers()) {
+            return Either::Right(Either::Left(Box::pin(
+                self.call_after_first_settings(request, connection),
+            )));
         }
         match self.begin(request, &connection) {
             Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
@@ -116,14 +119,14 @@ impl Service for PodStack {
 }
 
 impl PodStack {
-    /// The same for what may be from one of our own hops, once it can be known. Meanwhile it counts where it
-    /// waits for this pod.
-    async fn call_once_told(
+    /// As [`PodStack::call`], for a request that shows a hop key before the valid keys are known. While it waits
+    /// here it counts at the hop that sent it.
+    async fn call_after_first_settings(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> Result<ProxyResponse, Abort> {
-        self.settings.first_word(self.clock).await;
+        self.settings.await_first_settings(self.clock).await;
         match self.begin(request, &connection) {
             Ok(begun) => self.finish(begun).await,
             Err(answer) => Ok(answer),
@@ -140,8 +143,8 @@ impl PodStack {
         mut request: Request<Body>,
         connection: &Connection,
     ) -> Result<AdmittedRequest, ProxyResponse> {
-        // Who sent this? Without proof, headers that only our hops may set are removed before anything looks
-        // at them (L12).
+        // The sender. Without proof, headers that only our hops may set are removed before anything looks at
+        // them (L12).
         let Some(sender) = self.sender_of(&mut request, connection) else {
             return Err(self.refuse_misdirected(&request, connection));
         };
@@ -151,13 +154,13 @@ impl PodStack {
         }
         // Only what has proved to be one of our hops: a client that could pass for a probe would be answered
         // by us, without its app ever seeing it.
-        let is_probe = sender == RequestSender::Hop && gate::is_probe(request.headers());
+        let is_probe = sender == RequestSender::Hop && probes::is_probe(request.headers());
         // Before the line in the log, which names the trace.
         let span = if is_probe { None } else { self.tracer.begin(&mut request, connection) };
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
         // A probe is answered from what is known, before anything is allocated for it.
         if is_probe {
-            let answer = gate::answer(request.headers(), self.health.state()).map(without_guard);
+            let answer = probes::answer(request.headers(), self.health.state()).map(without_guard);
             return Err(logging::at_once(line, answer));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
@@ -259,8 +262,9 @@ impl PodStack {
         }
     }
 
-    /// `None` for a request to another pod, which had this one's address when it was sent. Whoever it is
-    /// from: an activator that looks for another workload's pod here has no key that is known.
+    /// The sender of a request, as far as a key proves it. `None` for a request to another pod that had this
+    /// pod's address before, with and without a key: an activator of another workload has no key that is valid
+    /// here.
     fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Option<RequestSender> {
         let headers = request.headers_mut();
         if !has_internal(headers) {
@@ -269,7 +273,7 @@ impl PodStack {
         if headers.remove(names::EBB_POD).is_some_and(|pod| pod != self.pod.as_str()) {
             return None;
         }
-        Some(if self.settings.is_vouched_for(headers) {
+        Some(if self.settings.has_valid_hop_key(headers) {
             connection.mark_as_hop();
             headers.remove(names::EBB_HOP_KEY);
             RequestSender::Hop
@@ -279,7 +283,7 @@ impl PodStack {
         })
     }
 
-    /// This pod's app never sees it, and it is no load of ours.
+    /// Refuses a request that was sent to another pod. The app never sees it, and it is no load of this pod.
     fn refuse_misdirected(&self, request: &Request<Body>, connection: &Connection) -> ProxyResponse {
         let line = self
             .logging
@@ -311,8 +315,8 @@ impl PodStack {
         breaker.admit().await.map(Some).map_err(|_full| refusal())
     }
 
-    /// Tries on where an app gave no connection within the limit of one attempt, until it does, or for as
-    /// often as that may be tried. What a client sent can go nowhere else, as an activator's can.
+    /// Repeats the attempt to connect after one that timed out, up to [`CONNECTS_MAX`] attempts in all. Only for
+    /// requests of clients: an activator's request can go to another pod.
     async fn connect_again(
         &self,
         protocol: Protocol,
@@ -335,7 +339,8 @@ impl PodStack {
         }
     }
 
-    /// Asks an app again that refused a request, until it does not, or for as often as it may be asked.
+    /// Sends a request again that the app refused, with growing waits, until the app takes it or the attempts
+    /// are used up.
     async fn ask_again(
         &self,
         protocol: Protocol,
@@ -355,10 +360,10 @@ impl PodStack {
         }
     }
 
-    /// The same with how the app ended, if it has: a client that reads of a closed connection alone cannot
+    /// Adds to a refusal how the app ended, if it has: a client that reads only of a closed connection cannot
     /// tell an app that crashes from one that refuses.
     async fn with_end_of_app(&self, refusal: Refusal) -> Refusal {
-        match self.life.how_it_ended(self.app.listens(), self.clock).await {
+        match self.life.reason_of_end(self.app.is_listening(), self.clock).await {
             Some(how) => Refusal { detail: format!("{}; {how}", refusal.detail).into(), ..refusal },
             None => refusal,
         }

@@ -26,7 +26,7 @@ use crate::settings::OwnerSettings;
 
 /// How long whoever asked for one of the last pages may take to read it. They are small and fit any socket,
 /// so only one that is gone, or means ill, takes longer.
-const GOODBYE_MAX: Duration = Duration::from_secs(1);
+const LAST_PAGES_MAX: Duration = Duration::from_secs(1);
 
 /// What is shared by everything that runs.
 pub(super) struct ProxyParts {
@@ -57,7 +57,7 @@ pub(super) struct PodPages {
 impl ProxyParts {
     /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this
     /// pod any more.
-    pub(super) async fn leave(&self, config: &Config, clock: Clock) {
+    pub(super) async fn run_drain(&self, config: &Config, clock: Clock) {
         // Cancelling loses nothing: leaving is a state.
         tokio::select! {
             () = self.leaving.cancelled() => {}
@@ -81,7 +81,7 @@ impl ProxyParts {
             self.drain.close_idle();
             self.drain.finished().await;
             // The app is told to stop after that, and they lead to it past this process.
-            self.adopted.rest().await;
+            self.adopted.until_unused().await;
         };
         // Cancelling the drain is what its limit is for; otherwise the limit is of no use any more.
         tokio::select! {
@@ -91,7 +91,7 @@ impl ProxyParts {
             }
         }
         self.left.cancel();
-        self.say_goodbye().await;
+        self.finish_pages().await;
     }
 
     /// Waits until a drain that begins now has taken as long as it may. The owner may say, also later, that
@@ -118,12 +118,12 @@ impl ProxyParts {
 
     /// Lets those who wait for the end of the drain hear of it: the small pages finish what they were asked,
     /// and take no more. One who does not read its answer must not keep the process.
-    async fn say_goodbye(&self) {
+    async fn finish_pages(&self) {
         let pages = &self.pages.drain;
         pages.begin();
         pages.stop_accepting();
         pages.close_idle();
-        if tokio::time::timeout(GOODBYE_MAX, pages.finished()).await.is_err() {
+        if tokio::time::timeout(LAST_PAGES_MAX, pages.finished()).await.is_err() {
             warn!(
                 connections = pages.connections(),
                 "not everybody took the last pages; ending without them"

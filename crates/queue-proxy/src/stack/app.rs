@@ -108,7 +108,7 @@ impl AppEnd {
     }
 
     /// Whether a connection to it can be made. It is closed at once.
-    pub(super) async fn listens(&self) -> bool {
+    pub(super) async fn is_listening(&self) -> bool {
         tokio::net::TcpStream::connect(self.address.get()).await.is_ok()
     }
 

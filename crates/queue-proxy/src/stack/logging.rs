@@ -7,7 +7,7 @@ use http_body::Body as HttpBody;
 use runtime::{Clock, LoggedRequest, RequestLog, RequestLogLine};
 use vocabulary::Timestamp;
 
-use super::gate;
+use super::probes;
 use super::terms::RequestSender;
 use crate::config::LoggedProbes;
 
@@ -44,7 +44,7 @@ impl RequestLogging {
     ) -> Option<Box<Line>> {
         let headers = request.headers();
         let is_hop = sender == RequestSender::Hop;
-        let is_probe = is_hop && (gate::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
+        let is_probe = is_hop && (probes::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
         if is_probe && self.probes == LoggedProbes::None {
             return None;
         }
