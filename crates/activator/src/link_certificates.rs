@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use link::{Identity, TlsDoor};
+use link::{Identity, LinkTlsAcceptor};
 use runtime::{MountedCertificates, vital};
 
 /// A door that shows what lies in the folder, as long as this runs.
-pub(crate) fn keep(folder: PathBuf) -> anyhow::Result<TlsDoor> {
+pub(crate) fn keep(folder: PathBuf) -> anyhow::Result<LinkTlsAcceptor> {
     let known = MountedCertificates::read(&folder)?;
-    let door =
-        TlsDoor::new(&identity(&known)?).with_context(|| format!("certificates in {}", folder.display()))?;
+    let door = LinkTlsAcceptor::new(&identity(&known)?)
+        .with_context(|| format!("certificates in {}", folder.display()))?;
     let shown = door.clone();
     let following =
         known.follow(folder, "the activator's link", move |files| Ok(shown.show(&identity(files)?)?));

@@ -13,7 +13,7 @@ use dataplane::{Drain, MemoryBudget, PageService, serve_pages};
 use link::LinkAccess;
 use runtime::{
     Clock, Environment, EnvironmentReader, LogFormat, MetricsRegistry, MountedSettings,
-    OBSERVABILITY_CONFIG_MAP, Observability, PageDoor, PageLimits, PagePlaces, RequestReporting,
+    OBSERVABILITY_CONFIG_MAP, Observability, PageLimits, PageListener, PagePlaces, RequestReporting,
     StopRequests, TrustedHosts, run_program, vital,
 };
 use tokio::runtime::{Builder, LocalOptions};
@@ -181,9 +181,9 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
     let trusted = config.trusted;
     let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: trusted.clone() };
-    serve_beside(PageDoor::new(bind(config.admin)?, &places)?, admin, memory);
+    serve_beside(PageListener::new(bind(config.admin)?, &places)?, admin, memory);
     let metrics = ActivatorMetricsPages { registry, trusted };
-    serve_beside(PageDoor::new(bind(config.metrics)?, &places)?, metrics, memory);
+    serve_beside(PageListener::new(bind(config.metrics)?, &places)?, metrics, memory);
     // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}
@@ -220,7 +220,7 @@ async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>)
 }
 
 /// Ends with the process, after everything else.
-fn serve_beside(door: PageDoor, pages: impl PageService, memory: &'static MemoryBudget) {
+fn serve_beside(door: PageListener, pages: impl PageService, memory: &'static MemoryBudget) {
     let serving = serve_pages(door, Rc::new(pages), Drain::new(), memory);
     tokio::task::spawn_local(vital("a page of the activator", serving));
 }

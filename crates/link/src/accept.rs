@@ -19,7 +19,7 @@ use vocabulary::LinkToken;
 use crate::connection::ByteStream;
 use crate::framing::{FIRST_FRAME_WITHIN, LinkError, Reader, Writer};
 use crate::refusal::{LinkRefusalReason, Refusals, RefusedLinks};
-use crate::tls::TlsDoor;
+use crate::tls::LinkTlsAcceptor;
 use crate::wire::Message;
 
 /// Connections that have not said anything valid yet. One more displaces the oldest of them. The autoscaler
@@ -47,7 +47,7 @@ pub enum LinkAccess {
     /// Its first frame carries this.
     Token(LinkToken),
     /// Its certificate.
-    Tls(TlsDoor),
+    Tls(LinkTlsAcceptor),
 }
 
 impl From<Option<LinkToken>> for LinkAccess {
@@ -142,14 +142,14 @@ async fn admitted<In: Message, Out: Message>(
             (proved.map_err(LinkError::Unproved)?, None)
         }
     };
-    let (mut reader, writer): (Reader<In>, Writer<Out>) = accept_stranger(stream);
+    let (mut reader, writer): (Reader<In>, Writer<Out>) = accept_unproved(stream);
     let first = reader.first(token).await?;
     Ok(AcceptedLink { first, reader, writer })
 }
 
 /// Makes a link of a connection whose peer has not proved yet that it is the autoscaler.
-fn accept_stranger<In: Message, Out: Message>(stream: ByteStream) -> (Reader<In>, Writer<Out>) {
-    (Reader::of_stranger(stream.incoming), Writer::new(stream.outgoing, None))
+fn accept_unproved<In: Message, Out: Message>(stream: ByteStream) -> (Reader<In>, Writer<Out>) {
+    (Reader::of_unproved_peer(stream.incoming), Writer::new(stream.outgoing, None))
 }
 
 #[cfg(test)]

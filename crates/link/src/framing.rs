@@ -127,7 +127,7 @@ impl<In: Message> Reader<In> {
     }
 
     /// One whom nobody knows yet; [`Reader::first`] comes before [`Reader::next`].
-    pub(crate) fn of_stranger(stream: IncomingBytes) -> Self {
+    pub(crate) fn of_unproved_peer(stream: IncomingBytes) -> Self {
         let mut reader = Self::new(stream);
         // A length is believed before a byte of its frame is here, and room is made for it. Strangers get
         // little.

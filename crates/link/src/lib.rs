@@ -8,7 +8,7 @@
 //!   types of our own crates.
 //! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their
 //!   direction, and cut off a peer that is silent, stalled or speaks garbage.
-//! * [`TlsDialler`] and [`TlsDoor`]: how the two ends prove who they are on a cluster.
+//! * [`TlsDialler`] and [`LinkTlsAcceptor`]: how the two ends prove who they are on a cluster.
 //! * [`History`]: what a reporter remembers for its next hello.
 
 mod accept;
@@ -29,7 +29,7 @@ pub use framing::{HEARTBEAT_EVERY, LATE_AFTER, LinkError, Reader, Reception, Wri
 pub use history::History;
 pub use messages::{ActivatorOrder, PodOrder};
 pub use refusal::RefusedLinks;
-pub use tls::{Identity, TlsDialler, TlsDoor, TlsProblem};
+pub use tls::{Identity, LinkTlsAcceptor, TlsDialler, TlsProblem};
 pub use wire::{Message, WireError};
 
 /// An activator's end of its link, as tests of the other end hold it.

@@ -182,9 +182,9 @@ impl Dial for TlsDialler {
 
 /// Where a program takes links, and by what it knows the autoscaler. Clones share it.
 #[derive(Clone, Debug)]
-pub struct TlsDoor(Arc<ArcSwap<ServerConfig>>);
+pub struct LinkTlsAcceptor(Arc<ArcSwap<ServerConfig>>);
 
-impl TlsDoor {
+impl LinkTlsAcceptor {
     /// Shows a key made here and now, and takes autoscalers of these roots, in PEM.
     pub fn of_pod(roots: &[u8]) -> Result<Self, TlsProblem> {
         Self::new(&Identity::self_made(roots)?)

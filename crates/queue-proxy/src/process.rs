@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{AsyncBreaker, Drain, MemoryBudget, Tracer, UpstreamLimits, Upstreams};
-use link::{LinkAccess, TlsDoor};
+use link::{LinkAccess, LinkTlsAcceptor};
 use runtime::{
     Clock, LogFormat, LoggedRevision, PagePlaces, RequestLog, StopRequests, descriptor_limit, new_link_token,
 };
@@ -78,7 +78,7 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
     let announced = (config.announce == PortAudience::Stdout).then(new_link_token);
     let link_token = config.link_token.or(announced);
     let link_access = match &config.link_ca {
-        Some(roots) => LinkAccess::Tls(TlsDoor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
+        Some(roots) => LinkAccess::Tls(LinkTlsAcceptor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
         None => link_token.into(),
     };
     // To be seen is worth a port, and not an app that cannot be reached: its pod may have one there that

@@ -6,7 +6,6 @@
 
 mod backoff;
 mod browsers;
-mod chance;
 mod clock;
 mod descriptors;
 mod environment;
@@ -22,6 +21,7 @@ mod observability;
 mod pages;
 mod percent;
 mod program;
+mod random;
 mod request_log;
 mod signals;
 mod socket_table;
@@ -30,7 +30,6 @@ mod vital;
 
 pub use backoff::Backoff;
 pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts};
-pub use chance::{new_link_token, new_seed};
 pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
 pub use environment::{Environment, EnvironmentReader};
@@ -50,10 +49,11 @@ pub use observability::config_map::{
 };
 pub use observability::{Observability, ObservabilityProblem, RequestReporting};
 pub use pages::{
-    PageConnection, PageDoor, PageKind, PageLimits, PagePlaces, PageSeat, PageStream, PageTurn, PagesBusy,
+    PageConnection, PageKind, PageLimits, PageListener, PagePlaces, PageSeat, PageStream, PageTurn, PagesBusy,
 };
 pub use percent::percent_encoded;
 pub use program::{EXIT_BAD_CONFIG, run_program};
+pub use random::{new_link_token, new_seed};
 pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine, RequestLogTemplate};
 pub use signals::{StopRequest, StopRequests};
 pub use socket_table::{TcpTableRow, tcp_table};

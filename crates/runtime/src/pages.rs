@@ -19,18 +19,18 @@
 //! not get a place is answered 503 at once.
 //!
 //! HTTP is not spoken here. The proxies serve their pages over their own stack, and the others over `hyper`;
-//! both take connections from a [`PageDoor`], ask [`PageSeat::begin`] before they answer, and close what
+//! both take connections from a [`PageListener`], ask [`PageSeat::begin`] before they answer, and close what
 //! [`PageSeat::must_go`] names.
 
-mod door;
 mod limits;
+mod listener;
 mod places;
 mod seat;
 mod seat_book;
 mod stream;
 
-pub use door::{PageConnection, PageDoor};
 pub use limits::{PageKind, PageLimits};
+pub use listener::{PageConnection, PageListener};
 pub use places::PagePlaces;
 pub use seat::{PageSeat, PageTurn, PagesBusy};
 pub use stream::PageStream;

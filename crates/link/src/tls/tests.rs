@@ -58,7 +58,7 @@ struct Listening<In, Out> {
 }
 
 impl<In: Message, Out: Message> Listening<In, Out> {
-    async fn behind(door: TlsDoor, channel: LinkChannel) -> Self {
+    async fn behind(door: LinkTlsAcceptor, channel: LinkChannel) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = LinkAddress { channel, ..listener.local_addr().unwrap().into() };
         let refused = RefusedLinks::default();
@@ -78,7 +78,7 @@ impl<In: Message, Out: Message> Listening<In, Out> {
 
 /// A pod's, which knows these roots.
 async fn pod(roots: &str) -> Listening<PodOrder, PodWord> {
-    Listening::behind(TlsDoor::of_pod(roots.as_bytes()).unwrap(), LinkChannel::TlsOfPod).await
+    Listening::behind(LinkTlsAcceptor::of_pod(roots.as_bytes()).unwrap(), LinkChannel::TlsOfPod).await
 }
 
 async fn call(
@@ -124,7 +124,7 @@ async fn an_autoscaler_is_let_in_by_pods_and_activators() {
     accepted.writer.send(&word).await.unwrap();
     assert_eq!(reader.next().await.unwrap(), Some(word));
 
-    let door = TlsDoor::new(&authority.identity(LinkRole::Activator)).unwrap();
+    let door = LinkTlsAcceptor::new(&authority.identity(LinkRole::Activator)).unwrap();
     let mut activator =
         Listening::<ActivatorOrder, ActivatorWord>::behind(door, LinkChannel::TlsOfActivator).await;
     let dial = async {
@@ -160,8 +160,8 @@ async fn who_does_not_prove_to_be_an_activator_is_told_nothing() {
     let authority = Authority::new("one");
     let dialler = TlsDialler::new(&authority.identity(LinkRole::Autoscaler)).unwrap();
     let doors = [
-        TlsDoor::of_pod(authority.pem.as_bytes()).unwrap(),
-        TlsDoor::new(&authority.identity(LinkRole::Autoscaler)).unwrap(),
+        LinkTlsAcceptor::of_pod(authority.pem.as_bytes()).unwrap(),
+        LinkTlsAcceptor::new(&authority.identity(LinkRole::Autoscaler)).unwrap(),
     ];
     for door in doors {
         let mut impostor =
@@ -193,7 +193,7 @@ async fn what_is_renewed_is_shown_to_the_next_and_links_that_stand_go_on() {
 #[tokio::test]
 async fn a_door_that_is_renewed_shows_it_to_the_next_and_links_that_stand_go_on() {
     let (former, next) = (Authority::new("one"), Authority::new("other"));
-    let door = TlsDoor::new(&former.identity(LinkRole::Activator)).unwrap();
+    let door = LinkTlsAcceptor::new(&former.identity(LinkRole::Activator)).unwrap();
     let mut activator =
         Listening::<ActivatorOrder, ActivatorWord>::behind(door.clone(), LinkChannel::TlsOfActivator).await;
     let dial = async |authority: &Authority, address| {

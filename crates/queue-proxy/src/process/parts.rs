@@ -9,7 +9,7 @@ use std::time::Duration;
 use dataplane::{
     Drain, MemoryBudget, PageService, ServerLimits, Service, Tracer, Upstreams, serve, serve_pages,
 };
-use runtime::{Clock, PageDoor, PagePlaces, TrustedHosts, vital};
+use runtime::{Clock, PageListener, PagePlaces, TrustedHosts, vital};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use vocabulary::{Departure, ResourceUsage, drain_limit_within};
@@ -133,7 +133,7 @@ impl ProxyParts {
 
     pub(super) fn serve_beside(&self, listener: TcpListener, pages: Rc<impl PageService>) -> LocalTask {
         let (drain, memory) = (self.pages.drain.clone(), self.memory);
-        let door = PageDoor::new(listener, &self.pages.places);
+        let door = PageListener::new(listener, &self.pages.places);
         LocalTask::new(async move {
             match door {
                 Ok(door) => serve_pages(door, pages, drain, memory).await,
