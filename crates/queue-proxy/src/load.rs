@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_emptiness_is_told() {
+    async fn a_wait_for_no_held_requests_ends_with_the_last_one() {
         let book = book();
         for counts_as in [
             RequestLoad::Measured(Origin::Direct),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_counts_as_nothing_is_held_and_never_reported() {
+    async fn unmeasured_requests_are_held_and_never_reported() {
         let book = book();
         book.set_surge_threshold(Some(1));
         let keeping = book.keep();

@@ -152,7 +152,7 @@ fn every_problem_is_reported_at_once() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_accepted_and_said() {
+fn settings_without_effect_are_accepted_with_a_warning() {
     let warnings = Config::read(&environment(&[
         ("ENABLE_HTTP2_AUTO_DETECTION", "true"),
         ("ENABLE_HTTP_FULL_DUPLEX", "true"),
