@@ -138,7 +138,7 @@ async fn an_autoscaler_is_let_in_by_pods_and_activators() {
 }
 
 #[tokio::test]
-async fn who_does_not_prove_to_be_an_autoscaler_gets_nothing() {
+async fn a_caller_without_an_autoscalers_certificate_gets_nothing() {
     let (authority, other) = (Authority::new("one"), Authority::new("other"));
     let mut pod = pod(&authority.pem).await;
     // An activator is none, and neither is an autoscaler of another cluster.
@@ -156,7 +156,7 @@ async fn who_does_not_prove_to_be_an_autoscaler_gets_nothing() {
 }
 
 #[tokio::test]
-async fn who_does_not_prove_to_be_an_activator_is_told_nothing() {
+async fn a_server_without_an_activators_certificate_is_told_nothing() {
     let authority = Authority::new("one");
     let dialler = TlsDialler::new(&authority.identity(LinkRole::Autoscaler)).unwrap();
     let doors = [
@@ -175,7 +175,7 @@ async fn who_does_not_prove_to_be_an_activator_is_told_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_renewed_is_shown_to_the_next_and_links_that_stand_go_on() {
+async fn a_renewed_certificate_is_shown_to_new_links_and_open_links_go_on() {
     let (authority, other) = (Authority::new("one"), Authority::new("other"));
     let dialler = TlsDialler::new(&other.identity(LinkRole::Autoscaler)).unwrap();
     let mut pod = pod(&authority.pem).await;
@@ -220,7 +220,7 @@ async fn a_door_that_is_renewed_shows_it_to_the_next_and_links_that_stand_go_on(
 
 /// Its certificate is good; TLS 1.2 would show it to whoever listens on the way.
 #[tokio::test]
-async fn who_speaks_an_older_tls_is_refused() {
+async fn a_peer_with_an_older_tls_is_refused() {
     let authority = Authority::new("one");
     let mut pod = pod(&authority.pem).await;
     let identity = authority.identity(LinkRole::Autoscaler);
@@ -255,7 +255,7 @@ async fn a_peer_that_goes_away_between_frames_has_ended_the_link() {
 }
 
 #[tokio::test]
-async fn who_knows_the_old_authority_alone_takes_what_the_new_one_signed() {
+async fn a_peer_that_knows_only_the_old_authority_takes_certificates_of_the_new_one() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let (own, key) = new.certificate(LinkRole::Autoscaler.name());
     let identity = |chain: String| Identity::from_pem(chain.as_bytes(), key.as_bytes(), new.pem.as_bytes());
@@ -275,7 +275,7 @@ async fn who_knows_the_old_authority_alone_takes_what_the_new_one_signed() {
 }
 
 #[test]
-fn what_is_no_certificate_is_named() {
+fn a_text_that_is_no_certificate_is_named() {
     let authority = Authority::new("one");
     let (chain, key) = authority.certificate("x");
     let problem = |chain: &str, key: &str, roots: &str| {
