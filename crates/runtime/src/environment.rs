@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_says_of_a_service_with_a_name_like_ours_is_not_read() {
+    fn variables_that_kubernetes_sets_for_a_service_are_not_read() {
         let links = |service: &str| {
             [
                 ("SERVICE_HOST", "10.96.0.7"),

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_registered_is_shown() {
+    fn a_registered_metric_is_on_the_page() {
         let metrics = MetricsRegistry::default();
         let wakes: Counter = Counter::default();
         metrics.with(|registry| registry.register("wakes", "Revisions woken from zero", wakes.clone()));

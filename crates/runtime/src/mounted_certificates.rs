@@ -69,7 +69,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_renewed_is_shown_once_and_half_a_pair_changes_nothing() {
+    async fn a_renewed_certificate_is_loaded_once_and_half_a_pair_changes_nothing() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let write = |name: &str, text: &str| {
             std::fs::write(folder.path().join(name), text).expect("it can be written");

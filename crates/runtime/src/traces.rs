@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_with_what_can() {
+    fn an_unsupported_trace_setting_is_refused_with_the_supported_ones() {
         for (settings, expected) in [
             (settings("grpc", "http://h", 1.0), "is \"grpc\"; write \"http/protobuf\""),
             (settings("http/protobuf", "", 1.0), "is missing; write the collector's URL"),

@@ -129,12 +129,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_lines_are_json_the_last_words_are_too() {
+    async fn fatal_messages_are_json_when_log_lines_are() {
         if let Ok(how) = std::env::var(VICTIM) {
             return fail(&how).await;
         }
         let test = std::env::current_exe().expect("a process knows its executable");
-        let name = "vital::tests::where_lines_are_json_the_last_words_are_too";
+        let name = "vital::tests::fatal_messages_are_json_when_log_lines_are";
         let victim = Command::new(&test).args(["--exact", name, "--nocapture"]).env(VICTIM, "json").output();
         let victim = victim.expect("it can be started again");
         let said = String::from_utf8_lossy(&victim.stderr);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_for_text_and_not_for_openmetrics_gets_text() {
+    fn plain_text_is_the_form_only_for_clients_that_name_it_and_not_openmetrics() {
         for (accept, expected) in [
             (None, MetricsFormat::OpenMetrics),
             (Some("*/*"), MetricsFormat::OpenMetrics),

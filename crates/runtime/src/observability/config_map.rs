@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shipped_documents_every_key_with_its_default_and_sets_none() {
+    fn the_shipped_config_map_documents_every_key_with_its_default_and_sets_none() {
         let shipped: serde_json::Value = serde_saphyr::from_str(SHIPPED).expect("it is YAML");
         assert_eq!(
             (&shipped["kind"], &shipped["metadata"]["name"], &shipped["metadata"]["namespace"]),
