@@ -304,7 +304,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_overtakes_nothing_leaks_and_limits_hold(steps in steps(), depth in 1..6u32) {
+        fn order_is_kept_no_slot_leaks_and_limits_hold(steps in steps(), depth in 1..6u32) {
             let mut breaker = breaker(depth, 5, 2);
             let mut ledger = Ledger::default();
             for step in steps {
