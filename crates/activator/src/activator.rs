@@ -44,7 +44,7 @@ struct EndSteps {
     closing: CancellationToken,
     /// What is left is cut off.
     given_up: CancellationToken,
-    /// The links end.
+    /// The thread of the links ends.
     link: CancellationToken,
 }
 

@@ -28,7 +28,7 @@ struct Entries {
 }
 
 impl Agenda {
-    /// Adds an entry.
+    /// Adds an entry that is due at `at`; wakes the waiting task if it is the first.
     pub(crate) fn add(&self, at: Timestamp, revision: Arc<AssignedRevision>) {
         let mut entries = self.entries.lock();
         entries.added += 1;

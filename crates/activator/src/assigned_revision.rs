@@ -52,11 +52,11 @@ pub(crate) enum QueueRefusal {
 
 /// What there is for a request that nobody measures.
 pub(crate) enum UnmeasuredPick {
-    /// This pod takes it.
+    /// A ready pod takes the request.
     Pod(DirectRequest),
     /// Each ready pod has just failed to start a request, and may be tried again then.
     AllRest { until: Timestamp },
-    /// None is ready.
+    /// No pod of the revision is ready.
     NoPod,
 }
 
@@ -343,7 +343,7 @@ impl AssignedRevision {
         self.state.lock().throttler.has_ready_pod()
     }
 
-    /// The present.
+    /// The present time of the activator's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.context.clock.now()
     }

@@ -32,7 +32,7 @@ pub(crate) enum AssignmentOutcome {
 pub(crate) enum ForgetOutcome {
     /// It is forgotten once it holds nothing.
     Planned(Arc<AssignedRevision>),
-    /// It is not known.
+    /// The activator does not know the revision.
     Unknown,
     /// A newer assignment is in force.
     Stale,
@@ -41,7 +41,7 @@ pub(crate) enum ForgetOutcome {
 /// All revisions of an activator.
 pub(crate) struct Assignments {
     context: Arc<Context>,
-    /// Read by every request.
+    /// The revision of each host. Every request reads it.
     by_host: DashMap<String, Arc<AssignedRevision>>,
     /// Changed by the links alone.
     known: Mutex<KnownRevisions>,

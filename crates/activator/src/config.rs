@@ -25,7 +25,7 @@ pub struct ActivatorConfig {
     /// The connections that clients may have, shared with all activators of the process; see
     /// [`ActivatorMetrics::connection_budget`].
     pub connections: Arc<ConnectionBudget>,
-    /// The process's clock.
+    /// The clock of the process, from which timestamps and timers come.
     pub clock: Clock,
     /// What it counts. Register once per process and clone: an activator that takes over goes on with the
     /// same counters.
@@ -84,7 +84,7 @@ pub struct Listeners {
 /// Where clients connect that speak TLS, and whom they meet there.
 #[derive(Debug)]
 pub struct TlsListener {
-    /// The socket.
+    /// A bound socket that listens.
     pub socket: TcpListener,
     /// Who we say we are; they may be replaced while they are presented.
     pub certificates: Arc<Certificates>,

@@ -55,7 +55,7 @@ pub(crate) struct RequestForwarder<'a> {
 /// What a request counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestMeasure {
-    /// Load.
+    /// The request is part of the revision's load.
     Load,
     /// Nothing; where no pod is ready it is answered in the way in which its client reads answers.
     Unmeasured(RequestKind),
@@ -294,7 +294,7 @@ impl RequestForwarder<'_> {
         span.event_about(event, Some(&address));
     }
 
-    /// Sends the request once.
+    /// Sends the request once, to the pod's address, and says how that ended.
     async fn attempt(&mut self, address: SocketAddr, guard: &Guard) -> Result<AttemptOutcome, HopFailure> {
         let (settings, seat) = (self.revision.settings(), guard.seat());
         let (way, hop) = (self.way(seat), settings.hop(seat.address()));

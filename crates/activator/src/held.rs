@@ -10,7 +10,7 @@ use crate::assignments::Assignments;
 /// Requests of one revision that wait in an activator or that it has sent to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldRequests {
-    /// The revision.
+    /// The revision to which the requests were sent.
     pub revision: RevisionName,
     /// Requests in flight or waiting.
     pub requests: u32,

@@ -128,7 +128,7 @@ impl ActivatorMetrics {
         budget
     }
 
-    /// Counts a refusal.
+    /// Counts a request that the activator answered itself, by its reason.
     pub(crate) fn count_refusal(&self, reason: RefusalReason) {
         self.refused.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
     }

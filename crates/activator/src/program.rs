@@ -47,7 +47,7 @@ enum LinkProof {
     Certificate(PathBuf),
 }
 
-/// What the environment says.
+/// The configuration of the process, as its environment variables say it.
 #[derive(Debug, PartialEq)]
 struct ActivatorEnvironment {
     name: ReplicaName,
@@ -65,7 +65,7 @@ struct ActivatorEnvironment {
 /// Who says what is told about each request.
 #[derive(Debug, PartialEq)]
 enum ReportingSource {
-    /// The environment, for good.
+    /// `OBSERVABILITY_CONFIG` of the environment. It does not change while the process runs.
     Fixed(Box<RequestReporting>),
     /// The ConfigMap `config-observability`, which lies in this folder.
     Mounted(PathBuf),

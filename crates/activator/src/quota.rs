@@ -3,7 +3,7 @@
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// So much for all.
+/// A limit that all threads share: the sum of what they take does not exceed it.
 pub(crate) struct Quota {
     limit: usize,
     taken: AtomicUsize,

@@ -158,7 +158,7 @@ struct Attempt {
     number: u64,
     /// How many of the pieces that were kept when it began were sent.
     position: usize,
-    /// How many those are.
+    /// How many pieces were kept when the attempt began.
     to_repeat: usize,
     has_begun: bool,
     are_trailers_sent: bool,

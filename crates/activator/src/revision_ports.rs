@@ -21,7 +21,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// The ports of all revisions.
 pub(crate) struct RevisionPorts {
-    /// Where they are bound.
+    /// The address at which the ports are bound: that of the usual listener.
     address: IpAddr,
     backends: Backends,
     open: RefCell<BTreeMap<u16, Arc<AssignedRevision>>>,

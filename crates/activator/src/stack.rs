@@ -25,7 +25,7 @@ use crate::stream_refusals::StreamRefusals;
 /// default request timeout, since nobody knows the revision's own.
 const UNKNOWN_WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// One worker's service.
+/// The service of one worker, at its usual listeners or at one revision's port.
 pub(crate) struct ActivatorStack {
     pub(crate) context: Arc<Context>,
     pub(crate) assignments: Arc<Assignments>,
@@ -126,7 +126,7 @@ struct RequestArrival<'s> {
     span: &'s mut Option<Box<Span>>,
 }
 
-/// Where a request goes.
+/// The revision of a request, or the host that is not known yet.
 enum Destination {
     Known(Arc<AssignedRevision>),
     /// A host of which nothing has been heard so far.

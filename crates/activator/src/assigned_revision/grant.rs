@@ -14,9 +14,9 @@ use crate::context::WaitingPlace;
 
 /// When a request may go.
 pub(crate) enum QueueTurn {
-    /// At once.
+    /// A slot is free: the request goes at once.
     Now(Grant),
-    /// When its turn comes.
+    /// Every slot is taken: the request waits for its turn.
     Later(QueuePlace),
 }
 
@@ -105,12 +105,13 @@ impl Grant {
         Self { revision: Arc::clone(revision), address: dispatch.address, dispatch: Some(dispatch) }
     }
 
-    /// The pod's address.
+    /// The address at which the pod usually takes requests.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whose the pod is.
+    /// Whether the slot is in this activator's slice of the pods, outside it, or in pods that are not
+    /// divided.
     pub(crate) fn slice(&self) -> Slice {
         self.dispatch.map_or(Slice::Undivided, |dispatch| dispatch.slice)
     }
@@ -196,7 +197,7 @@ impl DirectRequest {
         Self { revision: Arc::clone(revision), pick }
     }
 
-    /// The pod's address.
+    /// The address at which the pod usually takes requests.
     pub(crate) fn address(&self) -> SocketAddr {
         self.pick.address
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use throttling::{Dispatch, Throttler, Ticket};
 use vocabulary::Timestamp;
 
-/// A request that waits.
+/// The end of a waiting request that the queue keeps, to hand it a slot.
 pub(crate) trait Waiter {
     /// Its turn has come. Fails if it is not there any more.
     fn hand(self, dispatch: Dispatch) -> Result<(), Dispatch>;

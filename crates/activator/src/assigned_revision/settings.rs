@@ -12,7 +12,7 @@ use vocabulary::{
 /// What only our own hop says of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HopHeaders<'a> {
-    /// Proves who sends.
+    /// The key that proves to the pod's queue-proxy that an activator sends.
     pub(crate) key: Option<&'a HeaderValue>,
     /// Which pod it is for: its address may be another's by the time that it arrives.
     pub(crate) pod: Option<&'a HeaderValue>,

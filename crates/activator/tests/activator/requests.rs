@@ -1,4 +1,4 @@
-//! What a client experiences.
+//! Requests through an activator, seen from the client.
 
 use std::time::Duration;
 
