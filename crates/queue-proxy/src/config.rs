@@ -24,14 +24,14 @@ pub(crate) const DRAIN_LINGER_MAX: Duration = Duration::from_secs(30);
 /// What Kubernetes gives a pod that does not say how long it takes to end.
 const APP_GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
-/// The effective configuration.
+/// The effective configuration of a queue-proxy, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `SERVING_POD`: the name under which the pod reports.
     pub pod: PodName,
     /// `SERVING_NAMESPACE`, `SERVING_REVISION`: for logs and metrics.
     pub namespace: String,
-    /// See [`Config::namespace`].
+    /// `SERVING_REVISION`: the name of the revision, for logs and metrics.
     pub revision: String,
     /// `CONTAINER_CONCURRENCY`: how many requests the app may have at once; 0 means no limit.
     pub container_concurrency: u32,
@@ -42,7 +42,7 @@ pub struct Config {
     pub app_port: u16,
     /// `EBB_APP_PROTOCOL`: what the app speaks there: `http1`, `h2c`, or nothing if nobody knows.
     pub app_protocol: AppProtocol,
-    /// Where we listen.
+    /// The ports on which the queue-proxy listens.
     pub ports: Ports,
     /// `EBB_MORE_PORTS`: more ports of the app, with ours before them (`8100:9090,8101:9091`). They share the
     /// app's limits.
@@ -80,7 +80,7 @@ pub struct Config {
     pub shadowing_headers: ShadowingHeaders,
     /// `EBB_IGNORE_USER_AGENTS`: whose requests are passed on and not measured; set to nothing: nobody's.
     pub ignored_user_agents: IgnoredUserAgents,
-    /// `EBB_LOG`: a `tracing` filter.
+    /// `EBB_LOG`: which log lines are written, as a filter of `tracing`.
     pub log: String,
     /// `OBSERVABILITY_CONFIG`: what is told about each request.
     pub reporting: RequestReporting,
@@ -94,15 +94,15 @@ pub struct Config {
 /// Ports; 0 means any that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// `QUEUE_SERVING_PORT`: requests.
+    /// `QUEUE_SERVING_PORT`: requests of clients and activators.
     pub requests: u16,
-    /// `EBB_ADMIN_PORT`, 8022: health, drain.
+    /// `EBB_ADMIN_PORT`, 8022: health, readiness and the hook that waits for the drain.
     pub admin: u16,
     /// `EBB_LINK_PORT`, 8024: the autoscaler's link.
     pub link: u16,
     /// `EBB_STAT_PORT`, 9090: Knative's measurements; `off` where nobody asks for them.
     pub stat: Option<u16>,
-    /// `EBB_METRICS_PORT`, 9091: Prometheus.
+    /// `EBB_METRICS_PORT`, 9091: the page for Prometheus.
     pub metrics: u16,
 }
 
@@ -111,7 +111,7 @@ pub struct Ports {
 pub struct PortPair {
     /// Where the queue-proxy takes requests.
     pub requests: u16,
-    /// The app's.
+    /// The port of the app to which they go.
     pub app: u16,
 }
 
@@ -133,14 +133,14 @@ pub struct PortPairError;
 /// Who says that a pod is ready whose probes here pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadinessJudge {
-    /// We do, at once.
+    /// The queue-proxy: the pod is reported ready as soon as the probes pass.
     #[default]
     QueueProxy,
     /// The platform, which asks more than we do: a command, another container.
     Platform,
 }
 
-/// The app's probes.
+/// The probes of the app that the queue-proxy runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppProbes {
     /// `SERVING_READINESS_PROBE`; without one the app is always ready.
@@ -156,7 +156,7 @@ pub struct AppProbes {
 /// Who is told the ports that were bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortAudience {
-    /// Nobody: they are fixed.
+    /// Nobody: the configuration fixes the ports.
     No,
     /// One line of JSON on standard output.
     Stdout,
@@ -175,7 +175,7 @@ pub enum AppUsageSource {
 /// headers as CGI names them they cannot be told from those with `-`, which only our proxies set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShadowingHeaders {
-    /// They end here.
+    /// The queue-proxy removes these headers.
     Drop,
     /// The app sees them: it needs them, and tells the two apart.
     Keep,
@@ -184,10 +184,10 @@ pub enum ShadowingHeaders {
 /// Whether probes of our own hops have lines in the request log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoggedProbes {
-    /// They have none.
+    /// No probe has a line.
     #[default]
     None,
-    /// They have.
+    /// Each probe has a line, as any other request.
     All,
 }
 

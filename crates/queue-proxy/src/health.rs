@@ -32,17 +32,17 @@ pub enum AppFailure {
     /// It ran once and does no more.
     #[error("the liveness probe failed {failures} times in a row, at last with: {last}")]
     Liveness {
-        /// How many times.
+        /// The number of failures in a row.
         failures: u32,
-        /// The last answer.
+        /// The last answer of the probe, for people.
         last: String,
     },
     /// It did not start in time.
     #[error("the startup probe did not pass within {limit:?}, at last with: {last}")]
     Startup {
-        /// The time it had.
+        /// The time that the app had to start.
         limit: Duration,
-        /// The last answer.
+        /// The last answer of the probe, for people.
         last: String,
     },
 }

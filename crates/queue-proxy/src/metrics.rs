@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use runtime::{DurationHistogram, MetricsListing, MetricsRegistry, REQUEST_DURATION_BOUNDS};
 use vocabulary::PodState;
 
-/// How a request ended.
+/// How a request ended, as the metrics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
     /// With an answer of the app that has this status.
@@ -189,7 +189,7 @@ impl QueueProxyMetrics {
         self.late_bytes.clone()
     }
 
-    /// The counters of traces.
+    /// The counters of delivered and dropped spans.
     pub(crate) fn spans(&self) -> SpanCounts {
         self.spans.clone()
     }
@@ -199,7 +199,7 @@ impl QueueProxyMetrics {
         self.refused_links.clone()
     }
 
-    /// All metrics as text.
+    /// The page of all metrics in the OpenMetrics text format; `levels` are written into the gauges first.
     pub(crate) fn page(&self, levels: &Levels) -> String {
         let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.in_flight.set(levels.in_flight.into());

@@ -40,7 +40,7 @@ const DEPTH_PER_SLOT: u32 = 10;
 /// traces.
 const TRACES_LAST_MAX: Duration = Duration::from_secs(1);
 
-/// How a queue-proxy ended.
+/// Why a queue-proxy ended; each reason has an exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
     /// It was asked to stop and finished what it held, or its time for that was up.
@@ -68,7 +68,7 @@ pub struct BoundProxy {
     own_peers: Rc<OwnPeers>,
 }
 
-/// Binds all ports.
+/// Binds all ports of the configuration. Fails if one cannot be had, but for the port of metrics.
 pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
     let listen_at = |address, port, what| {
         runtime::listen(SocketAddr::new(address, port)).with_context(|| format!("port {port} ({what})"))
@@ -112,7 +112,7 @@ fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
 }
 
 impl BoundProxy {
-    /// Which ports were bound.
+    /// The ports that were bound, and the token of the link.
     pub fn announcement(&self) -> QueueProxyAnnouncement {
         let port = |listener: &TcpListener| {
             listener.local_addr().map(|address| address.port()).expect("a bound socket has an address")

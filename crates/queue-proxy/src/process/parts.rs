@@ -36,7 +36,7 @@ pub(super) struct ProxyParts {
     pub(super) health: Rc<Health>,
     pub(super) settings: Rc<OwnerSettings>,
     pub(super) adopted: Rc<AdoptedClients>,
-    /// Connections to the app.
+    /// The pool of connections to the app.
     pub(super) upstreams: Upstreams,
     pub(super) metrics: Rc<QueueProxyMetrics>,
     pub(super) drain: Drain,
@@ -49,7 +49,7 @@ pub(super) struct ProxyParts {
 
 /// What the small pages share.
 pub(super) struct PodPages {
-    /// Their end.
+    /// The drain of the connections to the small pages.
     pub(super) drain: Drain,
     pub(super) places: PagePlaces,
 }

@@ -10,7 +10,7 @@ use dataplane::{
 use http::{Request, Response};
 use vocabulary::AppProtocol;
 
-/// See the module.
+/// The app's address and protocol, and the pool of connections to it.
 pub(crate) struct AppEnd {
     upstreams: Upstreams,
     /// The loopback address on which it answered last (L47): some apps listen on one of the two only.

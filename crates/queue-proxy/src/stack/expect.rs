@@ -66,7 +66,7 @@ enum BodyStage {
     Unasked,
     /// The app is being asked.
     Asking(Pin<Box<Sleep>>),
-    /// It flows.
+    /// The body flows to the app.
     Over,
 }
 

@@ -37,7 +37,7 @@ impl InFlight {
         }
     }
 
-    /// The app's answer begins.
+    /// The head of the app's answer has come, with this status.
     pub(super) fn answered(&mut self, status: StatusCode) {
         self.outcome = RequestOutcome::Answered(status);
         if let Some(span) = &mut self.span {

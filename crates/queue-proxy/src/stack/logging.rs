@@ -15,7 +15,7 @@ use crate::config::LoggedProbes;
 /// for it.
 const CLIENT_GONE: u16 = 499;
 
-/// Begins lines.
+/// The request log of one queue-proxy: begins the line of each request.
 pub(crate) struct RequestLogging {
     log: RequestLog,
     probes: LoggedProbes,

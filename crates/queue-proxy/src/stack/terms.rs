@@ -13,7 +13,7 @@ use crate::load::RequestLoad;
 pub(super) enum RequestSender {
     /// One of our own hops: its internal headers are believed.
     Hop,
-    /// Anybody.
+    /// A sender without a valid key: its internal headers are removed.
     Client,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct RequestTerms {
     /// Health checks and scrapes count as nothing, but they have a slot like every request: an app that takes
     /// one request at once gets no second one because of who asks.
     pub(super) counts_as: RequestLoad,
-    /// `ebb-no-queue`: now or never.
+    /// `ebb-no-queue`: the request is refused rather than queued.
     pub(super) is_impatient: bool,
     /// A kubelet's probe that a mesh has rewritten: neither load nor limited (P9).
     pub(super) is_kubelet: bool,

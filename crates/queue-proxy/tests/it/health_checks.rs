@@ -15,7 +15,7 @@ async fn silent_app() -> App {
     App::start(|_| Box::pin(std::future::pending())).await
 }
 
-/// A request under way.
+/// Sends a request with these headers and returns its connection while the request is under way.
 async fn begun(proxy: &Proxy, headers: &[(&str, &str)]) -> TcpStream {
     let mut client = proxy.connect().await;
     let mut head = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n".to_owned();

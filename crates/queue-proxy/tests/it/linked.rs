@@ -1,4 +1,4 @@
-//! What the autoscaler hears.
+//! The link of a queue-proxy, seen from the autoscaler's end.
 
 use std::time::Duration;
 
