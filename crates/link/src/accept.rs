@@ -33,9 +33,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct AcceptedLink<In, Out> {
     /// What the dialler said first.
     pub first: In,
-    /// What it says next.
+    /// The receiving half, from the second message on.
     pub reader: Reader<In>,
-    /// The way back.
+    /// The sending half, to the dialler.
     pub writer: Writer<Out>,
 }
 
@@ -46,7 +46,7 @@ pub enum LinkAccess {
     Anybody,
     /// Its first frame carries this.
     Token(LinkToken),
-    /// Its certificate.
+    /// The caller's certificate, which the TLS handshake proves.
     Tls(LinkTlsAcceptor),
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn reach_by_tcp(address: LinkAddress) -> BoxFuture<'static, io::Resul
     Box::pin(async move { TcpStream::connect(address.socket).await.map(drop) })
 }
 
-/// Plain TCP.
+/// Dials over TCP without TLS, for links within one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpDialler;
 

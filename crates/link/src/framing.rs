@@ -51,10 +51,10 @@ const BUFFER_BYTES_AT_START: usize = 256;
 const BUFFER_BYTES_KEPT: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
-/// Why a link ended.
+/// Why a link ended, or did not come about.
 #[derive(Debug, Error)]
 pub enum LinkError {
-    /// Nobody took the connection.
+    /// The address took no connection.
     #[error("cannot connect")]
     Connect(#[source] io::Error),
     /// No answer to the connection attempt came within 10 s.
@@ -81,18 +81,18 @@ pub enum LinkError {
     /// A frame or message is longer than this direction allows, sent or received.
     #[error("a message of more than {max} bytes")]
     TooLarge {
-        /// The limit.
+        /// The largest number of bytes that a message may have.
         max: usize,
     },
-    /// The connection broke.
+    /// The connection broke within a frame, or a socket failed.
     #[error("the connection broke")]
     Broken(#[source] io::Error),
 }
 
-/// What a receiver meets.
+/// The result of one wait for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reception<In> {
-    /// One whole message.
+    /// A message that arrived whole and was valid.
     Message(In),
     /// No complete frame arrived in [`LATE_AFTER`]; said once until the next frame.
     Late,

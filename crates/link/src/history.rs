@@ -16,7 +16,7 @@ impl<Second: Clone> History<Second> {
     /// How many seconds are kept, and how many a hello may name.
     pub const SECONDS_MAX: usize = 60;
 
-    /// Nothing yet.
+    /// A history without any second.
     pub fn new() -> Self {
         Self { seconds: VecDeque::new() }
     }

@@ -25,11 +25,11 @@ pub enum ActivatorOrder {
         /// The buckets that are its own.
         ownership: Ownership,
     },
-    /// A revision, whole.
+    /// All that the activator needs to know of one revision.
     Assign(Box<Assignment>),
     /// A revision that is gone; what waits for it is refused.
     Remove {
-        /// It exists no more.
+        /// The revision that exists no more.
         revision: RevisionName,
         /// Newer than any assignment it had.
         version: Version,
@@ -45,7 +45,7 @@ pub enum ActivatorOrder {
     SyncEnd,
     /// No route of these buckets names the activator any more: it need not wait for requests of theirs.
     Released {
-        /// Whose owner says so.
+        /// The buckets of the owner for which that holds.
         buckets: BTreeSet<Bucket>,
     },
     /// Nothing new; sent once a second when nothing else was.

@@ -30,7 +30,7 @@ pub enum WireError {
     /// Not protobuf, or not of this message.
     #[error("not a message: {0}")]
     Malformed(String),
-    /// A field is missing.
+    /// A message lacks a field that it must have.
     #[error("{field} is missing")]
     Missing {
         /// As the message type calls it.
@@ -55,9 +55,9 @@ pub trait Message: Sized + Send + 'static {
 
     /// How many bytes [`Message::encode`] writes.
     fn encoded_len(&self) -> usize;
-    /// Appends its bytes.
+    /// Appends the message to `bytes`, without the length in front.
     fn encode(&self, bytes: &mut BytesMut);
-    /// Reads and checks it.
+    /// Reads a message and checks every value; an error names the first that is wrong.
     fn decode(bytes: &[u8]) -> Result<Self, WireError>;
 }
 

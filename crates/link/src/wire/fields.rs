@@ -230,7 +230,7 @@ pub(super) fn user_agents(
     IgnoredUserAgents::new(agents.prefixes).map_err(|error| bad(field, error.to_string()))
 }
 
-/// Zero is no port.
+/// A port number; 0 and numbers above 65,535 are refused.
 pub(super) fn port(field: &'static str, number: u32) -> Result<u16, WireError> {
     let port = u16::try_from(number).ok().filter(|port| *port > 0);
     port.ok_or_else(|| bad(field, format!("is {number}, which is no port")))
