@@ -19,7 +19,7 @@ impl Clock {
         Self { origin: now.checked_sub(Duration::from_secs(3600)).unwrap_or(now) }
     }
 
-    /// The present.
+    /// The present time, counted from the origin of the clock.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn now(&self) -> Timestamp {
         Timestamp::from_duration(tokio::time::Instant::now().saturating_duration_since(self.origin))

@@ -11,9 +11,9 @@ use tracing::{info, warn};
 /// The limit of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What it was started with.
+    /// The limit that the process was started with.
     pub found: u64,
-    /// What it has now.
+    /// The limit that is in force now.
     pub present: u64,
 }
 

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The kernel sends the signal a moment before it takes the terminal away.
 const TERMINAL_GOES_WITHIN: Duration = Duration::from_millis(100);
 
-/// What a SIGHUP means.
+/// The two meanings of SIGHUP for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
     /// The configuration is to be read again.

@@ -1,4 +1,4 @@
-//! Listening sockets.
+//! Sockets that listen, with a backlog for bursts.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -51,7 +51,7 @@ pub fn print_errors_as(format: LogFormat) {
     }
 }
 
-/// How [`print_error`] prints.
+/// The format in which [`print_error`] writes its lines.
 pub fn error_format() -> LogFormat {
     if IS_JSON.load(Ordering::Relaxed) { LogFormat::Json } else { LogFormat::Text }
 }
@@ -123,9 +123,9 @@ fn error_object(level: &str, message: &str) -> String {
 /// Whether log lines carry terminal colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colours {
-    /// No escape codes.
+    /// No escape codes of terminals.
     #[default]
     Off,
-    /// For a terminal.
+    /// Escape codes that a terminal shows as colours.
     On,
 }

@@ -18,9 +18,9 @@ pub use listing::MetricsListing;
 /// Of which revision a series is, the same at whoever counts: a query joins what several processes say.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 pub struct RevisionLabels {
-    /// Its namespace.
+    /// The namespace of the revision.
     pub namespace: String,
-    /// `KIND/NAME`.
+    /// The kind and the name of the revision, as `KIND/NAME`.
     pub revision: String,
 }
 

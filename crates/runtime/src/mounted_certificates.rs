@@ -16,9 +16,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub struct MountedCertificates {
     /// The program's own certificate, and those that lead to a root (`tls.crt`).
     pub chain: Vec<u8>,
-    /// Its key (`tls.key`).
+    /// The private key of the certificate, in PEM (`tls.key`).
     pub key: Vec<u8>,
-    /// The roots (`ca.crt`).
+    /// The certificates of the authorities, in PEM (`ca.crt`).
     pub roots: Vec<u8>,
 }
 

@@ -155,7 +155,7 @@ mod tests {
         fs::rename(next, folder.join(PRESENT_VERSION)).expect("it can be turned to");
     }
 
-    /// One key, a number.
+    /// Reads settings that have one key, a number.
     fn read_number(data: &BTreeMap<String, String>) -> Result<u32, Vec<Problem>> {
         let Some(text) = data.get("number") else { return Ok(0) };
         let problem = |part: &str| Problem { key: "number".to_owned(), message: format!("{part} {text:?}") };

@@ -15,15 +15,15 @@ use crate::traces::{TracePlan, TracingProblem, TracingSettings};
 pub struct Observability {
     /// Whether a line is written for each request.
     pub enable_request_log: bool,
-    /// Its shape.
+    /// The template of each line, in Knative's syntax.
     pub request_log_template: String,
-    /// Whether for probes too.
+    /// Whether probes have lines in the request log, too.
     pub enable_probe_request_log: bool,
-    /// Where traces go.
+    /// The collector of traces, and the part of requests that have one.
     pub tracing: TracingSettings,
 }
 
-/// What [`Observability`] means.
+/// The checked form of [`Observability`]: templates are parsed, URLs are split.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestReporting {
     /// The shape of the request log's lines, if there are to be any.
@@ -38,7 +38,7 @@ pub enum ObservabilityProblem {
     /// The shape of the request log's lines.
     #[error("requestLogTemplate {0}")]
     Template(String),
-    /// Where traces go.
+    /// A setting of traces is invalid.
     #[error("tracing.{field} {0}", field = .0.field())]
     Tracing(#[from] TracingProblem),
 }
@@ -67,7 +67,7 @@ impl Observability {
         self.asks_for_anything().then(json)
     }
 
-    /// What it means.
+    /// Checks the settings. An error names the first setting that is invalid.
     pub fn reporting(&self) -> Result<RequestReporting, ObservabilityProblem> {
         let log = self.request_log().map_err(ObservabilityProblem::Template)?;
         Ok(RequestReporting { log, traces: self.tracing.plan()? })

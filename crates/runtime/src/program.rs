@@ -11,7 +11,7 @@ use crate::logs::{Colours, LogFormat, print_error, start_logs};
 
 /// Something in the environment is wrong; to start again does not help.
 pub const EXIT_BAD_CONFIG: u8 = 2;
-/// It could not start.
+/// Exit code of a program that could not start.
 const EXIT_FAILED: u8 = 1;
 
 /// Reads a program's settings from its environment, begins to log with the filter among them, and runs it

@@ -45,17 +45,17 @@ const ANSWER_FIELD_BYTES: usize = 24;
 /// Whose requests they are: the same on every line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoggedRevision {
-    /// The revision's name.
+    /// The name of the revision.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the revision.
     pub namespace: String,
-    /// Its Service.
+    /// The Service to which the revision belongs.
     pub service: String,
-    /// Its Configuration.
+    /// The Configuration to which the revision belongs.
     pub configuration: String,
-    /// The pod.
+    /// The name of the pod that answers.
     pub pod_name: String,
-    /// Where the pod is.
+    /// The IP address of the pod that answers.
     pub pod_ip: String,
 }
 
@@ -77,17 +77,17 @@ struct LogQueue {
 /// A request as it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct LoggedRequest<'r> {
-    /// Its method.
+    /// The method of the request.
     pub method: &'r Method,
-    /// Its target.
+    /// The target of the request.
     pub uri: &'r Uri,
     /// Which protocol it came over.
     pub version: Version,
-    /// Its headers.
+    /// The headers of the request, as they arrived.
     pub headers: &'r HeaderMap,
     /// The host it is for.
     pub host: &'r str,
-    /// Who sent it.
+    /// The address of the client's end of the connection.
     pub remote: SocketAddr,
     /// How long its body is, if that is known.
     pub content_length: Option<u64>,
@@ -181,7 +181,7 @@ impl RequestLog {
 }
 
 impl RequestLogLine {
-    /// The answer begins.
+    /// Notes the status of the answer, which begins.
     pub fn answered(&mut self, code: u16) {
         self.answer.code = code;
     }
@@ -191,7 +191,7 @@ impl RequestLogLine {
         self.answer.size += bytes;
     }
 
-    /// It is over.
+    /// Notes how long the request took, from its arrival to the end of its answer.
     pub fn ended_after(&mut self, latency: Duration) {
         self.answer.latency = latency;
     }

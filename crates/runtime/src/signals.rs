@@ -3,10 +3,10 @@
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Which signal asked.
+/// The signal by which the process was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopRequest {
-    /// Ctrl-C.
+    /// SIGINT, which a terminal sends for Ctrl-C.
     Interrupt,
     /// `kill`, a service manager, Kubernetes.
     Terminate,

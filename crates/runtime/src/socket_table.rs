@@ -12,7 +12,7 @@ const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 pub struct TcpTableRow {
     /// The end of the process that has the socket.
     pub own: SocketAddr,
-    /// The other end.
+    /// The address of the other end.
     pub peer: SocketAddr,
     /// The state as the kernel numbers it (`tcp_states.h`): 1 is established, 8 is closed by the peer.
     pub state: u8,

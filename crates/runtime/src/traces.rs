@@ -22,7 +22,7 @@ const OTLP_PATH: &str = "/v1/traces";
 pub struct TracingSettings {
     /// Over what: nothing, or `none`, means that there are none.
     pub protocol: String,
-    /// The collector's URL.
+    /// The URL of the collector that takes traces.
     pub endpoint: String,
     /// Which part of the requests has one, of those whose client does not say: 0 to 1.
     #[serde(alias = "samplingRate")]
@@ -32,18 +32,18 @@ pub struct TracingSettings {
 /// Where traces go, and which requests have one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracePlan {
-    /// Where they go.
+    /// The collector to which traces are sent.
     pub endpoint: TraceEndpoint,
-    /// Which requests have one.
+    /// The part of the requests that have a trace.
     pub sampling: SampleRate,
 }
 
-/// A collector.
+/// The address of a collector of OpenTelemetry, over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceEndpoint {
     /// Its name or address, an IPv6 one without brackets.
     pub host: String,
-    /// Its port.
+    /// The port of the collector.
     pub port: u16,
     /// The path that takes traces.
     pub path: String,
@@ -56,13 +56,13 @@ pub struct SampleRate(f64);
 /// What is wrong with the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TracingProblem {
-    /// Of the protocol.
+    /// The protocol is none that is spoken.
     #[error("{0}")]
     Protocol(String),
-    /// Of the endpoint.
+    /// The endpoint is missing, or is no URL that can be used.
     #[error("{0}")]
     Endpoint(String),
-    /// Of the sampling rate.
+    /// The sampling rate is no number from 0 to 1.
     #[error("{0}")]
     SamplingRate(String),
 }

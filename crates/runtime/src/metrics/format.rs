@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
-/// A form.
+/// A text format for metrics that Prometheus reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsFormat {
-    /// OpenMetrics 1.0.
+    /// The text format of OpenMetrics 1.0.
     OpenMetrics,
     /// Prometheus' text format 0.0.4, which `promtool check metrics` reads and browsers show.
     PlainText,

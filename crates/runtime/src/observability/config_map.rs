@@ -13,7 +13,7 @@ use vocabulary::{CheckedValue, Findings, Problem, did_you_mean, shown};
 use crate::observability::Observability;
 use crate::traces::{TRACING_PROTOCOL, TracingProblem};
 
-/// What it is called.
+/// The name of the ConfigMap.
 pub const OBSERVABILITY_CONFIG_MAP: &str = "config-observability";
 
 /// Where Knative before 1.19 kept what it told Zipkin.

@@ -29,7 +29,7 @@ pub struct PageLimits {
     pub connections: usize,
     /// Probes that are answered at once, beside them.
     pub probes: usize,
-    /// Long reads, beside both.
+    /// Long reads, beside ordinary connections and probes.
     pub long_reads: usize,
     /// Long reads by the program's own side, beside those of strangers.
     pub own_long_reads: usize,

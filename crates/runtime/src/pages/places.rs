@@ -13,12 +13,12 @@ use crate::clock::Clock;
 pub struct PagePlaces(Arc<Places>);
 
 impl PagePlaces {
-    /// With these limits.
+    /// Places with these limits, all of them free.
     pub fn new(limits: PageLimits, clock: Clock) -> Self {
         Self(Arc::new(Places::new(limits, clock)))
     }
 
-    /// What they are.
+    /// The limits with which the places were made.
     pub fn limits(&self) -> PageLimits {
         self.0.limits
     }

@@ -148,7 +148,7 @@ impl PageSeat {
         })
     }
 
-    /// Bytes came.
+    /// Bytes of a request came: the time of its head begins, unless it runs already.
     pub(super) fn note_read(&self) {
         self.note(|seat, now| {
             if seat.requests.is_resting() {
@@ -157,7 +157,7 @@ impl PageSeat {
         });
     }
 
-    /// The peer took bytes.
+    /// The peer took bytes of an answer: it rests from now on.
     pub(super) fn note_written(&self) {
         self.note(|seat, now| {
             seat.stalled_since = None;
@@ -165,7 +165,7 @@ impl PageSeat {
         });
     }
 
-    /// The peer takes none.
+    /// The peer takes nothing of an answer: the time of its stall begins, unless it runs already.
     pub(super) fn note_stalled(&self) {
         self.note(|seat, now| {
             seat.stalled_since.get_or_insert(now);
