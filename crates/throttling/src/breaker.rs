@@ -34,9 +34,9 @@ pub enum BreakerError {
     /// The initial capacity exceeds the largest.
     #[error("the initial capacity {capacity} exceeds the largest, {capacity_max}")]
     CapacityAboveMax {
-        /// The one asked for.
+        /// The capacity that was asked for.
         capacity: u32,
-        /// The one allowed.
+        /// The largest capacity that is allowed.
         capacity_max: u32,
     },
 }
@@ -48,7 +48,7 @@ pub enum Arrival {
     Admitted,
     /// It waits; a later call returns its ticket, and it runs then.
     Queued(Ticket),
-    /// The queue is full.
+    /// The queue is full: the request is refused.
     Refused,
 }
 
@@ -144,12 +144,12 @@ impl Breaker {
         self.capacity
     }
 
-    /// How many run.
+    /// The number of requests that run.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// How many wait.
+    /// The number of requests that wait.
     pub fn waiting(&self) -> u32 {
         u32::try_from(self.waiting.len()).unwrap_or(u32::MAX)
     }

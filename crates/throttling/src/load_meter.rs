@@ -18,7 +18,7 @@ pub use seconds::{EndedSeconds, ReporterSeconds};
 /// Which way a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From a client.
+    /// The request came from a client, not through an activator.
     Direct,
     /// From an activator, which counts it already.
     Proxied,
@@ -107,7 +107,7 @@ impl LoadMeter {
         load
     }
 
-    /// What is held now.
+    /// The requests that are held now.
     pub fn present(&self) -> PresentLoad {
         self.present
     }

@@ -31,7 +31,7 @@ use pods::{PodEntry, ThrottledPods};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{depth} requests wait already")]
 pub struct QueueFull {
-    /// How many may wait.
+    /// The number of requests that may wait.
     pub depth: u32,
 }
 
@@ -39,9 +39,9 @@ pub struct QueueFull {
 /// never started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The request.
+    /// The ticket of the request that goes.
     pub ticket: Ticket,
-    /// When it arrived.
+    /// The time at which the request arrived.
     pub arrived: Timestamp,
     /// The pod that takes it.
     pub pod: PodId,
@@ -59,20 +59,20 @@ pub struct Dispatch {
 /// A pod that was picked past queue and slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectPick {
-    /// The pod.
+    /// The pod that takes the request.
     pub pod: PodId,
-    /// Where it is reached.
+    /// The address at which the pod takes requests.
     pub address: SocketAddr,
-    /// As [`Dispatch::is_trial`].
+    /// Whether the pod is suspect; as [`Dispatch::is_trial`] says.
     pub is_trial: bool,
 }
 
-/// What a throttler holds.
+/// The requests that a throttler holds, and since when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests that run in pods, by slots.
     pub in_flight: u32,
-    /// Requests that wait.
+    /// The number of requests that wait for a slot.
     pub waiting: u32,
     /// When the oldest of those arrived.
     pub oldest_arrival: Option<Timestamp>,
@@ -242,7 +242,7 @@ impl Throttler {
         self.pods.name(pod)
     }
 
-    /// What is held.
+    /// The requests that wait, and the arrival of the oldest.
     pub fn counts(&self) -> Counts {
         let oldest = |queue: &BTreeMap<Ticket, Timestamp>| queue.values().next().copied();
         Counts {

@@ -36,7 +36,7 @@ impl ReporterSeconds {
         now.saturating_since(self.started_at).as_secs()
     }
 
-    /// When a second begins.
+    /// The time at which second number `second` begins.
     pub fn beginning_of(self, second: u64) -> Timestamp {
         self.started_at + Duration::from_secs(second)
     }
@@ -49,7 +49,7 @@ impl ReporterSeconds {
 }
 
 impl EndedSeconds {
-    /// How many there are.
+    /// The number of seconds that have ended.
     pub fn count(self) -> u32 {
         u32::try_from(self.next - self.first).unwrap_or(u32::MAX)
     }

@@ -45,7 +45,7 @@ impl RetryBudget {
         self.as_of + PRICE.saturating_sub(self.savings)
     }
 
-    /// Pays for a retry.
+    /// Takes the price of one retry out of the budget.
     pub(super) fn withdraw(&mut self) {
         self.savings = self.savings.saturating_sub(PRICE);
     }

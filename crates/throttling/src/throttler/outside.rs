@@ -27,7 +27,7 @@ const ROUND_MAX: Duration = Duration::from_millis(50);
 /// The attempts of one revision.
 #[derive(Clone, Debug)]
 pub(super) struct OutsideAttempts {
-    /// Whose turn it is.
+    /// Remembers which pod outside the slice is tried next.
     turns: Balancer,
     next: Timestamp,
     /// How many were refused in a row.

@@ -11,7 +11,7 @@ use crate::balancer::{Balancer, Candidate, Policy};
 /// How long a pod that did not start a request rests, even if there is no other; doubles with every further
 /// failure.
 const REST_MIN: Duration = Duration::from_millis(10);
-/// The longest such rest.
+/// The longest time for which a suspect pod rests.
 const REST_MAX: Duration = Duration::from_millis(500);
 /// How much longer it is left alone while there are others.
 const AVOIDED_FACTOR: u32 = 10;
