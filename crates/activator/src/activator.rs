@@ -152,7 +152,7 @@ impl Activator {
         self.ending.closing.cancel();
         let mut workers = self.workers;
         if !workers.ended(patience).await {
-            tracing::warn!("requests were still held when the activator's patience ended; they are cut off");
+            tracing::warn!("the time of the drain is over; the requests that are still held are cut off");
             self.ending.given_up.cancel();
         }
         workers.join().await;

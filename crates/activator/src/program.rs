@@ -84,7 +84,7 @@ impl ReportingSource {
             Ok(Arc::new(reporting.expect("it was read, and refused if it was not understood")))
         });
         let (reporting, following) = mounted.follow();
-        tokio::task::spawn_local(vital("the settings of what is told about requests", following));
+        tokio::task::spawn_local(vital("the settings of the request log and of traces", following));
         reporting
     }
 }
@@ -95,7 +95,8 @@ impl ActivatorEnvironment {
     /// `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`. Returns every problem at once.
     fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
-        let name = reader.required(&["POD_NAME", "HOSTNAME"], "it names this activator among the others");
+        let name =
+            reader.required(&["POD_NAME", "HOSTNAME"], "the autoscalers know this activator by the name");
         let requests = reader.socket_address_or("ACTIVATOR_REQUESTS_ADDRESS", "[::]:8012");
         let has_proof =
             ["ACTIVATOR_LINK_TOKEN", "ACTIVATOR_LINK_TLS"].iter().any(|name| reader.text(name).is_some());
@@ -202,7 +203,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     // Cancelling the drain is what a second signal asks for.
     tokio::select! {
         () = draining => Ok(()),
-        _ = stop_requests.next() => anyhow::bail!("asked twice to stop; what was held is cut off"),
+        _ = stop_requests.next() => anyhow::bail!("asked twice to stop; the requests that are held are cut off"),
     }
 }
 
@@ -213,7 +214,7 @@ async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>)
     tokio::select! {
         () = released => tokio::time::sleep(RELEASED_LINGER).await,
         () = tokio::time::sleep(RELEASE_MAX) => {
-            tracing::warn!("not every owner has said in time that no route names this activator; it accepts nothing more");
+            tracing::warn!("not every owner has said in time that no route names this activator; the activator accepts no more connections");
         }
     }
     is_ready.set(false);
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "POD_NAME is not set; it names this activator among the others",
+                "POD_NAME is not set; the autoscalers know this activator by the name",
                 "ACTIVATOR_LINK_ADDRESS is \"8024\"; write an address with a port, such as \"127.0.0.1:8024\"",
                 "ACTIVATOR_WORKERS is \"none\"; write a number from 1 to 1024",
             ]

@@ -91,7 +91,7 @@ impl RevisionPorts {
                 return;
             }
             let problem = match holder {
-                Some(holder) => format!("it is still {}'s", holder.name),
+                Some(holder) => format!("the port still belongs to {}", holder.name),
                 None => match runtime::listen(SocketAddr::new(self.address, port.port)) {
                     Ok(listener) => {
                         self.open.borrow_mut().insert(port.port, Arc::clone(&port.revision));

@@ -243,7 +243,7 @@ fn misdirected(request: &Request<Body>, connection: &Connection) -> Option<Refus
     let host = normalised(effective_host(request)?);
     connection.misdirects(&host).then(|| {
         let detail = format!(
-            "the certificate of this connection does not cover the host {host:?}, and another one here does; send the request on a connection that names the host in its handshake (SNI)"
+            "the certificate of this connection does not cover the host {host:?}, and another certificate here does; send the request on a connection that names the host in its handshake (SNI)"
         );
         Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::MISDIRECTED_REQUEST)
     })

@@ -114,7 +114,7 @@ impl Refusals {
             return;
         }
         let (reason, refused) = (reason.as_str(), std::mem::take(&mut self.unsaid));
-        tracing::warn!(%peer, reason, refused, "somebody who is not the autoscaler connected to the link port; it was closed");
+        tracing::warn!(%peer, reason, refused, "a connection to the link port was not the autoscaler's and is closed");
         self.quiet_until = now + LOGGED_EVERY;
     }
 

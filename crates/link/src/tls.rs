@@ -42,7 +42,7 @@ pub enum TlsProblem {
     #[error("{0} holds no certificate that can be read; write it in PEM (BEGIN CERTIFICATE)")]
     NoCertificate(&'static str),
     /// There is no key in the text.
-    #[error("it holds no private key that can be read; write it in PEM (BEGIN PRIVATE KEY)")]
+    #[error("the identity holds no private key that can be read; write it in PEM (BEGIN PRIVATE KEY)")]
     NoKey,
     /// They do not fit each other, or are no good for this.
     #[error("the certificate cannot be used")]
@@ -72,7 +72,7 @@ impl Identity {
     /// Reads PEM: its own certificate and those that lead to a root, its key, and the roots.
     pub fn from_pem(chain: &[u8], key: &[u8], roots: &[u8]) -> Result<Self, TlsProblem> {
         Ok(Self {
-            chain: certificates(chain, "its own certificate")?,
+            chain: certificates(chain, "the program's own certificate")?,
             key: PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsProblem::NoKey)?,
             roots: roots_of(roots)?,
         })

@@ -77,16 +77,16 @@ impl LinkServer {
                 accepted = acceptor.accept() => {
                     // One that hangs and dials on would take the link from its successor again and again.
                     if self.is_from_a_former_owner(&accepted.first) {
-                        debug!("a former owner called; its successor's link stays");
+                        debug!("a former owner opened a link and is refused; the present owner's link stays");
                         continue;
                     }
-                    debug!("the autoscaler called");
+                    debug!("the autoscaler opened a link");
                     self.execute(&accepted.first);
                     return Some(accepted);
                 }
                 ended = &mut serving => {
                     match ended {
-                        Ok(()) => debug!("the autoscaler hung up"),
+                        Ok(()) => debug!("the autoscaler closed its link"),
                         Err(error) => info!(error = &error as &dyn std::error::Error, "the link was lost"),
                     }
                     return None;

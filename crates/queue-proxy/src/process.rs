@@ -84,7 +84,7 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
     // To be seen is worth a port, and not an app that cannot be reached: its pod may have one there that
     // nobody declared.
     let metrics = listen(config.ports.metrics, "metrics")
-        .inspect_err(|error| error!("{error:#}; there will be no metrics"))
+        .inspect_err(|error| error!("{error:#}; metrics are not served"))
         .ok();
     let more = config.more_ports.iter().map(|&pair| Ok((pair, listen(pair.requests, "requests")?)));
     Ok(BoundProxy {

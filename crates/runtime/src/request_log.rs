@@ -122,7 +122,9 @@ impl RequestLog {
         dropped: Counter,
     ) -> Self {
         let notice = |lines| {
-            format!("({lines} lines of the request log were dropped: they were not read fast enough)\n")
+            format!(
+                "({lines} lines of the request log were dropped because standard error was not read fast enough)\n"
+            )
         };
         let output = RefCell::new(LossyWriter::new(io::stderr(), notice));
         let fixed: usize = template.parts().iter().map(fixed_bytes).sum();

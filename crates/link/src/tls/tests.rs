@@ -282,7 +282,7 @@ fn a_text_that_is_no_certificate_is_named() {
         let read = Identity::from_pem(chain.as_bytes(), key.as_bytes(), roots.as_bytes());
         read.expect_err("something is wrong").to_string()
     };
-    assert!(problem("", &key, &authority.pem).starts_with("its own certificate"));
+    assert!(problem("", &key, &authority.pem).starts_with("the program's own certificate"));
     assert!(problem(&chain, "", &authority.pem).contains("no private key"));
     assert!(problem(&chain, &key, "x").starts_with("the authority's certificate"));
 }

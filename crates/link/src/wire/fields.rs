@@ -349,7 +349,7 @@ pub(super) fn adopted_connections(
         return Ok(AdoptedConnections::Unreadable { age });
     }
     let address =
-        |text: &String| text.parse::<IpAddr>().map_err(|_| bad(field, "holds what is no IP address"));
+        |text: &String| text.parse::<IpAddr>().map_err(|_| bad(field, "holds a text that is no IP address"));
     let peers = connections.peers.iter().map(address).collect::<Result<Vec<_>, WireError>>()?;
     Ok(AdoptedConnections::Open(ConnectionTally {
         count: connections.count,

@@ -126,7 +126,7 @@ impl ProxyParts {
         if tokio::time::timeout(LAST_PAGES_MAX, pages.finished()).await.is_err() {
             warn!(
                 connections = pages.connections(),
-                "not everybody took the last pages; ending without them"
+                "some clients did not read the last pages in time; ending without them"
             );
         }
     }

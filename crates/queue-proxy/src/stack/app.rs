@@ -115,7 +115,9 @@ impl AppEnd {
     /// A request of an HTTP/2 client as an app gets it that speaks none.
     fn over_http1(&self, mut request: Box<Request<Body>>) -> Box<Request<Body>> {
         if !self.is_without_http2.replace(true) {
-            tracing::info!("the app does not speak HTTP/2; its clients may, and it is asked over HTTP/1.1");
+            tracing::info!(
+                "the app does not speak HTTP/2; requests of HTTP/2 clients go to the app over HTTP/1.1"
+            );
         }
         translate(&mut request, Protocol::Http1);
         set_host(&mut request, None, &self.host);
