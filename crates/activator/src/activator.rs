@@ -26,8 +26,8 @@ use crate::revision_ports::RevisionPorts;
 use crate::worker_listeners::WorkerListeners;
 use crate::workers::{ThreadHeartbeats, Threads};
 
-/// How long idle connections of clients are left open in a drain: who uses one in that time is told to
-/// reconnect instead of meeting a closed socket.
+/// How long idle connections of clients are left open in a drain: a client that uses one in that time is told
+/// to reconnect instead of meeting a closed socket.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long the end of a thread waits for a collector that does not take the last traces.
@@ -42,7 +42,7 @@ struct EndSteps {
     accepting: CancellationToken,
     /// Connections that hold nothing are closed.
     closing: CancellationToken,
-    /// What is left is cut off.
+    /// The requests that are left are cut off.
     given_up: CancellationToken,
     /// The thread of the links ends.
     link: CancellationToken,
@@ -115,7 +115,7 @@ impl Activator {
         let _ = news.wait_for(|news| news.is_synced).await;
     }
 
-    /// A look at what it holds, now and while it drains.
+    /// A view of the requests that the activator holds, now and while it drains.
     pub fn holdings(&self) -> Holdings {
         Holdings::of(&self.assignments)
     }
@@ -125,8 +125,8 @@ impl Activator {
         self.workers.heartbeats().with(self.control.heartbeats())
     }
 
-    /// It is on its way out, and says so on its links. It takes what still comes, and tells clients to go
-    /// elsewhere for their next request.
+    /// Begins the end of the activator: its links say that it drains. It still takes requests, and tells
+    /// clients to go elsewhere for their next one.
     pub fn leave(&self) {
         self.context.leave();
         self.ending.leaving.cancel();
@@ -204,13 +204,13 @@ impl Worker {
         self.ending.accepting.cancelled().await;
         worker_listeners.stop_accepting();
         self.ending.closing.cancelled().await;
-        // Whoever is cancelled only waited: the drain goes on, and a timer is no loss.
+        // Cancelling loses nothing: the drain goes on, and a timer is no loss.
         tokio::select! {
             () = worker_listeners.finished() => {}
             () = tokio::time::sleep(LINGER) => {}
         }
         worker_listeners.close_idle();
-        // Whoever is cancelled only waited.
+        // Cancelling loses nothing: both only wait.
         tokio::select! {
             () = worker_listeners.finished() => {}
             () = self.ending.given_up.cancelled() => {}

@@ -1,9 +1,9 @@
-//! One revision as this activator holds it: what the autoscaler said of it, who waits, what runs, and how
-//! much that is.
+//! One revision as this activator holds it: its assignment, the requests that wait, the requests that run in
+//! pods, and its load.
 //!
 //! Everything that changes per request is behind one short lock, never held across a wait. Requests on any
-//! thread wait for a channel of their own; whoever frees something hands it on under the same lock, so no
-//! wake-up is lost and nobody competes.
+//! thread wait for a channel of their own; a request that frees a slot hands it to the next under the same
+//! lock, so no wake-up is lost and no two requests compete.
 
 mod grant;
 mod handover;
@@ -50,11 +50,11 @@ pub(crate) enum QueueRefusal {
     Gone,
 }
 
-/// What there is for a request that nobody measures.
+/// The pod for an unmeasured request, or why there is none now.
 pub(crate) enum UnmeasuredPick {
     /// A ready pod takes the request.
     Pod(DirectRequest),
-    /// Each ready pod has just failed to start a request, and may be tried again then.
+    /// Each ready pod has just failed to start a request. The first of them may be tried again at `until`.
     AllRest { until: Timestamp },
     /// No pod of the revision is ready.
     NoPod,
@@ -145,7 +145,7 @@ impl AssignedRevision {
         }
     }
 
-    /// What the autoscaler said last.
+    /// The settings of the assignment in force.
     pub(crate) fn settings(&self) -> Arc<AssignedSettings> {
         self.settings.load_full()
     }
@@ -161,8 +161,8 @@ impl AssignedRevision {
         let now = self.context.clock.now();
         let new = AssignedSettings::of(assignment);
         let mut state = self.state.lock();
-        // Under the lock, and before the settings are shown: from here on nobody is handed a pod that has
-        // left, and whoever reads the new settings finds pods that fit them.
+        // Under the lock, and before the settings are shown: from here on no request is handed a pod that has
+        // left, and a request that reads the new settings finds pods that fit them.
         state.throttler.set_pods(assignment.container_concurrency, &assignment.pods);
         let old = self.settings.load();
         let lost: Vec<SocketAddr> = old.kept.difference(&new.kept).copied().collect();
@@ -274,8 +274,8 @@ impl AssignedRevision {
         Some(DirectRequest::new(self, pick))
     }
 
-    /// Where a request goes now that nobody measures: past queue and slots, as long as a pod is ready. It
-    /// neither joins the queue nor the load, so nobody hears of it and no pod is brought for it.
+    /// Picks a pod for an unmeasured request: past queue and slots, if a pod is ready. The request joins
+    /// neither queue nor load, so the autoscaler does not hear of it and starts no pod for it.
     pub(crate) fn pick_unmeasured(self: &Arc<Self>) -> Result<UnmeasuredPick, QueueRefusal> {
         let now = self.context.clock.now();
         let mut state = self.state.lock();
@@ -306,7 +306,7 @@ impl AssignedRevision {
         HeldRequests { revision: self.name.clone(), requests, limit: self.settings.load().timeouts.request }
     }
 
-    /// Why nobody may wait, for people.
+    /// Why no request may wait, as a text for clients.
     pub(crate) fn held_because(&self) -> String {
         self.settings.load().hold.clone().unwrap_or_else(|| self.waits_for())
     }
@@ -316,17 +316,17 @@ impl AssignedRevision {
         self.metrics.answered(status, self.now().saturating_since(arrived));
     }
 
-    /// A request that nobody measures was not started by its pod, and goes to another.
+    /// Counts an unmeasured request that its pod did not start and that goes to another pod.
     pub(crate) fn repeats_unmeasured(&self) {
         self.metrics.retries.inc();
     }
 
-    /// A request that nobody measures was answered here, no pod being ready.
+    /// Counts an unmeasured request that was answered here because no pod was ready.
     pub(crate) fn answered_health_check(&self) {
         self.metrics.answered_health_checks.inc();
     }
 
-    /// What a waiting request waits for, for people.
+    /// The reason why requests wait, as a text for clients.
     pub(crate) fn waits_for(&self) -> String {
         let settings = self.settings.load();
         if self.state.lock().throttler.has_ready_pod() {
@@ -338,7 +338,7 @@ impl AssignedRevision {
         }
     }
 
-    /// Whether there is one, whatever it has to do.
+    /// Whether any pod is ready, with or without a free slot.
     pub(crate) fn has_ready_pod(&self) -> bool {
         self.state.lock().throttler.has_ready_pod()
     }
@@ -353,14 +353,14 @@ impl AssignedRevision {
         self.settings.load().kept.contains(&address)
     }
 
-    /// Queues a ticket's request and lets go whoever may.
+    /// Queues the request of a ticket, and dispatches every request that may go.
     fn turn(
         self: &Arc<Self>,
         state: &mut MutexGuard<'_, RevisionState>,
         ticket: Ticket,
         now: Timestamp,
     ) -> Result<QueueTurn, QueueRefusal> {
-        // A request's way through the queue, and who holds what:
+        // A request's way through the queue, and the owner of each part:
         //
         //     ticket and sender here, receiver in the request's task
         //       pump() sends a dispatch           --> the task has a slot (Grant), which ends with it
@@ -388,8 +388,7 @@ impl AssignedRevision {
     /// Hands out what can be handed out, and sees to it that time wakes the rest.
     fn pump(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
         hand_out(&mut state.throttler, &mut state.waiters, now);
-        // One entry on the agenda for each revision, the earliest: whoever is called finds out what else is
-        // due.
+        // One entry on the agenda for each revision, the earliest: `wake` finds out what else is due.
         if let Some(at) = state.throttler.next_deadline(now)
             && state.paced_at.is_none_or(|paced_at| at < paced_at)
         {

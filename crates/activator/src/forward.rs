@@ -1,9 +1,9 @@
 //! Finds a pod for a request, sends it there, and begins again while no pod has started it.
 //!
-//! Health checks and scrapes, which come for ever, are to keep no pod awake. So nothing of them may be seen
-//! by those who decide about pods: they join neither queue nor load. While a pod is ready they go there past
-//! both, to wait in the pod's own queue if need be, which is short, so that a long queue here does not make a
-//! load balancer give up on all of it. While none is ready they are answered here.
+//! Health checks and scrapes, which come for ever, are to keep no pod awake. So the autoscaler may not see
+//! them: they join neither queue nor load. While a pod is ready they go there past both, to wait in the pod's
+//! own queue if need be, which is short, so that a long queue here does not make a load balancer give up on
+//! all of it. While none is ready they are answered here.
 
 mod guard;
 
@@ -45,7 +45,7 @@ pub(crate) struct RequestForwarder<'a> {
     pub(crate) timers: Timers,
     pub(crate) arrived: Timestamp,
     pub(crate) measure: RequestMeasure,
-    /// What is told of it, until its answer begins; `None` for nearly all.
+    /// The span of the request, until its answer begins; `None` for requests without a trace.
     pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
     pub(crate) app_refusals: AppRefusals,
@@ -70,9 +70,9 @@ enum AttemptOutcome {
     Answer(Response<Body>),
     /// The pod never started the request.
     NotStarted,
-    /// Nor did this one, which is well: others have filled it.
+    /// The pod did not start the request because other activators have filled it.
     NoRoom,
-    /// Nor did this one, whose app has it and does not want it.
+    /// The pod's app got the request and refused it.
     RefusedByApp,
 }
 
@@ -80,7 +80,7 @@ enum AttemptOutcome {
 enum RequestPlace {
     Seated(PodSeat),
     Waits(QueueTurn, LoadPart),
-    /// Nobody measures it, so it has no place here: it goes where a pod is ready.
+    /// An unmeasured request has no place in the queue: it goes to a ready pod.
     Unmeasured(RequestKind),
 }
 
@@ -128,9 +128,9 @@ impl RequestForwarder<'_> {
         if self.revision.settings().routing == Routing::Direct
             && let Some(direct) = self.revision.pick_direct()
         {
-            // At a revision's own port nobody asks us but for want of pods, or while the path moves: who
-            // keeps this connection would stay on a path that is not its own any more. By a host we are the
-            // only way.
+            // Clients come to a revision's own port only while no pod is ready, or while the path moves: a
+            // client that keeps this connection would stay on the former path. For requests by host the
+            // activator is the only path.
             if self.entrance.is_some() {
                 self.connection.retire();
             }
@@ -140,7 +140,8 @@ impl RequestForwarder<'_> {
         Ok(RequestPlace::Waits(turn, counted))
     }
 
-    /// What no pod started waits again, at the head of the queue, whichever way it went before.
+    /// The next place of a request that no pod started: the head of the queue, whether it went through the
+    /// queue or past it before.
     fn next_place(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         match seat {
             PodSeat::Queue(grant, counted) => {
@@ -154,7 +155,7 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// What went past the queue and was not started joins those that wait, if it is load.
+    /// The next place of a request that went past the queue and was not started: the queue, if it is load.
     fn place_after_direct(&self) -> Result<RequestPlace, Refusal> {
         match self.measure {
             RequestMeasure::Load => {
@@ -169,9 +170,9 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// What found no room waits again where it was. Requests past the queue are not asked to go at once, so
-    /// they find room or wait there; where not even that is possible, one that nobody measures is refused: it
-    /// cannot wait here, and asking again and again would be more load, not less.
+    /// The next place of a request that found no room in a pod: its former place in the queue. Unmeasured
+    /// requests may wait in the pod's own queue; if that is full they are refused, because they cannot wait
+    /// here, and repeated attempts would be more load.
     fn place_after_no_room(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         if matches!(self.measure, RequestMeasure::Unmeasured(_)) {
             let detail = "as many requests wait in the pod as may; a health check waits nowhere else";
@@ -186,8 +187,8 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// What an app refused leaves its slot to others while it waits, and then takes its turn again. It stays
-    /// part of the load.
+    /// The next place of a request that the app refused: it leaves its slot to others while it waits, and
+    /// then takes its turn again. It stays part of the load.
     async fn place_after_app_refusal(&mut self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         let wait = self.app_refusals.next_wait()?;
         if wait.is_zero() {
@@ -215,7 +216,7 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// A pod for a request that nobody measures; `None` if none is ready.
+    /// A pod for an unmeasured request; `None` if no pod is ready.
     async fn find_pod_for_unmeasured(&mut self) -> Result<Option<DirectRequest>, Refusal> {
         let clock = self.clock;
         loop {
@@ -230,8 +231,8 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// No pod is ready, and none is brought for this one: it is answered that all is well, for the next
-    /// ordinary request will be served. Without a body, which to a scrape is a page without any metric.
+    /// Answers an unmeasured request that all is well while no pod is ready: the next ordinary request will
+    /// be served. The answer has no body, which to a scrape is a page without any metric.
     fn answer_without_pod(self, kind: RequestKind) -> Response<AnswerBody> {
         self.revision.answered_health_check();
         if let Some(mut span) = self.span.take() {
@@ -373,7 +374,7 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// No pod took the request in time.
+    /// The refusal of a request that no pod took in time.
     fn no_ready_pod(&self, expired: ExceededLimit) -> Refusal {
         let timeouts = self.revision.settings().timeouts;
         let limit = limit_reached(expired, timeouts, &self.revision.name);
@@ -382,7 +383,7 @@ impl RequestForwarder<'_> {
         Refusal::new(RefusalReason::NoReadyPod, detail).with_body(NextHop::Pod.timeout_body(expired))
     }
 
-    /// A pod has it and does not answer.
+    /// The refusal of a request that a pod has and does not answer in time.
     fn timed_out(&self, expired: ExceededLimit) -> Refusal {
         let timeouts = self.revision.settings().timeouts;
         NextHop::Pod.timed_out(expired, timeouts, &self.revision.name, self.app_refusals.count())

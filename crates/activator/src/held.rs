@@ -1,4 +1,5 @@
-//! What does an activator still hold, and for how long may it? For whoever waits until it has ended.
+//! Which requests does an activator still hold, and for how long may they take? For programs that wait for
+//! the end of an activator.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

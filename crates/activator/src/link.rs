@@ -1,5 +1,5 @@
-//! The activator's end of its links: what the owners say is acted upon, and what the activator holds is told
-//! to whom it concerns.
+//! The activator's end of its links: orders of the owners are carried out, and the activator's counts are
+//! reported to the owners of the revisions.
 //!
 //! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets (`claims`),
 //! and hears of the revisions in them. The writer of a link never queues messages. It asks what is true when
@@ -36,7 +36,7 @@ use crate::revision_ports::{PortChanges, RevisionPorts};
 use claims::{Claims, LinkNumber};
 use mailbox::Mailbox;
 
-/// Links that may stand at once, each of somebody who knows the token: as many autoscalers as anybody runs,
+/// Links that may stand at once, each of a caller that knows the token: more autoscalers than a cluster runs,
 /// and for each a link that is about to replace another. One more ends the oldest, those first that have not
 /// said whose they are.
 const LINKS_MAX: usize = 32;
@@ -117,8 +117,8 @@ impl LinkContext {
         info!(link = link.0, "an autoscaler's link is up");
         let (open_link, _guard) = self.open(link);
         let reading = LinkReading { link, sync: None };
-        // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
-        // connection.
+        // The side that ends first cancels the other for good: half a frame that it read or wrote ends with
+        // the connection.
         let ended = tokio::select! {
             () = open_link.end.cancelled() => return info!(link = link.0, "another link has taken the place of this link"),
             ended = self.read(reading, first, reader) => ended,
@@ -369,8 +369,8 @@ impl LinkContext {
         writer.send(&ActivatorWord::Hello(self.hello(next_second))).await?;
         let mut has_sent_draining = false;
         loop {
-            // Cancel-safe: each only waits for something to say. What is written is written in the arms'
-            // bodies, which nobody cancels.
+            // Cancel-safe: each only waits for something to say. Messages are written in the arms' bodies,
+            // which are not cancelled.
             tokio::select! {
                 () = self.context.leaving.cancelled(), if !has_sent_draining => {
                     has_sent_draining = true;

@@ -1,5 +1,5 @@
-//! Who this activator is on links, as files that somebody else renews: what changed is shown from the next
-//! link on.
+//! The certificate of this activator on links, in files that another program renews: a renewed one is shown
+//! from the next link on.
 
 use std::path::PathBuf;
 

@@ -20,7 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use runtime::{DurationHistogram, MetricsListing, MetricsRegistry, REQUEST_DURATION_BOUNDS, RevisionLabels};
 use vocabulary::RevisionName;
 
-/// The bounds of waits, in seconds: from one that nobody notices to the default request timeout.
+/// The bounds of waits, in seconds: from one that no client notices to the default request timeout.
 const WAIT_BOUNDS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
 
@@ -252,8 +252,8 @@ impl RevisionMetrics {
     /// An answer of a pod is out, or was broken off.
     pub(crate) fn answered(&self, status: StatusCode, after: Duration) {
         self.responses[status_class(status)].inc();
-        // How long somebody speaks another protocol with the app says nothing about how long it takes to
-        // answer.
+        // The time for which a client speaks another protocol with the app says nothing about the time that
+        // an answer takes.
         if status != StatusCode::SWITCHING_PROTOCOLS {
             self.durations.observe(after);
         }

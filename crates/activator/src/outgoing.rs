@@ -25,7 +25,7 @@ pub(crate) enum Way {
     QueueAtOnce,
     /// Past it, as if a Service had sent it.
     Direct,
-    /// Past it, because nobody measures it.
+    /// Past the queue: an unmeasured request.
     Unmeasured,
 }
 

@@ -62,7 +62,7 @@ struct ActivatorEnvironment {
     reporting: ReportingSource,
 }
 
-/// Who says what is told about each request.
+/// The source of the settings of the request log and of traces.
 #[derive(Debug, PartialEq)]
 enum ReportingSource {
     /// `OBSERVABILITY_CONFIG` of the environment. It does not change while the process runs.
@@ -122,7 +122,7 @@ impl ActivatorEnvironment {
     }
 }
 
-/// Without proof whoever reaches the link could take over every host, so then only this machine may.
+/// Without a proof every caller of the link could take over every host, so then only this machine reaches it.
 fn read_link_proof(reader: &mut EnvironmentReader<'_>, link: SocketAddr) -> LinkProof {
     if let Some(folder) = reader.text("ACTIVATOR_LINK_TLS") {
         return LinkProof::Certificate(folder.into());
@@ -185,14 +185,14 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     serve_beside(PageListener::new(bind(config.admin)?, &places)?, admin, memory);
     let metrics = ActivatorMetricsPages { registry, trusted };
     serve_beside(PageListener::new(bind(config.metrics)?, &places)?, metrics, memory);
-    // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
+    // Both are cancelled without loss: being synced is a state, and a signal without a waiting task is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}
         _ = stop_requests.next() => {}
     }
     tracing::info!("draining");
     let draining = async {
-        // Who was never told everything is in nobody's route.
+        // An activator that never was synced is in no route.
         if is_ready.get() {
             activator.leave();
             leave_routes(&is_ready, activator.released()).await;
@@ -207,10 +207,11 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     }
 }
 
-/// Returns once nobody is sent here any more, as far as anybody can tell. Until then it is ready: a load
-/// balancer that asks itself must not be faster than the routes, and one that sends to nobody loses requests.
+/// Returns once no client is sent to this activator any more, as far as can be known. Until then the
+/// activator is ready: a load balancer that asks for readiness must not be faster than the routes, and one
+/// without a ready activator loses requests.
 async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>) {
-    // Whoever is cancelled only waited.
+    // Cancelling loses nothing: both only wait.
     tokio::select! {
         () = released => tokio::time::sleep(RELEASED_LINGER).await,
         () = tokio::time::sleep(RELEASE_MAX) => {

@@ -198,7 +198,8 @@ impl HttpBody for Attempt {
             state.forget();
             this.to_repeat = 0;
         }
-        // Behind what may be kept. Whoever asks for it has begun, and from now on there is no other attempt.
+        // Behind what may be kept. The attempt that asks for it has begun, and from now on there is no other
+        // attempt.
         if let Some(rest) = state.rest.take() {
             if state.keeping == KeptBeginning::Everything {
                 state.exceed();

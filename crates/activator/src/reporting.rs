@@ -42,7 +42,7 @@ impl RequestReporter {
         reporter
     }
 
-    /// Follows the settings until nobody changes them any more.
+    /// Follows the settings until their source ends.
     pub(crate) async fn keep(self, context: Arc<Context>) {
         let mut reporting = context.reporting.clone();
         while reporting.changed().await.is_ok() {

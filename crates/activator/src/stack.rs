@@ -22,7 +22,7 @@ use crate::reporting::RequestReporter;
 use crate::stream_refusals::StreamRefusals;
 
 /// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's
-/// default request timeout, since nobody knows the revision's own.
+/// default request timeout, since the revision's own is not known.
 const UNKNOWN_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// The service of one worker, at its usual listeners or at one revision's port.
@@ -189,7 +189,8 @@ impl ActivatorStack {
         }
     }
 
-    /// A host that nobody knows is unknown only once the autoscaler has named everything.
+    /// Waits for the revision of an unknown host: the host is refused only once the autoscaler has named
+    /// every revision.
     async fn await_revision(&self, host: &str) -> Result<Arc<AssignedRevision>, Refusal> {
         // Subscribed before the look: what is assigned between the two would be missed otherwise.
         let mut news = self.assignments.news();

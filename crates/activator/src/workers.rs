@@ -82,7 +82,7 @@ impl Threads {
         let part = format!("the thread {name} of the activator");
         let heartbeats = Arc::<AtomicU64>::default();
         self.heartbeats.0.push(Arc::clone(&heartbeats));
-        // The work is vital. A panic before it drops `begun`, and whoever starts us hears of that.
+        // The work is vital. A panic before it drops `begun`, which the starting thread notices.
         let thread = Builder::new().name(name).spawn(move || {
             let runtime = RuntimeBuilder::new_current_thread()
                 .enable_all()
@@ -92,7 +92,7 @@ impl Threads {
                 Ok(runtime) => (Ok(runtime.handle().metrics()), Some(runtime)),
                 Err(error) => (Err(error), None),
             };
-            // Nobody listens if the starting thread has gone, and then nothing is to be said.
+            // Fails if the starting thread has gone, which then needs no answer.
             let _ = begun.send(begins);
             if let Some(runtime) = runtime {
                 runtime.block_on(with_heartbeat(vital(&part, work()), &heartbeats));

@@ -1,4 +1,4 @@
-//! This pod's end of its link to the autoscaler: what it reports and what it is told.
+//! This pod's end of its link to the autoscaler: its reports and the owner's settings.
 //!
 //! The autoscaler calls. A new call replaces the old one, and a lost link changes nothing: the pod serves on
 //! with what it was told last.
@@ -71,11 +71,12 @@ impl LinkServer {
     ) -> Option<AcceptedLink<PodOrder, PodWord>> {
         tokio::pin!(serving);
         loop {
-            // Cancel-safe: the acceptor keeps who has not said enough, and the talk is pinned outside and
-            // goes on.
+            // Cancel-safe: the acceptor keeps connections that are not links yet, and the work on the present
+            // link is pinned outside and goes on.
             tokio::select! {
                 accepted = acceptor.accept() => {
-                    // One that hangs and dials on would take the link from its successor again and again.
+                    // An owner that hangs and dials on would take the link from its successor again and
+                    // again.
                     if self.is_from_a_former_owner(&accepted.first) {
                         debug!("a former owner opened a link and is refused; the present owner's link stays");
                         continue;
@@ -112,8 +113,8 @@ impl LinkServer {
                 self.clock.sleep_until(next_present).await;
                 self.load.surge_count().await
             };
-            // Cancel-safe: half a frame stays in the reader, and the others wait for states. What is written
-            // is written in the arms' bodies, which nobody cancels.
+            // Cancel-safe: half a frame stays in the reader, and the others wait for states. Messages are
+            // written in the arms' bodies, which are not cancelled.
             tokio::select! {
                 order = reader.next() => match order? {
                     Some(order) => self.execute(&order),

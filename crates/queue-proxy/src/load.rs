@@ -1,5 +1,5 @@
-//! How loaded this pod is: second by second for the autoscaler, and right now for everybody who waits for it
-//! to change.
+//! How loaded this pod is: second by second for the autoscaler, and its present count for every caller that
+//! waits for a change to change.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -93,7 +93,7 @@ impl LoadBook {
         WaitingRequest { book: Rc::clone(self), counts_as }
     }
 
-    /// What is held now, as far as it is load.
+    /// The requests that are held now and are load.
     fn present(&self) -> PresentLoad {
         self.meter.borrow().present()
     }
@@ -113,7 +113,7 @@ impl LoadBook {
         self.waiting.get() + self.proxied_waiting.get()
     }
 
-    /// What is held now, without what came through an activator: that is the activator's to report.
+    /// The present count without requests that came through an activator: the activator reports those.
     pub(crate) fn present_count(&self) -> PresentCount {
         let present = self.present();
         PresentCount {
@@ -122,7 +122,7 @@ impl LoadBook {
         }
     }
 
-    /// The last completed second, for those who ask for one value. `None` during the first.
+    /// The last completed second, for readers of one value such as Knative's stat. `None` during the first.
     pub(crate) fn latest(&self) -> Option<Sample> {
         self.latest.get()
     }
@@ -193,10 +193,10 @@ impl LoadBook {
     fn close(&self, open: u64, now: Timestamp) -> u64 {
         let ended = self.seconds.ended(open, now);
         let mut load = self.meter.borrow_mut().close_seconds(ended.count(), now);
-        // Of the moment and not of the second: who waits now is what a decider can do something about.
+        // Of the moment and not of the second: only requests that wait now can be helped by a decision.
         load.queued = self.waiting();
-        // After a stall several seconds end at once, and nobody knows which of them held what. Each gets the
-        // average of all, so that their sum is right.
+        // After a stall several seconds end at once, and it is not known which of them held which requests.
+        // Each gets the average of all, so that their sum is right.
         for second in ended.latest(History::<Sample>::SECONDS_MAX) {
             let sample = Sample { second, load };
             self.history.borrow_mut().push(sample);
@@ -229,7 +229,7 @@ impl LoadBook {
             RequestLoad::Measured(origin) => self.meter.borrow_mut().finished(origin, now),
             RequestLoad::Unmeasured => self.unmeasured.set(self.unmeasured.get().saturating_sub(1)),
         }
-        // The book is looked at by whoever is woken below, on this thread and perhaps at once.
+        // The tasks that are woken below read the book, on this thread and perhaps at once.
         if self.held() == 0 {
             self.emptied.notify_waiters();
         }

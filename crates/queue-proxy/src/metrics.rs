@@ -55,7 +55,7 @@ pub(crate) struct QueueProxyMetrics {
     ready: Gauge,
 }
 
-/// What is only looked at when somebody asks.
+/// The values of gauges, which are read when the page is asked for.
 pub(crate) struct Levels {
     pub(crate) in_flight: u32,
     pub(crate) waiting: u32,
@@ -179,7 +179,7 @@ impl QueueProxyMetrics {
         budget
     }
 
-    /// The counter of lines of the request log that nobody read in time.
+    /// The counter of lines of the request log that were dropped because standard error was not read in time.
     pub(crate) fn dropped_log_lines(&self) -> Counter {
         self.dropped_log_lines.clone()
     }
@@ -194,7 +194,7 @@ impl QueueProxyMetrics {
         self.spans.clone()
     }
 
-    /// The counter of callers on the link port who were not the autoscaler.
+    /// The counters of connections to the link port that were not the autoscaler's.
     pub(crate) fn refused_links(&self) -> RefusedLinks {
         self.refused_links.clone()
     }

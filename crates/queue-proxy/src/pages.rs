@@ -28,22 +28,22 @@ const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 /// count as unready until the next time.
 const START_EXPECTED_WITHIN: Duration = Duration::from_millis(800);
 
-/// What a pod keeps for readers of its pages. Its long reads wait for the drain. Those of the pod itself and
-/// of its node are the hooks of its containers: more than a pod has containers. As many others may wait
-/// beside them. Together they are as many as in other programs.
+/// The places that a pod keeps for readers of its pages. Its long reads wait for the drain. Those of the pod
+/// itself and of its node are the hooks of its containers: more than a pod has containers. As many others may
+/// wait beside them. Together they are as many as in other programs.
 pub(crate) const PAGE_LIMITS: PageLimits =
     PageLimits { long_reads: 16, own_long_reads: 16, ..PageLimits::STANDARD };
 
 /// Pages of the admin port.
 const PAGES: [&str; 3] = ["/healthz", "/ready", DRAIN_HOOK_PATH];
 
-/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. A drain never begins from here: whoever
+/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. No page begins a drain: every caller that
 /// reaches the pod could take it out of service.
 pub(crate) struct PodAdminPages {
     pub(crate) health: Rc<Health>,
     pub(crate) clock: Clock,
     pub(crate) trusted: TrustedHosts,
-    /// By whom the hooks of the pod's containers are asked.
+    /// The peers from which the hooks of the pod's containers are asked.
     pub(crate) own_peers: Rc<OwnPeers>,
     /// Cancelled when the drain begins.
     pub(crate) leaving: CancellationToken,
@@ -98,8 +98,8 @@ impl PageService for PodAdminPages {
 }
 
 impl PodAdminPages {
-    /// A pod that drains serves what still comes, so it is ready as long as its app is: who goes by the
-    /// platform's word sends requests there while there is nobody else.
+    /// A pod that drains serves the requests that still come, so it is ready as long as its app is: clients
+    /// that go by the platform's word send requests there while no other pod is ready.
     async fn ready(&self) -> Response<Body> {
         self.health.started(START_EXPECTED_WITHIN, self.clock).await;
         if self.health.is_app_ready() {
@@ -205,7 +205,8 @@ fn refused(busy: PagesBusy) -> Response<Body> {
     probes::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
 }
 
-/// Why a request is not answered where there are numbers alone.
+/// The refusal of a request that asks a port of metrics for another page, or that a foreign web page may have
+/// sent.
 fn not_metrics(request: &Request<Body>, trusted: &TrustedHosts) -> Option<Response<Body>> {
     if request.uri().path() != "/metrics" {
         return Some(probes::plain_error(StatusCode::NOT_FOUND, "no such page"));

@@ -56,7 +56,7 @@ pub struct BoundProxy {
     config: Config,
     clock: Clock,
     requests: TcpListener,
-    /// Before more ports of the app.
+    /// The listeners for further ports of the app.
     more: Vec<(PortPair, TcpListener)>,
     admin: TcpListener,
     link: TcpListener,
@@ -64,7 +64,7 @@ pub struct BoundProxy {
     link_access: LinkAccess,
     stat: Option<TcpListener>,
     metrics: Option<TcpListener>,
-    /// Whose connections are neither those of clients nor those of strangers.
+    /// The pod and its node, whose connections are not those of clients.
     own_peers: Rc<OwnPeers>,
 }
 
@@ -74,15 +74,15 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
         runtime::listen(SocketAddr::new(address, port)).with_context(|| format!("port {port} ({what})"))
     };
     let listen = |port, what| listen_at(config.bind, port, what);
-    // Whoever hears our announcement knows the token as well.
+    // The reader of the announcement gets the token as well.
     let announced = (config.announce == PortAudience::Stdout).then(new_link_token);
     let link_token = config.link_token.or(announced);
     let link_access = match &config.link_ca {
         Some(roots) => LinkAccess::Tls(LinkTlsAcceptor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
         None => link_token.into(),
     };
-    // To be seen is worth a port, and not an app that cannot be reached: its pod may have one there that
-    // nobody declared.
+    // Metrics are worth a port, and not an app that cannot be reached: a container of the pod may use this
+    // port without having declared it.
     let metrics = listen(config.ports.metrics, "metrics")
         .inspect_err(|error| error!("{error:#}; metrics are not served"))
         .ok();
@@ -102,8 +102,8 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
     })
 }
 
-/// Without proof anybody who reaches the link port may tell this process what to do, so only its own machine
-/// does.
+/// Without a proof every caller of the link port could give this process orders, so then only its own machine
+/// reaches it.
 fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
     match access {
         LinkAccess::Anybody if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -127,8 +127,8 @@ impl BoundProxy {
         }
     }
 
-    /// Says which ports were bound, if that is asked for. Whoever asked and does not read has other worries
-    /// than our error.
+    /// Announces the bound ports on standard output, if the configuration asks for that. A failure is only
+    /// logged.
     pub fn announce(&self) {
         let announcement = self.announcement();
         debug!(?announcement, "listening");
@@ -149,7 +149,7 @@ impl BoundProxy {
         tokio::pin!(running);
         let mut requests = 0;
         loop {
-            // The work is pinned outside and goes on, and a signal that nobody waited for is kept.
+            // The work is pinned outside and goes on, and a signal without a waiting task is kept.
             tokio::select! {
                 ended = &mut running => return ended,
                 request = stop.next() => {
@@ -210,7 +210,7 @@ impl BoundProxy {
             config.reporting.traces.is_some().then(|| LocalTask::new(parts.tracer.clone().deliver()));
         let _usage =
             (config.usage == AppUsageSource::Stdin).then(|| LocalTask::new(usage::read_stdin(usage, life)));
-        // Whoever is cancelled is so for good: the process ends, and its exit code says why.
+        // The cancelled side is not needed any more: the process ends, and its exit code says why.
         let ended = tokio::select! {
             unhealthy = parts.health.watch(&config.probes, clock) => ProcessEnd::Unhealthy(unhealthy),
             () = parts.run_drain(&config, clock) => ProcessEnd::Drained,
@@ -219,8 +219,8 @@ impl BoundProxy {
         ended
     }
 
-    /// One for each port of the app, in the order of its listeners. All share what limits requests and what
-    /// measures them: they run in one app.
+    /// One stack for each port of the app, in the order of the listeners. All share one breaker and one load
+    /// book: their requests run in one app.
     fn stacks(&self, parts: &ProxyParts) -> Vec<Rc<PodStack>> {
         let Config { container_concurrency, timeouts, app_port, app_protocol, .. } = self.config;
         let breaker = (container_concurrency > 0).then(|| {
@@ -255,7 +255,7 @@ impl BoundProxy {
         stacks.collect()
     }
 
-    /// With the attributes that Knative's queue-proxy has.
+    /// The tracer, with the resource attributes that Knative's queue-proxy sends.
     fn tracer(&self, metrics: &QueueProxyMetrics) -> Tracer {
         let LoggedRevision { name, namespace, service, configuration, pod_name, pod_ip: _ } =
             &self.config.logged_as;
@@ -308,7 +308,7 @@ impl BoundProxy {
     }
 }
 
-/// Unlike any that another start of this process drew.
+/// A number that no other start of this process is likely to draw.
 fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

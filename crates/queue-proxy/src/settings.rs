@@ -1,4 +1,4 @@
-//! What the autoscaler told this queue-proxy over the link.
+//! The settings that the autoscaler sent to this queue-proxy over the link.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use dataplane::{HeadLimits, names};
 
 use crate::config::DRAIN_LINGER_MAX;
 
-/// How long connections are accepted after the owner's word that nobody is told of this pod any more: as long
-/// as a node may take to hear of a change of addresses.
+/// How long connections are accepted after the owner's word that no client is told of this pod any more: as
+/// long as a node may take to hear of a change of addresses.
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
 
 /// How long the requests of our own hops wait for the owner's first settings, counted from the first request.
@@ -26,7 +26,8 @@ const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_
 /// and it is known after as many seconds that a pod is unheard.
 const FIRST_SETTINGS_WITHIN: Duration = Duration::from_secs(3);
 
-/// The latest settings. Before the first link nobody is trusted and clients stay where they are.
+/// The latest settings of the owner. Before the first link no hop is trusted, and clients are not sent
+/// elsewhere.
 pub(crate) struct OwnerSettings {
     version: Cell<Option<Version>>,
     routing: Cell<Routing>,
@@ -86,7 +87,7 @@ impl OwnerSettings {
     }
 
     /// Whether the request shows a hop key while no settings have named the valid keys yet. Taken for a
-    /// client's it would count twice, here and at its hop, and bring pods that nobody needs.
+    /// client's it would count twice, here and at its hop, and start pods that are not needed.
     pub(crate) fn hop_keys_still_pending(&self, headers: &HeaderMap) -> bool {
         self.version.get().is_none() && headers.contains_key(names::EBB_HOP_KEY)
     }
@@ -113,9 +114,9 @@ impl OwnerSettings {
         }
     }
 
-    /// Waits until nobody connects any more who was told of this pod: for the owner's word that nobody is
-    /// told of it, `at_most` so long, and until that is known everywhere. Where that is no time at all, the
-    /// owner's word makes it no longer.
+    /// Waits until no client connects any more that was told of this pod: for the owner's word that no client
+    /// is told of it, at most `at_most`, and then until that is known everywhere. Where that is no time at
+    /// all, the owner's word makes it no longer.
     pub(crate) async fn unknown_to_clients(&self, at_most: Duration, clock: Clock) {
         if at_most.is_zero() {
             return;
@@ -127,7 +128,7 @@ impl OwnerSettings {
         }
     }
 
-    /// Waits until nobody is told of this pod any more.
+    /// Waits for the owner's word that no client is told of this pod any more.
     async fn released(&self) {
         loop {
             let changed = self.changed.notified();
@@ -138,7 +139,7 @@ impl OwnerSettings {
         }
     }
 
-    /// Waits until the owner says something else of this pod's end than `known`.
+    /// Waits until the owner announces another departure of this pod than `known`.
     pub(crate) async fn departure_other_than(&self, known: Departure) -> Departure {
         loop {
             let changed = self.changed.notified();
@@ -281,7 +282,7 @@ mod tests {
         for (is_told, at_most, expected) in [
             (false, Duration::from_secs(30), Duration::from_secs(30)),
             (true, Duration::from_secs(30), RELEASED_LINGER),
-            // One machine's pods have nobody to wait for.
+            // Pods of one machine have no route that could be late.
             (false, Duration::ZERO, Duration::ZERO),
             (true, Duration::ZERO, Duration::ZERO),
         ] {

@@ -228,8 +228,8 @@ impl PodStack {
             let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
             let failure = match answered {
                 Ok(mut response) => {
-                    // An app may answer first and read then. Nobody polls the body before this head is on its
-                    // way to the client, so the client is not asked for a body that the head may refuse.
+                    // An app may answer first and read then. The body is not polled before this head is on
+                    // its way to the client, so the client is not asked for a body that the head may refuse.
                     if let Some(gate) = begun.body_gate {
                         gate.open();
                     }
@@ -350,7 +350,7 @@ impl PodStack {
         let mut refusals = AppRefusals::none(SecondAttempt::AfterAWait);
         loop {
             let wait = refusals.next_wait();
-            // Whoever tells the client what happened reads it, also when a timer ends the waiting.
+            // The refusal reads the count, also when a timer ends the wait.
             count.set(refusals.count());
             self.clock.sleep_until(self.clock.now() + wait?).await;
             request = match self.app.send(protocol, request).await {

@@ -81,10 +81,10 @@ impl Drop for QueuePlace {
         }
         let mut guard = self.revision.state.lock();
         let state = &mut *guard;
-        // Under the lock: a grant may come in this instant, and nobody would take it.
+        // Under the lock: a grant may come in this instant, and would be lost.
         let late = self.receiver.try_recv().ok();
-        // It may have been given a slot in the same instant. That goes to the next one, who may be waiting
-        // for just that.
+        // It may have been given a slot in the same instant. That slot goes to the next request, which may be
+        // waiting for it.
         if leave(&mut state.throttler, &mut state.waiters, self.ticket, late) {
             self.revision.pump(state, self.revision.context.clock.now());
         }
@@ -94,7 +94,7 @@ impl Drop for QueuePlace {
 /// A slot in a pod.
 pub(crate) struct Grant {
     revision: Arc<AssignedRevision>,
-    /// Taken by whoever ends the grant.
+    /// `None` once the grant has ended.
     dispatch: Option<Dispatch>,
     address: SocketAddr,
 }
@@ -211,8 +211,8 @@ impl DirectRequest {
         }
     }
 
-    /// The pod never started the request. Until that waits elsewhere it is this that shows that the revision
-    /// holds it.
+    /// The pod never started the request. Until the request waits elsewhere, this value shows that the
+    /// revision holds it.
     pub(crate) fn not_started(&self) {
         let now = self.revision.context.clock.now();
         self.revision.state.lock().throttler.note_not_started(self.pick.pod, now);

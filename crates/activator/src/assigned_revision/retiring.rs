@@ -50,7 +50,7 @@ impl RevisionState {
 }
 
 impl AssignedRevision {
-    /// Its owner did not name it: others serve it, as far as anybody does.
+    /// Its owner did not name it: other activators serve it, if any does.
     pub(crate) fn retire(&self) {
         self.state.lock().retirement.standing = Standing::Retired;
     }

@@ -28,7 +28,8 @@ impl PodSeat {
         match self {
             Self::Queue(grant, _) => match grant.slice() {
                 Slice::Undivided => Way::Queue,
-                // Who waited in its queue would not see a slot that becomes free elsewhere.
+                // A request that waited in the pod's queue would not see a slot that becomes free in another
+                // pod.
                 Slice::Inside | Slice::Outside => Way::QueueAtOnce,
             },
             Self::Direct(_) => Way::Direct,
@@ -47,7 +48,7 @@ impl PodSeat {
 pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
 
 /// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the
-/// activator was told to leave, the connection is closed too: nobody else will.
+/// activator was told to leave, the guard closes the connection too: no other code does.
 pub(crate) struct Guard {
     seat: Option<PodSeat>,
     address: SocketAddr,

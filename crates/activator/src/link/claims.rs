@@ -1,8 +1,8 @@
 //! Which link speaks for which bucket? The link that named the bucket with the highest epoch.
 //!
 //! Several autoscalers may hold a link each, and one that has lost a bucket may not know it yet. So a
-//! bucket's epoch only grows: what an earlier owner still says is late, whether its link stands or not.
-//! Nothing that was said loses its force when a link ends; only nobody speaks for the bucket then.
+//! bucket's epoch only grows: what an earlier owner still says is late, whether its link stands or not. No
+//! assignment loses its force when a link ends; only no link speaks for the bucket then.
 
 use std::collections::{BTreeMap, BTreeSet};
 

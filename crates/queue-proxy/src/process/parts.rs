@@ -24,11 +24,11 @@ use crate::own_peers::OwnPeers;
 use crate::pages::{PodAdminPages, PodMetricsPages, StatPages};
 use crate::settings::OwnerSettings;
 
-/// How long whoever asked for one of the last pages may take to read it. They are small and fit any socket,
-/// so only one that is gone, or means ill, takes longer.
+/// How long a client may take to read one of the last pages. They are small and fit any socket, so only a
+/// client that is gone, or means ill, takes longer.
 const LAST_PAGES_MAX: Duration = Duration::from_secs(1);
 
-/// What is shared by everything that runs.
+/// The parts of one queue-proxy that its servers and tasks share.
 pub(super) struct ProxyParts {
     pub(super) load: Rc<LoadBook>,
     pub(super) usage: Rc<Cell<Option<ResourceUsage>>>,
@@ -47,7 +47,7 @@ pub(super) struct ProxyParts {
     pub(super) left: CancellationToken,
 }
 
-/// What the small pages share.
+/// The drain and the places that all small pages share.
 pub(super) struct PodPages {
     /// The drain of the connections to the small pages.
     pub(super) drain: Drain,
@@ -55,13 +55,13 @@ pub(super) struct PodPages {
 }
 
 impl ProxyParts {
-    /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this
-    /// pod any more.
+    /// Runs the drain from its beginning to its end: report it, serve the requests that still come, and close
+    /// when no client and no activator needs this pod any more.
     pub(super) async fn run_drain(&self, config: &Config, clock: Clock) {
         // Cancelling loses nothing: leaving is a state.
         tokio::select! {
             () = self.leaving.cancelled() => {}
-            // The owner knows first that the platform ends this pod.
+            // The owner may know before this process that the platform ends the pod.
             () = self.settings.leaving() => self.leaving.cancel(),
         }
         self.health.set_draining();
@@ -80,7 +80,7 @@ impl ProxyParts {
             self.drain.stop_accepting();
             self.drain.close_idle();
             self.drain.finished().await;
-            // The app is told to stop after that, and they lead to it past this process.
+            // The app is told to stop after that, and adopted connections lead to the app past this process.
             self.adopted.until_unused().await;
         };
         // Cancelling the drain is what its limit is for; otherwise the limit is of no use any more.
@@ -116,8 +116,8 @@ impl ProxyParts {
         }
     }
 
-    /// Lets those who wait for the end of the drain hear of it: the small pages finish what they were asked,
-    /// and take no more. One who does not read its answer must not keep the process.
+    /// Answers the clients that wait for the end of the drain: the small pages finish the requests that they
+    /// have, and take no more. A client that does not read its answer must not keep the process.
     async fn finish_pages(&self) {
         let pages = &self.pages.drain;
         pages.begin();

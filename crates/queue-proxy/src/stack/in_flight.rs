@@ -1,4 +1,5 @@
-//! What a request holds from its arrival to the last byte of its answer, and what is told of it at its end.
+//! The resources that a request holds from its arrival to the last byte of its answer, and the records of its
+//! end.
 
 use std::rc::Rc;
 
@@ -28,7 +29,7 @@ impl InFlight {
         Self { permit: None, counted, metrics, outcome: RequestOutcome::Cancelled, line: None, span: None }
     }
 
-    /// It has its slot, and goes to the app.
+    /// The request has its slot, and goes to the app.
     pub(super) fn admitted(&mut self, permit: Option<Permit>) {
         self.permit = permit;
         if let Some(span) = &mut self.span {
@@ -47,7 +48,7 @@ impl InFlight {
         }
     }
 
-    /// There is no answer but ours.
+    /// The request is refused: the app gives no answer.
     pub(super) fn refused(&mut self, refusal: &Refusal) {
         self.outcome = RequestOutcome::Refused(refusal.reason);
         if let Some(span) = &mut self.span {

@@ -34,8 +34,8 @@ impl RequestLogging {
         Self { log, probes, clock }
     }
 
-    /// Begins the line of a request, unless it has none. Who sent it was proved: nobody hides by calling
-    /// itself a probe.
+    /// Begins the line of a request; `None` for a probe that is not logged. The sender was proved: no client
+    /// hides by calling its request a probe.
     pub(super) fn begin(
         &self,
         sender: RequestSender,
@@ -52,7 +52,8 @@ impl RequestLogging {
         Some(Box::new(self.line(sender, request, length, connection)))
     }
 
-    /// Writes the line of a request that the server answered itself. What could not be read has none.
+    /// Writes the line of a request that the server answered itself. A request that could not be read has
+    /// none.
     pub(super) fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
         let Some(request) = unserved.request else { return };
         let mut line = self.line(RequestSender::Client, request, None, unserved.connection);

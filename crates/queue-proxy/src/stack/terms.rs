@@ -8,7 +8,7 @@ use vocabulary::IgnoredUserAgents;
 
 use crate::load::RequestLoad;
 
-/// Where a request comes from, as far as it was proved.
+/// The sender of a request, as far as a key proved it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestSender {
     /// One of our own hops: its internal headers are believed.
@@ -17,11 +17,11 @@ pub(super) enum RequestSender {
     Client,
 }
 
-/// What of a request is decided before it is sent to the app.
+/// The decisions about a request that are made before it is sent to the app.
 pub(super) struct RequestTerms {
     pub(super) sender: RequestSender,
     /// Health checks and scrapes count as nothing, but they have a slot like every request: an app that takes
-    /// one request at once gets no second one because of who asks.
+    /// one request at once gets no second one, whatever the user agent.
     pub(super) counts_as: RequestLoad,
     /// `ebb-no-queue`: the request is refused rather than queued.
     pub(super) is_impatient: bool,
