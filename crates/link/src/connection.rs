@@ -47,12 +47,12 @@ impl fmt::Debug for ByteStream {
 
 /// How a connection to an address is made.
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
-    /// One attempt. Whoever asks gives it up after `WRITE_MAX`.
+    /// Makes one attempt to connect. The caller gives it up after `WRITE_MAX`.
     fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>>;
 
     /// One attempt as far as an accepted TCP connection, which is closed without a word. It fails where the
-    /// host or its network is dead or nobody listens; the kernel of a process that stalls still accepts. The
-    /// caller has a time limit of its own.
+    /// host or its network is dead or no process listens; the kernel of a process that stalls still accepts.
+    /// The caller has a time limit of its own.
     fn reach(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<()>>;
 }
 

@@ -41,8 +41,8 @@ pub(crate) const WRITE_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may take to its first frame, which the dialler sends with the connection: room for a
 /// packet to be lost twice.
 pub(crate) const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(3);
-/// The longest first frame: what a queue-proxy's link takes at any time. It is read before anybody knows who
-/// sends it.
+/// The longest first frame: what a queue-proxy's link takes at any time. It is read before its sender has
+/// proved anything.
 pub(crate) const FIRST_FRAME_BYTES_MAX: usize = wire::POD_FRAME_BYTES_MAX;
 
 /// Most frames are a few dozen bytes, and there are as many buffers as pods.
@@ -103,8 +103,8 @@ pub enum Reception<In> {
 /// The receiving half of a link.
 pub struct Reader<In> {
     frames: FramedRead<IncomingBytes, LengthDelimitedCodec>,
-    /// Runs out [`LATE_AFTER`] after the last frame and once more [`SILENCE_MAX`] after it, whoever polls and
-    /// however often a read is cancelled. One timer for both: there are as many as pods.
+    /// Runs out [`LATE_AFTER`] after the last frame and once more [`SILENCE_MAX`] after it, whichever task
+    /// polls and however often a read is cancelled. One timer for both: there are as many as pods.
     silence: Pin<Box<Sleep>>,
     /// Whether it has run out for the first time.
     is_late: bool,
@@ -126,7 +126,7 @@ impl<In: Message> Reader<In> {
         }
     }
 
-    /// One whom nobody knows yet; [`Reader::first`] comes before [`Reader::next`].
+    /// A reader for a peer that has proved nothing yet; call [`Reader::first`] before [`Reader::next`].
     pub(crate) fn of_unproved_peer(stream: IncomingBytes) -> Self {
         let mut reader = Self::new(stream);
         // A length is believed before a byte of its frame is here, and room is made for it. Strangers get
@@ -135,14 +135,14 @@ impl<In: Message> Reader<In> {
         reader
     }
 
-    /// The first message, with the token if one is wanted. It comes whole: who has not shown a token has
-    /// nothing collected for it.
+    /// The first message, with the token if one is wanted. It comes whole: a peer that has not shown a token
+    /// has nothing collected for it.
     pub(crate) async fn first(&mut self, token: Option<LinkToken>) -> Result<In, LinkError> {
         let frame = tokio::time::timeout(FIRST_FRAME_WITHIN, self.frames.next());
         let frame = frame.await.map_err(|_| LinkError::FirstFrameLate)?;
         let frame = frame.ok_or_else(|| LinkError::Broken(io::ErrorKind::UnexpectedEof.into()))?;
         let frame = frame.map_err(|error| Self::refusal(error, FIRST_FRAME_BYTES_MAX))?;
-        // A message in parts is collected, and nothing is collected for somebody who has not shown a token.
+        // A message in parts is collected, and nothing is collected for a peer that has not shown a token.
         if frame.first() == Some(&wire::FRAGMENT_KEY) {
             return Err(LinkError::TooLarge { max: FIRST_FRAME_BYTES_MAX });
         }

@@ -1,14 +1,14 @@
 //! What ebb's programs tell each other.
 //!
-//! The autoscaler calls; nobody calls the autoscaler. It opens one long-lived link to each queue-proxy and
-//! each activator: one connection, over whatever carries bytes both ways, with length-delimited protobuf
-//! frames. Every message says what *is*, so a repeat or a reconnect does no harm.
+//! The autoscaler opens every link; no program opens one to the autoscaler. It keeps one long-lived link to
+//! each queue-proxy and each activator: one connection, over whatever carries bytes both ways, with
+//! length-delimited protobuf frames. Every message says what *is*, so a repeat or a reconnect does no harm.
 //!
-//! * [`vocabulary::PodWord`], [`PodOrder`], [`vocabulary::ActivatorWord`], [`ActivatorOrder`]: the messages, in the
-//!   types of our own crates.
+//! * [`vocabulary::PodWord`], [`PodOrder`], [`vocabulary::ActivatorWord`], [`ActivatorOrder`]: the messages, in
+//!   the types of our own crates.
 //! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their
 //!   direction, and cut off a peer that is silent, stalled or speaks garbage.
-//! * [`TlsDialler`] and [`LinkTlsAcceptor`]: how the two ends prove who they are on a cluster.
+//! * [`TlsDialler`] and [`LinkTlsAcceptor`]: how the two ends prove their roles on a cluster.
 //! * [`History`]: what a reporter remembers for its next hello.
 
 mod accept;
@@ -55,7 +55,7 @@ pub async fn dial_with<In: Message, Out: Message>(
     Ok(over(stream, address.token))
 }
 
-/// Makes a link of a connection that somebody else opened or accepted, and whose peer is known. [`Acceptor`]
+/// Makes a link of a connection that another part opened or accepted, and whose peer is known. [`Acceptor`]
 /// is what a listening program wants.
 pub fn accept<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Reader<In>, Writer<Out>) {
     over(stream.into(), None)

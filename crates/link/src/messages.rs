@@ -20,7 +20,7 @@ pub enum PodOrder {
 pub enum ActivatorOrder {
     /// Everything in these buckets follows, closed by [`ActivatorOrder::SyncEnd`].
     SyncBegin {
-        /// Who speaks: a new link of the same owner replaces its former one.
+        /// The name of the owner: a new link of an owner replaces its former link.
         owner: ReplicaName,
         /// The buckets that are its own.
         ownership: Ownership,

@@ -1,4 +1,4 @@
-//! Who was turned away at a link's port, and who hears of it.
+//! Connections that a link's port refused: how they are counted, and when one is logged.
 //!
 //! A stranger may come as often as it likes, so it costs a number, not a line of the log: one line an
 //! interval says how many there were.

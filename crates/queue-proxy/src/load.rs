@@ -1,5 +1,5 @@
-//! How loaded this pod is: second by second for the autoscaler, and its present count for every caller that
-//! waits for a change to change.
+//! How loaded this pod is: second by second for the autoscaler, and its present count for every task that
+//! waits for a change.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

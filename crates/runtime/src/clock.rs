@@ -38,7 +38,8 @@ impl Clock {
     }
 }
 
-/// What time it is for people and peers. It jumps when somebody sets it, so nothing is measured with it.
+/// The wall-clock time, for people and peers. It jumps when the machine's clock is set, so no duration is
+/// measured with it.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn wall_time() -> SystemTime {
     SystemTime::now()

@@ -264,8 +264,8 @@ impl<'e> EnvironmentReader<'e> {
     }
 
     /// Knative's settings of what is told about each request (`OBSERVABILITY_CONFIG`, a JSON object), and
-    /// what they mean. A protocol of traces that is not ours is no reason to serve nobody: it may be meant
-    /// for others.
+    /// what they mean. A protocol of traces that is not ours is no reason not to start: it may be meant for
+    /// others.
     pub fn observability(&mut self, name: &str) -> (Observability, RequestReporting) {
         let Some(text) = self.text(name) else { return Default::default() };
         let mut settings: Observability = match serde_json::from_str(text) {
@@ -328,7 +328,7 @@ mod tests {
         reader.finish(()).expect("nothing is ours");
         // What the pod itself says is stronger, in Kubernetes too.
         environment.insert("EBB_METRICS_PORT".to_owned(), "9000".to_owned());
-        // No Service is called so, so these are somebody's mistakes.
+        // No Service has such a name, so these variables are mistakes of a user.
         let mistakes = ["EBB_STAT_PORT_80_TCP", "EBB_PORTS", "EBB_X_SERVICE_PORT"];
         environment.extend(mistakes.map(|name| (name.to_owned(), "1".to_owned())));
         let mut reader = EnvironmentReader::new(&environment);

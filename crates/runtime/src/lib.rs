@@ -1,8 +1,8 @@
-//! What every process needs, whatever it does: a clock, chance, logs, metrics, whom to tell what, signals,
-//! listening sockets, the places of those who read pages, and patience between attempts. It speaks no HTTP:
-//! the proxies have a stack of their own, which counts microseconds, and the others `hyper` and `axum`.
+//! What every process needs, whatever it does: a clock, random numbers, logs, metrics, trusted hosts,
+//! signals, listening sockets, places for the connections of pages, and waits between attempts. It speaks no
+//! HTTP: the proxies have a stack of their own, which counts microseconds, and the others `hyper` and `axum`.
 //!
-//! Pure crates take time and chance as parameters; this crate is where those parameters come from.
+//! Pure crates take time and random numbers as parameters; this crate is where those parameters come from.
 
 mod backoff;
 mod browsers;

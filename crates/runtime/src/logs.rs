@@ -57,14 +57,14 @@ pub fn error_format() -> LogFormat {
 }
 
 /// Starts logging for the process. `filter` is a `tracing` filter such as `info` or `info,autoscaler=debug`;
-/// it fails if that cannot be read, or if logging was started before. Nobody waits until a line is read:
+/// it fails if that cannot be read, or if logging was started before. No thread waits until a line is read:
 /// while standard error is full, lines are dropped (how many is said afterwards), and a process whose
 /// standard error is closed goes on without logs.
 pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::Result<()> {
     let filter = read_filter(filter)?;
     print_errors_as(format);
-    // A line that nobody reads any more is lost. By default, complaining about it on the same standard error
-    // would panic.
+    // A line without a reader is lost. By default, complaining about it on the same standard error would
+    // panic.
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(Mutex::new(LossyWriter::new(io::stderr(), format.notice())))
@@ -96,8 +96,8 @@ pub fn timestamp() -> String {
     text
 }
 
-/// Prints an error to standard error where there are no logs yet. If nobody can read it, it is lost;
-/// `eprintln!` would panic, and the exit code would no longer say what is wrong.
+/// Prints an error to standard error where there are no logs yet. If standard error is closed, the line is
+/// lost; `eprintln!` would panic, and the exit code would no longer say what is wrong.
 pub fn print_error(error: impl fmt::Display) {
     let line = match error_format() {
         LogFormat::Text => format!("error: {error}"),

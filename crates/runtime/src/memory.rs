@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-/// The least of the limits that the process's control groups set, in bytes; `None` where nobody set one.
+/// The least of the limits that the process's control groups set, in bytes; `None` where none sets a limit.
 pub fn memory_limit() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let read = |file: PathBuf| std::fs::read_to_string(file).ok()?.trim().parse().ok();
     limit_files(&groups).into_iter().filter_map(read).min()
 }
 
-/// How much more the process's control groups would let it have, in bytes; `None` where nobody set a limit.
+/// How much more the process's control groups would let it have, in bytes; `None` where none sets a limit.
 pub fn memory_headroom() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     limit_files(&groups).iter().filter_map(|file| headroom(file)).min()
 }
 
-/// What the group whose limit stands in this file leaves. Pages of files that nobody used lately count as
-/// left: the kernel takes them before it kills anybody.
+/// What the group whose limit stands in this file leaves. Pages of files that were not used lately count as
+/// left: the kernel takes them before it kills a process.
 fn headroom(limit_file: &Path) -> Option<u64> {
     let read = |name: &str| std::fs::read_to_string(limit_file.with_file_name(name)).ok();
     let limit: u64 = std::fs::read_to_string(limit_file).ok()?.trim().parse().ok()?;

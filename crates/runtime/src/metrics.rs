@@ -1,5 +1,5 @@
-//! A process's metrics, and the text of the page that shows them. Who serves that page is another's question:
-//! the proxies do it over their own stack.
+//! A process's metrics, and the text of the page that shows them. Serving the page is not done here: the
+//! proxies do it over their own stack.
 
 mod format;
 mod listing;
@@ -15,7 +15,8 @@ use vocabulary::RevisionName;
 pub use format::MetricsFormat;
 pub use listing::MetricsListing;
 
-/// Of which revision a series is, the same at whoever counts: a query joins what several processes say.
+/// The revision of a series, with the same labels in every program: a query joins the series of several
+/// processes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 pub struct RevisionLabels {
     /// The namespace of the revision.
@@ -38,7 +39,7 @@ pub struct MetricsRegistry {
     tasks: Gauge,
 }
 
-/// What every process says of itself.
+/// The metrics that every process has.
 impl Default for MetricsRegistry {
     fn default() -> Self {
         let (mut registry, tasks) = (Registry::default(), Gauge::default());

@@ -1,5 +1,5 @@
-//! Who a program is, as files that somebody else renews: a Secret that Kubernetes mounts as a folder. They
-//! are read again while the program runs.
+//! The certificate of a program, in files that another program renews: a Secret that Kubernetes mounts as a
+//! folder. They are read again while the program runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

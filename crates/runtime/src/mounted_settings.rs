@@ -1,5 +1,5 @@
-//! What does a ConfigMap say at this moment? Kubernetes mounts it as a folder with a file for each key, so
-//! nobody needs a right to read it.
+//! What does a ConfigMap say at this moment? Kubernetes mounts it as a folder with a file for each key, so no
+//! program needs the right to read it.
 //!
 //! Kubelet writes each version into a folder of its own and then turns the link `..data` to that. One version
 //! is read as a whole: through the link once, and not once for each key. What cannot be used is told, and the
@@ -22,7 +22,7 @@ const PRESENT_VERSION: &str = "..data";
 /// What the data of a ConfigMap mean, or all that is wrong with them.
 type ReadSettings<Settings> = fn(&BTreeMap<String, String>) -> Result<Settings, Vec<Problem>>;
 
-/// A ConfigMap that is mounted as a folder, and who knows its keys.
+/// A ConfigMap that is mounted as a folder, and the function that reads its keys.
 #[derive(Debug)]
 pub struct MountedSettings<Settings> {
     config_map: &'static str,
@@ -114,7 +114,7 @@ impl<Settings: Default> MountedSettings<Settings> {
 fn read(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let version = match fs::canonicalize(folder.join(PRESENT_VERSION)) {
         Ok(version) => version,
-        // Somebody else than kubelet wrote it.
+        // A program other than kubelet wrote the file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => folder.to_owned(),
         Err(error) => return Err(error).with_context(|| format!("reading {}", folder.display())),
     };

@@ -1,4 +1,4 @@
-//! What is told about each request besides metrics: Knative's settings, as its control plane hands them to a
+//! The records of each request besides metrics: Knative's settings, as its control plane hands them to a
 //! queue-proxy (`OBSERVABILITY_CONFIG`, a JSON object), and as people write them.
 
 pub(crate) mod config_map;
@@ -61,7 +61,7 @@ impl Observability {
     }
 
     /// What a queue-proxy is told of it (`OBSERVABILITY_CONFIG`). `None` if it has nothing to tell, so that
-    /// pods of those who use none of this look as if there were nothing of it.
+    /// pods of users without these settings have no such variable.
     pub fn variable(&self) -> Option<String> {
         let json = || serde_json::to_string(self).expect("settings are plain data");
         self.asks_for_anything().then(json)

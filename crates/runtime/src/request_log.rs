@@ -1,9 +1,9 @@
-//! What does the request log say of a request, and who writes it?
+//! The request log: the text of a line, and when it is written.
 //!
 //! The shape of a line is Knative's `logging.request-log-template`. What a request says of itself is rendered
 //! when it arrives, because by its end others have taken it apart; what its answer says is put into the gaps
-//! that were left. A line is written in one piece and at once, or dropped and counted: nobody who forwards
-//! requests waits for whoever reads logs.
+//! that were left. A line is written in one piece and at once, or dropped and counted: no forwarded request
+//! waits for a reader of logs.
 
 mod template;
 
@@ -33,7 +33,8 @@ pub(crate) const REQUEST_LOG_TEMPLATE: &str = concat!(
 );
 
 /// As long as a line may be: readers of logs divide or drop longer ones (the Docker and containerd runtimes
-/// at 16 KiB, of which they use some themselves), and whoever sends requests decides how long its values are.
+/// at 16 KiB, of which they use some themselves), and clients decide how long the values of their requests
+/// are.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
 /// What stands where a value was cut.
@@ -42,7 +43,7 @@ const CUT: &str = "...";
 /// As long as what an answer says may be, once in a line.
 const ANSWER_FIELD_BYTES: usize = 24;
 
-/// Whose requests they are: the same on every line.
+/// The revision and the pod of the requests: the same on every line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoggedRevision {
     /// The name of the revision.
@@ -104,7 +105,7 @@ pub struct RequestLogLine {
     is_wanted: bool,
 }
 
-/// What becomes of a request.
+/// The answer of a request, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 struct LoggedAnswer {
     code: u16,
@@ -113,8 +114,8 @@ struct LoggedAnswer {
 }
 
 impl RequestLog {
-    /// Lines for standard error, as they are or, where every line is JSON, within an object; those that
-    /// nobody read in time are counted in `dropped`.
+    /// Lines for standard error, as they are or, where every line is JSON, within an object; those that were
+    /// not read in time are counted in `dropped`.
     pub fn new(
         template: RequestLogTemplate,
         revision: LoggedRevision,
@@ -176,7 +177,7 @@ impl RequestLog {
             }
         };
         let mut output = self.0.output.borrow_mut();
-        // Whoever closed standard error does not want to know.
+        // Fails if standard error is closed: then no reader wants the line.
         let _ = output.write(line.as_bytes());
         self.0.dropped.inc_by(output.take_newly_dropped());
     }
@@ -198,7 +199,7 @@ impl RequestLogLine {
         self.answer.latency = latency;
     }
 
-    /// Somebody else writes the line of this request.
+    /// Drops the line: another program writes the line of this request.
     pub fn forget(mut self) {
         self.is_wanted = false;
     }

@@ -11,12 +11,12 @@ use vocabulary::shown;
 
 /// The protocol that is spoken, as Knative names it.
 pub(crate) const TRACING_PROTOCOL: &str = "http/protobuf";
-/// Where OTLP over HTTP is taken if nobody says otherwise.
+/// The default port of OTLP over HTTP.
 const OTLP_PORT: u16 = 4318;
-/// The same, of the path.
+/// The default path of OTLP over HTTP.
 const OTLP_PATH: &str = "/v1/traces";
 
-/// What was written about traces.
+/// The settings of traces, as they were written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TracingSettings {
@@ -53,7 +53,7 @@ pub struct TraceEndpoint {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct SampleRate(f64);
 
-/// What is wrong with the settings.
+/// The part of the settings of traces that is invalid, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TracingProblem {
     /// The protocol is none that is spoken.
@@ -159,7 +159,7 @@ impl SampleRate {
     /// samplers do, which take its last 63 bits for a number.
     pub fn takes(self, trace: u128) -> bool {
         let drawn = u64::try_from((trace & u128::from(u64::MAX)) >> 1).expect("63 bits");
-        // Both ends are exact, and between them nobody sees what rounding does.
+        // Both ends are exact, and between them the effect of rounding is not visible.
         #[expect(clippy::cast_precision_loss, reason = "a random number is compared with a share")]
         let share = drawn as f64 / (1_u64 << 63) as f64;
         self.0 == 1.0 || share < self.0

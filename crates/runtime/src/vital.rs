@@ -3,8 +3,8 @@
 //! Tokio catches the panic of a task and drops the task, and a thread that panics is gone; the rest of the
 //! process goes on. An autoscaler without its event loop, or an activator without its link, would answer
 //! health checks and do nothing. So these parts run as *vital*: a panic in one ends the process, loudly, with
-//! an exit code of its own, and whoever started the process starts it again. A task that serves one
-//! connection is not vital.
+//! an exit code of its own, and the service manager or Kubernetes starts the process again. A task that
+//! serves one connection is not vital.
 
 use std::any::Any;
 use std::future::pending;
@@ -67,7 +67,7 @@ fn end(name: &str, panic: &(dyn Any + Send)) -> ! {
     let reason = reason(panic);
     print_error(format!("{name} failed ({reason}), and nothing works without it: this process ends"));
     if let Some(file) = LAST_WORDS.get() {
-        // It was said; there is nothing to be done for who cannot write it down.
+        // The message is on standard error already; a file that cannot be written changes nothing.
         let _ = std::fs::write(file, format!("{name} failed ({reason})"));
     }
     exit(EXIT_PART_FAILED.into());

@@ -80,7 +80,7 @@ impl Balancer {
         }
     }
 
-    /// With limits (in direct mode nobody passes any) a full pair is no answer while others have room, so the
+    /// With limits (in direct mode there are none) a full pair is no answer while others have room, so the
     /// search goes on in order.
     fn better_of_two(&mut self, count: usize, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
         let (first, second) = self.two_of(count)?;
@@ -100,7 +100,7 @@ impl Balancer {
             0 => None,
             1 => Some((0, 0)),
             2.. => {
-                // Drawing until two differ takes nobody knows how many draws; one of the others, counted
+                // Drawing until two differ takes an unknown number of draws; one of the others, counted
                 // without the first, is as fair.
                 let first = self.random.random_range(0..count);
                 let second = self.random.random_range(0..count - 1);

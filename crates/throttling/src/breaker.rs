@@ -5,8 +5,8 @@
 //! that then competes with newcomers, and unlucky ones starve.
 //!
 //! As in Knative the bound is on waiting plus running (depth plus the largest capacity): with all of the
-//! capacity in use, exactly `depth` requests can wait. Nothing here knows how a waiter is woken: whoever
-//! holds a [`Ticket`] that a call returned, runs.
+//! capacity in use, exactly `depth` requests can wait. Nothing here knows how a waiter is woken: the request
+//! whose [`Ticket`] a call returned runs.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ pub struct Breaker {
     capacity_max: u32,
     total_max: usize,
     in_flight: u32,
-    // A set and no queue: who gives up may stand anywhere in the line.
+    // A set and no queue: a request that gives up may stand anywhere in the line.
     waiting: BTreeSet<Ticket>,
     next_ticket: Ticket,
 }
@@ -86,8 +86,8 @@ impl Breaker {
 
     /// A request came. Only an empty queue lets it run at once, which a free slot implies.
     pub fn arrive(&mut self) -> Arrival {
-        // Nobody is overtaken here: `release` has handed each free slot on, and so has whoever called
-        // `resize`.
+        // No waiting request is overtaken here: `release` has handed each free slot on, and so has the caller
+        // of `resize`.
         if self.in_flight < self.capacity {
             self.in_flight += 1;
             return Arrival::Admitted;

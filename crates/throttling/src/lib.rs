@@ -1,9 +1,9 @@
 //! Which request may run where, and when.
 //!
 //! Three questions, each a value without sockets, clocks or threads. May this request run now ([`Breaker`])?
-//! Which pod takes it, and who is next ([`Throttler`], with a balancer)? How much ran, second by second
-//! ([`LoadMeter`])? The edge hands in events with the time they happened at and acts on the answers; a
-//! waiting request is a [`Ticket`] here and a future there.
+//! Which pod takes a request, and which request is next ([`Throttler`], with a balancer)? How much ran,
+//! second by second ([`LoadMeter`])? The edge hands in events with the time they happened at and acts on the
+//! answers; a waiting request is a [`Ticket`] here and a future there.
 
 mod balancer;
 mod breaker;

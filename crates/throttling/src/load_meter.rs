@@ -82,8 +82,8 @@ impl LoadMeter {
         }
     }
 
-    /// Ends so many seconds together, one where nobody was late, and says what each of them held; what is in
-    /// flight stays. Averages are the same in all of them, arrivals are shared out by the nominal seconds,
+    /// Ends `count` seconds together, one unless the caller was late, and returns the load of each; what is
+    /// in flight stays. Averages are the same in all of them, arrivals are shared out by the nominal seconds,
     /// not by the time that really passed: sums over windows stay exact. How many wait is not the meter's to
     /// know: [`Load::queued`] is zero.
     pub fn close_seconds(&mut self, count: u32, now: Timestamp) -> Load {

@@ -1,4 +1,4 @@
-//! One revision at one activator: who is next, and which pod takes it?
+//! One revision at one activator: which request is next, and which pod takes it?
 //!
 //! Requests wait first come, first served. Whether one may go is decided by the free slots of single pods
 //! alone: a second, revision-wide counter (Knative has one) leaves an idle pod unused while requests of a
@@ -6,7 +6,7 @@
 //! pod *name*, so a pod that blinks out of the list and back is not overfilled.
 //!
 //! Waiting is the answer to an empty list. Only passing time, an event, or a slot that becomes free changes
-//! an answer, and [`Throttler::next_deadline`] says when time alone will, so nobody polls.
+//! an answer, and [`Throttler::next_deadline`] says when time alone will, so no task polls.
 //!
 //! The caller drains [`Throttler::next_dispatch`] after every call that may have freed something: all but
 //! [`Throttler::abandon`].
@@ -51,8 +51,8 @@ pub struct Dispatch {
     /// has rested.
     pub is_trial: bool,
     /// Whose the pod is. While there are other activators it is to take the request at once or to refuse it
-    /// at once ([`Throttler::requeue_for_want_of_room`]): who waits there would not see a slot that becomes
-    /// free elsewhere.
+    /// at once ([`Throttler::requeue_for_want_of_room`]): a request that waits there would not see a slot
+    /// that becomes free in another pod.
     pub slice: Slice,
 }
 
@@ -232,7 +232,7 @@ impl Throttler {
         self.pods.has_ready()
     }
 
-    /// Requests that wait, or run in pods, whichever way they came.
+    /// Requests that wait, or run in pods, through the queue or past it.
     pub fn held(&self) -> u32 {
         self.counts().waiting.saturating_add(self.pods.held())
     }

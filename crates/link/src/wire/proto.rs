@@ -419,7 +419,7 @@ pub(crate) struct PodAssignment {
     pub state: u32,
     #[prost(uint32, tag = "4")]
     pub slots: u32,
-    /// Absent while nobody shares the pod, as before there were several activators.
+    /// Absent while one activator alone uses the pod, as before there were several.
     #[prost(uint32, tag = "5")]
     pub slice: u32,
     /// Ports of the activator to ports of the pod.

@@ -1,4 +1,4 @@
-//! In which form a metrics page is written: OpenMetrics, or Prometheus' older plain text for who asks for
+//! The format of a metrics page: OpenMetrics, or Prometheus' older plain text for a client that asks for
 //! that.
 
 use std::fmt::Write;
@@ -13,8 +13,8 @@ pub enum MetricsFormat {
 }
 
 impl MetricsFormat {
-    /// What the `Accept` header of a request asks for. Who names OpenMetrics gets it, as Prometheus does;
-    /// else plain text, if any text is named.
+    /// The format that the `Accept` header of a request asks for. A client that names OpenMetrics gets it, as
+    /// Prometheus does; else plain text, if any text is named.
     pub fn asked_for(accept: Option<&str>) -> Self {
         let accept = accept.unwrap_or_default().to_ascii_lowercase();
         if !accept.contains("application/openmetrics-text") && accept.contains("text/") {

@@ -1,7 +1,7 @@
 //! How a component declares its metrics: name, help and handle in one expression.
 //!
-//! Where handles are made in one place and registered in another, two of a type can change places and nobody
-//! sees it but the reader of the page.
+//! Where handles are made in one place and registered in another, two handles of one type can change places,
+//! and only the page shows it.
 
 use prometheus_client::registry::{Metric, Registry, Unit};
 

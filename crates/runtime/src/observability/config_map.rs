@@ -1,7 +1,7 @@
 //! The ConfigMap `config-observability`, as Knative's users keep it: what is told about each request.
 //!
-//! Whoever finds it (in a file, in a folder that Kubernetes mounts, in a question of an API server) knows
-//! where it stands and hands over its data; which keys there are and what they mean is said here alone.
+//! The caller finds the ConfigMap (in a file, in a folder that Kubernetes mounts, in a question of an API
+//! server) and hands over its data. The keys and their meaning are defined here alone.
 //!
 //! What Knative before 1.19 kept in `config-tracing` is said here since; that one is answered with what to
 //! write instead.
@@ -27,8 +27,8 @@ const ENDPOINT: &str = "tracing-endpoint";
 const SAMPLING: &str = "tracing-sampling-rate";
 const READ: [&str; 6] = [ENABLE, TEMPLATE, ENABLE_PROBES, TRACING, ENDPOINT, SAMPLING];
 
-/// Knative's keys that mean nothing here: metrics are served and not sent, logs are collected by whoever runs
-/// the programs, and profiles are taken from outside.
+/// Knative's keys that mean nothing here: metrics are served and not sent, logs are collected by the
+/// operator's tools, and profiles are taken from outside.
 const WITHOUT_EFFECT: [&str; 8] = [
     "metrics-protocol",
     "metrics-endpoint",

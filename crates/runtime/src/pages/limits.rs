@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Why somebody asks for a page, which decides whose places the request takes.
+/// The purpose of a request for a page, which decides which places it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     /// Kubelet's question, or that of a load balancer.
@@ -22,7 +22,7 @@ impl PageKind {
     }
 }
 
-/// What a program keeps for those who read its pages.
+/// The places and times that a program has for readers of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLimits {
     /// Connections that rest or wait for an ordinary page.

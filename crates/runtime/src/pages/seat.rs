@@ -38,7 +38,7 @@ impl Drop for SeatOwner {
     }
 }
 
-/// Why a request is not answered: every place of its kind is taken. Its text is for whoever asked.
+/// Why a request is not answered: every place of its kind is taken. Its text is for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesBusy {
     kind: PageKind,

@@ -22,7 +22,7 @@ pub(super) struct Places {
     /// Probes are never refused while they are answered at all: they wait here for their turn.
     pub(super) probe_turns: Arc<Semaphore>,
     book: Mutex<SeatBook>,
-    /// Somebody left, or a place became another one's to take.
+    /// A connection has left, or a place may be taken by another connection.
     pub(super) changed: Notify,
 }
 

@@ -3,9 +3,9 @@
 //! A reporter numbers its seconds from its start and closes each as it ends. The task that does so may be
 //! late: the machine was suspended, or had no core for it. What was measured since is then shared out over
 //! all the seconds that have passed: averages are the same in each, arrivals are divided by their number. So
-//! no second is missing (whoever averages over a window counts a missing one as zero, as Knative's windows
-//! do) and none says that three seconds' requests came in one, which an activator's or a pod's rate would
-//! panic about.
+//! no second is missing (an average over a window counts a missing second as zero, as Knative's windows do)
+//! and none says that three seconds' requests came in one, which an activator's or a pod's rate would panic
+//! about.
 
 use std::ops::Range;
 use std::time::Duration;

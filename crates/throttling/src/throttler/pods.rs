@@ -151,7 +151,7 @@ impl ThrottledPods {
         });
         pod.is_listed = true;
         pod.slots = assigned.slots;
-        // Slices are cut anew: whoever filled the pod may now send to others.
+        // Slices are cut anew: the activator that filled the pod may now send to others.
         if pod.slice != assigned.slice {
             pod.slice = assigned.slice;
             pod.fullness = None;
@@ -162,8 +162,7 @@ impl ThrottledPods {
             pod.address = assigned.address;
             pod.suspicion = None;
         }
-        // Who has only just begun to tell us of pods may not have heard this one yet; what we knew still
-        // holds.
+        // An autoscaler whose link is new may not have heard this pod yet; what we knew still holds.
         if assigned.state != PodState::Unheard {
             pod.state = assigned.state;
         }
@@ -195,7 +194,7 @@ impl ThrottledPods {
     /// Picks a ready pod, slots or not.
     pub(super) fn pick_direct(&self, balancer: &mut Balancer, now: Timestamp) -> Option<PodId> {
         let all_suspect = self.all_suspect();
-        // No slots, since nobody queues on this way: load alone tells the pods apart.
+        // No slots, since no request queues on this way: load alone tells the pods apart.
         let everything = |pod: &ThrottledPod| Candidate { in_flight: pod.in_flight + pod.direct, slots: 0 };
         let candidate = |index| self.described(index, all_suspect, now, everything);
         balancer.pick(Policy::BetterOfTwo, self.ready.len(), candidate).map(|index| self.ready[index])
@@ -308,7 +307,7 @@ impl ThrottledPods {
         self.ready.iter().all(|&id| self.pod(id).is_some_and(|pod| pod.suspicion.is_some()))
     }
 
-    /// Requests that run in pods, whichever way they came.
+    /// Requests that run in pods, through the queue or past it.
     pub(super) fn held(&self) -> u32 {
         self.known
             .iter()
