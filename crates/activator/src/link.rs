@@ -134,7 +134,8 @@ impl LinkContext {
         }
     }
 
-    /// From now on words are put into the link's mailbox, so its hello is never older than a word that follows.
+    /// From now on words are put into the link's mailbox, so its hello is never older than a word that
+    /// follows.
     fn open(self: &Rc<Self>, link: LinkNumber) -> (OpenLink, OpenLinkGuard) {
         let too_many = {
             let claims = self.claims.borrow();
@@ -250,8 +251,8 @@ impl LinkContext {
         }
     }
 
-    /// A retired revision that holds nothing is reported to its owner as emptied, or forgotten if its owner said
-    /// that it may be.
+    /// A retired revision that holds nothing is reported to its owner as emptied, or forgotten if its owner
+    /// said that it may be.
     fn report_or_forget(self: &Rc<Self>, revision: &Arc<AssignedRevision>) {
         match revision.remainder() {
             RevisionRemainder::Something => {}
@@ -334,8 +335,8 @@ impl LinkContext {
         }));
     }
 
-    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's next
-    /// sync repeats what is not acknowledged.
+    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's
+    /// next sync repeats what is not acknowledged.
     fn acknowledge(&self, revision: &RevisionName, version: Version) {
         self.notify(revision, |mailbox| mailbox.acknowledged(revision, version));
     }
@@ -347,8 +348,8 @@ impl LinkContext {
         }
     }
 
-    /// Puts words into the mailbox of every link that receives words of the revision. Returns whether there is
-    /// such a link.
+    /// Puts words into the mailbox of every link that receives words of the revision. Returns whether there
+    /// is such a link.
     fn notify(&self, revision: &RevisionName, put: impl Fn(&Mailbox)) -> bool {
         let (claims, open_links) = (self.claims.borrow(), self.open_links.borrow());
         let mut receivers =

@@ -22,8 +22,8 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 pub struct ThreadHeartbeats(Vec<Arc<AtomicU64>>);
 
 impl ThreadHeartbeats {
-    /// The number of heartbeats of each thread so far: one every two seconds, fewer while the thread has much to
-    /// do.
+    /// The number of heartbeats of each thread so far: one every two seconds, fewer while the thread has much
+    /// to do.
     pub fn counts(&self) -> Vec<u64> {
         self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }

@@ -1,8 +1,8 @@
 //! Clients that connected before their Service was adopted: which of them are still there, and do they rest?
 //!
 //! The owner names an adoption ([`vocabulary::AdoptionId`]). Then, and once more when nodes have heard of it,
-//! the kernel is asked which connections the app has; that set only shrinks from then on. It is reported to the
-//! owner, which does not lower the count meanwhile, and the drain waits for members that are in use. What
+//! the kernel is asked which connections the app has; that set only shrinks from then on. It is reported to
+//! the owner, which does not lower the count meanwhile, and the drain waits for members that are in use. What
 //! connects later came past the Service (a scraper that knows the pod's address) and keeps nothing awake.
 //!
 //! An owner that names no adoption does not know what is reported here, and gets no report.

@@ -17,8 +17,8 @@ use vocabulary::FIRST_ANSWER;
 
 use crate::config::{AppUsageSource, PortAudience};
 
-/// How long a client waits for the line that says how its app ended. On a machine that is not overloaded it comes
-/// within milliseconds.
+/// How long a client waits for the line that says how its app ended. On a machine that is not overloaded it
+/// comes within milliseconds.
 const END_SAID_WITHIN: Duration = Duration::from_secs(1);
 
 /// What this queue-proxy knows of the life of its app: whether it has answered, and how it ended.

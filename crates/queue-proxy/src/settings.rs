@@ -92,7 +92,8 @@ impl OwnerSettings {
         self.version.get().is_none() && headers.contains_key(names::EBB_HOP_KEY)
     }
 
-    /// Waits for the owner's first settings, at most [`FIRST_SETTINGS_WITHIN`] after the first such wait began.
+    /// Waits for the owner's first settings, at most [`FIRST_SETTINGS_WITHIN`] after the first such wait
+    /// began.
     pub(crate) async fn await_first_settings(&self, clock: Clock) {
         let since = self.awaited_since.get().unwrap_or_else(|| clock.now());
         self.awaited_since.set(Some(since));

@@ -79,9 +79,10 @@ struct AdmittedRequest {
 impl Service for PodStack {
     type Body = GuardedBody<Option<InFlight>>;
 
-    /// What needs no waiting happens in this call and not in the future: a request counts, and has its line in
-    /// the log, even if its stream is reset before the future is polled for the first time; a probe is answered
-    /// without an allocation; and the future, which is copied about, does not hold the request twice.
+    /// What needs no waiting happens in this call and not in the future: a request counts, and has its line
+    /// in the log, even if its stream is reset before the future is polled for the first time; a probe is
+    /// answered without an allocation; and the future, which is copied about, does not hold the request
+    /// twice.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
@@ -119,8 +120,8 @@ impl Service for PodStack {
 }
 
 impl PodStack {
-    /// As [`PodStack::call`], for a request that shows a hop key before the valid keys are known. While it waits
-    /// here it counts at the hop that sent it.
+    /// As [`PodStack::call`], for a request that shows a hop key before the valid keys are known. While it
+    /// waits here it counts at the hop that sent it.
     async fn call_after_first_settings(
         self: Rc<Self>,
         request: Request<Body>,
@@ -263,8 +264,8 @@ impl PodStack {
     }
 
     /// The sender of a request, as far as a key proves it. `None` for a request to another pod that had this
-    /// pod's address before, with and without a key: an activator of another workload has no key that is valid
-    /// here.
+    /// pod's address before, with and without a key: an activator of another workload has no key that is
+    /// valid here.
     fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Option<RequestSender> {
         let headers = request.headers_mut();
         if !has_internal(headers) {
@@ -315,8 +316,8 @@ impl PodStack {
         breaker.admit().await.map(Some).map_err(|_full| refusal())
     }
 
-    /// Repeats the attempt to connect after one that timed out, up to [`CONNECTS_MAX`] attempts in all. Only for
-    /// requests of clients: an activator's request can go to another pod.
+    /// Repeats the attempt to connect after one that timed out, up to [`CONNECTS_MAX`] attempts in all. Only
+    /// for requests of clients: an activator's request can go to another pod.
     async fn connect_again(
         &self,
         protocol: Protocol,

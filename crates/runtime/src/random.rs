@@ -1,4 +1,5 @@
-//! Random numbers of the operating system, which cannot be guessed. No other file of this crate asks for them.
+//! Random numbers of the operating system, which cannot be guessed. No other file of this crate asks for
+//! them.
 
 use rand::TryRng;
 use rand::rngs::SysRng;

@@ -45,8 +45,8 @@ impl AssignedRevision {
         present(&self.state.lock())
     }
 
-    /// The present count for an early report, and how long the oldest request has waited. The count is the one
-    /// reported from now on.
+    /// The present count for an early report, and how long the oldest request has waited. The count is the
+    /// one reported from now on.
     pub(crate) fn take_early_report(&self) -> (PresentCount, Duration) {
         let now = self.context.clock.now();
         let mut state = self.state.lock();
@@ -77,8 +77,8 @@ impl AssignedRevision {
         }
     }
 
-    /// Plans an early report if less is held than was reported. Needed only while another activator takes over
-    /// what ends here: its reports would add up with an old report of this one.
+    /// Plans an early report if less is held than was reported. Needed only while another activator takes
+    /// over what ends here: its reports would add up with an old report of this one.
     pub(super) fn report_decline(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
         if state.meter.present().in_flight < state.reported_in_flight {
             self.plan_early_report(state, now);
