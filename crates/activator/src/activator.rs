@@ -176,8 +176,8 @@ impl Worker {
     async fn run(self) {
         let reporter = RequestReporter::new(&self.context);
         let tracer = reporter.tracer.clone();
-        let telling = reporter.clone().keep(Arc::clone(&self.context));
-        let telling = tokio::task::spawn_local(vital("the settings of an activator's thread", telling));
+        let following = reporter.clone().follow_settings(Arc::clone(&self.context));
+        let following = tokio::task::spawn_local(vital("the settings of an activator's thread", following));
         let tracing =
             tokio::task::spawn_local(vital("the traces of the activator", tracer.clone().deliver()));
         let upstreams = backends::pool(self.context.clock, self.context.limits.unread_memory);
@@ -216,7 +216,7 @@ impl Worker {
             () = self.ending.given_up.cancelled() => {}
         }
         tracer.flush(TRACES_LAST_MAX).await;
-        for task in [executing, telling, tracing] {
+        for task in [executing, following, tracing] {
             task.abort();
         }
         for serving in iter::once(serving).chain(tls_serving) {

@@ -43,7 +43,7 @@ impl RequestReporter {
     }
 
     /// Follows the settings until their source ends.
-    pub(crate) async fn keep(self, context: Arc<Context>) {
+    pub(crate) async fn follow_settings(self, context: Arc<Context>) {
         let mut reporting = context.reporting.clone();
         while reporting.changed().await.is_ok() {
             self.follow(&context);

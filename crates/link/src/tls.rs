@@ -148,11 +148,11 @@ impl DiallerConfigs {
         let builder = || {
             ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&rustls::version::TLS13])
         };
-        let anybody = Arc::new(AnyKey(provider()));
+        let any_key = Arc::new(AnyKeyVerifier(provider()));
         Ok(Self {
             // The platform has said whose the address is. On this link only the dialler has to prove its
             // role.
-            to_pods: config(builder()?.dangerous().with_custom_certificate_verifier(anybody))?,
+            to_pods: config(builder()?.dangerous().with_custom_certificate_verifier(any_key))?,
             to_activators: config(builder()?.with_root_certificates(Arc::clone(&identity.roots)))?,
         })
     }
@@ -216,7 +216,7 @@ fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsProblem> {
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider()).build()?;
     let builder =
         ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&rustls::version::TLS13])?;
-    let verifier = Arc::new(OfRole { chain, role: LinkRole::Autoscaler });
+    let verifier = Arc::new(RoleVerifier { chain, role: LinkRole::Autoscaler });
     let builder = builder.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(identity.chain.clone(), identity.key.clone_key())?;
     // A ticket would let its holder in again without a certificate, also after that has run out.
@@ -226,12 +226,12 @@ fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsProblem> {
 
 /// Accepts a peer with a chain to a known root and with the name of a role.
 #[derive(Debug)]
-struct OfRole {
+struct RoleVerifier {
     chain: Arc<dyn ClientCertVerifier>,
     role: LinkRole,
 }
 
-impl ClientCertVerifier for OfRole {
+impl ClientCertVerifier for RoleVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.chain.root_hint_subjects()
     }
@@ -274,9 +274,9 @@ impl ClientCertVerifier for OfRole {
 
 /// Accepts a peer with any key.
 #[derive(Debug)]
-struct AnyKey(Arc<CryptoProvider>);
+struct AnyKeyVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for AnyKey {
+impl ServerCertVerifier for AnyKeyVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

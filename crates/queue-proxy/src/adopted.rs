@@ -72,7 +72,7 @@ impl AdoptedClients {
     }
 
     /// Takes the set when the owner names an adoption, and looks after it, for ever.
-    pub(crate) async fn keep(&self) {
+    pub(crate) async fn run(&self) {
         let mut taken = None;
         loop {
             let adoption = self.settings.adoption_after(taken).await;

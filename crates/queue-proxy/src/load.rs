@@ -181,7 +181,7 @@ impl LoadBook {
     }
 
     /// Closes one second after the other, for ever.
-    pub(crate) async fn keep(&self) {
+    pub(crate) async fn run(&self) {
         let mut open = 0;
         loop {
             self.clock.sleep_until(self.seconds.beginning_of(open + 1)).await;
@@ -311,7 +311,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_second_has_its_number_and_its_load() {
         let book = book();
-        let keeping = book.keep();
+        let running = book.run();
         let using = async {
             let _held = arrive(&book, Origin::Direct);
             book.completed(0).await;
@@ -321,7 +321,7 @@ mod tests {
             book.completed(2).await;
         };
         tokio::select! {
-            () = keeping => unreachable!("it keeps on"),
+            () = running => unreachable!("it keeps on"),
             () = using => {}
         }
         assert_eq!(seconds_of(&book), [(0, 1.0, 0.0, 1.0), (1, 2.0, 1.0, 1.0), (2, 1.0, 0.0, 0.0)]);
@@ -333,12 +333,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stall_of_three_seconds_is_shared_out_over_them() {
         let book = book();
-        let mut keeping = Box::pin(book.keep());
+        let mut running = Box::pin(book.run());
         let _held = [arrive(&book, Origin::Direct), arrive(&book, Origin::Proxied)];
         let mut run_at = async |milliseconds| {
             let at = book.started_at + Duration::from_millis(milliseconds);
             tokio::time::advance(at.saturating_since(book.clock.now())).await;
-            assert!(futures_util::poll!(&mut keeping).is_pending());
+            assert!(futures_util::poll!(&mut running).is_pending());
         };
         run_at(0).await;
         run_at(1_000).await;
@@ -423,7 +423,7 @@ mod tests {
     async fn unmeasured_requests_are_held_and_never_reported() {
         let book = book();
         book.set_surge_threshold(Some(1));
-        let keeping = book.keep();
+        let running = book.run();
         let using = async {
             let held = [(); 3].map(|()| book.arrive(RequestLoad::Unmeasured, book.clock.now()));
             let waiting = book.wait(RequestLoad::Unmeasured);
@@ -437,7 +437,7 @@ mod tests {
         };
         // Cancelling loses nothing: the book is kept for ever.
         tokio::select! {
-            () = keeping => unreachable!("it keeps on"),
+            () = running => unreachable!("it keeps on"),
             () = using => {}
         }
         let samples = book.seconds_from(0);

@@ -202,9 +202,9 @@ impl BoundProxy {
             .collect();
         let _link = LocalTask::new(async move { linked.serve(link).await });
         let adopted = Rc::clone(&parts.adopted);
-        let _adopted = LocalTask::new(async move { adopted.keep().await });
+        let _adopted = LocalTask::new(async move { adopted.run().await });
         let load = Rc::clone(&parts.load);
-        let _seconds = LocalTask::new(async move { load.keep().await });
+        let _seconds = LocalTask::new(async move { load.run().await });
         let (usage, life) = (Rc::clone(&parts.usage), Rc::clone(&parts.life));
         let _traces =
             config.reporting.traces.is_some().then(|| LocalTask::new(parts.tracer.clone().deliver()));

@@ -58,4 +58,4 @@ pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine,
 pub use signals::{StopRequest, StopRequests};
 pub use socket_table::{TcpTableRow, tcp_table};
 pub use traces::{SampleRate, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
-pub use vital::{EXIT_PART_FAILED, leave_last_words_in, relied_on, vital, vital_thread};
+pub use vital::{EXIT_PART_FAILED, record_fatal_errors_in, relied_on, vital, vital_thread};

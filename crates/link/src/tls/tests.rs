@@ -227,7 +227,7 @@ async fn a_peer_with_an_older_tls_is_refused() {
     let connect = async |version: &'static rustls::SupportedProtocolVersion| {
         let builder = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[version]);
         let builder = builder.unwrap().dangerous();
-        let builder = builder.with_custom_certificate_verifier(Arc::new(AnyKey(provider())));
+        let builder = builder.with_custom_certificate_verifier(Arc::new(AnyKeyVerifier(provider())));
         let config = builder.with_client_auth_cert(identity.chain.clone(), identity.key.clone_key()).unwrap();
         let stream = TcpStream::connect(pod.address.socket).await.unwrap();
         TlsConnector::from(Arc::new(config)).connect(server_name(LinkRole::Activator), stream).await

@@ -97,7 +97,7 @@ async fn run<Test: Future<Output = ()>>(app: App, test: impl FnOnce(App, World) 
     let world = World::of(&app, OwnPeers::Only(Vec::new()));
     let clients = Rc::clone(&world.clients);
     let local = LocalSet::new();
-    local.spawn_local(async move { clients.keep().await });
+    local.spawn_local(async move { clients.run().await });
     local.run_until(test(app, world)).await;
 }
 
