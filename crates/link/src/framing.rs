@@ -47,7 +47,7 @@ pub(crate) const FIRST_FRAME_BYTES_MAX: usize = wire::POD_FRAME_BYTES_MAX;
 
 /// Most frames are a few dozen bytes, and there are as many buffers as pods.
 const BUFFER_BYTES_AT_START: usize = 256;
-/// What a buffer may keep between messages.
+/// The capacity that a buffer may keep between messages.
 const BUFFER_BYTES_KEPT: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
@@ -69,13 +69,13 @@ pub enum LinkError {
     /// The first frame did not carry the token of the process that was called.
     #[error("the first frame does not carry this process's link token")]
     Unauthorised,
-    /// It did not prove to be an autoscaler.
+    /// The caller did not prove to be an autoscaler.
     #[error("the peer did not prove to be an autoscaler")]
     Unproved(#[source] io::Error),
     /// The peer read nothing of a message for 10 s.
     #[error("the peer took none of a message for {} s", WRITE_MAX.as_secs())]
     Stalled,
-    /// What arrived is not a message, or holds a bad value.
+    /// The bytes that arrived are not a message, or hold a bad value.
     #[error("the peer sent garbage: {0}")]
     Garbage(#[from] WireError),
     /// A frame or message is longer than this direction allows, sent or received.
@@ -240,7 +240,7 @@ impl<In: Message> Reader<In> {
 /// The sending half of a link.
 pub struct Writer<Out> {
     stream: OutgoingBytes,
-    /// What the peer wants to hear first, until it was said.
+    /// The token that the first message carries; `None` once it was sent, or if none is wanted.
     token: Option<LinkToken>,
     /// Bytes of whole frames that have not left yet.
     unsent: BytesMut,

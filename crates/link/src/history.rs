@@ -1,5 +1,5 @@
-//! What a reporter remembers of its past seconds, so that an autoscaler that (re)connects knows what it
-//! missed.
+//! The past seconds that a reporter remembers, so that an autoscaler that (re)connects gets the seconds that
+//! it missed.
 
 use std::collections::VecDeque;
 

@@ -41,7 +41,7 @@ pub enum WireError {
     BadValue {
         /// As the message type calls it.
         field: &'static str,
-        /// What is wrong with it.
+        /// The reason why the value is refused.
         problem: String,
     },
 }

@@ -25,7 +25,7 @@ const OWN_NAMES: [&str; 3] = ["localhost", "*.svc", "*.svc.cluster.local"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedHosts(Vec<TrustedHost>);
 
-/// One of them: a name, or everything below one (`*.svc.example.org`).
+/// A trusted host: a name, or every name below one (`*.svc.example.org`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedHost(String);
 

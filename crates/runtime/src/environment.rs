@@ -78,7 +78,8 @@ impl<'e> EnvironmentReader<'e> {
             .any(|(at, _)| is_service(&name[..at]))
     }
 
-    /// What is written, be it nothing.
+    /// The value of a variable, which may be empty; `None` if it is not set, or set by Kubernetes for a
+    /// Service.
     pub fn written(&self, name: &str) -> Option<&'e str> {
         let written = self.environment.get(name)?;
         // A Service called `ebb-metrics` makes an `EBB_METRICS_PORT` where the pod says nothing of that name.
@@ -86,12 +87,12 @@ impl<'e> EnvironmentReader<'e> {
         (!is_of_kubernetes).then_some(written)
     }
 
-    /// What is written, if it is something.
+    /// The value of a variable; `None` if it is not set or empty.
     pub fn text(&self, name: &str) -> Option<&'e str> {
         self.written(name).filter(|text| !text.is_empty())
     }
 
-    /// What is written, or else a default.
+    /// The value of a variable, or `default` if it is not set or empty.
     pub fn text_or(&self, name: &str, default: &str) -> String {
         self.text(name).unwrap_or(default).to_owned()
     }
@@ -107,7 +108,7 @@ impl<'e> EnvironmentReader<'e> {
         text.unwrap_or_default()
     }
 
-    /// What is written, be it nothing; it must be there.
+    /// The value of a variable, which may be empty; a problem if it is not set.
     pub fn required_text(&mut self, name: &str) -> &'e str {
         let text = self.written(name);
         if text.is_none() {
@@ -116,7 +117,7 @@ impl<'e> EnvironmentReader<'e> {
         text.unwrap_or_default()
     }
 
-    /// One of a few words; the first means the same as nothing.
+    /// The choice that a variable names; the first choice if it is not set or empty.
     pub fn choice<Choice: Copy>(&mut self, name: &str, choices: &[(&str, Choice)]) -> Choice {
         let (_, default) = *choices.first().expect("a choice has something to choose");
         let Some(text) = self.text(name) else { return default };

@@ -106,7 +106,7 @@ pub fn print_error(error: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The same for what is no more than a warning.
+/// Prints a warning to standard error where there are no logs yet.
 pub fn print_warning(warning: impl fmt::Display) {
     let line = match error_format() {
         LogFormat::Text => format!("warning: {warning}"),

@@ -11,7 +11,7 @@ use vocabulary::{TLS_CHAIN, TLS_KEY, TLS_ROOTS};
 /// How often the files are looked at. Kubernetes itself takes about a minute to change them.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What lies in such a folder, in PEM.
+/// The files of such a folder, in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MountedCertificates {
     /// The program's own certificate, and those that lead to a root (`tls.crt`).

@@ -28,11 +28,11 @@ pub struct Observability {
 pub struct RequestReporting {
     /// The shape of the request log's lines, if there are to be any.
     pub log: Option<RequestLogTemplate>,
-    /// Where traces go, if there are to be any.
+    /// The collector and the sampling of traces, if there are to be any.
     pub traces: Option<TracePlan>,
 }
 
-/// What is wrong with [`Observability`], and with which part.
+/// The part of [`Observability`] that is invalid, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ObservabilityProblem {
     /// The shape of the request log's lines.
@@ -60,8 +60,8 @@ impl Observability {
         self.enable_request_log || !["", "none"].contains(&self.tracing.protocol.as_str())
     }
 
-    /// What a queue-proxy is told of it (`OBSERVABILITY_CONFIG`). `None` if it has nothing to tell, so that
-    /// pods of users without these settings have no such variable.
+    /// The value of a queue-proxy's `OBSERVABILITY_CONFIG`. `None` if nothing is asked for, so that pods of
+    /// users without these settings have no such variable.
     pub fn variable(&self) -> Option<String> {
         let json = || serde_json::to_string(self).expect("settings are plain data");
         self.asks_for_anything().then(json)

@@ -1,5 +1,5 @@
-//! What every program of ours does around its own work: it reads its settings from the environment, says
-//! everything that is wrong with them, and ends with an exit code that tells a bad setting from a failure.
+//! The frame of every program of ours: it reads its settings from the environment, says everything that is
+//! wrong with them, and ends with an exit code that tells a bad setting from a failure.
 
 use std::fmt::Display;
 use std::process::ExitCode;

@@ -37,7 +37,7 @@ pub(crate) const REQUEST_LOG_TEMPLATE: &str = concat!(
 /// are.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// What stands where a value was cut.
+/// The text that stands at the end of a value that was cut.
 const CUT: &str = "...";
 
 /// As long as what an answer says may be, once in a line.
@@ -98,7 +98,7 @@ pub struct LoggedRequest<'r> {
 #[derive(Debug)]
 pub struct RequestLogLine {
     log: RequestLog,
-    /// What is known so far, and where in it what the answer says belongs.
+    /// The line so far. `gaps` are the places in it where values of the answer go.
     text: String,
     gaps: Vec<(usize, ResponseField)>,
     answer: LoggedAnswer,
@@ -138,7 +138,7 @@ impl RequestLog {
         self.begin_for(&self.0.revision, request)
     }
 
-    /// The same, where each request may be another revision's.
+    /// As [`RequestLog::begin`], for a program whose requests are of several revisions.
     pub fn begin_for(&self, revision: &LoggedRevision, request: LoggedRequest<'_>) -> RequestLogLine {
         let (mut text, mut gaps) = (String::with_capacity(512), Vec::new());
         let mut room = self.0.room;
@@ -189,7 +189,7 @@ impl RequestLogLine {
         self.answer.code = code;
     }
 
-    /// So many bytes more of its body are on their way.
+    /// Adds bytes of the answer's body that are on their way.
     pub fn sent(&mut self, bytes: u64) {
         self.answer.size += bytes;
     }

@@ -1,4 +1,4 @@
-//! Where do traces go, and which requests have one? What Knative's settings of them mean.
+//! Knative's settings of traces: which collector gets them, and which requests have one.
 //!
 //! There is one protocol: OTLP over HTTP without TLS, which every collector takes. Anything else is refused
 //! with a word on what to write, and nothing is replaced silently.
@@ -29,7 +29,7 @@ pub struct TracingSettings {
     pub sampling_rate: f64,
 }
 
-/// Where traces go, and which requests have one.
+/// The checked settings of traces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracePlan {
     /// The collector to which traces are sent.
@@ -79,7 +79,7 @@ impl TracingProblem {
 }
 
 impl TracingSettings {
-    /// What they mean; `None` is no traces.
+    /// Checks the settings; `None` means no traces.
     pub fn plan(&self) -> Result<Option<TracePlan>, TracingProblem> {
         match self.protocol.as_str() {
             "" | "none" => return Ok(None),
@@ -131,7 +131,7 @@ impl TraceEndpoint {
         })
     }
 
-    /// What a request to it says as its host.
+    /// The host and port of the collector, as a request names them.
     pub fn authority(&self) -> String {
         let Self { host, port, .. } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }

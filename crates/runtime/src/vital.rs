@@ -1,4 +1,4 @@
-//! What becomes of a process when a part that all others rely on fails?
+//! The end of a process whose vital part fails: a part on which all others rely.
 //!
 //! Tokio catches the panic of a task and drops the task, and a thread that panics is gone; the rest of the
 //! process goes on. An autoscaler without its event loop, or an activator without its link, would answer
@@ -73,7 +73,7 @@ fn end(name: &str, panic: &(dyn Any + Send)) -> ! {
     exit(EXIT_PART_FAILED.into());
 }
 
-/// What a panic said, if it said something in words.
+/// The message of a panic, if it has one.
 fn reason(panic: &(dyn Any + Send)) -> &str {
     let borrowed = panic.downcast_ref::<&str>().copied();
     borrowed.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")

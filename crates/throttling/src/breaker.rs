@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::ticket::Ticket;
 
-/// What a breaker is built with.
+/// The limits with which a breaker is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerLimits {
     /// How many requests may wait while the whole capacity is in use; at least 1.
@@ -41,12 +41,12 @@ pub enum BreakerError {
     },
 }
 
-/// What became of a request that arrived.
+/// The answer to a request that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It runs now. End with [`Breaker::release`].
+    /// The request runs now. Its end is [`Breaker::release`].
     Admitted,
-    /// It waits; a later call returns its ticket, and it runs then.
+    /// The request waits; a later call returns its ticket, and it runs then.
     Queued(Ticket),
     /// The queue is full: the request is refused.
     Refused,

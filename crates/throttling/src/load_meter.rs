@@ -24,7 +24,7 @@ pub enum Origin {
     Proxied,
 }
 
-/// What is held at this instant.
+/// The requests that are held at this instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresentLoad {
     /// All requests, waiting ones included.

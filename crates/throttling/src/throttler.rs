@@ -45,14 +45,14 @@ pub struct Dispatch {
     pub arrived: Timestamp,
     /// The pod that takes it.
     pub pod: PodId,
-    /// Where that pod is reached.
+    /// The address at which that pod takes requests.
     pub address: SocketAddr,
     /// Whether the pod is suspect: it gets no other request until [`Throttler::note_started`], or until it
     /// has rested.
     pub is_trial: bool,
-    /// Whose the pod is. While there are other activators it is to take the request at once or to refuse it
-    /// at once ([`Throttler::requeue_for_want_of_room`]): a request that waits there would not see a slot
-    /// that becomes free in another pod.
+    /// Whether the pod is in this activator's slice. While there are other activators the pod is to take the
+    /// request at once or to refuse it at once ([`Throttler::requeue_for_want_of_room`]): a request that
+    /// waits there would not see a slot that becomes free in another pod.
     pub slice: Slice,
 }
 

@@ -306,7 +306,7 @@ pub(super) fn usage_out(usage: ResourceUsage) -> proto::ResourceUsage {
     }
 }
 
-/// What is too much to be reckoned with becomes the most that can be.
+/// Reads a usage. Values above the largest `MilliValue` become the largest.
 pub(super) fn usage(usage: proto::ResourceUsage) -> ResourceUsage {
     ResourceUsage {
         cpu: MilliValue::saturated_from(usage.cpu.into()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use prost::{Message, Oneof};
 
-/// What the dialler's first frame has besides its message.
+/// The part of the dialler's first frame that is not its message: the token.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Greeting {
     #[prost(bytes = "vec", tag = "14")]
@@ -136,7 +136,7 @@ pub(crate) struct Sample {
     pub late_bytes: Option<LateBytes>,
 }
 
-/// What an app sent behind whole responses.
+/// The count of connections on which the app sent bytes behind a whole response.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct LateBytes {
     /// Connections on which bytes came.

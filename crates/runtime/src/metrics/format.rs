@@ -24,7 +24,7 @@ impl MetricsFormat {
         }
     }
 
-    /// What the page says of itself.
+    /// The content type of a page in this format.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",

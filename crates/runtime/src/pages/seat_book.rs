@@ -33,7 +33,7 @@ pub(super) struct SeatBook {
     pub(super) seats: BTreeMap<u64, SeatRecord>,
 }
 
-/// What is known of one connection.
+/// The record of one connection.
 #[derive(Debug)]
 pub(super) struct SeatRecord {
     pub(super) requests: RequestCounts,
@@ -45,7 +45,7 @@ pub(super) struct SeatRecord {
     pub(super) stalled_since: Option<Timestamp>,
     /// Another one needs its place. A request that has come meanwhile takes that back.
     pub(super) is_dismissed: bool,
-    /// Of the task that serves it.
+    /// Wakes the task that serves the connection.
     pub(super) task: Arc<AtomicWaker>,
 }
 

@@ -41,8 +41,8 @@ impl ReporterSeconds {
         self.started_at + Duration::from_secs(second)
     }
 
-    /// What has ended by `now`, from `open` on: the first second that is not closed yet. A timer that fires
-    /// early closes that one all the same.
+    /// The seconds that have ended by `now`, from `open` on, the first second that is not closed yet. A timer
+    /// that fires early closes that one all the same.
     pub fn ended(self, open: u64, now: Timestamp) -> EndedSeconds {
         EndedSeconds { first: open, next: self.number_at(now).max(open.saturating_add(1)) }
     }

@@ -23,7 +23,7 @@ const FULL_MAX: Duration = Duration::from_millis(50);
 /// To the balancer, a pod that is left alone looks full.
 const NO_ROOM: Candidate = Candidate { in_flight: u32::MAX, slots: u32::MAX };
 
-/// What is known of one pod.
+/// The state of one pod, as this activator knows it.
 #[derive(Clone, Debug)]
 struct ThrottledPod {
     address: SocketAddr,
@@ -33,12 +33,13 @@ struct ThrottledPod {
     in_flight: u32,
     direct: u32,
     slice: Slice,
-    /// It refused a request for want of room though our own count of its slots had some: others fill it.
+    /// Set while the pod is left alone because it refused a request for want of room: other activators have
+    /// filled it.
     fullness: Option<Fullness>,
     suspicion: Option<Suspicion>,
 }
 
-/// A pod of our slice had no room, this often in a row.
+/// How often in a row a pod of our slice had no room, and until when it is left alone.
 #[derive(Clone, Copy, Debug)]
 struct Fullness {
     refusals: u32,
@@ -53,7 +54,7 @@ impl Fullness {
 }
 
 impl ThrottledPod {
-    /// What runs in it, if it is one that we fill by our own count.
+    /// The pod as a candidate for its slots, if this activator fills it by its own count.
     fn own_slots(&self, now: Timestamp) -> Candidate {
         if self.slice == Slice::Outside || self.is_full(now) {
             return NO_ROOM;
@@ -61,7 +62,7 @@ impl ThrottledPod {
         Candidate { in_flight: self.in_flight, slots: self.slots }
     }
 
-    /// What runs in it, if it is another activator's and may be tried.
+    /// The pod as a candidate for an attempt outside the slice, if it is another activator's.
     fn foreign_slots(&self) -> Candidate {
         match self.slice {
             Slice::Outside => Candidate { in_flight: self.in_flight, slots: self.slots },
