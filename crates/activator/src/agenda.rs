@@ -13,7 +13,7 @@ use vocabulary::Timestamp;
 
 use crate::assigned_revision::AssignedRevision;
 
-/// What is due when; one task works it off.
+/// Revisions by the time at which each is due; one task takes them.
 #[derive(Default)]
 pub(crate) struct Agenda {
     entries: Mutex<Entries>,
@@ -23,12 +23,12 @@ pub(crate) struct Agenda {
 #[derive(Default)]
 struct Entries {
     by_time: BTreeMap<(Timestamp, u64), Arc<AssignedRevision>>,
-    /// Tells entries of one instant apart.
+    /// The number of entries added so far, which tells entries of one instant apart.
     added: u64,
 }
 
 impl Agenda {
-    /// Adds an entry.
+    /// Adds an entry that is due at `at`; wakes the waiting task if it is the first.
     pub(crate) fn add(&self, at: Timestamp, revision: Arc<AssignedRevision>) {
         let mut entries = self.entries.lock();
         entries.added += 1;
@@ -49,8 +49,8 @@ impl Agenda {
                 Ok(revision) => return revision,
                 Err(first_at) => first_at,
             };
-            // Cancelling loses nothing: who is due is looked up anew, and a notice that nobody waited for is
-            // kept.
+            // Cancelling loses nothing: the due entry is looked up anew, and a notice without a waiting task
+            // is kept.
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = clock.sleep_until(first_at) => {}

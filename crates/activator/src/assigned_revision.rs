@@ -1,12 +1,13 @@
-//! One revision as this activator holds it: what the autoscaler said of it, who waits, what runs, and how
-//! much that is.
+//! One revision as this activator holds it: its assignment, the requests that wait, the requests that run in
+//! pods, and its load.
 //!
 //! Everything that changes per request is behind one short lock, never held across a wait. Requests on any
-//! thread wait for a channel of their own; whoever frees something hands it on under the same lock, so no
-//! wake-up is lost and nobody competes.
+//! thread wait for a channel of their own; a request that frees a slot hands it to the next under the same
+//! lock, so no wake-up is lost and no two requests compete.
 
 mod grant;
 mod handover;
+mod reports;
 mod retiring;
 mod settings;
 mod waits;
@@ -14,7 +15,6 @@ mod waits;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
@@ -22,7 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::counter::Counter;
 use throttling::{Dispatch, LoadMeter, Origin, Throttler, Ticket};
 use tokio::sync::oneshot;
-use vocabulary::{Assignment, HeadSizeLimit, Load, PresentCount, RevisionName, Timestamp, Version};
+use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp, Version};
 
 use crate::context::{Context, random_number};
 use crate::held::HeldRequests;
@@ -31,13 +31,11 @@ use crate::stream_refusals::PodAcceptance;
 
 pub(crate) use grant::{DirectRequest, Grant, LoadPart, QueuePlace, QueueTurn};
 use handover::{Waiter, hand_out};
+pub(crate) use reports::RevisionSecond;
 use retiring::Retirement;
 pub(crate) use retiring::RevisionRemainder;
 pub(crate) use settings::{AssignedSettings, HopHeaders};
 use waits::{HeldRefusals, Waits};
-
-/// The least time between two early reports of one revision.
-const PRESENCE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Why a revision does not take a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,20 +50,14 @@ pub(crate) enum QueueRefusal {
     Gone,
 }
 
-/// What there is for a request that nobody measures.
+/// The pod for an unmeasured request, or why there is none now.
 pub(crate) enum UnmeasuredPick {
-    /// This pod takes it.
+    /// A ready pod takes the request.
     Pod(DirectRequest),
-    /// Each ready pod has just failed to start a request, and may be tried again then.
+    /// Each ready pod has just failed to start a request. The first of them may be tried again at `until`.
     AllRest { until: Timestamp },
-    /// None is ready.
+    /// No pod of the revision is ready.
     NoPod,
-}
-
-/// One second of a revision.
-pub(crate) struct RevisionSecond {
-    pub(crate) load: Load,
-    pub(crate) oldest_wait: Duration,
 }
 
 /// A revision that was assigned to this activator.
@@ -84,11 +76,11 @@ struct RevisionState {
     meter: LoadMeter,
     /// Whether it is among those that report this second.
     is_active: bool,
-    /// The largest count that the autoscaler was told of in this second, and when.
-    told: u32,
-    told_at: Timestamp,
-    /// Whether it is on the agenda of early reports.
-    is_to_be_told: bool,
+    /// The count that was reported last in this second, and when.
+    reported_in_flight: u32,
+    reported_at: Timestamp,
+    /// Whether the revision is on the agenda of early reports.
+    is_report_planned: bool,
     /// When it is on the agenda of paced queues.
     paced_at: Option<Timestamp>,
     /// This activator's part of the concurrency that metrics show.
@@ -108,14 +100,15 @@ impl Waiter for oneshot::Sender<Dispatch> {
 }
 
 impl RevisionState {
-    /// Whether whoever would have to wait is refused.
-    fn holds(&self) -> bool {
+    /// Whether a request that would have to wait is refused: the autoscaler holds the revision, and no pod is
+    /// ready.
+    fn refuses_waiting(&self) -> bool {
         self.waits == Waits::Refused && !self.throttler.has_ready_pod()
     }
 
-    /// Why nobody may join the queue now, if so.
+    /// Why no request may join the queue now; `None` if requests may.
     fn refuses_all(&self) -> Option<QueueRefusal> {
-        match (self.is_gone, self.holds()) {
+        match (self.is_gone, self.refuses_waiting()) {
             (true, _) => Some(QueueRefusal::Gone),
             (false, true) => Some(QueueRefusal::Held),
             (false, false) => None,
@@ -136,9 +129,9 @@ impl AssignedRevision {
                 waiters: BTreeMap::new(),
                 meter: LoadMeter::new(context.clock.now()),
                 is_active: false,
-                told: 0,
-                told_at: Timestamp::ZERO,
-                is_to_be_told: false,
+                reported_in_flight: 0,
+                reported_at: Timestamp::ZERO,
+                is_report_planned: false,
                 paced_at: None,
                 shown: 0.0,
                 upkeep: 0,
@@ -152,7 +145,7 @@ impl AssignedRevision {
         }
     }
 
-    /// What the autoscaler said last.
+    /// The settings of the assignment in force.
     pub(crate) fn settings(&self) -> Arc<AssignedSettings> {
         self.settings.load_full()
     }
@@ -168,8 +161,8 @@ impl AssignedRevision {
         let now = self.context.clock.now();
         let new = AssignedSettings::of(assignment);
         let mut state = self.state.lock();
-        // Under the lock, and before the settings are shown: from here on nobody is handed a pod that has
-        // left, and whoever reads the new settings finds pods that fit them.
+        // Under the lock, and before the settings are shown: from here on no request is handed a pod that has
+        // left, and a request that reads the new settings finds pods that fit them.
         state.throttler.set_pods(assignment.container_concurrency, &assignment.pods);
         let old = self.settings.load();
         let lost: Vec<SocketAddr> = old.kept.difference(&new.kept).copied().collect();
@@ -177,7 +170,7 @@ impl AssignedRevision {
         state.retirement.assigned(assignment.standing, assignment.version);
         self.settings.store(Arc::new(new));
         self.pump(&mut state, now);
-        if state.holds() {
+        if state.refuses_waiting() {
             // A dropped sender tells its waiter, which leaves the queue by itself.
             state.waiters.clear();
         }
@@ -262,7 +255,7 @@ impl AssignedRevision {
         // From here on the guard counts the request out again, whatever happens.
         let counted = LoadPart::new(self);
         let turn = self.turn(&mut state, ticket, now);
-        self.tell_of_growth(&mut state, now);
+        self.report_growth(&mut state, now);
         drop(state);
         joined.inc();
         Ok((counted, turn?))
@@ -281,8 +274,8 @@ impl AssignedRevision {
         Some(DirectRequest::new(self, pick))
     }
 
-    /// Where a request goes now that nobody measures: past queue and slots, as long as a pod is ready. It
-    /// neither joins the queue nor the load, so nobody hears of it and no pod is brought for it.
+    /// Picks a pod for an unmeasured request: past queue and slots, if a pod is ready. The request joins
+    /// neither queue nor load, so the autoscaler does not hear of it and starts no pod for it.
     pub(crate) fn pick_unmeasured(self: &Arc<Self>) -> Result<UnmeasuredPick, QueueRefusal> {
         let now = self.context.clock.now();
         let mut state = self.state.lock();
@@ -307,51 +300,13 @@ impl AssignedRevision {
         self.pump(&mut state, self.context.clock.now());
     }
 
-    /// Ends so many seconds and says what each of them held. `None` if there is nothing to say any more: the
-    /// revision is idle from now on.
-    pub(crate) fn close_seconds(&self, count: u32, now: Timestamp) -> Option<RevisionSecond> {
-        let mut state = self.state.lock();
-        let measured = state.meter.close_seconds(count, now);
-        let mut load = state.refusals.added_to(measured);
-        let counts = state.throttler.counts();
-        load.queued = counts.waiting;
-        state.told = state.meter.present().in_flight;
-        let shown = shown(load.concurrency.value());
-        self.metrics.concurrency.inc_by(shown - std::mem::replace(&mut state.shown, shown));
-        if load.is_zero() && state.told == 0 {
-            // Under the same lock as an arrival: either that comes first and is in this second, or it finds
-            // the revision idle and makes it active again.
-            state.is_active = false;
-            return None;
-        }
-        let oldest_wait = counts.oldest_arrival.map(|arrival| now.saturating_since(arrival));
-        Some(RevisionSecond { load, oldest_wait: oldest_wait.unwrap_or_default() })
-    }
-
-    /// What is held right now.
-    pub(crate) fn present(&self) -> PresentCount {
-        present(&self.state.lock())
-    }
-
-    /// What is held right now, for an early report, and for how long the oldest request has waited.
-    pub(crate) fn tell(&self) -> (PresentCount, Duration) {
-        let now = self.context.clock.now();
-        let mut state = self.state.lock();
-        let count = present(&state);
-        state.is_to_be_told = false;
-        state.told = count.in_flight;
-        state.told_at = now;
-        let oldest_arrival = state.throttler.counts().oldest_arrival;
-        (count, oldest_arrival.map_or(Duration::ZERO, |arrival| now.saturating_since(arrival)))
-    }
-
     /// The requests that wait here or run in its pods.
     pub(crate) fn held(&self) -> HeldRequests {
         let requests = self.state.lock().throttler.held();
         HeldRequests { revision: self.name.clone(), requests, limit: self.settings.load().timeouts.request }
     }
 
-    /// Why nobody may wait, for people.
+    /// Why no request may wait, as a text for clients.
     pub(crate) fn held_because(&self) -> String {
         self.settings.load().hold.clone().unwrap_or_else(|| self.waits_for())
     }
@@ -361,17 +316,17 @@ impl AssignedRevision {
         self.metrics.answered(status, self.now().saturating_since(arrived));
     }
 
-    /// A request that nobody measures was not started by its pod, and goes to another.
+    /// Counts an unmeasured request that its pod did not start and that goes to another pod.
     pub(crate) fn repeats_unmeasured(&self) {
         self.metrics.retries.inc();
     }
 
-    /// A request that nobody measures was answered here, no pod being ready.
+    /// Counts an unmeasured request that was answered here because no pod was ready.
     pub(crate) fn answered_health_check(&self) {
         self.metrics.answered_health_checks.inc();
     }
 
-    /// What a waiting request waits for, for people.
+    /// The reason why requests wait, as a text for clients.
     pub(crate) fn waits_for(&self) -> String {
         let settings = self.settings.load();
         if self.state.lock().throttler.has_ready_pod() {
@@ -383,12 +338,12 @@ impl AssignedRevision {
         }
     }
 
-    /// Whether there is one, whatever it has to do.
+    /// Whether any pod is ready, with or without a free slot.
     pub(crate) fn has_ready_pod(&self) -> bool {
         self.state.lock().throttler.has_ready_pod()
     }
 
-    /// The present.
+    /// The present time of the activator's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.context.clock.now()
     }
@@ -398,14 +353,14 @@ impl AssignedRevision {
         self.settings.load().kept.contains(&address)
     }
 
-    /// Queues a ticket's request and lets go whoever may.
+    /// Queues the request of a ticket, and dispatches every request that may go.
     fn turn(
         self: &Arc<Self>,
         state: &mut MutexGuard<'_, RevisionState>,
         ticket: Ticket,
         now: Timestamp,
     ) -> Result<QueueTurn, QueueRefusal> {
-        // A request's way through the queue, and who holds what:
+        // A request's way through the queue, and the owner of each part:
         //
         //     ticket and sender here, receiver in the request's task
         //       pump() sends a dispatch           --> the task has a slot (Grant), which ends with it
@@ -433,50 +388,12 @@ impl AssignedRevision {
     /// Hands out what can be handed out, and sees to it that time wakes the rest.
     fn pump(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
         hand_out(&mut state.throttler, &mut state.waiters, now);
-        // One entry on the agenda for each revision, the earliest: whoever is called finds out what else is
-        // due.
+        // One entry on the agenda for each revision, the earliest: `wake` finds out what else is due.
         if let Some(at) = state.throttler.next_deadline(now)
             && state.paced_at.is_none_or(|paced_at| at < paced_at)
         {
             state.paced_at = Some(at);
             self.context.pacing.add(at, Arc::clone(self));
-        }
-    }
-
-    /// The revision has something to report from now on. What is open began when the activator's second did.
-    fn activate(self: &Arc<Self>, state: &mut RevisionState) {
-        if !state.is_active {
-            state.is_active = true;
-            let began = self.context.seconds.beginning_of(self.context.open_second());
-            state.meter = LoadMeter::new(began);
-            // What was told before the revision fell idle is over: whatever is held now is news.
-            state.told = 0;
-            self.context.active.lock().insert(self.name.clone(), Arc::clone(self));
-        }
-    }
-
-    /// More is held than the autoscaler was told of: it hears of that at once, then every
-    /// [`PRESENCE_INTERVAL`].
-    fn tell_of_growth(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        if state.meter.present().in_flight > state.told {
-            self.plan_telling(state, now);
-        }
-    }
-
-    /// Less is held than the autoscaler was told of. Worth a word only while another activator takes over
-    /// what ends here: its reports would add up with an old one of ours.
-    fn tell_of_fall(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        if state.meter.present().in_flight < state.told {
-            self.plan_telling(state, now);
-        }
-    }
-
-    fn plan_telling(self: &Arc<Self>, state: &mut RevisionState, now: Timestamp) {
-        // However many arrive until then, one word says all: it is made when it is sent.
-        if !state.is_to_be_told {
-            state.is_to_be_told = true;
-            let at = now.max(state.told_at + PRESENCE_INTERVAL);
-            self.context.presence.add(at, Arc::clone(self));
         }
     }
 }
@@ -486,13 +403,4 @@ impl Drop for AssignedRevision {
     fn drop(&mut self) {
         self.metrics.concurrency.dec_by(self.state.get_mut().shown);
     }
-}
-
-/// In steps of 1/1024, so that sums and differences are exact and nothing is left of what has ended.
-fn shown(concurrency: f64) -> f64 {
-    (concurrency * 1024.0).round() / 1024.0
-}
-
-fn present(state: &RevisionState) -> PresentCount {
-    PresentCount { in_flight: state.meter.present().in_flight, waiting: state.throttler.counts().waiting }
 }

@@ -1,8 +1,8 @@
 //! What the autoscaler assigned to this activator: which revisions, under which hosts.
 //!
 //! Everything is state, nothing an edge: an assignment is a whole revision, only a greater version replaces
-//! it, and a repeat does no harm. Until every bucket was told once nobody can say that a host is unknown. Who
-//! may say what about which bucket is `link`'s affair.
+//! it, and a repeat does no harm. Until the revisions of every bucket were named once, no host is known to be
+//! unknown. Which link may speak for which bucket is decided in `link`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -18,21 +18,22 @@ use crate::context::Context;
 use crate::head_sizes::HeadSizes;
 use crate::held::HeldRequests;
 
-/// What became of an assignment.
+/// The effect of an assignment on this activator.
 pub(crate) enum AssignmentOutcome {
-    /// It is in force. Idle connections to these addresses are to be closed before it is acknowledged.
+    /// The assignment is in force. Idle connections to the addresses in `lost` are to be closed before it is
+    /// acknowledged.
     Applied { revision: Arc<AssignedRevision>, lost: Vec<SocketAddr> },
-    /// It was in force already.
+    /// The assignment was in force already.
     Repeated(Arc<AssignedRevision>),
     /// A newer one is in force.
     Stale,
 }
 
-/// What becomes of a revision that may be forgotten.
+/// The effect of an order to forget a revision.
 pub(crate) enum ForgetOutcome {
-    /// It is forgotten once it holds nothing.
+    /// The revision is forgotten once it holds no request.
     Planned(Arc<AssignedRevision>),
-    /// It is not known.
+    /// The activator does not know the revision.
     Unknown,
     /// A newer assignment is in force.
     Stale,
@@ -41,7 +42,7 @@ pub(crate) enum ForgetOutcome {
 /// All revisions of an activator.
 pub(crate) struct Assignments {
     context: Arc<Context>,
-    /// Read by every request.
+    /// The revision of each host. Every request reads it.
     by_host: DashMap<String, Arc<AssignedRevision>>,
     /// Changed by the links alone.
     known: Mutex<KnownRevisions>,
@@ -52,10 +53,10 @@ pub(crate) struct Assignments {
 
 type KnownRevisions = BTreeMap<RevisionName, Arc<AssignedRevision>>;
 
-/// What a request for an unknown host waits for.
+/// The state of the assignments that a request for an unknown host waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AssignmentNews {
-    /// Whether everything was named at least once.
+    /// Whether the revisions of every bucket were named at least once.
     pub(crate) is_synced: bool,
     changes: u64,
 }
@@ -86,7 +87,7 @@ impl Assignments {
         self.news.subscribe()
     }
 
-    /// What is known in some buckets.
+    /// The names of the known revisions in these buckets.
     pub(crate) fn names_in(&self, ownership: &Ownership) -> BTreeSet<RevisionName> {
         let known = self.known.lock();
         known.keys().filter(|name| ownership.epoch_of(name).is_some()).cloned().collect()
@@ -101,12 +102,12 @@ impl Assignments {
     }
 
     /// The revisions in some buckets that are known here.
-    pub(crate) fn all_in(&self, ownership: &Ownership) -> Vec<Arc<AssignedRevision>> {
+    pub(crate) fn revisions_in(&self, ownership: &Ownership) -> Vec<Arc<AssignedRevision>> {
         let known = self.known.lock();
         known.values().filter(|revision| ownership.epoch_of(&revision.name).is_some()).cloned().collect()
     }
 
-    /// All of every bucket was told.
+    /// Notes that the revisions of every bucket were named.
     pub(crate) fn note_synced(&self) {
         self.head_sizes.note_synced();
         self.news.send_modify(|news| {
@@ -159,7 +160,7 @@ impl Assignments {
     pub(crate) fn forget(&self, name: &RevisionName, version: Version) -> ForgetOutcome {
         let known = self.known.lock();
         match known.get(name) {
-            Some(revision) if revision.may_be_forgotten(version) => {
+            Some(revision) if revision.forget_when_empty(version) => {
                 ForgetOutcome::Planned(Arc::clone(revision))
             }
             Some(_) => ForgetOutcome::Stale,
@@ -167,8 +168,8 @@ impl Assignments {
         }
     }
 
-    /// A retired revision is not known any more. It takes no request by now, so nobody is refused what
-    /// another host's would be granted.
+    /// A retired revision is not known any more. It takes no request by now, so no request is refused that
+    /// another revision of its host would serve.
     pub(crate) fn forgotten(&self, revision: &Arc<AssignedRevision>) {
         let mut known = self.known.lock();
         if known.get(&revision.name).is_some_and(|present| Arc::ptr_eq(present, revision)) {
@@ -191,11 +192,11 @@ impl Assignments {
         removed
     }
 
-    /// What is held of each revision that holds anything.
+    /// The held requests of each revision that holds any.
     pub(crate) fn held(&self) -> Vec<HeldRequests> {
         let known = self.known.lock();
-        // Each of them has a lock of its own, which is not taken while this one is held: assignments would
-        // wait for all.
+        // Each revision has a lock of its own, which is not taken while the lock of the list is held:
+        // assignments would wait for every revision.
         let revisions: Vec<Arc<AssignedRevision>> = known.values().cloned().collect();
         drop(known);
         revisions.iter().map(|revision| revision.held()).filter(|held| held.requests > 0).collect()
@@ -218,7 +219,7 @@ impl Assignments {
         }
     }
 
-    /// A host goes back to nobody, unless another revision has taken it over.
+    /// Frees a host, unless another revision has taken it over.
     fn release_host(&self, host: &str, revision: &Arc<AssignedRevision>) {
         // Two Services may exchange their hosts in two assignments. The second must not take away what the
         // first has just given to the other.

@@ -13,23 +13,25 @@ use dataplane::{
 use runtime::Clock;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::doors::{Doors, RevisionPort};
+use crate::stack::RevisionPort;
+use crate::worker_listeners::WorkerListeners;
 
 /// How many orders a worker may be behind. More make the link wait, which delays an acknowledgement and
 /// nothing else.
 const ORDERS_MAX: usize = 64;
 
 /// How long an unused connection to a queue-proxy is kept. On this hop only the activator closes idle
-/// connections, so this races with nobody.
+/// connections, so this does not race with the queue-proxy.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// What a worker is to do.
+/// An order of the link's thread to a worker.
 pub(crate) enum WorkerOrder {
-    /// Close the idle connections to these addresses, and say so.
+    /// Close the idle connections to these addresses, and answer when that is done.
     CloseIdle { addresses: Arc<[SocketAddr]>, done: oneshot::Sender<()> },
-    /// Take requests there. Who connects before a worker has heard of it waits in the kernel.
+    /// Take requests at the port. A client that connects before a worker has got the order waits in the
+    /// kernel.
     OpenPort { port: RevisionPort, listener: TcpListener },
-    /// Take no more there, and say so.
+    /// Take no more requests at the port, and answer when that is done.
     ClosePort { port: u16, done: oneshot::Sender<()> },
 }
 
@@ -105,9 +107,13 @@ pub(crate) fn pool(clock: Clock, memory: &'static MemoryBudget) -> Upstreams {
 }
 
 /// A worker's end: does what the link says until that ends.
-pub(crate) async fn obey(mut orders: mpsc::Receiver<WorkerOrder>, upstreams: Upstreams, doors: Rc<Doors>) {
+pub(crate) async fn execute_orders(
+    mut orders: mpsc::Receiver<WorkerOrder>,
+    upstreams: Upstreams,
+    listeners: Rc<WorkerListeners>,
+) {
     while let Some(order) = orders.recv().await {
-        // Nobody waits for an answer any more if the link has ended.
+        // An answer fails if the link has ended, and is not needed then.
         match order {
             WorkerOrder::CloseIdle { addresses, done } => {
                 for &address in addresses.iter() {
@@ -115,9 +121,9 @@ pub(crate) async fn obey(mut orders: mpsc::Receiver<WorkerOrder>, upstreams: Ups
                 }
                 let _ = done.send(());
             }
-            WorkerOrder::OpenPort { port, listener } => doors.open(port, listener),
+            WorkerOrder::OpenPort { port, listener } => listeners.open(port, listener),
             WorkerOrder::ClosePort { port, done } => {
-                doors.close(port).await;
+                listeners.close(port).await;
                 let _ = done.send(());
             }
         }

@@ -25,7 +25,7 @@ pub struct ActivatorConfig {
     /// The connections that clients may have, shared with all activators of the process; see
     /// [`ActivatorMetrics::connection_budget`].
     pub connections: Arc<ConnectionBudget>,
-    /// The process's clock.
+    /// The clock of the process, from which timestamps and timers come.
     pub clock: Clock,
     /// What it counts. Register once per process and clone: an activator that takes over goes on with the
     /// same counters.
@@ -49,7 +49,8 @@ pub struct Limits {
     pub replay_bytes_in_all: usize,
     /// Bytes of one request's body kept for that.
     pub replay_bytes_per_request: usize,
-    /// What connections may hold of what nobody has read. All activators of a process share it.
+    /// The memory that connections may use for bytes that no reader has taken yet. All activators of a
+    /// process share it.
     pub unread_memory: &'static MemoryBudget,
 }
 
@@ -81,12 +82,12 @@ pub struct Listeners {
     pub link_access: LinkAccess,
 }
 
-/// Where clients connect that speak TLS, and whom they meet there.
+/// The listener for clients that speak TLS, with the certificates for it.
 #[derive(Debug)]
 pub struct TlsListener {
-    /// The socket.
+    /// A bound socket that listens.
     pub socket: TcpListener,
-    /// Who we say we are; they may be replaced while they are presented.
+    /// The certificates that clients are shown; they may be replaced while they are in use.
     pub certificates: Arc<Certificates>,
 }
 

@@ -26,9 +26,9 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) metrics: ActivatorMetrics,
-    /// What is told about each request.
+    /// The settings of the request log and of traces.
     pub(crate) reporting: watch::Receiver<Arc<RequestReporting>>,
-    /// How the lines of the request log look.
+    /// The format of the lines of the request log.
     pub(crate) log_format: LogFormat,
     pub(crate) forwarders: TrustedForwarders,
     pub(crate) seconds: ReporterSeconds,
@@ -42,10 +42,10 @@ pub(crate) struct Context {
     pub(crate) emptied: Agenda,
     /// Revisions with something to report this second.
     pub(crate) active: Mutex<BTreeMap<RevisionName, Arc<AssignedRevision>>>,
-    /// Whether another activator takes over: the autoscaler then hears at once of what ends here, as it hears
-    /// of what begins there. Asked for each request, so it is no more than a flag.
+    /// Whether another activator takes over: the autoscaler then hears at once of requests that end here, as
+    /// it hears of requests that begin there. Read by each request, so it is no more than a flag.
     is_leaving: AtomicBool,
-    /// The same, for those who wait for it.
+    /// Cancelled when the activator is leaving, for tasks that wait for that.
     pub(crate) leaving: CancellationToken,
     /// The owners of all buckets have said that no route names this activator any more.
     pub(crate) released: CancellationToken,

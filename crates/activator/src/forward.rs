@@ -1,33 +1,43 @@
 //! Finds a pod for a request, sends it there, and begins again while no pod has started it.
 //!
-//! Health checks and scrapes, which come for ever, are to keep no pod awake. So nothing of them may be seen
-//! by those who decide about pods: they join neither queue nor load. While a pod is ready they go there past
-//! both, to wait in the pod's own queue if need be, which is short, so that a long queue here does not make a
-//! load balancer give up on all of it. While none is ready they are answered here.
+//! Health checks and scrapes, which come for ever, are to keep no pod awake. So the autoscaler may not see
+//! them: they join neither queue nor load. While a pod is ready they go there past both, to wait in the pod's
+//! own queue if need be, which is short, so that a long queue here does not make a load balancer give up on
+//! all of it. While none is ready they are answered here.
+
+mod guard;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use dataplane::{
-    AppRefusals, Body, BodyGuard, ClientUpgrade, Connection, ExceededLimit, GuardedBody, Hop, HopFailure,
+    AppRefusals, Body, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop, HopFailure,
     NextHop, PeerStart, Refusal, RefusalReason, RequestKind, SendErrorKind, Span, Timers, Upstreams,
     limit_reached, names, text_of_refusals,
 };
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use vocabulary::{Routing, Slice, Timestamp};
+use runtime::Clock;
+use vocabulary::{Routing, Timestamp};
 
 use crate::assigned_revision::{
     AssignedRevision, DirectRequest, Grant, LoadPart, QueueRefusal, QueueTurn, UnmeasuredPick,
 };
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
-use crate::stack::{ActivatorStack, AnswerBody};
 use crate::stream_refusals::StreamRefusals;
+pub(crate) use guard::AnswerBody;
+use guard::{Guard, PodSeat};
 
 /// One request on its way to a pod.
 pub(crate) struct RequestForwarder<'a> {
-    pub(crate) stack: &'a ActivatorStack,
-    /// The one that it came on.
+    /// The connections of this worker to pods.
+    pub(crate) upstreams: &'a Upstreams,
+    /// Counts what the request's connection is upgraded to.
+    pub(crate) drain: &'a Drain,
+    pub(crate) clock: Clock,
+    /// The revision's port at which the request came in; `None` at the usual listener.
+    pub(crate) entrance: Option<u16>,
+    /// The client's connection, on which the request came.
     pub(crate) connection: &'a Connection,
     pub(crate) revision: Arc<AssignedRevision>,
     pub(crate) outgoing: RepeatableRequest,
@@ -35,7 +45,7 @@ pub(crate) struct RequestForwarder<'a> {
     pub(crate) timers: Timers,
     pub(crate) arrived: Timestamp,
     pub(crate) measure: RequestMeasure,
-    /// What is told of it, until its answer begins; `None` for nearly all.
+    /// The span of the request, until its answer begins; `None` for requests without a trace.
     pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
     pub(crate) app_refusals: AppRefusals,
@@ -45,16 +55,10 @@ pub(crate) struct RequestForwarder<'a> {
 /// What a request counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestMeasure {
-    /// Load.
+    /// The request is part of the revision's load.
     Load,
     /// Nothing; where no pod is ready it is answered in the way in which its client reads answers.
     Unmeasured(RequestKind),
-}
-
-/// A pod that takes the next attempt.
-enum PodSeat {
-    Queue(Grant, LoadPart),
-    Direct(DirectRequest),
 }
 
 /// What became of one attempt.
@@ -66,9 +70,9 @@ enum AttemptOutcome {
     Answer(Response<Body>),
     /// The pod never started the request.
     NotStarted,
-    /// Nor did this one, which is well: others have filled it.
+    /// The pod did not start the request because other activators have filled it.
     NoRoom,
-    /// Nor did this one, whose app has it and does not want it.
+    /// The pod's app got the request and refused it.
     RefusedByApp,
 }
 
@@ -76,35 +80,8 @@ enum AttemptOutcome {
 enum RequestPlace {
     Seated(PodSeat),
     Waits(QueueTurn, LoadPart),
-    /// Nobody measures it, so it has no place here: it goes where a pod is ready.
+    /// An unmeasured request has no place in the queue: it goes to a ready pod.
     Unmeasured(RequestKind),
-}
-
-impl PodSeat {
-    fn address(&self) -> SocketAddr {
-        match self {
-            Self::Queue(grant, _) => grant.address(),
-            Self::Direct(direct) => direct.address(),
-        }
-    }
-
-    fn way(&self) -> Way {
-        match self {
-            Self::Queue(grant, _) => match grant.slice() {
-                Slice::Undivided => Way::Queue,
-                // Who waited in its queue would not see a slot that becomes free elsewhere.
-                Slice::Inside | Slice::Outside => Way::QueueAtOnce,
-            },
-            Self::Direct(_) => Way::Direct,
-        }
-    }
-
-    fn started(&self) {
-        match self {
-            Self::Queue(grant, _) => grant.started(),
-            Self::Direct(direct) => direct.started(),
-        }
-    }
 }
 
 impl RequestForwarder<'_> {
@@ -115,15 +92,15 @@ impl RequestForwarder<'_> {
                 RequestPlace::Seated(seat) => seat,
                 RequestPlace::Waits(turn, counted) => PodSeat::Queue(self.await_turn(turn).await?, counted),
                 // Boxed, because hardly any request comes here, and each would have room for it.
-                RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_that_takes_it()).await? {
+                RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_for_unmeasured()).await? {
                     Some(direct) => PodSeat::Direct(direct),
                     None => return Ok(self.answer_without_pod(kind)),
                 },
             };
-            let address = self.exit(seat.address());
-            let guard = Guard::new(seat, address, &self.revision, &self.stack.upstreams);
+            let address = self.pod_address(seat.address());
+            let guard = Guard::new(seat, address, &self.revision, self.upstreams);
             let outcome = self.attempt(address, &guard).await?;
-            self.tell(&outcome, address);
+            self.trace_outcome(&outcome, address);
             place = match outcome {
                 AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
                 AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
@@ -135,11 +112,11 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// Where in the pod that takes requests at `usual` this one goes.
-    fn exit(&self, usual: SocketAddr) -> SocketAddr {
-        match &self.stack.port {
+    /// The address at which the pod that usually takes requests at `usual` takes this request.
+    fn pod_address(&self, usual: SocketAddr) -> SocketAddr {
+        match self.entrance {
             None => usual,
-            Some(port) => self.revision.settings().exit(usual, port.port),
+            Some(port) => self.revision.settings().pod_address_for(usual, port),
         }
     }
 
@@ -151,10 +128,10 @@ impl RequestForwarder<'_> {
         if self.revision.settings().routing == Routing::Direct
             && let Some(direct) = self.revision.pick_direct()
         {
-            // At a revision's own port nobody asks us but for want of pods, or while the path moves: who
-            // keeps this connection would stay on a path that is not its own any more. By a host we are the
-            // only way.
-            if self.stack.port.is_some() {
+            // Clients come to a revision's own port only while no pod is ready, or while the path moves: a
+            // client that keeps this connection would stay on the former path. For requests by host the
+            // activator is the only path.
+            if self.entrance.is_some() {
                 self.connection.retire();
             }
             return Ok(RequestPlace::Seated(PodSeat::Direct(direct)));
@@ -163,7 +140,8 @@ impl RequestForwarder<'_> {
         Ok(RequestPlace::Waits(turn, counted))
     }
 
-    /// What no pod started waits again, at the head of the queue, whichever way it went before.
+    /// The next place of a request that no pod started: the head of the queue, whether it went through the
+    /// queue or past it before.
     fn next_place(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         match seat {
             PodSeat::Queue(grant, counted) => {
@@ -177,7 +155,7 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// What went past the queue and was not started joins those that wait, if it is load.
+    /// The next place of a request that went past the queue and was not started: the queue, if it is load.
     fn place_after_direct(&self) -> Result<RequestPlace, Refusal> {
         match self.measure {
             RequestMeasure::Load => {
@@ -192,9 +170,9 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// What found no room waits again where it was. Requests past the queue are not asked to go at once, so
-    /// they find room or wait there; where not even that is possible, one that nobody measures is refused: it
-    /// cannot wait here, and asking again and again would be more load, not less.
+    /// The next place of a request that found no room in a pod: its former place in the queue. Unmeasured
+    /// requests may wait in the pod's own queue; if that is full they are refused, because they cannot wait
+    /// here, and repeated attempts would be more load.
     fn place_after_no_room(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         if matches!(self.measure, RequestMeasure::Unmeasured(_)) {
             let detail = "as many requests wait in the pod as may; a health check waits nowhere else";
@@ -209,8 +187,8 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// What an app refused leaves its slot to others while it waits, and then takes its turn again. It stays
-    /// part of the load.
+    /// The next place of a request that the app refused: it leaves its slot to others while it waits, and
+    /// then takes its turn again. It stays part of the load.
     async fn place_after_app_refusal(&mut self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
         let wait = self.app_refusals.next_wait()?;
         if wait.is_zero() {
@@ -226,7 +204,7 @@ impl RequestForwarder<'_> {
                 Err(direct)
             }
         };
-        let clock = self.stack.context.clock;
+        let clock = self.clock;
         let resting = self.timers.limit(clock.sleep_until(clock.now() + wait)).await;
         resting.map_err(|expired| self.no_ready_pod(expired))?;
         match held {
@@ -238,9 +216,9 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// A pod for a request that nobody measures; `None` if none is ready.
-    async fn find_pod_that_takes_it(&mut self) -> Result<Option<DirectRequest>, Refusal> {
-        let clock = self.stack.context.clock;
+    /// A pod for an unmeasured request; `None` if no pod is ready.
+    async fn find_pod_for_unmeasured(&mut self) -> Result<Option<DirectRequest>, Refusal> {
+        let clock = self.clock;
         loop {
             let until = match self.revision.pick_unmeasured().map_err(|refused| self.refusal(refused))? {
                 UnmeasuredPick::Pod(direct) => return Ok(Some(direct)),
@@ -253,8 +231,8 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// No pod is ready, and none is brought for this one: it is answered that all is well, for the next
-    /// ordinary request will be served. Without a body, which to a scrape is a page without any metric.
+    /// Answers an unmeasured request that all is well while no pod is ready: the next ordinary request will
+    /// be served. The answer has no body, which to a scrape is a page without any metric.
     fn answer_without_pod(self, kind: RequestKind) -> Response<AnswerBody> {
         self.revision.answered_health_check();
         if let Some(mut span) = self.span.take() {
@@ -302,8 +280,8 @@ impl RequestForwarder<'_> {
         }
     }
 
-    /// Notes what became of an attempt.
-    fn tell(&mut self, outcome: &AttemptOutcome, address: SocketAddr) {
+    /// Notes the outcome of an attempt in the span, if the request has one.
+    fn trace_outcome(&mut self, outcome: &AttemptOutcome, address: SocketAddr) {
         let Some(span) = self.span else { return };
         let (event, address) = (
             match outcome {
@@ -317,7 +295,7 @@ impl RequestForwarder<'_> {
         span.event_about(event, Some(&address));
     }
 
-    /// Sends the request once.
+    /// Sends the request once, to the pod's address, and says how that ended.
     async fn attempt(&mut self, address: SocketAddr, guard: &Guard) -> Result<AttemptOutcome, HopFailure> {
         let (settings, seat) = (self.revision.settings(), guard.seat());
         let (way, hop) = (self.way(seat), settings.hop(seat.address()));
@@ -325,7 +303,7 @@ impl RequestForwarder<'_> {
             let detail = "the pod did not take the request, and its body is too long to be sent again";
             return Err(Refusal::new(RefusalReason::UpstreamClosed, detail).into());
         };
-        let sending = self.stack.upstreams.send(address, self.outgoing.protocol, request);
+        let sending = self.upstreams.send(address, self.outgoing.protocol, request);
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
         match answered {
             Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => {
@@ -379,7 +357,7 @@ impl RequestForwarder<'_> {
         if let Some(span) = &mut guard.span {
             span.answered(response.status());
         }
-        let hop = Hop { upgrade: self.upgrade, timers: self.timers, drain: &self.stack.drain };
+        let hop = Hop { upgrade: self.upgrade, timers: self.timers, drain: self.drain };
         hop.respond(response, guard)
     }
 
@@ -390,13 +368,13 @@ impl RequestForwarder<'_> {
                 RefusalReason::QueueFull,
                 format!("{limit} requests wait for {name}, which is the activator's limit per revision"),
             ),
-            QueueRefusal::ActivatorQueueFull { .. } => self.stack.queue_full(),
+            QueueRefusal::ActivatorQueueFull { limit } => activator_queue_full(limit),
             QueueRefusal::Held => Refusal::new(RefusalReason::NoReadyPod, self.revision.held_because()),
             QueueRefusal::Gone => Refusal::new(RefusalReason::NoSuchRevision, format!("{name} was removed")),
         }
     }
 
-    /// No pod took the request in time.
+    /// The refusal of a request that no pod took in time.
     fn no_ready_pod(&self, expired: ExceededLimit) -> Refusal {
         let timeouts = self.revision.settings().timeouts;
         let limit = limit_reached(expired, timeouts, &self.revision.name);
@@ -405,74 +383,21 @@ impl RequestForwarder<'_> {
         Refusal::new(RefusalReason::NoReadyPod, detail).with_body(NextHop::Pod.timeout_body(expired))
     }
 
-    /// A pod has it and does not answer.
+    /// The refusal of a request that a pod has and does not answer in time.
     fn timed_out(&self, expired: ExceededLimit) -> Refusal {
         let timeouts = self.revision.settings().timeouts;
         NextHop::Pod.timed_out(expired, timeouts, &self.revision.name, self.app_refusals.count())
     }
 }
 
+/// The whole activator holds as many waiting requests as it may.
+pub(crate) fn activator_queue_full(limit: u32) -> Refusal {
+    let detail = format!("{limit} requests wait in this activator, which is its limit");
+    Refusal::new(RefusalReason::QueueFull, detail)
+}
+
 /// Whether a refusal of one of our own hops is for that reason.
 fn names_reason(response: &Response<Body>, reason: RefusalReason) -> bool {
     let error = response.headers().get(names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
     error.split(|&byte| byte == b';').next() == Some(reason.as_str().as_bytes())
-}
-
-/// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the
-/// activator was told to leave, the connection is closed too: nobody else will.
-pub(crate) struct Guard {
-    seat: Option<PodSeat>,
-    address: SocketAddr,
-    granted_at: Timestamp,
-    /// The status of its answer, and when the request arrived.
-    answer: Option<(StatusCode, Timestamp)>,
-    /// Over with the last byte of the answer.
-    span: Option<Box<Span>>,
-    revision: Arc<AssignedRevision>,
-    upstreams: Upstreams,
-}
-
-impl Guard {
-    fn new(
-        seat: PodSeat,
-        address: SocketAddr,
-        revision: &Arc<AssignedRevision>,
-        upstreams: &Upstreams,
-    ) -> Self {
-        Self {
-            address,
-            granted_at: revision.now(),
-            answer: None,
-            span: None,
-            seat: Some(seat),
-            revision: Arc::clone(revision),
-            upstreams: upstreams.clone(),
-        }
-    }
-
-    fn seat(&self) -> &PodSeat {
-        self.seat.as_ref().expect("a guard holds its seat until it ends")
-    }
-
-    fn granted_at(&self) -> Timestamp {
-        self.granted_at
-    }
-
-    fn into_seat(mut self) -> PodSeat {
-        self.seat.take().expect("a guard holds its seat until it ends")
-    }
-}
-
-impl BodyGuard for Guard {}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        drop(self.seat.take());
-        if let Some((status, arrived)) = self.answer {
-            self.revision.answered(status, arrived);
-        }
-        if !self.revision.keeps(self.address) {
-            self.upstreams.close_idle(self.address);
-        }
-    }
 }

@@ -13,7 +13,7 @@ use vocabulary::HeadSizeLimit;
 pub(crate) struct HeadSizes {
     /// Changed by the links alone.
     limits: Mutex<RevisionLimits>,
-    /// Read before every head.
+    /// The largest limit in bytes. Read before every head, without the lock.
     most: AtomicU32,
 }
 

@@ -1,4 +1,5 @@
-//! What does an activator still hold, and for how long may it? For whoever waits until it has ended.
+//! Which requests does an activator still hold, and for how long may they take? For programs that wait for
+//! the end of an activator.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::assignments::Assignments;
 /// Requests of one revision that wait in an activator or that it has sent to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldRequests {
-    /// The revision.
+    /// The revision to which the requests were sent.
     pub revision: RevisionName,
     /// Requests in flight or waiting.
     pub requests: u32,

@@ -1,5 +1,5 @@
-//! The activator's end of its links: what the owners say is acted upon, and what the activator holds is told
-//! to whom it concerns.
+//! The activator's end of its links: orders of the owners are carried out, and the activator's counts are
+//! reported to the owners of the revisions.
 //!
 //! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets (`claims`),
 //! and hears of the revisions in them. The writer of a link never queues messages. It asks what is true when
@@ -36,7 +36,7 @@ use crate::revision_ports::{PortChanges, RevisionPorts};
 use claims::{Claims, LinkNumber};
 use mailbox::Mailbox;
 
-/// Links that may stand at once, each of somebody who knows the token: as many autoscalers as anybody runs,
+/// Links that may stand at once, each of a caller that knows the token: more autoscalers than a cluster runs,
 /// and for each a link that is about to replace another. One more ends the oldest, those first that have not
 /// said whose they are.
 const LINKS_MAX: usize = 32;
@@ -49,27 +49,27 @@ pub(crate) struct LinkContext {
     backends: Backends,
     ports: RevisionPorts,
     claims: RefCell<Claims>,
-    standing: RefCell<BTreeMap<LinkNumber, StandingLink>>,
+    open_links: RefCell<BTreeMap<LinkNumber, OpenLink>>,
 }
 
-/// A link that stands, for those who write on it. Only [`LinkContext::close`] ends its conversation.
+/// A link that is open, with the words that are to be written on it. Only [`LinkContext::close`] ends it.
 #[derive(Clone)]
-struct StandingLink {
+struct OpenLink {
     mailbox: Rc<Mailbox>,
     end: CancellationToken,
 }
 
-/// A conversation, as the reading side follows it.
-struct Conversation {
+/// The state of the reading side of one link.
+struct LinkReading {
     link: LinkNumber,
     sync: Option<SyncUnderWay>,
 }
 
 /// Between the beginning and the end of a sync.
 struct SyncUnderWay {
-    /// The buckets that it is everything of.
+    /// The buckets whose revisions the sync names completely.
     claimed: Ownership,
-    /// What is known in them and was not named yet.
+    /// The known revisions of these buckets that the sync has not named yet.
     unnamed: BTreeSet<RevisionName>,
 }
 
@@ -81,15 +81,15 @@ impl LinkContext {
         backends: Backends,
         ports: RevisionPorts,
     ) -> Self {
-        let (claims, standing) = (RefCell::default(), RefCell::default());
-        Self { context, assignments, metering, backends, ports, claims, standing }
+        let (claims, open_links) = (RefCell::default(), RefCell::default());
+        Self { context, assignments, metering, backends, ports, claims, open_links }
     }
 
-    /// Serves links, for ever.
+    /// Accepts links and serves them until the activator ends.
     pub(crate) async fn run(self: Rc<Self>, listener: TcpListener, access: LinkAccess) -> Infallible {
         let refused = self.context.metrics.refused_links.clone();
         let mut acceptor = Acceptor::new(listener, access, refused);
-        let mut conversations = JoinSet::new();
+        let mut sessions = JoinSet::new();
         let mut accepted_links = 0;
         loop {
             // Cancel-safe: the acceptor and the set keep what was not taken, and a revision that is due is
@@ -97,32 +97,32 @@ impl LinkContext {
             tokio::select! {
                 accepted = acceptor.accept() => {
                     accepted_links += 1;
-                    let conversation = Rc::clone(&self).converse(LinkNumber(accepted_links), accepted);
-                    conversations.spawn_local(vital("a link of the activator", conversation));
+                    let session = Rc::clone(&self).serve_link(LinkNumber(accepted_links), accepted);
+                    sessions.spawn_local(vital("a link of the activator", session));
                 }
-                // How it ended was said by itself.
-                Some(_) = conversations.join_next() => {}
-                revision = self.context.presence.next(&self.context.clock) => self.tell_present(&revision),
-                revision = self.context.emptied.next(&self.context.clock) => self.see_what_remains(&revision),
+                // The session logs its own end.
+                Some(_) = sessions.join_next() => {}
+                revision = self.context.presence.next(&self.context.clock) => self.report_present(&revision),
+                revision = self.context.emptied.next(&self.context.clock) => self.report_or_forget(&revision),
             }
         }
     }
 
-    async fn converse(
+    async fn serve_link(
         self: Rc<Self>,
         link: LinkNumber,
         accepted: AcceptedLink<ActivatorOrder, ActivatorWord>,
     ) {
         let AcceptedLink { first, reader, writer } = accepted;
         info!(link = link.0, "an autoscaler's link is up");
-        let (standing, _up) = self.open(link);
-        let conversation = Conversation { link, sync: None };
-        // Whichever ends first cancels the other for good: half a frame that it read or wrote ends with the
-        // connection.
+        let (open_link, _guard) = self.open(link);
+        let reading = LinkReading { link, sync: None };
+        // The side that ends first cancels the other for good: half a frame that it read or wrote ends with
+        // the connection.
         let ended = tokio::select! {
-            () = standing.end.cancelled() => return info!(link = link.0, "another link has taken its place"),
-            ended = self.read(conversation, first, reader) => ended,
-            ended = self.write(link, &standing.mailbox, writer) => ended,
+            () = open_link.end.cancelled() => return info!(link = link.0, "another link has taken the place of this link"),
+            ended = self.read(reading, first, reader) => ended,
+            ended = self.write(link, &open_link.mailbox, writer) => ended,
         };
         match ended {
             Ok(()) => info!(link = link.0, "the autoscaler closed its link; serving on with what is known"),
@@ -134,8 +134,9 @@ impl LinkContext {
         }
     }
 
-    /// From now on the link hears of what happens, so what its hello says is never older than what follows.
-    fn open(self: &Rc<Self>, link: LinkNumber) -> (StandingLink, UpLink) {
+    /// From now on words are put into the link's mailbox, so its hello is never older than a word that
+    /// follows.
+    fn open(self: &Rc<Self>, link: LinkNumber) -> (OpenLink, OpenLinkGuard) {
         let too_many = {
             let claims = self.claims.borrow();
             let nameless = claims.links().find(|(_, is_named)| !is_named);
@@ -145,45 +146,45 @@ impl LinkContext {
         if let Some(oldest) = too_many {
             self.close(oldest);
         }
-        let standing = StandingLink { mailbox: Rc::default(), end: CancellationToken::new() };
+        let open_link = OpenLink { mailbox: Rc::default(), end: CancellationToken::new() };
         self.claims.borrow_mut().opened(link);
-        self.standing.borrow_mut().insert(link, standing.clone());
+        self.open_links.borrow_mut().insert(link, open_link.clone());
         self.context.metrics.link_connected.inc();
-        (standing, UpLink { links: Rc::clone(self), link })
+        (open_link, OpenLinkGuard { links: Rc::clone(self), link })
     }
 
     /// Ends a link, if it stands.
     fn close(&self, link: LinkNumber) {
         self.claims.borrow_mut().closed(link);
-        if let Some(standing) = self.standing.borrow_mut().remove(&link) {
+        if let Some(open_link) = self.open_links.borrow_mut().remove(&link) {
             self.context.metrics.link_connected.dec();
-            standing.end.cancel();
+            open_link.end.cancel();
         }
     }
 
     async fn read(
         self: &Rc<Self>,
-        mut conversation: Conversation,
+        mut reading: LinkReading,
         first: ActivatorOrder,
         mut reader: Reader<ActivatorOrder>,
     ) -> Result<(), LinkError> {
-        self.obey(&mut conversation, first);
+        self.execute(&mut reading, first);
         while let Some(order) = reader.next().await? {
-            self.obey(&mut conversation, order);
+            self.execute(&mut reading, order);
         }
         Ok(())
     }
 
-    fn obey(self: &Rc<Self>, conversation: &mut Conversation, order: ActivatorOrder) {
+    fn execute(self: &Rc<Self>, reading: &mut LinkReading, order: ActivatorOrder) {
         match order {
             ActivatorOrder::SyncBegin { owner, ownership } => {
-                conversation.sync = Some(self.sync_begin(conversation.link, &owner, ownership));
+                reading.sync = Some(self.sync_begin(reading.link, &owner, ownership));
             }
             ActivatorOrder::Assign(assignment) => {
                 if self.is_late(&assignment.revision, assignment.version) {
                     return;
                 }
-                if let Some(sync) = &mut conversation.sync {
+                if let Some(sync) = &mut reading.sync {
                     sync.unnamed.remove(&assignment.revision);
                 }
                 self.assign(&assignment);
@@ -191,7 +192,7 @@ impl LinkContext {
             ActivatorOrder::Remove { revision, version } => {
                 if !self.is_late(&revision, version) {
                     match self.assignments.remove(&revision, version) {
-                        Some(removed) => self.let_go(removed, version),
+                        Some(removed) => self.acknowledge_removal(removed, version),
                         None => self.acknowledge(&revision, version),
                     }
                 }
@@ -202,12 +203,12 @@ impl LinkContext {
                 }
             }
             ActivatorOrder::SyncEnd => {
-                if let Some(sync) = conversation.sync.take() {
-                    self.sync_end(conversation.link, sync);
+                if let Some(sync) = reading.sync.take() {
+                    self.sync_end(reading.link, sync);
                 }
             }
             ActivatorOrder::Released { buckets } => {
-                if self.claims.borrow_mut().released(conversation.link, &buckets) {
+                if self.claims.borrow_mut().released(reading.link, &buckets) {
                     self.context.released.cancel();
                 }
             }
@@ -220,16 +221,16 @@ impl LinkContext {
         if let Some(former) = former {
             self.close(former);
         }
-        debug!(link = link.0, %owner, buckets = claimed.epochs.len(), of = claimed.buckets, "an owner tells its buckets");
+        debug!(link = link.0, %owner, buckets = claimed.epochs.len(), of = claimed.buckets, "an owner names its buckets");
         let unnamed = self.assignments.names_in(&claimed);
         SyncUnderWay { claimed, unnamed }
     }
 
-    /// What an owner did not name others serve, as far as it is still the one to say so. What is retired and
-    /// holds nothing it hears of (again).
+    /// Revisions that the owner did not name are retired: others serve them. Buckets that a later owner has
+    /// claimed meanwhile are left out. Retired revisions that hold nothing are reported (again).
     fn sync_end(self: &Rc<Self>, link: LinkNumber, sync: SyncUnderWay) {
         let mut claims = self.claims.borrow_mut();
-        let told = claims.told_all(link, sync.claimed);
+        let told = claims.complete_sync(link, sync.claimed);
         let is_everything = claims.is_everything_synced();
         drop(claims);
         let unnamed = sync.unnamed.into_iter().filter(|name| told.epoch_of(name).is_some());
@@ -237,34 +238,35 @@ impl LinkContext {
         if is_everything {
             self.assignments.note_synced();
         }
-        for revision in self.assignments.all_in(&told) {
-            self.see_what_remains(&revision);
+        for revision in self.assignments.revisions_in(&told) {
+            self.report_or_forget(&revision);
         }
     }
 
     fn forget(self: &Rc<Self>, name: &RevisionName, version: Version) {
         match self.assignments.forget(name, version) {
-            ForgetOutcome::Planned(revision) => self.see_what_remains(&revision),
+            ForgetOutcome::Planned(revision) => self.report_or_forget(&revision),
             ForgetOutcome::Unknown => self.acknowledge(name, version),
             ForgetOutcome::Stale => {}
         }
     }
 
-    /// A retired revision that holds nothing is told of, or forgotten.
-    fn see_what_remains(self: &Rc<Self>, revision: &Arc<AssignedRevision>) {
-        match revision.remains() {
+    /// A retired revision that holds nothing is reported to its owner as emptied, or forgotten if its owner
+    /// said that it may be.
+    fn report_or_forget(self: &Rc<Self>, revision: &Arc<AssignedRevision>) {
+        match revision.remainder() {
             RevisionRemainder::Something => {}
             RevisionRemainder::Nothing => {
-                self.tell(&revision.name, |mailbox| mailbox.emptied(&revision.name));
+                self.notify(&revision.name, |mailbox| mailbox.emptied(&revision.name));
             }
-            RevisionRemainder::NoMemory(version) => {
+            RevisionRemainder::Forgotten(version) => {
                 self.assignments.forgotten(revision);
-                self.let_go(Arc::clone(revision), version);
+                self.acknowledge_removal(Arc::clone(revision), version);
             }
         }
     }
 
-    /// Whether an owner said this that is none any more.
+    /// Whether the order of this version comes from a former owner of the revision.
     fn is_late(&self, revision: &RevisionName, version: Version) -> bool {
         let is_late = self.claims.borrow().is_late(revision, version);
         if is_late {
@@ -273,8 +275,8 @@ impl LinkContext {
         is_late
     }
 
-    /// A revision is not known here any more, which is acknowledged once nobody listens for it.
-    fn let_go(self: &Rc<Self>, revision: Arc<AssignedRevision>, version: Version) {
+    /// A revision is not known here any more. That is acknowledged once its ports are closed.
+    fn acknowledge_removal(self: &Rc<Self>, revision: Arc<AssignedRevision>, version: Version) {
         let ports = self.ports.of(&revision);
         if ports.is_empty() {
             return self.acknowledge(&revision.name, version);
@@ -296,23 +298,28 @@ impl LinkContext {
                         self.acknowledge(&revision.name, version);
                     }
                 } else {
-                    self.keep_up(Arc::clone(&revision), lost, ports);
+                    self.carry_out(Arc::clone(&revision), lost, ports);
                 }
-                self.see_what_remains(&revision);
+                self.report_or_forget(&revision);
             }
             AssignmentOutcome::Repeated(revision) => {
                 revision.repeated(assignment.standing);
                 if let Some(version) = revision.acted_upon() {
                     self.acknowledge(&revision.name, version);
                 }
-                self.see_what_remains(&revision);
+                self.report_or_forget(&revision);
             }
             AssignmentOutcome::Stale => {}
         }
     }
 
-    /// Does what an assignment asks for, and acknowledges it then.
-    fn keep_up(self: &Rc<Self>, revision: Arc<AssignedRevision>, lost: Vec<SocketAddr>, ports: PortChanges) {
+    /// Closes connections and changes ports as an assignment asks, and acknowledges the assignment then.
+    fn carry_out(
+        self: &Rc<Self>,
+        revision: Arc<AssignedRevision>,
+        lost: Vec<SocketAddr>,
+        ports: PortChanges,
+    ) {
         // Before the task exists: an assignment that repeats this one must not be acknowledged while the work
         // is under way.
         revision.upkeep_begins();
@@ -328,26 +335,28 @@ impl LinkContext {
         }));
     }
 
-    /// Whoever owns the revision now hears it. If that link is down nobody does: its next sync repeats what
-    /// it wants acknowledged.
+    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's
+    /// next sync repeats what is not acknowledged.
     fn acknowledge(&self, revision: &RevisionName, version: Version) {
-        self.tell(revision, |mailbox| mailbox.acknowledged(revision, version));
+        self.notify(revision, |mailbox| mailbox.acknowledged(revision, version));
     }
 
-    /// Without a hearer nothing is said: the next hello tells what is held.
-    fn tell_present(&self, revision: &Arc<AssignedRevision>) {
-        if !self.tell(&revision.name, |mailbox| mailbox.present(revision)) {
-            revision.tell();
+    /// Without a link for the revision nothing is reported: the next hello says what is held.
+    fn report_present(&self, revision: &Arc<AssignedRevision>) {
+        if !self.notify(&revision.name, |mailbox| mailbox.present(revision)) {
+            revision.take_early_report();
         }
     }
 
-    /// Puts something for every link that hears of a revision, and says whether there is one.
-    fn tell(&self, revision: &RevisionName, put: impl Fn(&Mailbox)) -> bool {
-        let (claims, standing) = (self.claims.borrow(), self.standing.borrow());
-        let mut hearers = standing.iter().filter(|&(&link, _)| claims.hears(link, revision)).peekable();
-        let is_heard = hearers.peek().is_some();
-        hearers.for_each(|(_, link)| put(&link.mailbox));
-        is_heard
+    /// Puts words into the mailbox of every link that receives words of the revision. Returns whether there
+    /// is such a link.
+    fn notify(&self, revision: &RevisionName, put: impl Fn(&Mailbox)) -> bool {
+        let (claims, open_links) = (self.claims.borrow(), self.open_links.borrow());
+        let mut receivers =
+            open_links.iter().filter(|&(&link, _)| claims.receives(link, revision)).peekable();
+        let has_receiver = receivers.peek().is_some();
+        receivers.for_each(|(_, link)| put(&link.mailbox));
+        has_receiver
     }
 
     async fn write(
@@ -359,13 +368,13 @@ impl LinkContext {
         let mut closings = self.metering.closings();
         let mut next_second = self.metering.open_second();
         writer.send(&ActivatorWord::Hello(self.hello(next_second))).await?;
-        let mut has_said_goodbye = false;
+        let mut has_sent_draining = false;
         loop {
-            // Cancel-safe: each only waits for something to say. What is written is written in the arms'
-            // bodies, which nobody cancels.
+            // Cancel-safe: each only waits for something to say. Messages are written in the arms' bodies,
+            // which are not cancelled.
             tokio::select! {
-                () = self.context.leaving.cancelled(), if !has_said_goodbye => {
-                    has_said_goodbye = true;
+                () = self.context.leaving.cancelled(), if !has_sent_draining => {
+                    has_sent_draining = true;
                     writer.send(&ActivatorWord::Draining).await?;
                 }
                 () = mailbox.changed() => {
@@ -380,7 +389,7 @@ impl LinkContext {
                 _ = closings.changed() => {
                     for (second, mut loads) in self.metering.since(next_second) {
                         next_second = second + 1;
-                        loads.retain(|load| self.claims.borrow().hears(link, &load.revision));
+                        loads.retain(|load| self.claims.borrow().receives(link, &load.revision));
                         writer.send(&ActivatorWord::Loads { second, loads }).await?;
                     }
                 }
@@ -388,7 +397,7 @@ impl LinkContext {
         }
     }
 
-    /// Of all buckets: an owner may be about to take over any of them.
+    /// The hello names revisions of all buckets: the owner may be about to take over any of them.
     fn hello(&self, current_second: u64) -> ActivatorHello {
         let active = self.context.active.lock();
         let present = active.iter().map(|(name, revision)| (name.clone(), Arc::clone(revision)));
@@ -406,13 +415,13 @@ impl LinkContext {
     }
 }
 
-/// A link that stands while this lives.
-struct UpLink {
+/// Closes the link when it is dropped.
+struct OpenLinkGuard {
     links: Rc<LinkContext>,
     link: LinkNumber,
 }
 
-impl Drop for UpLink {
+impl Drop for OpenLinkGuard {
     fn drop(&mut self) {
         self.links.close(self.link);
     }

@@ -1,17 +1,17 @@
-//! Who this activator is on links, as files that somebody else renews: what changed is shown from the next
-//! link on.
+//! The certificate of this activator on links, in files that another program renews: a renewed one is shown
+//! from the next link on.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
-use link::{Identity, TlsDoor};
+use link::{Identity, LinkTlsAcceptor};
 use runtime::{MountedCertificates, vital};
 
 /// A door that shows what lies in the folder, as long as this runs.
-pub(crate) fn keep(folder: PathBuf) -> anyhow::Result<TlsDoor> {
+pub(crate) fn keep(folder: PathBuf) -> anyhow::Result<LinkTlsAcceptor> {
     let known = MountedCertificates::read(&folder)?;
-    let door =
-        TlsDoor::new(&identity(&known)?).with_context(|| format!("certificates in {}", folder.display()))?;
+    let door = LinkTlsAcceptor::new(&identity(&known)?)
+        .with_context(|| format!("certificates in {}", folder.display()))?;
     let shown = door.clone();
     let following =
         known.follow(folder, "the activator's link", move |files| Ok(shown.show(&identity(files)?)?));

@@ -15,7 +15,7 @@ use crate::context::Context;
 /// One second of the activator: all revisions with something to say.
 pub(crate) type ReportedSecond = (u64, Vec<RevisionLoad>);
 
-/// The activator's past seconds.
+/// The loads of the activator's last seconds, and the second that is measured now.
 pub(crate) struct PastSeconds {
     context: Arc<Context>,
     history: Mutex<History<ReportedSecond>>,

@@ -17,11 +17,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
-use runtime::{DurationHistogram, MetricsRegistry, REQUEST_DURATION_BOUNDS, RevisionLabels};
+use runtime::{DurationHistogram, MetricsListing, MetricsRegistry, REQUEST_DURATION_BOUNDS, RevisionLabels};
 use vocabulary::RevisionName;
 
-/// The bounds of waits, in seconds: from one that nobody notices to the default request timeout.
+/// The bounds of waits, in seconds: from one that no client notices to the default request timeout.
 const WAIT_BOUNDS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
 
@@ -44,30 +43,21 @@ struct ReasonLabels {
 pub struct ActivatorMetrics {
     pub(crate) waiting_requests: Gauge,
     pub(crate) replay_bytes: Gauge,
+    pub(crate) tasks: Gauge,
+    connections_max: Gauge,
+    closed_idle_connections: ClosedIdleConnections,
+    pub(crate) failed_handshakes: FailedHandshakes,
     pub(crate) link_connected: Gauge,
     pub(crate) refused_links: RefusedLinks,
     pub(crate) assigned_revisions: Gauge,
     pub(crate) revision_ports: Gauge,
     pub(crate) stale_assignments: Counter,
-    pub(crate) tasks: Gauge,
-    connections_max: Gauge,
-    closed_idle_connections: ClosedIdleConnections,
-    pub(crate) failed_handshakes: FailedHandshakes,
+    refused: Family<ReasonLabels, Counter>,
     unread_memory: Gauge,
     unread_memory_refusals: Counter,
     pub(crate) spans: SpanCounts,
     pub(crate) dropped_log_lines: Counter,
-    refused: Family<ReasonLabels, Counter>,
-    requests: Family<RevisionLabels, Counter>,
-    direct_requests: Family<RevisionLabels, Counter>,
-    answered_health_checks: Family<RevisionLabels, Counter>,
-    retries: Family<RevisionLabels, Counter>,
-    full_pods: Family<RevisionLabels, Counter>,
-    in_flight: Family<RevisionLabels, Gauge>,
-    load: Family<RevisionLabels, Gauge<f64, AtomicU64>>,
-    waits: Family<RevisionLabels, Histogram, fn() -> Histogram>,
-    responses: Family<ResponseLabels, Counter>,
-    durations: Family<RevisionLabels, DurationHistogram, fn() -> DurationHistogram>,
+    revisions: RevisionFamilies,
     /// How many activators of this process serve each revision; the series of one end with the last of them.
     holders: Arc<Mutex<BTreeMap<RevisionLabels, usize>>>,
 }
@@ -75,166 +65,59 @@ pub struct ActivatorMetrics {
 impl ActivatorMetrics {
     /// Registers everything, once per process.
     pub fn register(registry: &MetricsRegistry) -> Self {
-        let metrics = Self {
-            waiting_requests: Gauge::default(),
-            replay_bytes: Gauge::default(),
-            link_connected: Gauge::default(),
-            refused_links: RefusedLinks::default(),
-            assigned_revisions: Gauge::default(),
-            revision_ports: Gauge::default(),
-            stale_assignments: Counter::default(),
-            tasks: Gauge::default(),
-            connections_max: Gauge::default(),
-            closed_idle_connections: ClosedIdleConnections::default(),
-            failed_handshakes: FailedHandshakes::default(),
-            unread_memory: Gauge::default(),
-            unread_memory_refusals: Counter::default(),
-            spans: SpanCounts::default(),
-            dropped_log_lines: Counter::default(),
-            refused: Family::default(),
-            requests: Family::default(),
-            direct_requests: Family::default(),
-            answered_health_checks: Family::default(),
-            retries: Family::default(),
-            full_pods: Family::default(),
-            in_flight: Family::default(),
-            load: Family::default(),
-            waits: Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
-            responses: Family::default(),
-            durations: Family::new_with_constructor(|| DurationHistogram::new(&REQUEST_DURATION_BOUNDS)),
-            holders: Arc::default(),
-        };
-        registry.with(|registry| metrics.add_to(registry));
-        metrics
+        registry.with(|registry| Self::declare(&mut MetricsListing::new(registry)))
     }
 
-    fn add_to(&self, registry: &mut Registry) {
-        registry.register(
-            "activator_waiting_requests",
-            "Requests that wait for a pod",
-            self.waiting_requests.clone(),
-        );
-        registry.register(
-            "activator_replay_bytes",
-            "Bytes of request bodies that are kept for another attempt, or have room for it",
-            self.replay_bytes.clone(),
-        );
-        registry.register(
-            "activator_tasks",
-            "Tasks that are alive on the threads that serve requests",
-            self.tasks.clone(),
-        );
-        registry.register(
-            "activator_connections_max",
-            "How many connections clients may have at once",
-            self.connections_max.clone(),
-        );
-        self.closed_idle_connections.register(registry, "activator_closed_idle_connections");
-        self.failed_handshakes.register(registry, "activator_failed_tls_handshakes");
-        registry.register(
-            "activator_link_connected",
-            "Links that autoscalers have open",
-            self.link_connected.clone(),
-        );
-        self.refused_links.register(registry, "activator_refused_links");
-        registry.register(
-            "activator_assigned_revisions",
-            "Revisions that this activator serves",
-            self.assigned_revisions.clone(),
-        );
-        registry.register(
-            "activator_revision_ports",
-            "Ports that are open for one revision each",
-            self.revision_ports.clone(),
-        );
-        registry.register(
-            "activator_stale_assignments",
-            "Words ignored because a newer assignment was in force, or a later owner's claim",
-            self.stale_assignments.clone(),
-        );
-        registry.register(
-            "activator_refused_requests",
-            "Requests answered by the activator itself, by reason",
-            self.refused.clone(),
-        );
-        registry.register(
-            "activator_unread_memory_bytes",
-            "What connections hold of what nobody has read",
-            self.unread_memory.clone(),
-        );
-        registry.register(
-            "activator_unread_memory_refusals",
-            "Streams broken off because their connection held its part of that memory",
-            self.unread_memory_refusals.clone(),
-        );
-        self.spans.register(registry, "activator_");
-        registry.register(
-            "activator_dropped_request_log_lines",
-            "Lines of the request log that were dropped because standard error was not read in time",
-            self.dropped_log_lines.clone(),
-        );
-        self.add_revision_metrics_to(registry);
+    fn declare(page: &mut MetricsListing<'_>) -> Self {
+        Self {
+            waiting_requests: page.metric("activator_waiting_requests", "Requests that wait for a pod"),
+            replay_bytes: page.metric(
+                "activator_replay_bytes",
+                "Bytes of request bodies that are kept for another attempt, or have room for it",
+            ),
+            tasks: page.metric("activator_tasks", "Tasks that are alive on the threads that serve requests"),
+            connections_max: page
+                .metric("activator_connections_max", "How many connections clients may have at once"),
+            closed_idle_connections: page.group(|closed: &ClosedIdleConnections, registry| {
+                closed.register(registry, "activator_closed_idle_connections");
+            }),
+            failed_handshakes: page.group(|failed: &FailedHandshakes, registry| {
+                failed.register(registry, "activator_failed_tls_handshakes");
+            }),
+            link_connected: page.metric("activator_link_connected", "Links that autoscalers have open"),
+            refused_links: page.group(|refused: &RefusedLinks, registry| {
+                refused.register(registry, "activator_refused_links");
+            }),
+            assigned_revisions: page
+                .metric("activator_assigned_revisions", "Revisions that this activator serves"),
+            revision_ports: page
+                .metric("activator_revision_ports", "Ports that are open for one revision each"),
+            stale_assignments: page.metric(
+                "activator_stale_assignments",
+                "Words ignored because a newer assignment was in force, or a later owner's claim",
+            ),
+            refused: page
+                .metric("activator_refused_requests", "Requests answered by the activator itself, by reason"),
+            unread_memory: page
+                .metric("activator_unread_memory_bytes", "What connections hold of what nobody has read"),
+            unread_memory_refusals: page.metric(
+                "activator_unread_memory_refusals",
+                "Streams broken off because their connection held its part of that memory",
+            ),
+            spans: page.group(|spans: &SpanCounts, registry| spans.register(registry, "activator_")),
+            dropped_log_lines: page.metric(
+                "activator_dropped_request_log_lines",
+                "Lines of the request log that were dropped because standard error was not read in time",
+            ),
+            revisions: RevisionFamilies::declare(page),
+            holders: Arc::default(),
+        }
     }
 
     /// Says what the process's connections hold.
     pub(crate) fn note_memory(&self, memory: &MemoryBudget) {
         self.unread_memory.set(i64::try_from(memory.held()).unwrap_or(i64::MAX));
         self.unread_memory_refusals.inc_by(memory.take_refusals());
-    }
-
-    fn add_revision_metrics_to(&self, registry: &mut Registry) {
-        registry.register(
-            "activator_requests",
-            "Requests that went through the queue of a revision",
-            self.requests.clone(),
-        );
-        registry.register(
-            "activator_direct_requests",
-            "Requests that went past the queue, the revision being routed directly or nobody measuring them",
-            self.direct_requests.clone(),
-        );
-        registry.register(
-            "activator_answered_health_checks",
-            "Requests that nobody measures and that were answered here, no pod being ready",
-            self.answered_health_checks.clone(),
-        );
-        registry.register(
-            "activator_retries",
-            "Attempts repeated because a pod never started the request",
-            self.retries.clone(),
-        );
-        registry.register(
-            "activator_full_pods",
-            "Attempts that a pod had no room for because other activators had filled it",
-            self.full_pods.clone(),
-        );
-        registry.register(
-            "activator_in_flight_requests",
-            "Requests that run in pods, through the queue",
-            self.in_flight.clone(),
-        );
-        registry.register(
-            "activator_concurrency",
-            "Requests held, waiting ones included, averaged over the last second",
-            self.load.clone(),
-        );
-        registry.register_with_unit(
-            "activator_wait_duration",
-            "How long requests waited for a pod, those that did",
-            Unit::Seconds,
-            self.waits.clone(),
-        );
-        registry.register(
-            "activator_responses",
-            "Answers of a revision's pods, by the class of their status",
-            self.responses.clone(),
-        );
-        registry.register_with_unit(
-            "activator_request_duration",
-            "From the arrival of a request to the end of its answer, waiting included",
-            Unit::Seconds,
-            self.durations.clone(),
-        );
     }
 
     /// The connections that clients of a process with so many descriptors may have. Made once per process:
@@ -245,7 +128,7 @@ impl ActivatorMetrics {
         budget
     }
 
-    /// Counts a refusal.
+    /// Counts a request that the activator answered itself, by its reason.
     pub(crate) fn count_refusal(&self, reason: RefusalReason) {
         self.refused.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
     }
@@ -255,20 +138,95 @@ impl ActivatorMetrics {
         let labels = RevisionLabels::from(name);
         let mut holders = self.holders.lock();
         *holders.entry(labels.clone()).or_default() += 1;
+        let of = &self.revisions;
         RevisionMetrics {
-            requests: self.requests.get_or_create_owned(&labels),
-            direct_requests: self.direct_requests.get_or_create_owned(&labels),
-            answered_health_checks: self.answered_health_checks.get_or_create_owned(&labels),
-            retries: self.retries.get_or_create_owned(&labels),
-            full_pods: self.full_pods.get_or_create_owned(&labels),
-            in_flight: self.in_flight.get_or_create_owned(&labels),
-            concurrency: self.load.get_or_create_owned(&labels),
-            waits: self.waits.get_or_create_owned(&labels),
+            requests: of.requests.get_or_create_owned(&labels),
+            direct_requests: of.direct_requests.get_or_create_owned(&labels),
+            answered_health_checks: of.answered_health_checks.get_or_create_owned(&labels),
+            retries: of.retries.get_or_create_owned(&labels),
+            full_pods: of.full_pods.get_or_create_owned(&labels),
+            in_flight: of.in_flight.get_or_create_owned(&labels),
+            concurrency: of.concurrency.get_or_create_owned(&labels),
+            waits: of.waits.get_or_create_owned(&labels),
             responses: STATUS_CLASSES
-                .map(|class| self.responses.get_or_create_owned(&ResponseLabels::new(&labels, class))),
-            durations: self.durations.get_or_create_owned(&labels),
+                .map(|class| of.responses.get_or_create_owned(&ResponseLabels::new(&labels, class))),
+            durations: of.durations.get_or_create_owned(&labels),
             all: self.clone(),
             labels,
+        }
+    }
+}
+
+/// What is counted for each revision; its series end with the last activator of the process that serves it.
+#[derive(Clone, Debug)]
+struct RevisionFamilies {
+    requests: Family<RevisionLabels, Counter>,
+    direct_requests: Family<RevisionLabels, Counter>,
+    answered_health_checks: Family<RevisionLabels, Counter>,
+    retries: Family<RevisionLabels, Counter>,
+    full_pods: Family<RevisionLabels, Counter>,
+    in_flight: Family<RevisionLabels, Gauge>,
+    concurrency: Family<RevisionLabels, Gauge<f64, AtomicU64>>,
+    waits: Family<RevisionLabels, Histogram, fn() -> Histogram>,
+    responses: Family<ResponseLabels, Counter>,
+    durations: Family<RevisionLabels, DurationHistogram, fn() -> DurationHistogram>,
+}
+
+impl RevisionFamilies {
+    fn declare(page: &mut MetricsListing<'_>) -> Self {
+        Self {
+            requests: page
+                .metric("activator_requests", "Requests that went through the queue of a revision"),
+            direct_requests: page.metric(
+                "activator_direct_requests",
+                "Requests that went past the queue, the revision being routed directly or nobody measuring them",
+            ),
+            answered_health_checks: page.metric(
+                "activator_answered_health_checks",
+                "Requests that nobody measures and that were answered here, no pod being ready",
+            ),
+            retries: page
+                .metric("activator_retries", "Attempts repeated because a pod never started the request"),
+            full_pods: page.metric(
+                "activator_full_pods",
+                "Attempts that a pod had no room for because other activators had filled it",
+            ),
+            in_flight: page
+                .metric("activator_in_flight_requests", "Requests that run in pods, through the queue"),
+            concurrency: page.metric(
+                "activator_concurrency",
+                "Requests held, waiting ones included, averaged over the last second",
+            ),
+            waits: page.in_seconds(
+                "activator_wait_duration",
+                "How long requests waited for a pod, those that did",
+                Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
+            ),
+            responses: page.metric(
+                "activator_responses",
+                "Answers of a revision's pods, by the class of their status",
+            ),
+            durations: page.in_seconds(
+                "activator_request_duration",
+                "From the arrival of a request to the end of its answer, waiting included",
+                Family::new_with_constructor(|| DurationHistogram::new(&REQUEST_DURATION_BOUNDS)),
+            ),
+        }
+    }
+
+    /// Ends the series of one revision.
+    fn forget(&self, labels: &RevisionLabels) {
+        self.requests.remove(labels);
+        self.direct_requests.remove(labels);
+        self.answered_health_checks.remove(labels);
+        self.retries.remove(labels);
+        self.full_pods.remove(labels);
+        self.in_flight.remove(labels);
+        self.concurrency.remove(labels);
+        self.waits.remove(labels);
+        self.durations.remove(labels);
+        for class in STATUS_CLASSES {
+            self.responses.remove(&ResponseLabels::new(labels, class));
         }
     }
 }
@@ -294,8 +252,8 @@ impl RevisionMetrics {
     /// An answer of a pod is out, or was broken off.
     pub(crate) fn answered(&self, status: StatusCode, after: Duration) {
         self.responses[status_class(status)].inc();
-        // How long somebody speaks another protocol with the app says nothing about how long it takes to
-        // answer.
+        // The time for which a client speaks another protocol with the app says nothing about the time that
+        // an answer takes.
         if status != StatusCode::SWITCHING_PROTOCOLS {
             self.durations.observe(after);
         }
@@ -317,24 +275,7 @@ impl Drop for RevisionMetrics {
         *count -= 1;
         if *count == 0 {
             holders.remove(&self.labels);
-            self.all.forget(&self.labels);
-        }
-    }
-}
-
-impl ActivatorMetrics {
-    fn forget(&self, labels: &RevisionLabels) {
-        self.requests.remove(labels);
-        self.direct_requests.remove(labels);
-        self.answered_health_checks.remove(labels);
-        self.retries.remove(labels);
-        self.full_pods.remove(labels);
-        self.in_flight.remove(labels);
-        self.load.remove(labels);
-        self.waits.remove(labels);
-        self.durations.remove(labels);
-        for class in STATUS_CLASSES {
-            self.responses.remove(&ResponseLabels::new(labels, class));
+            self.all.revisions.forget(&self.labels);
         }
     }
 }
@@ -363,6 +304,25 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 28);
+    }
+
+    #[test]
+    fn the_page_shows_every_metric_in_the_order_of_declaration() {
+        let registry = MetricsRegistry::default();
+        let metrics = ActivatorMetrics::register(&registry);
+        let _hello = metrics.of_revision(&RevisionName::parse("default/service/hello").expect("three parts"));
+        insta::assert_snapshot!(in_order(&registry.encode()));
+    }
+
+    /// Series of one family have no order of their own.
+    fn in_order(page: &str) -> String {
+        let mut lines: Vec<&str> = page.lines().collect();
+        for series in lines.chunk_by_mut(|one, next| one.starts_with('#') == next.starts_with('#')) {
+            if series.iter().all(|line| !line.starts_with('#')) {
+                series.sort_unstable();
+            }
+        }
+        lines.join("\n")
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) enum Way {
     QueueAtOnce,
     /// Past it, as if a Service had sent it.
     Direct,
-    /// Past it, because nobody measures it.
+    /// Past the queue: an unmeasured request.
     Unmeasured,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct RepeatableRequest {
     headers: HeaderMap,
     /// `None` if it has no body.
     body: Option<Replay>,
-    /// When the body leaves.
+    /// When the body leaves for a pod that has not admitted the request.
     departure: BodyDeparture,
 }
 
-/// One attempt.
+/// One attempt to send the request to a pod.
 pub(crate) struct PodAttempt {
     pub(crate) request: Request<Body>,
     /// Opened when the pod has taken the request, if it was not opened before.

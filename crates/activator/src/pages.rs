@@ -54,7 +54,7 @@ impl ActivatorAdminPages {
     }
 }
 
-/// `GET /metrics` for Prometheus.
+/// The metrics port: `GET /metrics` is the page for Prometheus.
 pub(crate) struct ActivatorMetricsPages {
     pub(crate) registry: MetricsRegistry,
     pub(crate) trusted: TrustedHosts,

@@ -13,17 +13,19 @@ use dataplane::{Drain, MemoryBudget, PageService, serve_pages};
 use link::LinkAccess;
 use runtime::{
     Clock, Environment, EnvironmentReader, LogFormat, MetricsRegistry, MountedSettings,
-    OBSERVABILITY_CONFIG_MAP, Observability, PageDoor, PageLimits, PagePlaces, RequestReporting,
+    OBSERVABILITY_CONFIG_MAP, Observability, PageLimits, PageListener, PagePlaces, RequestReporting,
     StopRequests, TrustedHosts, run_program, vital,
 };
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
 use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, LinkToken, Problem, ReplicaName};
 
+use crate::activator::Activator;
+use crate::config::{ActivatorConfig, Limits, Listeners};
 use crate::forwarders::TrustedForwarders;
 use crate::link_certificates;
+use crate::metrics::ActivatorMetrics;
 use crate::pages::{ActivatorAdminPages, ActivatorMetricsPages};
-use crate::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners};
 
 /// How long held requests may take in a drain: Knative's termination grace period for activators.
 const DRAIN_PATIENCE: Duration = Duration::from_mins(10);
@@ -45,7 +47,7 @@ enum LinkProof {
     Certificate(PathBuf),
 }
 
-/// What the environment says.
+/// The configuration of the process, as its environment variables say it.
 #[derive(Debug, PartialEq)]
 struct ActivatorEnvironment {
     name: ReplicaName,
@@ -60,10 +62,10 @@ struct ActivatorEnvironment {
     reporting: ReportingSource,
 }
 
-/// Who says what is told about each request.
+/// The source of the settings of the request log and of traces.
 #[derive(Debug, PartialEq)]
 enum ReportingSource {
-    /// The environment, for good.
+    /// `OBSERVABILITY_CONFIG` of the environment. It does not change while the process runs.
     Fixed(Box<RequestReporting>),
     /// The ConfigMap `config-observability`, which lies in this folder.
     Mounted(PathBuf),
@@ -82,7 +84,7 @@ impl ReportingSource {
             Ok(Arc::new(reporting.expect("it was read, and refused if it was not understood")))
         });
         let (reporting, following) = mounted.follow();
-        tokio::task::spawn_local(vital("the settings of what is told about requests", following));
+        tokio::task::spawn_local(vital("the settings of the request log and of traces", following));
         reporting
     }
 }
@@ -93,7 +95,8 @@ impl ActivatorEnvironment {
     /// `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`. Returns every problem at once.
     fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
-        let name = reader.required(&["POD_NAME", "HOSTNAME"], "it names this activator among the others");
+        let name =
+            reader.required(&["POD_NAME", "HOSTNAME"], "the autoscalers know this activator by the name");
         let requests = reader.socket_address_or("ACTIVATOR_REQUESTS_ADDRESS", "[::]:8012");
         let has_proof =
             ["ACTIVATOR_LINK_TOKEN", "ACTIVATOR_LINK_TLS"].iter().any(|name| reader.text(name).is_some());
@@ -119,7 +122,7 @@ impl ActivatorEnvironment {
     }
 }
 
-/// Without proof whoever reaches the link could take over every host, so then only this machine may.
+/// Without a proof every caller of the link could take over every host, so then only this machine reaches it.
 fn read_link_proof(reader: &mut EnvironmentReader<'_>, link: SocketAddr) -> LinkProof {
     if let Some(folder) = reader.text("ACTIVATOR_LINK_TLS") {
         return LinkProof::Certificate(folder.into());
@@ -179,17 +182,17 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
     let trusted = config.trusted;
     let admin = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: trusted.clone() };
-    serve_beside(PageDoor::new(bind(config.admin)?, &places)?, admin, memory);
+    serve_beside(PageListener::new(bind(config.admin)?, &places)?, admin, memory);
     let metrics = ActivatorMetricsPages { registry, trusted };
-    serve_beside(PageDoor::new(bind(config.metrics)?, &places)?, metrics, memory);
-    // Both are cancelled without loss: being synced is a state, and a signal that nobody waited for is kept.
+    serve_beside(PageListener::new(bind(config.metrics)?, &places)?, metrics, memory);
+    // Both are cancelled without loss: being synced is a state, and a signal without a waiting task is kept.
     tokio::select! {
         () = async { activator.synced().await; is_ready.set(true); std::future::pending().await } => {}
         _ = stop_requests.next() => {}
     }
     tracing::info!("draining");
     let draining = async {
-        // Who was never told everything is in nobody's route.
+        // An activator that never was synced is in no route.
         if is_ready.get() {
             activator.leave();
             leave_routes(&is_ready, activator.released()).await;
@@ -200,25 +203,26 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     // Cancelling the drain is what a second signal asks for.
     tokio::select! {
         () = draining => Ok(()),
-        _ = stop_requests.next() => anyhow::bail!("asked twice to stop; what was held is cut off"),
+        _ = stop_requests.next() => anyhow::bail!("asked twice to stop; the requests that are held are cut off"),
     }
 }
 
-/// Returns once nobody is sent here any more, as far as anybody can tell. Until then it is ready: a load
-/// balancer that asks itself must not be faster than the routes, and one that sends to nobody loses requests.
+/// Returns once no client is sent to this activator any more, as far as can be known. Until then the
+/// activator is ready: a load balancer that asks for readiness must not be faster than the routes, and one
+/// without a ready activator loses requests.
 async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>) {
-    // Whoever is cancelled only waited.
+    // Cancelling loses nothing: both only wait.
     tokio::select! {
         () = released => tokio::time::sleep(RELEASED_LINGER).await,
         () = tokio::time::sleep(RELEASE_MAX) => {
-            tracing::warn!("not every owner has said in time that no route names this activator; it accepts nothing more");
+            tracing::warn!("not every owner has said in time that no route names this activator; the activator accepts no more connections");
         }
     }
     is_ready.set(false);
 }
 
 /// Ends with the process, after everything else.
-fn serve_beside(door: PageDoor, pages: impl PageService, memory: &'static MemoryBudget) {
+fn serve_beside(door: PageListener, pages: impl PageService, memory: &'static MemoryBudget) {
     let serving = serve_pages(door, Rc::new(pages), Drain::new(), memory);
     tokio::task::spawn_local(vital("a page of the activator", serving));
 }
@@ -244,7 +248,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "POD_NAME is not set; it names this activator among the others",
+                "POD_NAME is not set; the autoscalers know this activator by the name",
                 "ACTIVATOR_LINK_ADDRESS is \"8024\"; write an address with a port, such as \"127.0.0.1:8024\"",
                 "ACTIVATOR_WORKERS is \"none\"; write a number from 1 to 1024",
             ]

@@ -3,7 +3,7 @@
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// So much for all.
+/// A limit that all threads share: the sum of what they take does not exceed it.
 pub(crate) struct Quota {
     limit: usize,
     taken: AtomicUsize,
@@ -14,7 +14,8 @@ impl Quota {
         Self { limit, taken: AtomicUsize::new(0) }
     }
 
-    /// Takes so much, which somebody gives back. `false` if that is not left.
+    /// Takes `amount`, which the caller gives back later. Returns `false`, and takes nothing, if less is
+    /// left.
     pub(crate) fn take(&self, amount: usize) -> bool {
         // No other memory is handed over with it, so only the number must be right.
         let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {

@@ -158,7 +158,7 @@ struct Attempt {
     number: u64,
     /// How many of the pieces that were kept when it began were sent.
     position: usize,
-    /// How many those are.
+    /// How many pieces were kept when the attempt began.
     to_repeat: usize,
     has_begun: bool,
     are_trailers_sent: bool,
@@ -198,7 +198,8 @@ impl HttpBody for Attempt {
             state.forget();
             this.to_repeat = 0;
         }
-        // Behind what may be kept. Whoever asks for it has begun, and from now on there is no other attempt.
+        // Behind what may be kept. The attempt that asks for it has begun, and from now on there is no other
+        // attempt.
         if let Some(rest) = state.rest.take() {
             if state.keeping == KeptBeginning::Everything {
                 state.exceed();

@@ -42,8 +42,8 @@ impl RequestReporter {
         reporter
     }
 
-    /// Follows the settings until nobody changes them any more.
-    pub(crate) async fn keep(self, context: Arc<Context>) {
+    /// Follows the settings until their source ends.
+    pub(crate) async fn follow_settings(self, context: Arc<Context>) {
         let mut reporting = context.reporting.clone();
         while reporting.changed().await.is_ok() {
             self.follow(&context);

@@ -14,14 +14,14 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::assigned_revision::AssignedRevision;
 use crate::backends::Backends;
-use crate::doors::RevisionPort;
+use crate::stack::RevisionPort;
 
-/// The wait before a port is tried again that could not be had: somebody else may be about to leave it.
+/// The wait before a port that was in use is tried again: its present owner may be about to close it.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// The ports of all revisions.
 pub(crate) struct RevisionPorts {
-    /// Where they are bound.
+    /// The address at which the ports are bound: that of the usual listener.
     address: IpAddr,
     backends: Backends,
     open: RefCell<BTreeMap<u16, Arc<AssignedRevision>>>,
@@ -63,7 +63,7 @@ impl RevisionPorts {
         own.map(|(&port, _)| port).collect()
     }
 
-    /// Returns once all is as the revision's assignment has it, whichever that is by then.
+    /// Returns once the open ports are those of the revision's present assignment.
     pub(crate) async fn apply(&self, revision: &Arc<AssignedRevision>, changes: PortChanges) {
         self.close(changes.close).await;
         for port in changes.open {
@@ -71,11 +71,11 @@ impl RevisionPorts {
         }
     }
 
-    /// Returns once nobody listens there.
+    /// Returns once no worker listens at these ports.
     pub(crate) async fn close(&self, ports: Vec<u16>) {
         for port in ports {
             self.backends.close_port(port).await;
-            // Not before: nobody else may have it as long as a worker listens there.
+            // Not before: no other revision may have the port as long as a worker listens at it.
             if self.open.borrow_mut().remove(&port).is_some() {
                 self.count.dec();
             }
@@ -84,14 +84,14 @@ impl RevisionPorts {
 
     async fn open(&self, port: RevisionPort) {
         let mut has_been_told = false;
-        // A newer assignment may not name the port any more; whoever brought that does the rest.
+        // A newer assignment may not name the port any more; the task of that assignment does the rest.
         while port.revision.settings().ports.contains(&port.port) {
             let holder = self.open.borrow().get(&port.port).cloned();
             if holder.as_ref().is_some_and(|holder| Arc::ptr_eq(holder, &port.revision)) {
                 return;
             }
             let problem = match holder {
-                Some(holder) => format!("it is still {}'s", holder.name),
+                Some(holder) => format!("the port still belongs to {}", holder.name),
                 None => match runtime::listen(SocketAddr::new(self.address, port.port)) {
                     Ok(listener) => {
                         self.open.borrow_mut().insert(port.port, Arc::clone(&port.revision));

@@ -16,17 +16,16 @@ use vocabulary::Timestamp;
 use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
-use crate::doors::RevisionPort;
-use crate::forward::{Guard, RequestForwarder, RequestMeasure};
+use crate::forward::{AnswerBody, RequestForwarder, RequestMeasure, activator_queue_full};
 use crate::outgoing::RepeatableRequest;
 use crate::reporting::RequestReporter;
 use crate::stream_refusals::StreamRefusals;
 
 /// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's
-/// default request timeout, since nobody knows the revision's own.
+/// default request timeout, since the revision's own is not known.
 const UNKNOWN_WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// One worker's service.
+/// The service of one worker, at its usual listeners or at one revision's port.
 pub(crate) struct ActivatorStack {
     pub(crate) context: Arc<Context>,
     pub(crate) assignments: Arc<Assignments>,
@@ -37,8 +36,13 @@ pub(crate) struct ActivatorStack {
     pub(crate) reporter: RequestReporter,
 }
 
-/// What a response carries: its body, and what the request holds until that is sent.
-pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
+/// A port at which requests of one revision alone come in. Its number also finds the port of the revision's
+/// pods to which they go.
+#[derive(Clone)]
+pub(crate) struct RevisionPort {
+    pub(crate) revision: Arc<AssignedRevision>,
+    pub(crate) port: u16,
+}
 
 impl Service for ActivatorStack {
     type Body = AnswerBody;
@@ -122,7 +126,7 @@ struct RequestArrival<'s> {
     span: &'s mut Option<Box<Span>>,
 }
 
-/// Where a request goes.
+/// The revision of a request, or the host that is not known yet.
 enum Destination {
     Known(Arc<AssignedRevision>),
     /// A host of which nothing has been heard so far.
@@ -167,7 +171,10 @@ impl ActivatorStack {
         forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
         let outgoing = RepeatableRequest::new(forwarded, connection, &self.context);
         RequestForwarder {
-            stack: self,
+            upstreams: &self.upstreams,
+            drain: &self.drain,
+            clock: self.context.clock,
+            entrance: self.port.as_ref().map(|port| port.port),
             connection,
             revision,
             outgoing,
@@ -182,7 +189,8 @@ impl ActivatorStack {
         }
     }
 
-    /// A host that nobody knows is unknown only once the autoscaler has named everything.
+    /// Waits for the revision of an unknown host: the host is refused only once the autoscaler has named
+    /// every revision.
     async fn await_revision(&self, host: &str) -> Result<Arc<AssignedRevision>, Refusal> {
         // Subscribed before the look: what is assigned between the two would be missed otherwise.
         let mut news = self.assignments.news();
@@ -196,7 +204,7 @@ impl ActivatorStack {
             return self.assignments.find(host).ok_or_else(unknown);
         }
         let Some(_place) = self.context.take_waiting_place() else {
-            return Err(self.queue_full());
+            return Err(activator_queue_full(self.context.limits.waiting_in_all));
         };
         let waiting = async {
             loop {
@@ -219,15 +227,6 @@ impl ActivatorStack {
         })
     }
 
-    /// The whole activator holds as many waiting requests as it may.
-    pub(crate) fn queue_full(&self) -> Refusal {
-        let limit = self.context.limits.waiting_in_all;
-        Refusal::new(
-            RefusalReason::QueueFull,
-            format!("{limit} requests wait in this activator, which is its limit"),
-        )
-    }
-
     fn refuse(&self, refusal: Refusal, kind: RequestKind) -> Response<AnswerBody> {
         self.context.metrics.count_refusal(refusal.reason);
         tracing::debug!(reason = %refusal.reason, detail = %refusal.detail, "refused a request");
@@ -245,7 +244,7 @@ fn misdirected(request: &Request<Body>, connection: &Connection) -> Option<Refus
     let host = normalised(effective_host(request)?);
     connection.misdirects(&host).then(|| {
         let detail = format!(
-            "the certificate of this connection does not cover the host {host:?}, and another one here does; send the request on a connection that names the host in its handshake (SNI)"
+            "the certificate of this connection does not cover the host {host:?}, and another certificate here does; send the request on a connection that names the host in its handshake (SNI)"
         );
         Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::MISDIRECTED_REQUEST)
     })

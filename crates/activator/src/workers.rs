@@ -14,34 +14,34 @@ use tokio::runtime::{Builder as RuntimeBuilder, LocalOptions, RuntimeMetrics};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// How often a thread shows that it moves: seldom, since it wakes a process for it that may sleep.
-const BEAT: Duration = Duration::from_secs(2);
+/// The interval between two heartbeats of a thread: long, since each wakes a process that may sleep.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Shows whether threads move: how often each has, and a thread that hangs does no more. Cheap to clone.
+/// Counts of heartbeats, one per thread: the count of a thread that hangs grows no more. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse(Vec<Arc<AtomicU64>>);
+pub struct ThreadHeartbeats(Vec<Arc<AtomicU64>>);
 
-impl Pulse {
-    /// How often each thread has shown that it moves: every other second, or more rarely if it has much to
-    /// do.
-    pub fn beats(&self) -> Vec<u64> {
-        self.0.iter().map(|beats| beats.load(Ordering::Relaxed)).collect()
+impl ThreadHeartbeats {
+    /// The number of heartbeats of each thread so far: one every two seconds, fewer while the thread has much
+    /// to do.
+    pub fn counts(&self) -> Vec<u64> {
+        self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
-    /// That of these threads and those.
+    /// The heartbeats of these threads and of `others`.
     pub(crate) fn with(&self, others: &Self) -> Self {
         Self(self.0.iter().chain(&others.0).cloned().collect())
     }
 }
 
-/// Runs the work, and shows that whoever runs it moves.
-async fn beating(work: impl Future<Output = ()>, beats: &AtomicU64) {
+/// Runs the work, and counts in `count` every [`HEARTBEAT_INTERVAL`] in which its thread polls.
+async fn with_heartbeat(work: impl Future<Output = ()>, count: &AtomicU64) {
     let mut work = std::pin::pin!(work);
     loop {
         // The work is polled on and never cancelled, and a beat that is cut short is no loss.
         tokio::select! {
             () = &mut work => return,
-            () = sleep(BEAT) => drop(beats.fetch_add(1, Ordering::Relaxed)),
+            () = sleep(HEARTBEAT_INTERVAL) => drop(count.fetch_add(1, Ordering::Relaxed)),
         }
     }
 }
@@ -50,7 +50,7 @@ async fn beating(work: impl Future<Output = ()>, beats: &AtomicU64) {
 pub(crate) struct Threads {
     handles: Vec<JoinHandle<()>>,
     runtimes: Vec<RuntimeMetrics>,
-    pulse: Pulse,
+    heartbeats: ThreadHeartbeats,
     /// Held by every thread; dropped here before waiting.
     alive: mpsc::Sender<()>,
     /// Closed when the last thread has ended.
@@ -60,7 +60,13 @@ pub(crate) struct Threads {
 impl Default for Threads {
     fn default() -> Self {
         let (alive, ended) = mpsc::channel(1);
-        Self { handles: Vec::new(), runtimes: Vec::new(), pulse: Pulse::default(), alive, ended }
+        Self {
+            handles: Vec::new(),
+            runtimes: Vec::new(),
+            heartbeats: ThreadHeartbeats::default(),
+            alive,
+            ended,
+        }
     }
 }
 
@@ -74,9 +80,9 @@ impl Threads {
         let alive = self.alive.clone();
         let (begun, whether_begun) = std::sync::mpsc::sync_channel(1);
         let part = format!("the thread {name} of the activator");
-        let beats = Arc::<AtomicU64>::default();
-        self.pulse.0.push(Arc::clone(&beats));
-        // The work is vital. A panic before it drops `begun`, and whoever starts us hears of that.
+        let heartbeats = Arc::<AtomicU64>::default();
+        self.heartbeats.0.push(Arc::clone(&heartbeats));
+        // The work is vital. A panic before it drops `begun`, which the starting thread notices.
         let thread = Builder::new().name(name).spawn(move || {
             let runtime = RuntimeBuilder::new_current_thread()
                 .enable_all()
@@ -86,10 +92,10 @@ impl Threads {
                 Ok(runtime) => (Ok(runtime.handle().metrics()), Some(runtime)),
                 Err(error) => (Err(error), None),
             };
-            // Nobody listens if the starting thread has gone, and then nothing is to be said.
+            // Fails if the starting thread has gone, which then needs no answer.
             let _ = begun.send(begins);
             if let Some(runtime) = runtime {
-                runtime.block_on(beating(vital(&part, work()), &beats));
+                runtime.block_on(with_heartbeat(vital(&part, work()), &heartbeats));
             }
             drop(alive);
         })?;
@@ -100,14 +106,14 @@ impl Threads {
         Ok(())
     }
 
-    /// What can be asked of the threads from outside.
+    /// The counts of the threads' runtimes, such as tasks that are alive.
     pub(crate) fn runtimes(&self) -> &[RuntimeMetrics] {
         &self.runtimes
     }
 
-    /// Whether they move.
-    pub(crate) fn pulse(&self) -> &Pulse {
-        &self.pulse
+    /// The heartbeats of all threads, for a watchdog.
+    pub(crate) fn heartbeats(&self) -> &ThreadHeartbeats {
+        &self.heartbeats
     }
 
     /// Waits until all have ended, at most `patience`. Whether they have.
@@ -137,11 +143,11 @@ mod tests {
     use super::*;
 
     /// Set in the process that this test starts, which is this test alone.
-    const IS_VICTIM: &str = "EBB_TEST_ACTIVATOR_THREAD_PANICS";
+    const IS_CHILD_OF_TEST: &str = "EBB_TEST_ACTIVATOR_THREAD_PANICS";
 
     #[tokio::test]
     async fn a_panic_in_a_thread_ends_the_process_with_a_code_of_its_own() {
-        if std::env::var_os(IS_VICTIM).is_some() {
+        if std::env::var_os(IS_CHILD_OF_TEST).is_some() {
             let mut threads = Threads::default();
             threads.start("worker-3".to_owned(), || async { panic!("a bug") }).expect("a thread starts");
             threads.join().await;
@@ -149,7 +155,8 @@ mod tests {
         }
         let test = std::env::current_exe().expect("a process knows its executable");
         let name = "workers::tests::a_panic_in_a_thread_ends_the_process_with_a_code_of_its_own";
-        let victim = Command::new(test).args(["--exact", name, "--nocapture"]).env(IS_VICTIM, "1").output();
+        let victim =
+            Command::new(test).args(["--exact", name, "--nocapture"]).env(IS_CHILD_OF_TEST, "1").output();
         let victim = victim.expect("it can be started again");
         let said = String::from_utf8_lossy(&victim.stderr);
         assert_eq!(victim.status.code(), Some(70), "{said}");

@@ -104,7 +104,7 @@ fn former_failure(api: SocketAddr) -> Option<String> {
     let said = std::fs::read_to_string(&file).ok();
     // Said once: the next one that ends well leaves nothing.
     let _ = std::fs::remove_file(&file);
-    runtime::leave_last_words_in(file);
+    runtime::record_fatal_errors_in(file);
     let said = said.filter(|said| !said.is_empty())?;
     tracing::warn!(reason = said, "the `ebb up` before this one ended because a part of it failed");
     Some(format!(

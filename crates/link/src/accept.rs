@@ -3,8 +3,8 @@
 //! A new link may replace an old one, which is for the program to say: a queue-proxy has one at a time, an
 //! activator one of each owner. But a connection counts as a link only once its first frame (the dialler
 //! speaks first) was valid and carried this process's token: otherwise a port scanner, a health check or a
-//! stray client would displace the autoscaler, and whoever reaches the port could tell this process what to
-//! do, with a version that no later word of the autoscaler's exceeds. Until then a connection is a
+//! stray client would displace the autoscaler, and every caller that reaches the port could give this process
+//! orders, with a version that no later word of the autoscaler's exceeds. Until then a connection is a
 //! stranger's, and may cost no more than one small frame for a short time.
 
 use std::collections::VecDeque;
@@ -16,9 +16,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use vocabulary::LinkToken;
 
+use crate::connection::ByteStream;
 use crate::framing::{FIRST_FRAME_WITHIN, LinkError, Reader, Writer};
 use crate::refusal::{LinkRefusalReason, Refusals, RefusedLinks};
-use crate::tls::TlsDoor;
+use crate::tls::LinkTlsAcceptor;
 use crate::wire::Message;
 
 /// Connections that have not said anything valid yet. One more displaces the oldest of them. The autoscaler
@@ -30,23 +31,23 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection that became the link.
 pub struct AcceptedLink<In, Out> {
-    /// What the dialler said first.
+    /// The first message of the dialler.
     pub first: In,
-    /// What it says next.
+    /// The receiving half, from the second message on.
     pub reader: Reader<In>,
-    /// The way back.
+    /// The sending half, to the dialler.
     pub writer: Writer<Out>,
 }
 
-/// What proves that a caller is the autoscaler.
+/// The proof that a caller is the autoscaler.
 #[derive(Clone, Debug)]
 pub enum LinkAccess {
-    /// Whoever reaches the listener, so nobody but this machine should.
+    /// Nothing: every caller is let in, so only this machine should reach the listener.
     Anybody,
-    /// Its first frame carries this.
+    /// The caller's first frame carries this token.
     Token(LinkToken),
-    /// Its certificate.
-    Tls(TlsDoor),
+    /// The caller's certificate, which the TLS handshake proves.
+    Tls(LinkTlsAcceptor),
 }
 
 impl From<Option<LinkToken>> for LinkAccess {
@@ -55,7 +56,7 @@ impl From<Option<LinkToken>> for LinkAccess {
     }
 }
 
-/// How it went with a connection that was not a link yet.
+/// The outcome of a connection that was not a link yet.
 type Admission<In, Out> = Result<AcceptedLink<In, Out>, (SocketAddr, LinkError)>;
 
 /// Accepts links on a listener, one after the other.
@@ -68,7 +69,7 @@ pub struct Acceptor<In, Out> {
 }
 
 impl<In: Message, Out: Message> Acceptor<In, Out> {
-    /// Takes over a listener. Whom it refuses it counts in `refused`.
+    /// Takes over a listener. Refused connections are counted in `refused`.
     pub fn new(listener: TcpListener, access: impl Into<LinkAccess>, refused: RefusedLinks) -> Self {
         let (access, refusals) = (access.into(), Refusals::new(refused));
         Self { listener, access, refusals, candidates: JoinSet::new(), oldest_first: VecDeque::new() }
@@ -78,7 +79,8 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
     /// polled all the time, beside the links in use.
     pub async fn accept(&mut self) -> AcceptedLink<In, Out> {
         loop {
-            // Cancel-safe: who has finished stays in the set, and who has not been accepted in the kernel.
+            // Cancel-safe: a finished candidate stays in the set, and a connection that was not accepted in
+            // the kernel.
             tokio::select! {
                 Some(finished) = self.candidates.join_next() => match finished {
                     Ok(Ok(accepted)) => return accepted,
@@ -94,13 +96,13 @@ impl<In: Message, Out: Message> Acceptor<In, Out> {
     }
 
     fn admit(&mut self, peer: SocketAddr, stream: TcpStream) {
-        // Who has finished is still in the set until somebody takes it out, but is in nobody's way.
+        // A finished candidate is in the set until `accept` takes it out, but takes no place from others.
         self.oldest_first.retain(|(_, candidate)| !candidate.is_finished());
         if self.oldest_first.len() >= CANDIDATES_MAX
             && let Some((peer, oldest)) = self.oldest_first.pop_front()
         {
-            // The oldest and not the newcomer: whoever fills the places with silence is the oldest, and an
-            // autoscaler that dials meanwhile has proved itself within a moment.
+            // The oldest and not the newcomer: a peer that fills the places with silence is the oldest, and
+            // an autoscaler that dials meanwhile has proved itself within a moment.
             oldest.abort();
             self.refusals.note(LinkRefusalReason::Displaced, peer);
         }
@@ -141,9 +143,14 @@ async fn admitted<In: Message, Out: Message>(
             (proved.map_err(LinkError::Unproved)?, None)
         }
     };
-    let (mut reader, writer): (Reader<In>, Writer<Out>) = crate::accept_stranger::<In, Out>(stream);
+    let (mut reader, writer): (Reader<In>, Writer<Out>) = accept_unproved(stream);
     let first = reader.first(token).await?;
     Ok(AcceptedLink { first, reader, writer })
+}
+
+/// Makes a link of a connection whose peer has not proved yet that it is the autoscaler.
+fn accept_unproved<In: Message, Out: Message>(stream: ByteStream) -> (Reader<In>, Writer<Out>) {
+    (Reader::of_unproved_peer(stream.incoming), Writer::new(stream.outgoing, None))
 }
 
 #[cfg(test)]

@@ -47,21 +47,21 @@ impl fmt::Debug for ByteStream {
 
 /// How a connection to an address is made.
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
-    /// One attempt. Whoever asks gives it up after [`crate::WRITE_MAX`].
+    /// Makes one attempt to connect. The caller gives it up after `WRITE_MAX`.
     fn connect(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<ByteStream>>;
 
-    /// One attempt as far as an accepted TCP connection, which is closed without a word. It fails where the
-    /// host or its network is dead or nobody listens; the kernel of a process that stalls still accepts. The
-    /// caller has a time limit of its own.
+    /// Makes one attempt as far as an accepted TCP connection, and closes that without a byte. It fails where
+    /// the host or its network is dead or no process listens; the kernel of a process that stalls still
+    /// accepts. The caller has a time limit of its own.
     fn reach(&self, address: LinkAddress) -> BoxFuture<'static, io::Result<()>>;
 }
 
-/// What [`Dial::reach`] is over TCP, with or without TLS above it.
+/// [`Dial::reach`] over TCP, with or without TLS above it.
 pub(crate) fn reach_by_tcp(address: LinkAddress) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move { TcpStream::connect(address.socket).await.map(drop) })
 }
 
-/// Plain TCP.
+/// Dials over TCP without TLS, for links within one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpDialler;
 

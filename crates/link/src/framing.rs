@@ -34,65 +34,65 @@ pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 /// A link without a complete frame for this long is late: a heartbeat and half a second on its way.
 pub const LATE_AFTER: Duration = Duration::from_millis(2500);
 /// A link without a complete frame for this long is dead: five heartbeats.
-pub const SILENCE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// The longest one message may take to leave: as long as a peer may be silent.
-pub const WRITE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const WRITE_MAX: Duration = Duration::from_secs(10);
 
 /// How long a connection may take to its first frame, which the dialler sends with the connection: room for a
 /// packet to be lost twice.
-pub const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(3);
-/// The longest first frame: what a queue-proxy's link takes at any time. It is read before anybody knows who
-/// sends it.
+pub(crate) const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(3);
+/// The longest first frame: what a queue-proxy's link takes at any time. It is read before its sender has
+/// proved anything.
 pub(crate) const FIRST_FRAME_BYTES_MAX: usize = wire::POD_FRAME_BYTES_MAX;
 
 /// Most frames are a few dozen bytes, and there are as many buffers as pods.
 const BUFFER_BYTES_AT_START: usize = 256;
-/// What a buffer may keep between messages.
+/// The capacity that a buffer may keep between messages.
 const BUFFER_BYTES_KEPT: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
-/// Why a link ended.
+/// Why a link ended, or did not come about.
 #[derive(Debug, Error)]
 pub enum LinkError {
-    /// Nobody took the connection.
+    /// The address took no connection.
     #[error("cannot connect")]
     Connect(#[source] io::Error),
-    /// Nobody answered in [`WRITE_MAX`].
+    /// No answer to the connection attempt came within 10 s.
     #[error("no answer to the connection attempt within {} s", WRITE_MAX.as_secs())]
     ConnectTimeout,
-    /// No complete frame arrived in [`SILENCE_MAX`].
+    /// No complete frame of the peer arrived within 10 s.
     #[error("the peer sent no complete frame for {} s", SILENCE_MAX.as_secs())]
     Silent,
-    /// No first frame arrived in [`FIRST_FRAME_WITHIN`].
+    /// The first frame of a new connection did not arrive within 3 s.
     #[error("no first frame within {} s", FIRST_FRAME_WITHIN.as_secs())]
     FirstFrameLate,
     /// The first frame did not carry the token of the process that was called.
     #[error("the first frame does not carry this process's link token")]
     Unauthorised,
-    /// It did not prove to be an autoscaler.
+    /// The caller did not prove to be an autoscaler.
     #[error("the peer did not prove to be an autoscaler")]
     Unproved(#[source] io::Error),
-    /// The peer did not read for [`WRITE_MAX`].
+    /// The peer read nothing of a message for 10 s.
     #[error("the peer took none of a message for {} s", WRITE_MAX.as_secs())]
     Stalled,
-    /// What arrived is not a message, or holds a bad value.
+    /// The bytes that arrived are not a message, or hold a bad value.
     #[error("the peer sent garbage: {0}")]
     Garbage(#[from] WireError),
     /// A frame or message is longer than this direction allows, sent or received.
     #[error("a message of more than {max} bytes")]
     TooLarge {
-        /// The limit.
+        /// The largest number of bytes that a message may have.
         max: usize,
     },
-    /// The connection broke.
+    /// The connection broke within a frame, or a socket failed.
     #[error("the connection broke")]
     Broken(#[source] io::Error),
 }
 
-/// What a receiver meets.
+/// The result of one wait for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reception<In> {
-    /// One whole message.
+    /// A message that arrived whole and was valid.
     Message(In),
     /// No complete frame arrived in [`LATE_AFTER`]; said once until the next frame.
     Late,
@@ -103,8 +103,8 @@ pub enum Reception<In> {
 /// The receiving half of a link.
 pub struct Reader<In> {
     frames: FramedRead<IncomingBytes, LengthDelimitedCodec>,
-    /// Runs out [`LATE_AFTER`] after the last frame and once more [`SILENCE_MAX`] after it, whoever polls and
-    /// however often a read is cancelled. One timer for both: there are as many as pods.
+    /// Runs out [`LATE_AFTER`] after the last frame and once more [`SILENCE_MAX`] after it, whichever task
+    /// polls and however often a read is cancelled. One timer for both: there are as many as pods.
     silence: Pin<Box<Sleep>>,
     /// Whether it has run out for the first time.
     is_late: bool,
@@ -126,8 +126,8 @@ impl<In: Message> Reader<In> {
         }
     }
 
-    /// One whom nobody knows yet; [`Reader::first`] comes before [`Reader::next`].
-    pub(crate) fn of_stranger(stream: IncomingBytes) -> Self {
+    /// A reader for a peer that has proved nothing yet; call [`Reader::first`] before [`Reader::next`].
+    pub(crate) fn of_unproved_peer(stream: IncomingBytes) -> Self {
         let mut reader = Self::new(stream);
         // A length is believed before a byte of its frame is here, and room is made for it. Strangers get
         // little.
@@ -135,14 +135,14 @@ impl<In: Message> Reader<In> {
         reader
     }
 
-    /// The first message, with the token if one is wanted. It comes whole: who has not shown a token has
-    /// nothing collected for it.
+    /// The first message, with the token if one is wanted. It comes whole: a peer that has not shown a token
+    /// has nothing collected for it.
     pub(crate) async fn first(&mut self, token: Option<LinkToken>) -> Result<In, LinkError> {
         let frame = tokio::time::timeout(FIRST_FRAME_WITHIN, self.frames.next());
         let frame = frame.await.map_err(|_| LinkError::FirstFrameLate)?;
         let frame = frame.ok_or_else(|| LinkError::Broken(io::ErrorKind::UnexpectedEof.into()))?;
         let frame = frame.map_err(|error| Self::refusal(error, FIRST_FRAME_BYTES_MAX))?;
-        // A message in parts is collected, and nothing is collected for somebody who has not shown a token.
+        // A message in parts is collected, and nothing is collected for a peer that has not shown a token.
         if frame.first() == Some(&wire::FRAGMENT_KEY) {
             return Err(LinkError::TooLarge { max: FIRST_FRAME_BYTES_MAX });
         }
@@ -240,7 +240,7 @@ impl<In: Message> Reader<In> {
 /// The sending half of a link.
 pub struct Writer<Out> {
     stream: OutgoingBytes,
-    /// What the peer wants to hear first, until it was said.
+    /// The token that the first message carries; `None` once it was sent, or if none is wanted.
     token: Option<LinkToken>,
     /// Bytes of whole frames that have not left yet.
     unsent: BytesMut,
@@ -260,7 +260,7 @@ impl<Out: Message> Writer<Out> {
         }
     }
 
-    /// Sends a message, within [`WRITE_MAX`]. A dropped call tears no frame: what has not left goes before
+    /// Sends a message, within `WRITE_MAX`. A dropped call tears no frame: what has not left goes before
     /// the next message.
     pub async fn send(&mut self, message: &Out) -> Result<(), LinkError> {
         // Into the buffer first, whole. If this call is dropped while it writes, the next one goes on with

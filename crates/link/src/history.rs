@@ -1,5 +1,5 @@
-//! What a reporter remembers of its past seconds, so that an autoscaler that (re)connects knows what it
-//! missed.
+//! The past seconds that a reporter remembers, so that an autoscaler that (re)connects gets the seconds that
+//! it missed.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ impl<Second: Clone> History<Second> {
     /// How many seconds are kept, and how many a hello may name.
     pub const SECONDS_MAX: usize = 60;
 
-    /// Nothing yet.
+    /// A history without any second.
     pub fn new() -> Self {
         Self { seconds: VecDeque::new() }
     }

@@ -1,13 +1,14 @@
 //! What ebb's programs tell each other.
 //!
-//! The autoscaler calls; nobody calls the autoscaler. It opens one long-lived link to each queue-proxy and
-//! each activator: one connection, over whatever carries bytes both ways, with length-delimited protobuf
-//! frames. Every message says what *is*, so a repeat or a reconnect does no harm.
+//! The autoscaler opens every link; no program opens one to the autoscaler. It keeps one long-lived link to
+//! each queue-proxy and each activator: one connection, over whatever carries bytes both ways, with
+//! length-delimited protobuf frames. Every message says what *is*, so a repeat or a reconnect does no harm.
 //!
-//! * [`PodWord`], [`PodOrder`], [`ActivatorWord`], [`ActivatorOrder`]: what is said, in our own words.
+//! * [`vocabulary::PodWord`], [`PodOrder`], [`vocabulary::ActivatorWord`], [`ActivatorOrder`]: the messages, in
+//!   the types of our own crates.
 //! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their
 //!   direction, and cut off a peer that is silent, stalled or speaks garbage.
-//! * [`TlsDialler`] and [`TlsDoor`]: how the two ends prove who they are on a cluster.
+//! * [`TlsDialler`] and [`LinkTlsAcceptor`]: how the two ends prove their roles on a cluster.
 //! * [`History`]: what a reporter remembers for its next hello.
 
 mod accept;
@@ -19,27 +20,19 @@ mod refusal;
 mod tls;
 mod wire;
 
-use vocabulary::{ActivatorWord, LinkAddress, LinkToken, PodWord};
+use framing::WRITE_MAX;
+use vocabulary::{ActivatorWord, LinkAddress, LinkToken};
 
 pub use accept::{AcceptedLink, Acceptor, LinkAccess};
 pub use connection::{ByteStream, Dial, TcpDialler};
-pub use framing::{
-    FIRST_FRAME_WITHIN, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Reader, Reception, SILENCE_MAX, WRITE_MAX,
-    Writer,
-};
+pub use framing::{HEARTBEAT_EVERY, LATE_AFTER, LinkError, Reader, Reception, Writer};
 pub use history::History;
 pub use messages::{ActivatorOrder, PodOrder};
 pub use refusal::RefusedLinks;
-pub use tls::{Identity, TlsDialler, TlsDoor, TlsProblem};
-pub use wire::{DETAIL_BYTES_MAX, Message, WireError};
+pub use tls::{Identity, LinkTlsAcceptor, TlsDialler, TlsProblem};
+pub use wire::{Message, WireError};
 
-/// The autoscaler's end of a link to a queue-proxy.
-pub type ToPod = (Reader<PodWord>, Writer<PodOrder>);
-/// The autoscaler's end of a link to an activator.
-pub type ToActivator = (Reader<ActivatorWord>, Writer<ActivatorOrder>);
-/// A queue-proxy's end of its link.
-pub type FromPod = (Reader<PodOrder>, Writer<PodWord>);
-/// An activator's end of its link.
+/// An activator's end of its link, as tests of the other end hold it.
 pub type FromActivator = (Reader<ActivatorOrder>, Writer<ActivatorWord>);
 
 /// Opens a link over plain TCP; see [`dial_with`].
@@ -49,7 +42,7 @@ pub async fn dial<In: Message, Out: Message>(
     dial_with(&TcpDialler, address).await
 }
 
-/// Opens a link. Connecting has the same time limit as any write ([`WRITE_MAX`]).
+/// Opens a link. Connecting has the same time limit as any write: ten seconds.
 ///
 /// The dialler speaks first, and its first message carries the token: the accepting side takes a connection
 /// for a link only then.
@@ -62,16 +55,10 @@ pub async fn dial_with<In: Message, Out: Message>(
     Ok(over(stream, address.token))
 }
 
-/// Makes a link of a connection that somebody else opened or accepted, and whose peer is known. [`Acceptor`]
+/// Makes a link of a connection that another part opened or accepted, and whose peer is known. [`Acceptor`]
 /// is what a listening program wants.
 pub fn accept<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Reader<In>, Writer<Out>) {
     over(stream.into(), None)
-}
-
-/// The same for a peer that has yet to say who it is.
-fn accept_stranger<In: Message, Out: Message>(stream: impl Into<ByteStream>) -> (Reader<In>, Writer<Out>) {
-    let stream = stream.into();
-    (Reader::of_stranger(stream.incoming), Writer::new(stream.outgoing, None))
 }
 
 fn over<In: Message, Out: Message>(

@@ -1,4 +1,4 @@
-//! Who was turned away at a link's port, and who hears of it.
+//! Connections that a link's port refused: how they are counted, and when one is logged.
 //!
 //! A stranger may come as often as it likes, so it costs a number, not a line of the log: one line an
 //! interval says how many there were.
@@ -24,21 +24,21 @@ const LOGGED_EVERY: Duration = Duration::from_secs(60);
 pub(crate) enum LinkRefusalReason {
     /// Its first frame carried no token, or a wrong one.
     Token,
-    /// It showed no autoscaler's certificate, or spoke no TLS.
+    /// The caller showed no autoscaler's certificate, or spoke no TLS.
     Certificate,
-    /// It had no first frame in time.
+    /// The first frame did not come in time.
     Late,
-    /// Its first frame was none, or longer than a first frame may be.
+    /// The first bytes were no frame, or a frame longer than a first frame may be.
     Garbage,
-    /// Others came while it said nothing.
+    /// Newer connections came while it had sent no frame.
     Displaced,
 }
 
 impl LinkRefusalReason {
     const ALL: [Self; 5] = [Self::Token, Self::Certificate, Self::Late, Self::Garbage, Self::Displaced];
 
-    /// What is wrong with a connection that ended so; `None` for one that was merely closed, as health checks
-    /// do.
+    /// The reason to count for a connection that ended with this error; `None` for one that was merely
+    /// closed, as health checks do.
     pub(crate) fn of(error: &LinkError) -> Option<Self> {
         match error {
             LinkError::Unauthorised => Some(Self::Token),
@@ -105,7 +105,7 @@ impl Refusals {
         Self { counts, clock: Clock::start(), quiet_until: Timestamp::ZERO, unsaid: 0 }
     }
 
-    /// One more. The log names the latest, and how many there were since it last spoke.
+    /// Counts one more refusal. A line of the log names the latest, and their number since the line before.
     pub(crate) fn note(&mut self, reason: LinkRefusalReason, peer: SocketAddr) {
         self.counts.of(reason).inc();
         self.unsaid += 1;
@@ -114,7 +114,7 @@ impl Refusals {
             return;
         }
         let (reason, refused) = (reason.as_str(), std::mem::take(&mut self.unsaid));
-        tracing::warn!(%peer, reason, refused, "somebody who is not the autoscaler connected to the link port; it was closed");
+        tracing::warn!(%peer, reason, refused, "a connection to the link port was not the autoscaler's and is closed");
         self.quiet_until = now + LOGGED_EVERY;
     }
 

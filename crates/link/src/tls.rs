@@ -1,4 +1,4 @@
-//! How two ends prove who they are, on a cluster: TLS 1.3, with a role in each certificate.
+//! How the two ends of a link prove their roles, on a cluster: TLS 1.3, with a role in each certificate.
 //!
 //! | end | shows | asks of the other |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //!
 //! A role is a name in the certificate ([`LinkRole::name`]), so any library can check it. What is shown may
 //! be replaced at any time: links that stand are not touched. A chain may lead to a new root by way of the
-//! old one's signature, so who knows only the old root goes on.
+//! old one's signature, so a peer that knows only the old root goes on.
 
 use std::fmt;
 use std::io;
@@ -35,19 +35,19 @@ use vocabulary::{LinkAddress, LinkChannel, LinkRole};
 
 use crate::connection::{ByteStream, Dial, reach_by_tcp};
 
-/// Why certificates are of no use.
+/// Why certificates or keys cannot be used.
 #[derive(Debug, Error)]
 pub enum TlsProblem {
-    /// There is none in the text.
+    /// The text holds no certificate.
     #[error("{0} holds no certificate that can be read; write it in PEM (BEGIN CERTIFICATE)")]
     NoCertificate(&'static str),
-    /// There is no key in the text.
-    #[error("it holds no private key that can be read; write it in PEM (BEGIN PRIVATE KEY)")]
+    /// The text holds no private key.
+    #[error("the identity holds no private key that can be read; write it in PEM (BEGIN PRIVATE KEY)")]
     NoKey,
-    /// They do not fit each other, or are no good for this.
+    /// Certificate and key do not fit each other, or are not allowed for TLS.
     #[error("the certificate cannot be used")]
     Unusable(#[from] rustls::Error),
-    /// The roots are no good.
+    /// The roots cannot be used.
     #[error("the authority's certificate cannot be used")]
     Roots(#[from] rustls::server::VerifierBuilderError),
     /// A key of our own could not be made.
@@ -55,7 +55,7 @@ pub enum TlsProblem {
     OwnKey(#[from] rcgen::Error),
 }
 
-/// Who a program is, and by which roots it knows others.
+/// A program's certificate and key, and the roots by which it knows others.
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -72,13 +72,13 @@ impl Identity {
     /// Reads PEM: its own certificate and those that lead to a root, its key, and the roots.
     pub fn from_pem(chain: &[u8], key: &[u8], roots: &[u8]) -> Result<Self, TlsProblem> {
         Ok(Self {
-            chain: certificates(chain, "its own certificate")?,
+            chain: certificates(chain, "the program's own certificate")?,
             key: PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsProblem::NoKey)?,
             roots: roots_of(roots)?,
         })
     }
 
-    /// A key that nobody vouches for, and the roots.
+    /// A key with a self-signed certificate, and the roots.
     fn self_made(roots: &[u8]) -> Result<Self, TlsProblem> {
         // A pod gets no certificate of the authority's: it would be one more secret in every namespace, and
         // nothing that a pod says on its link is worth one.
@@ -113,7 +113,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The autoscaler's way to everybody.
+/// The autoscaler's dialler to pods and activators, over TLS or plain TCP as the address says.
 #[derive(Debug)]
 pub struct TlsDialler(ArcSwap<DiallerConfigs>);
 
@@ -124,7 +124,7 @@ struct DiallerConfigs {
 }
 
 impl TlsDialler {
-    /// One that shows this identity.
+    /// A dialler that shows this identity.
     pub fn new(identity: &Identity) -> Result<Self, TlsProblem> {
         Ok(Self(ArcSwap::from_pointee(DiallerConfigs::of(identity)?)))
     }
@@ -148,11 +148,11 @@ impl DiallerConfigs {
         let builder = || {
             ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&rustls::version::TLS13])
         };
-        let anybody = Arc::new(AnyKey(provider()));
+        let any_key = Arc::new(AnyKeyVerifier(provider()));
         Ok(Self {
-            // Whom the address belongs to the platform has said. What has to be proved on this link is who
-            // dials.
-            to_pods: config(builder()?.dangerous().with_custom_certificate_verifier(anybody))?,
+            // The platform has said whose the address is. On this link only the dialler has to prove its
+            // role.
+            to_pods: config(builder()?.dangerous().with_custom_certificate_verifier(any_key))?,
             to_activators: config(builder()?.with_root_certificates(Arc::clone(&identity.roots)))?,
         })
     }
@@ -180,11 +180,12 @@ impl Dial for TlsDialler {
     }
 }
 
-/// Where a program takes links, and by what it knows the autoscaler. Clones share it.
+/// The TLS end of a program that accepts links: its certificate, and the roots by which it knows the
+/// autoscaler. Clones share both.
 #[derive(Clone, Debug)]
-pub struct TlsDoor(Arc<ArcSwap<ServerConfig>>);
+pub struct LinkTlsAcceptor(Arc<ArcSwap<ServerConfig>>);
 
-impl TlsDoor {
+impl LinkTlsAcceptor {
     /// Shows a key made here and now, and takes autoscalers of these roots, in PEM.
     pub fn of_pod(roots: &[u8]) -> Result<Self, TlsProblem> {
         Self::new(&Identity::self_made(roots)?)
@@ -201,8 +202,8 @@ impl TlsDoor {
         Ok(())
     }
 
-    /// Shakes hands: who called has proved that it is an autoscaler, else this is an error. There is no time
-    /// limit; [`crate::Acceptor`] has one.
+    /// Does the handshake. After it the caller has proved that it is an autoscaler; else this is an error.
+    /// There is no time limit; [`crate::Acceptor`] has one.
     pub async fn accept(&self, stream: TcpStream) -> io::Result<ByteStream> {
         let _ = stream.set_nodelay(true);
         let acceptor = TlsAcceptor::from(self.0.load_full());
@@ -215,7 +216,7 @@ fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsProblem> {
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider()).build()?;
     let builder =
         ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&rustls::version::TLS13])?;
-    let verifier = Arc::new(OfRole { chain, role: LinkRole::Autoscaler });
+    let verifier = Arc::new(RoleVerifier { chain, role: LinkRole::Autoscaler });
     let builder = builder.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(identity.chain.clone(), identity.key.clone_key())?;
     // A ticket would let its holder in again without a certificate, also after that has run out.
@@ -223,14 +224,14 @@ fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsProblem> {
     Ok(Arc::new(config))
 }
 
-/// Whoever shows a chain to a known root, with the name of a role.
+/// Accepts a peer with a chain to a known root and with the name of a role.
 #[derive(Debug)]
-struct OfRole {
+struct RoleVerifier {
     chain: Arc<dyn ClientCertVerifier>,
     role: LinkRole,
 }
 
-impl ClientCertVerifier for OfRole {
+impl ClientCertVerifier for RoleVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.chain.root_hint_subjects()
     }
@@ -271,11 +272,11 @@ impl ClientCertVerifier for OfRole {
     }
 }
 
-/// Whoever has a key, whichever it is.
+/// Accepts a peer with any key.
 #[derive(Debug)]
-struct AnyKey(Arc<CryptoProvider>);
+struct AnyKeyVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for AnyKey {
+impl ServerCertVerifier for AnyKeyVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

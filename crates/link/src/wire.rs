@@ -17,7 +17,7 @@ use thiserror::Error;
 pub(crate) use proto::{Fragment, Greeting};
 
 /// The longest text for people (a pod's trouble, what a revision waits for), in bytes of UTF-8.
-pub const DETAIL_BYTES_MAX: usize = 512;
+pub(crate) const DETAIL_BYTES_MAX: usize = 512;
 
 /// The first byte of a [`Fragment`] frame: field 15, length-delimited. No message has a field 15 of its own.
 pub(crate) const FRAGMENT_KEY: u8 = (15 << 3) | 2;
@@ -30,7 +30,7 @@ pub enum WireError {
     /// Not protobuf, or not of this message.
     #[error("not a message: {0}")]
     Malformed(String),
-    /// A field is missing.
+    /// A message lacks a field that it must have.
     #[error("{field} is missing")]
     Missing {
         /// As the message type calls it.
@@ -41,7 +41,7 @@ pub enum WireError {
     BadValue {
         /// As the message type calls it.
         field: &'static str,
-        /// What is wrong with it.
+        /// The reason why the value is refused.
         problem: String,
     },
 }
@@ -55,9 +55,9 @@ pub trait Message: Sized + Send + 'static {
 
     /// How many bytes [`Message::encode`] writes.
     fn encoded_len(&self) -> usize;
-    /// Appends its bytes.
+    /// Appends the message to `bytes`, without the length in front.
     fn encode(&self, bytes: &mut BytesMut);
-    /// Reads and checks it.
+    /// Reads a message and checks every value; an error names the first that is wrong.
     fn decode(bytes: &[u8]) -> Result<Self, WireError>;
 }
 

@@ -1,11 +1,11 @@
 //! Clients that connected before their Service was adopted: which of them are still there, and do they rest?
 //!
 //! The owner names an adoption ([`vocabulary::AdoptionId`]). Then, and once more when nodes have heard of it,
-//! the kernel is asked which connections the app has; that set only shrinks from then on. It is told to the
-//! owner, which does not lower the count meanwhile, and the drain waits for members that are in use. What
+//! the kernel is asked which connections the app has; that set only shrinks from then on. It is reported to
+//! the owner, which does not lower the count meanwhile, and the drain waits for members that are in use. What
 //! connects later came past the Service (a scraper that knows the pod's address) and keeps nothing awake.
 //!
-//! An owner that names no adoption does not know what is told here, and is told nothing.
+//! An owner that names no adoption does not know what is reported here, and gets no report.
 
 mod set;
 
@@ -44,9 +44,9 @@ pub(crate) struct AdoptedClients {
     set: RefCell<AdoptedSet>,
     /// Since when no way to read connections is found; `None` while one is, and before any was tried.
     unreadable_since: Cell<Option<Timestamp>>,
-    /// What was last told; `None` before there was anything to tell.
-    told: Cell<Option<AdoptedConnections>>,
-    /// Grows with every change of what is to be told.
+    /// The last report; `None` before the first.
+    reported: Cell<Option<AdoptedConnections>>,
+    /// Grows with every change of what is to be reported.
     version: Cell<u64>,
     changed: Notify,
 }
@@ -65,14 +65,14 @@ impl AdoptedClients {
             settings,
             set: RefCell::default(),
             unreadable_since: Cell::new(None),
-            told: Cell::new(None),
+            reported: Cell::new(None),
             version: Cell::new(0),
             changed: Notify::new(),
         }
     }
 
     /// Takes the set when the owner names an adoption, and looks after it, for ever.
-    pub(crate) async fn keep(&self) {
+    pub(crate) async fn run(&self) {
         let mut taken = None;
         loop {
             let adoption = self.settings.adoption_after(taken).await;
@@ -110,7 +110,7 @@ impl AdoptedClients {
                     self.admit(found);
                 }
             }
-            self.look_again(&reader).await;
+            self.check_members(&reader).await;
             self.note_change();
         }
     }
@@ -124,20 +124,20 @@ impl AdoptedClients {
         }
     }
 
-    async fn look_again(&self, reader: &ConnectionReader) {
+    async fn check_members(&self, reader: &ConnectionReader) {
         let ids = self.set.borrow().ids();
         for some in ids.chunks(MEMBERS_PER_TURN) {
             // A failed look is no news.
             if let Ok(found) = reader.still_open(some) {
                 let now = self.clock.now();
                 let bytes: MembersBytes = found.into_iter().map(|found| (found.id, found.bytes)).collect();
-                self.set.borrow_mut().look(some, &bytes, now);
+                self.set.borrow_mut().update(some, &bytes, now);
             }
             tokio::task::yield_now().await;
         }
     }
 
-    /// What is to be told now.
+    /// What is to be reported now.
     fn report(&self) -> AdoptedConnections {
         let now = self.clock.now();
         match self.unreadable_since.get() {
@@ -146,11 +146,11 @@ impl AdoptedClients {
         }
     }
 
-    /// An age alone is no news: the owner counts on from what it was told.
+    /// An age alone is no news: the owner counts on from the last report.
     fn note_change(&self) {
         let report = self.report();
-        if self.told.get().is_none_or(|told| without_age(told) != without_age(report)) {
-            self.told.set(Some(report));
+        if self.reported.get().is_none_or(|reported| without_age(reported) != without_age(report)) {
+            self.reported.set(Some(report));
             self.version.set(self.version.get() + 1);
             self.changed.notify_waiters();
         }
@@ -173,8 +173,8 @@ impl AdoptedClients {
         }
     }
 
-    /// Waits until no member is in use.
-    pub(crate) async fn rest(&self) {
+    /// Waits until no adopted connection has moved a byte for [`RESTS_AFTER`].
+    pub(crate) async fn until_unused(&self) {
         loop {
             let now = self.clock.now();
             if !self.set.borrow().has_moved_since(now - RESTS_AFTER) {
@@ -185,7 +185,7 @@ impl AdoptedClients {
     }
 }
 
-/// What is to be told, and by which it is known to have been.
+/// A report for the owner, with the version by which the link remembers that it was sent.
 pub(crate) struct AdoptedNews {
     pub(crate) version: u64,
     pub(crate) connections: AdoptedConnections,

@@ -17,8 +17,8 @@ use vocabulary::FIRST_ANSWER;
 
 use crate::config::{AppUsageSource, PortAudience};
 
-/// How long a client waits for the word of how its app ended. On a machine that is not overloaded it comes
-/// within milliseconds.
+/// How long a client waits for the line that says how its app ended. On a machine that is not overloaded it
+/// comes within milliseconds.
 const END_SAID_WITHIN: Duration = Duration::from_secs(1);
 
 /// What this queue-proxy knows of the life of its app: whether it has answered, and how it ended.
@@ -54,22 +54,23 @@ impl AppLife {
         }
     }
 
-    /// The app ended by itself, in this way.
+    /// Keeps the way in which the app ended by itself, for every client that asks from now on.
     pub(crate) fn note_end(&self, how: String) {
         self.end.replace(Some(how));
         self.ended.notify_waiters();
     }
 
-    /// How the app ended, if it has: `listens` says whether anything is still there to be connected to.
-    pub(crate) async fn how_it_ended(
+    /// How the app ended, as its parent process says; `None` if it runs, or if that is not known within
+    /// [`END_SAID_WITHIN`]. `is_listening` tells whether a connection to the app can still be made.
+    pub(crate) async fn reason_of_end(
         &self,
-        listens: impl Future<Output = bool>,
+        is_listening: impl Future<Output = bool>,
         clock: Clock,
     ) -> Option<String> {
         if self.source == AppUsageSource::Nobody {
             return None;
         }
-        let said = async { if listens.await { None } else { Some(self.end().await) } };
+        let said = async { if is_listening.await { None } else { Some(self.end().await) } };
         // Cancelling loses nothing: the end is a state, and a connection that is being made is of no use.
         tokio::select! {
             how = said => how,
@@ -105,10 +106,10 @@ mod tests {
             clock.sleep_until(clock.now() + END_SAID_WITHIN / 2).await;
             life.note_end("the app exited with code 1".to_owned());
         };
-        let (how, ()) = tokio::join!(life.how_it_ended(ready(false), clock), word);
+        let (how, ()) = tokio::join!(life.reason_of_end(ready(false), clock), word);
         assert_eq!(how.as_deref(), Some("the app exited with code 1"));
         let before = clock.now();
-        assert_eq!(life.how_it_ended(ready(false), clock).await, how, "and known from then on");
+        assert_eq!(life.reason_of_end(ready(false), clock).await, how, "and known from then on");
         assert_eq!(clock.now(), before);
     }
 
@@ -116,10 +117,10 @@ mod tests {
     async fn an_app_that_listens_or_of_which_nothing_is_said_has_not_ended() {
         let (told, clock) = (life(AppUsageSource::Stdin), Clock::start());
         let before = clock.now();
-        assert_eq!(told.how_it_ended(ready(true), clock).await, None);
-        assert_eq!(life(AppUsageSource::Nobody).how_it_ended(pending(), clock).await, None);
+        assert_eq!(told.reason_of_end(ready(true), clock).await, None);
+        assert_eq!(life(AppUsageSource::Nobody).reason_of_end(pending(), clock).await, None);
         assert_eq!(clock.now(), before, "without a wait");
-        assert_eq!(told.how_it_ended(pending(), clock).await, None);
+        assert_eq!(told.reason_of_end(pending(), clock).await, None);
         assert_eq!(clock.now().saturating_since(before), END_SAID_WITHIN);
     }
 }

@@ -17,21 +17,21 @@ use vocabulary::{
     RequestTimeouts,
 };
 
-/// How long the owner's word that a pod is left alone is awaited at most: longer than a lease (15 s), so that
-/// a new owner can say it. With the time that nodes need to hear of it, it makes up
+/// The longest wait of a drain for the owner's word that no route leads to the pod: longer than a lease (15
+/// s), so that a new owner can say it. With the time that nodes need to hear of it, it makes up
 /// [`vocabulary::DRAIN_ACCEPTS_MAX`].
 pub(crate) const DRAIN_LINGER_MAX: Duration = Duration::from_secs(30);
-/// What Kubernetes gives a pod that does not say how long it takes to end.
+/// The time that Kubernetes gives a pod for its end unless the pod says another.
 const APP_GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
-/// The effective configuration.
+/// The effective configuration of a queue-proxy, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `SERVING_POD`: the name under which the pod reports.
     pub pod: PodName,
     /// `SERVING_NAMESPACE`, `SERVING_REVISION`: for logs and metrics.
     pub namespace: String,
-    /// See [`Config::namespace`].
+    /// `SERVING_REVISION`: the name of the revision, for logs and metrics.
     pub revision: String,
     /// `CONTAINER_CONCURRENCY`: how many requests the app may have at once; 0 means no limit.
     pub container_concurrency: u32,
@@ -40,9 +40,10 @@ pub struct Config {
     pub timeouts: RequestTimeouts,
     /// `USER_PORT`: where the app listens, on either loopback address.
     pub app_port: u16,
-    /// `EBB_APP_PROTOCOL`: what the app speaks there: `http1`, `h2c`, or nothing if nobody knows.
+    /// `EBB_APP_PROTOCOL`: the protocol of the app at that port: `http1`, `h2c`, or nothing if that is not
+    /// known.
     pub app_protocol: AppProtocol,
-    /// Where we listen.
+    /// The ports on which the queue-proxy listens.
     pub ports: Ports,
     /// `EBB_MORE_PORTS`: more ports of the app, with ours before them (`8100:9090,8101:9091`). They share the
     /// app's limits.
@@ -53,20 +54,20 @@ pub struct Config {
     /// `EBB_LINK_TOKEN`: what proves that a caller is the autoscaler. When ports are announced and none is
     /// given, a random one is announced with them.
     pub link_token: Option<LinkToken>,
-    /// `EBB_LINK_CA`: the authority's certificates, in PEM: who shows an autoscaler's of theirs is the
-    /// autoscaler. Comes before a token.
+    /// `EBB_LINK_CA`: the authority's certificates, in PEM: a caller with an autoscaler's certificate of this
+    /// authority is the autoscaler. Comes before a token.
     pub link_ca: Option<String>,
     /// The probes that we run.
     pub probes: AppProbes,
     /// `EBB_ANNOUNCE`: whether the ports are written to standard output once bound.
     pub announce: PortAudience,
-    /// `EBB_USAGE`: who says what the app uses.
+    /// `EBB_USAGE`: the source of the app's usage of CPU and memory.
     pub usage: AppUsageSource,
     /// How long a drain may take: by the timeouts, and by `EBB_DRAIN_LIMIT` (300 s) where a request has none.
     pub drain_limit: Duration,
-    /// `EBB_DRAIN_LINGER`: how long the owner's word is awaited that nobody routes here any more; until then
-    /// new connections are accepted in a drain. 30 s, which is the most, or 0 when ports are announced (then
-    /// nobody does when the drain begins).
+    /// `EBB_DRAIN_LINGER`: how long a drain waits for the owner's word that no route leads here any more;
+    /// until then new connections are accepted. 30 s, which is the most, or 0 when ports are announced (then
+    /// no route leads here when the drain begins).
     pub drain_linger: Duration,
     /// `EBB_APP_GRACE`: how long the app may take to end once its requests have; 30 s, as Kubernetes gives a
     /// pod that says nothing.
@@ -76,42 +77,43 @@ pub struct Config {
     /// `EBB_TRUSTED_HOSTS`: names under which the admin port may be asked, besides addresses, `localhost` and
     /// `*.svc`.
     pub trusted: TrustedHosts,
-    /// `EBB_SHADOWING_HEADERS`: what becomes of a client's headers that the app could take for ours.
+    /// `EBB_SHADOWING_HEADERS`: the treatment of a client's headers that the app could take for ours.
     pub shadowing_headers: ShadowingHeaders,
-    /// `EBB_IGNORE_USER_AGENTS`: whose requests are passed on and not measured; set to nothing: nobody's.
+    /// `EBB_IGNORE_USER_AGENTS`: the user agents whose requests are passed on and not measured; an empty
+    /// value means none.
     pub ignored_user_agents: IgnoredUserAgents,
-    /// `EBB_LOG`: a `tracing` filter.
+    /// `EBB_LOG`: which log lines are written, as a filter of `tracing`.
     pub log: String,
-    /// `OBSERVABILITY_CONFIG`: what is told about each request.
+    /// `OBSERVABILITY_CONFIG`: the settings of the request log and of traces.
     pub reporting: RequestReporting,
     /// `OBSERVABILITY_CONFIG`: whether probes have lines there.
     pub logged_probes: LoggedProbes,
     /// `SERVING_REVISION`, `SERVING_NAMESPACE`, `SERVING_SERVICE`, `SERVING_CONFIGURATION`, `SERVING_POD`,
-    /// `SERVING_POD_IP`: what that says of us.
+    /// `SERVING_POD_IP`: the names of the revision and the pod in each line of the request log.
     pub logged_as: LoggedRevision,
 }
 
 /// Ports; 0 means any that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// `QUEUE_SERVING_PORT`: requests.
+    /// `QUEUE_SERVING_PORT`: requests of clients and activators.
     pub requests: u16,
-    /// `EBB_ADMIN_PORT`, 8022: health, drain.
+    /// `EBB_ADMIN_PORT`, 8022: health, readiness and the hook that waits for the drain.
     pub admin: u16,
     /// `EBB_LINK_PORT`, 8024: the autoscaler's link.
     pub link: u16,
-    /// `EBB_STAT_PORT`, 9090: Knative's measurements; `off` where nobody asks for them.
+    /// `EBB_STAT_PORT`, 9090: Knative's measurements; `off` where no autoscaler of Knative's asks for them.
     pub stat: Option<u16>,
-    /// `EBB_METRICS_PORT`, 9091: Prometheus.
+    /// `EBB_METRICS_PORT`, 9091: the page for Prometheus.
     pub metrics: u16,
 }
 
-/// A port of ours and the app's behind it.
+/// A port of the queue-proxy and the port of the app behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPair {
-    /// Where the queue-proxy takes requests.
+    /// The port at which the queue-proxy takes requests.
     pub requests: u16,
-    /// The app's.
+    /// The port of the app to which they go.
     pub app: u16,
 }
 
@@ -125,57 +127,57 @@ impl FromStr for PortPair {
     }
 }
 
-/// It is no pair of ports.
+/// The text is no pair of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is no pair of ports; write \"8100:9090\", ours and the app's, with commas between several")]
 pub struct PortPairError;
 
-/// Who says that a pod is ready whose probes here pass.
+/// The judge of a pod's readiness once the probes here pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadinessJudge {
-    /// We do, at once.
+    /// The queue-proxy: the pod is reported ready as soon as the probes pass.
     #[default]
     QueueProxy,
     /// The platform, which asks more than we do: a command, another container.
     Platform,
 }
 
-/// The app's probes.
+/// The probes of the app that the queue-proxy runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppProbes {
     /// `SERVING_READINESS_PROBE`; without one the app is always ready.
     pub readiness: Probe,
     /// `EBB_LIVENESS_PROBE`: when it fails, this process ends and the pod with it.
     pub liveness: Option<Probe>,
-    /// `EBB_READINESS_JUDGE`: who says that the pod is ready once these pass.
+    /// `EBB_READINESS_JUDGE`: the judge of the pod's readiness once these probes pass.
     pub judge: ReadinessJudge,
     /// `EBB_STARTUP_PROBE`: the other two wait for it.
     pub startup: Option<Probe>,
 }
 
-/// Who is told the ports that were bound.
+/// The reader of the announcement of the bound ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortAudience {
-    /// Nobody: they are fixed.
+    /// No reader: the configuration fixes the ports.
     No,
     /// One line of JSON on standard output.
     Stdout,
 }
 
-/// Who says what the app uses.
+/// The source of the app's usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppUsageSource {
-    /// Nobody; on a cluster the metrics server knows.
+    /// No source; on a cluster the metrics server knows the usage.
     Nobody,
-    /// Whoever started this process, on its standard input.
+    /// The parent process, which writes lines to standard input.
     Stdin,
 }
 
-/// What becomes of a client's headers such as `X_Forwarded_For` or `K_Original_Host`: in an app that sees
+/// The treatment of a client's headers such as `X_Forwarded_For` or `K_Original_Host`: in an app that sees
 /// headers as CGI names them they cannot be told from those with `-`, which only our proxies set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShadowingHeaders {
-    /// They end here.
+    /// The queue-proxy removes these headers.
     Drop,
     /// The app sees them: it needs them, and tells the two apart.
     Keep,
@@ -184,15 +186,15 @@ pub enum ShadowingHeaders {
 /// Whether probes of our own hops have lines in the request log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoggedProbes {
-    /// They have none.
+    /// No probe has a line.
     #[default]
     None,
-    /// They have.
+    /// Each probe has a line, as any other request.
     All,
 }
 
 /// Variables of Knative's that ask for what is not built yet, with the values that ask for nothing. Others of
-/// Knative's that are not read here say who we are in places that we do not need, or
+/// Knative's that are not read here name this pod in places that need no name here, or
 /// (`ENABLE_HTTP_FULL_DUPLEX`, L43) ask for what happens anyway.
 const NOT_BUILT: &[(&str, &[&str])] = &[
     ("ENABLE_HTTP2_AUTO_DETECTION", &["", "false"]),

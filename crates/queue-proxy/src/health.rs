@@ -1,6 +1,6 @@
 //! Whether the app takes requests, and whether it is alive.
 //!
-//! Nobody asks the app on demand: this loop does, and whoever wants to know gets the last answer at once.
+//! The app is not asked on demand: one loop asks it, and every caller gets the last answer at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -26,23 +26,23 @@ pub(crate) struct Health {
     changed: Notify,
 }
 
-/// The app is beyond help; this process ends, and with it the pod.
+/// Why the app is given up. This process ends, and with it the pod.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AppFailure {
-    /// It ran once and does no more.
+    /// The app ran, and its liveness probe fails.
     #[error("the liveness probe failed {failures} times in a row, at last with: {last}")]
     Liveness {
-        /// How many times.
+        /// The number of failures in a row.
         failures: u32,
-        /// The last answer.
+        /// The last answer of the probe, for people.
         last: String,
     },
-    /// It did not start in time.
+    /// The app did not start in time.
     #[error("the startup probe did not pass within {limit:?}, at last with: {last}")]
     Startup {
-        /// The time it had.
+        /// The time that the app had to start.
         limit: Duration,
-        /// The last answer.
+        /// The last answer of the probe, for people.
         last: String,
     },
 }
@@ -62,7 +62,7 @@ impl Health {
         self.state.get()
     }
 
-    /// Why it is not ready, for people.
+    /// Why the app is not ready, as a text for people.
     pub(crate) fn detail(&self) -> String {
         self.detail.borrow().clone()
     }
@@ -76,7 +76,7 @@ impl Health {
         self.version.get()
     }
 
-    /// Waits until something is newer than `version`.
+    /// Waits until state or detail has changed since `version`.
     pub(crate) async fn newer_than(&self, version: u64) {
         while self.version.get() <= version {
             self.changed.notified().await;
@@ -97,7 +97,7 @@ impl Health {
         }
     }
 
-    /// The pod leaves. That is final, whatever the app answers.
+    /// Marks the pod as draining. That is final, whatever the app answers.
     pub(crate) fn set_draining(&self) {
         self.set(PodState::Draining, String::new());
     }
@@ -125,7 +125,7 @@ impl Health {
         self.changed.notify_waiters();
     }
 
-    /// Asks the app until it is beyond help.
+    /// Probes the app until it is given up.
     pub(crate) async fn watch(&self, probes: &AppProbes, clock: Clock) -> AppFailure {
         if let Some(startup) = &probes.startup
             && let Err(unhealthy) = self.start(startup, clock).await
@@ -134,12 +134,12 @@ impl Health {
         }
         let liveness = async {
             match &probes.liveness {
-                Some(liveness) => self.stay_alive(liveness, clock).await,
+                Some(liveness) => self.watch_liveness(liveness, clock).await,
                 None => std::future::pending().await,
             }
         };
-        // Whoever is cancelled is so for good: the process ends. A question that is broken off is the app's
-        // smallest loss then.
+        // The cancelled side is not needed any more: the process ends. A probe that is broken off does no
+        // harm then.
         tokio::select! {
             unhealthy = liveness => unhealthy,
             never = self.follow_readiness(&probes.readiness, clock) => match never {},
@@ -162,7 +162,7 @@ impl Health {
         }
     }
 
-    async fn stay_alive(&self, probe: &Probe, clock: Clock) -> AppFailure {
+    async fn watch_liveness(&self, probe: &Probe, clock: Clock) -> AppFailure {
         clock.sleep_until(clock.now() + probe.initial_delay).await;
         let period = probe.period.unwrap_or(Duration::from_secs(1));
         let mut failures = 0;

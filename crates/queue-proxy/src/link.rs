@@ -1,4 +1,4 @@
-//! This pod's end of its link to the autoscaler: what it reports and what it is told.
+//! This pod's end of its link to the autoscaler: its reports and the owner's settings.
 //!
 //! The autoscaler calls. A new call replaces the old one, and a lost link changes nothing: the pod serves on
 //! with what it was told last.
@@ -24,7 +24,7 @@ use crate::settings::OwnerSettings;
 /// How often a present count is reported that is above the surge threshold, or has just fallen below it.
 const PRESENT_EVERY: Duration = Duration::from_millis(100);
 
-/// What the link tells of, and what it changes.
+/// What the link reports from, and what its orders change.
 pub(crate) struct LinkServer {
     pub(crate) access: LinkAccess,
     pub(crate) refused: RefusedLinks,
@@ -34,59 +34,60 @@ pub(crate) struct LinkServer {
     pub(crate) timeouts: RequestTimeouts,
     pub(crate) clock: Clock,
     pub(crate) load: Rc<LoadBook>,
-    /// What the app used, until it is said.
+    /// What the app used lately, until it is reported.
     pub(crate) usage: Rc<Cell<Option<ResourceUsage>>>,
     pub(crate) health: Rc<Health>,
     pub(crate) judge: ReadinessJudge,
     pub(crate) settings: Rc<OwnerSettings>,
     pub(crate) adopted: Rc<AdoptedClients>,
-    /// Connections to the app.
+    /// The pool of connections to the app, for its count of late bytes.
     pub(crate) upstreams: Upstreams,
 }
 
 impl LinkServer {
-    /// Answers calls, one at a time, for ever.
+    /// Accepts links, and serves one at a time, until the process ends.
     pub(crate) async fn serve(&self, listener: TcpListener) {
         let mut acceptor: Acceptor<PodOrder, PodWord> =
             Acceptor::new(listener, self.access.clone(), self.refused.clone());
         let mut call = None;
         loop {
-            let talking = async {
+            let serving = async {
                 match call.as_mut() {
-                    Some(accepted) => self.talk(accepted).await,
+                    Some(accepted) => self.serve_link(accepted).await,
                     None => pending().await,
                 }
             };
             // One conversation at a time: an autoscaler that lost its link without a goodbye calls again, and
             // its old connection may look alive for a while.
-            call = self.talk_until_another_calls(talking, &mut acceptor).await;
+            call = self.serve_until_replaced(serving, &mut acceptor).await;
         }
     }
 
-    /// Who calls next; `None` if the conversation under way has ended.
-    async fn talk_until_another_calls(
+    /// Serves the present link until it ends, which returns `None`, or until another link is accepted.
+    async fn serve_until_replaced(
         &self,
-        talking: impl Future<Output = Result<(), LinkError>>,
+        serving: impl Future<Output = Result<(), LinkError>>,
         acceptor: &mut Acceptor<PodOrder, PodWord>,
     ) -> Option<AcceptedLink<PodOrder, PodWord>> {
-        tokio::pin!(talking);
+        tokio::pin!(serving);
         loop {
-            // Cancel-safe: the acceptor keeps who has not said enough, and the talk is pinned outside and
-            // goes on.
+            // Cancel-safe: the acceptor keeps connections that are not links yet, and the work on the present
+            // link is pinned outside and goes on.
             tokio::select! {
                 accepted = acceptor.accept() => {
-                    // One that hangs and dials on would take the link from its successor again and again.
+                    // An owner that hangs and dials on would take the link from its successor again and
+                    // again.
                     if self.is_from_a_former_owner(&accepted.first) {
-                        debug!("a former owner called; its successor's link stays");
+                        debug!("a former owner opened a link and is refused; the present owner's link stays");
                         continue;
                     }
-                    debug!("the autoscaler called");
-                    self.obey(&accepted.first);
+                    debug!("the autoscaler opened a link");
+                    self.execute(&accepted.first);
                     return Some(accepted);
                 }
-                ended = &mut talking => {
+                ended = &mut serving => {
                     match ended {
-                        Ok(()) => debug!("the autoscaler hung up"),
+                        Ok(()) => debug!("the autoscaler closed its link"),
                         Err(error) => info!(error = &error as &dyn std::error::Error, "the link was lost"),
                     }
                     return None;
@@ -95,15 +96,15 @@ impl LinkServer {
         }
     }
 
-    async fn talk(&self, call: &mut AcceptedLink<PodOrder, PodWord>) -> Result<(), LinkError> {
+    async fn serve_link(&self, call: &mut AcceptedLink<PodOrder, PodWord>) -> Result<(), LinkError> {
         let AcceptedLink { reader, writer, .. } = call;
-        let mut told_version = self.health.version();
+        let mut reported_version = self.health.version();
         let mut next_second = self.load.current_second();
         let mut next_present = self.clock.now();
         // Nothing was, on this link: an owner that took over is told which settings are in force.
         let mut acknowledged = None;
         // Nor was anything of connections, which are told as they are now.
-        let mut told_adopted = 0;
+        let mut reported_adopted = 0;
         writer.send(&PodWord::Hello(self.hello())).await?;
         loop {
             let surge_count = async {
@@ -112,23 +113,23 @@ impl LinkServer {
                 self.clock.sleep_until(next_present).await;
                 self.load.surge_count().await
             };
-            // Cancel-safe: half a frame stays in the reader, and the others wait for states. What is written
-            // is written in the arms' bodies, which nobody cancels.
+            // Cancel-safe: half a frame stays in the reader, and the others wait for states. Messages are
+            // written in the arms' bodies, which are not cancelled.
             tokio::select! {
                 order = reader.next() => match order? {
-                    Some(order) => self.obey(&order),
+                    Some(order) => self.execute(&order),
                     None => return Ok(()),
                 },
                 version = self.settings.other_than(acknowledged) => {
                     acknowledged = Some(version);
                     writer.send(&PodWord::SettingsAcknowledged(version)).await?;
                 }
-                news = self.adopted.news(told_adopted) => {
-                    told_adopted = news.version;
+                news = self.adopted.news(reported_adopted) => {
+                    reported_adopted = news.version;
                     writer.send(&PodWord::Adopted(news.connections)).await?;
                 }
-                () = self.health.newer_than(told_version) => {
-                    told_version = self.health.version();
+                () = self.health.newer_than(reported_version) => {
+                    reported_version = self.health.version();
                     let (state, detail) = (self.state(), self.health.detail());
                     writer.send(&PodWord::State { state, detail }).await?;
                 }
@@ -147,7 +148,7 @@ impl LinkServer {
         }
     }
 
-    /// Whether what a call begins with is older than what another owner has told.
+    /// Whether the first order of a link has an older epoch than the settings in force.
     fn is_from_a_former_owner(&self, first: &PodOrder) -> bool {
         match first {
             PodOrder::Settings(settings) => {
@@ -157,7 +158,7 @@ impl LinkServer {
         }
     }
 
-    fn obey(&self, order: &PodOrder) {
+    fn execute(&self, order: &PodOrder) {
         match order {
             PodOrder::Settings(settings) => {
                 if self.settings.set(settings) {
@@ -168,7 +169,7 @@ impl LinkServer {
         }
     }
 
-    /// What is not for us to say leaves the word to the platform.
+    /// The state to report. Where the platform judges readiness, a ready app is reported as unheard.
     fn state(&self) -> PodState {
         match (self.judge, self.health.state()) {
             (ReadinessJudge::Platform, PodState::Ready) => PodState::Unheard,

@@ -1,5 +1,5 @@
-//! How loaded this pod is: second by second for the autoscaler, and right now for everybody who waits for it
-//! to change.
+//! How loaded this pod is: second by second for the autoscaler, and its present count for every task that
+//! waits for a change.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -78,7 +78,7 @@ impl LoadBook {
                 self.meter.borrow_mut().arrived(origin, arrived_at);
                 // What came through an activator is in that one's report already, which came first.
                 if origin == Origin::Direct {
-                    self.look_for_rise();
+                    self.notify_if_risen();
                 }
             }
             RequestLoad::Unmeasured => self.unmeasured.set(self.unmeasured.get() + 1),
@@ -93,7 +93,7 @@ impl LoadBook {
         WaitingRequest { book: Rc::clone(self), counts_as }
     }
 
-    /// What is held now, as far as it is load.
+    /// The requests that are held now and are load.
     fn present(&self) -> PresentLoad {
         self.meter.borrow().present()
     }
@@ -113,7 +113,7 @@ impl LoadBook {
         self.waiting.get() + self.proxied_waiting.get()
     }
 
-    /// What is held now, without what came through an activator: that is the activator's to report.
+    /// The present count without requests that came through an activator: the activator reports those.
     pub(crate) fn present_count(&self) -> PresentCount {
         let present = self.present();
         PresentCount {
@@ -122,7 +122,7 @@ impl LoadBook {
         }
     }
 
-    /// The last completed second, for those who ask for one value. `None` during the first.
+    /// The last completed second, for readers of one value such as Knative's stat. `None` during the first.
     pub(crate) fn latest(&self) -> Option<Sample> {
         self.latest.get()
     }
@@ -163,7 +163,7 @@ impl LoadBook {
     pub(crate) fn set_surge_threshold(&self, threshold: Option<u32>) {
         self.surge.threshold.set(threshold);
         self.surge.reported.set(0);
-        self.look_for_rise();
+        self.notify_if_risen();
     }
 
     /// Waits until the present count is to be reported, and takes it as reported. From the threshold on that
@@ -181,7 +181,7 @@ impl LoadBook {
     }
 
     /// Closes one second after the other, for ever.
-    pub(crate) async fn keep(&self) {
+    pub(crate) async fn run(&self) {
         let mut open = 0;
         loop {
             self.clock.sleep_until(self.seconds.beginning_of(open + 1)).await;
@@ -193,10 +193,10 @@ impl LoadBook {
     fn close(&self, open: u64, now: Timestamp) -> u64 {
         let ended = self.seconds.ended(open, now);
         let mut load = self.meter.borrow_mut().close_seconds(ended.count(), now);
-        // Of the moment and not of the second: who waits now is what a decider can do something about.
+        // Of the moment and not of the second: only requests that wait now can be helped by a decision.
         load.queued = self.waiting();
-        // After a stall several seconds end at once, and nobody knows which of them held what. Each gets the
-        // average of all, so that their sum is right.
+        // After a stall several seconds end at once, and it is not known which of them held which requests.
+        // Each gets the average of all, so that their sum is right.
         for second in ended.latest(History::<Sample>::SECONDS_MAX) {
             let sample = Sample { second, load };
             self.history.borrow_mut().push(sample);
@@ -216,9 +216,9 @@ impl LoadBook {
         self.surge.threshold.get().is_some_and(|threshold| present >= threshold.max(1))
     }
 
-    /// Only a rise is waited for: a count that falls was above the threshold when it was reported, and its
-    /// next report is due in any case.
-    fn look_for_rise(&self) {
+    /// Wakes the link if the present count has risen to a new report. A count that falls was above the
+    /// threshold when it was reported, and its next report is due in any case.
+    fn notify_if_risen(&self) {
         if self.is_changed() {
             self.surge.risen.notify_one();
         }
@@ -229,7 +229,7 @@ impl LoadBook {
             RequestLoad::Measured(origin) => self.meter.borrow_mut().finished(origin, now),
             RequestLoad::Unmeasured => self.unmeasured.set(self.unmeasured.get().saturating_sub(1)),
         }
-        // The book is looked at by whoever is woken below, on this thread and perhaps at once.
+        // The tasks that are woken below read the book, on this thread and perhaps at once.
         if self.held() == 0 {
             self.emptied.notify_waiters();
         }
@@ -311,7 +311,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_second_has_its_number_and_its_load() {
         let book = book();
-        let keeping = book.keep();
+        let running = book.run();
         let using = async {
             let _held = arrive(&book, Origin::Direct);
             book.completed(0).await;
@@ -321,7 +321,7 @@ mod tests {
             book.completed(2).await;
         };
         tokio::select! {
-            () = keeping => unreachable!("it keeps on"),
+            () = running => unreachable!("it keeps on"),
             () = using => {}
         }
         assert_eq!(seconds_of(&book), [(0, 1.0, 0.0, 1.0), (1, 2.0, 1.0, 1.0), (2, 1.0, 0.0, 0.0)]);
@@ -333,12 +333,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stall_of_three_seconds_is_shared_out_over_them() {
         let book = book();
-        let mut keeping = Box::pin(book.keep());
+        let mut running = Box::pin(book.run());
         let _held = [arrive(&book, Origin::Direct), arrive(&book, Origin::Proxied)];
         let mut run_at = async |milliseconds| {
             let at = book.started_at + Duration::from_millis(milliseconds);
             tokio::time::advance(at.saturating_since(book.clock.now())).await;
-            assert!(futures_util::poll!(&mut keeping).is_pending());
+            assert!(futures_util::poll!(&mut running).is_pending());
         };
         run_at(0).await;
         run_at(1_000).await;
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_emptiness_is_told() {
+    async fn a_wait_for_no_held_requests_ends_with_the_last_one() {
         let book = book();
         for counts_as in [
             RequestLoad::Measured(Origin::Direct),
@@ -420,10 +420,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_counts_as_nothing_is_held_and_never_reported() {
+    async fn unmeasured_requests_are_held_and_never_reported() {
         let book = book();
         book.set_surge_threshold(Some(1));
-        let keeping = book.keep();
+        let running = book.run();
         let using = async {
             let held = [(); 3].map(|()| book.arrive(RequestLoad::Unmeasured, book.clock.now()));
             let waiting = book.wait(RequestLoad::Unmeasured);
@@ -437,7 +437,7 @@ mod tests {
         };
         // Cancelling loses nothing: the book is kept for ever.
         tokio::select! {
-            () = keeping => unreachable!("it keeps on"),
+            () = running => unreachable!("it keeps on"),
             () = using => {}
         }
         let samples = book.seconds_from(0);

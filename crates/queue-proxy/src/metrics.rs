@@ -14,11 +14,10 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
-use runtime::{DurationHistogram, MetricsRegistry, REQUEST_DURATION_BOUNDS};
+use runtime::{DurationHistogram, MetricsListing, MetricsRegistry, REQUEST_DURATION_BOUNDS};
 use vocabulary::PodState;
 
-/// How a request ended.
+/// How a request ended, as the metrics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
     /// With an answer of the app that has this status.
@@ -35,17 +34,18 @@ pub(crate) struct QueueProxyMetrics {
     answered: Counter,
     cancelled: Counter,
     refusals: Counter,
-    refused_links: RefusedLinks,
     /// In the order of [`RefusalReason::ALL`].
     refused: Vec<Counter>,
     /// In the order of [`STATUS_CLASSES`].
     responses: Vec<Counter>,
+    refused_links: RefusedLinks,
+    closed_idle_connections: ClosedIdleConnections,
+    connections_max: Gauge,
     durations: DurationHistogram,
     in_flight: Gauge,
     waiting: Gauge,
+    container_concurrency: Gauge,
     connections: Gauge,
-    connections_max: Gauge,
-    closed_idle_connections: ClosedIdleConnections,
     upgraded: Gauge,
     unread_memory: Gauge,
     unread_memory_refusals: Counter,
@@ -55,7 +55,7 @@ pub(crate) struct QueueProxyMetrics {
     ready: Gauge,
 }
 
-/// What is only looked at when somebody asks.
+/// The values of gauges, which are read when the page is asked for.
 pub(crate) struct Levels {
     pub(crate) in_flight: u32,
     pub(crate) waiting: u32,
@@ -95,101 +95,61 @@ fn by_reason(family: &Family<RefusalReasonLabel, Counter>) -> Vec<Counter> {
 
 impl QueueProxyMetrics {
     pub(crate) fn new(container_concurrency: u32) -> Rc<Self> {
-        let registry = MetricsRegistry::default();
-        let outcomes = Family::<OutcomeLabel, Counter>::default();
-        let reasons = Family::<RefusalReasonLabel, Counter>::default();
-        let classes = Family::<ClassLabel, Counter>::default();
-        let outcome = |outcome| outcomes.get_or_create(&OutcomeLabel { outcome }).clone();
-        let metrics = Self {
-            registry: registry.clone(),
-            answered: outcome("answered"),
-            cancelled: outcome("cancelled"),
-            refusals: outcome("refused"),
-            refused_links: RefusedLinks::default(),
-            refused: by_reason(&reasons),
-            responses: by_class(&classes),
-            durations: DurationHistogram::new(&REQUEST_DURATION_BOUNDS),
-            in_flight: Gauge::default(),
-            waiting: Gauge::default(),
-            connections: Gauge::default(),
-            connections_max: Gauge::default(),
-            closed_idle_connections: ClosedIdleConnections::default(),
-            upgraded: Gauge::default(),
-            unread_memory: Gauge::default(),
-            unread_memory_refusals: Counter::default(),
-            dropped_log_lines: Counter::default(),
-            late_bytes: Counter::default(),
-            spans: SpanCounts::default(),
-            ready: Gauge::default(),
-        };
-        let concurrency = Gauge::<i64>::default();
-        concurrency.set(container_concurrency.into());
-        registry.with(|registry| {
+        let all = MetricsRegistry::default();
+        let metrics = all.with(|registry| {
             let registry = registry.sub_registry_with_prefix("queue_proxy");
-            registry.register("requests", "Requests that ended, by how", outcomes);
-            registry.register("refused_requests", "Requests that this proxy refused, by reason", reasons);
-            registry.register("responses", "Answers of the app, by the class of their status", classes);
-            metrics.refused_links.register(registry, "refused_links");
-            metrics.closed_idle_connections.register(registry, "closed_idle_connections");
-            registry.register(
-                "connections_max",
-                "How many connections clients may have at once",
-                metrics.connections_max.clone(),
-            );
-            registry.register(
-                "request_duration_seconds",
-                "From the arrival of a request to the end of its response, waiting included",
-                metrics.durations.clone(),
-            );
-            registry.register(
-                "in_flight_requests",
-                "Requests held, waiting ones included",
-                metrics.in_flight.clone(),
-            );
-            registry.register("waiting_requests", "Requests that wait for a slot", metrics.waiting.clone());
-            registry.register(
-                "container_concurrency",
-                "The limit on running requests; 0 is none",
-                concurrency,
-            );
-            registry.register(
-                "open_connections",
-                "Connections to the request port",
-                metrics.connections.clone(),
-            );
-            registry.register("upgraded_streams", "WebSockets and the like", metrics.upgraded.clone());
-            metrics.add_memory_to(registry);
-            metrics.add_log_to(registry);
-            registry.register("ready", "1 while the app passes its readiness probe", metrics.ready.clone());
+            Self::declare(&mut MetricsListing::new(registry), all.clone())
         });
+        metrics.container_concurrency.set(container_concurrency.into());
         Rc::new(metrics)
     }
 
-    fn add_log_to(&self, registry: &mut Registry) {
-        registry.register(
-            "dropped_request_log_lines",
-            "Lines of the request log that were dropped because standard error was not read in time",
-            self.dropped_log_lines.clone(),
-        );
-        registry.register(
-            "late_bytes",
-            "Connections to the app on which bytes came behind a whole response",
-            self.late_bytes.clone(),
-        );
-        self.spans.register(registry, "");
-    }
-
-    fn add_memory_to(&self, registry: &mut Registry) {
-        registry.register(
-            "unread_memory_bytes",
-            "What connections hold of what nobody has read",
-            self.unread_memory.clone(),
-        );
-        registry.register(
-            "unread_memory_refusals",
-            "Streams broken off because their connection held its part of that memory",
-            self.unread_memory_refusals.clone(),
-        );
+    fn declare(page: &mut MetricsListing<'_>, registry: MetricsRegistry) -> Self {
+        let outcomes: Family<OutcomeLabel, Counter> = page.metric("requests", "Requests that ended, by how");
+        let outcome = |outcome| outcomes.get_or_create(&OutcomeLabel { outcome }).clone();
+        Self {
+            registry,
+            answered: outcome("answered"),
+            cancelled: outcome("cancelled"),
+            refusals: outcome("refused"),
+            refused: by_reason(
+                &page.metric("refused_requests", "Requests that this proxy refused, by reason"),
+            ),
+            responses: by_class(
+                &page.metric("responses", "Answers of the app, by the class of their status"),
+            ),
+            refused_links: page
+                .group(|refused: &RefusedLinks, registry| refused.register(registry, "refused_links")),
+            closed_idle_connections: page.group(|closed: &ClosedIdleConnections, registry| {
+                closed.register(registry, "closed_idle_connections");
+            }),
+            connections_max: page.metric("connections_max", "How many connections clients may have at once"),
+            durations: page.prepared(
+                "request_duration_seconds",
+                "From the arrival of a request to the end of its response, waiting included",
+                DurationHistogram::new(&REQUEST_DURATION_BOUNDS),
+            ),
+            in_flight: page.metric("in_flight_requests", "Requests held, waiting ones included"),
+            waiting: page.metric("waiting_requests", "Requests that wait for a slot"),
+            container_concurrency: page
+                .metric("container_concurrency", "The limit on running requests; 0 is none"),
+            connections: page.metric("open_connections", "Connections to the request port"),
+            upgraded: page.metric("upgraded_streams", "WebSockets and the like"),
+            unread_memory: page
+                .metric("unread_memory_bytes", "What connections hold of what nobody has read"),
+            unread_memory_refusals: page.metric(
+                "unread_memory_refusals",
+                "Streams broken off because their connection held its part of that memory",
+            ),
+            dropped_log_lines: page.metric(
+                "dropped_request_log_lines",
+                "Lines of the request log that were dropped because standard error was not read in time",
+            ),
+            late_bytes: page
+                .metric("late_bytes", "Connections to the app on which bytes came behind a whole response"),
+            spans: page.group(|spans: &SpanCounts, registry| spans.register(registry, "")),
+            ready: page.metric("ready", "1 while the app passes its readiness probe"),
+        }
     }
 
     pub(crate) fn ended(&self, outcome: RequestOutcome, after: Duration) {
@@ -219,7 +179,7 @@ impl QueueProxyMetrics {
         budget
     }
 
-    /// The counter of lines of the request log that nobody read in time.
+    /// The counter of lines of the request log that were dropped because standard error was not read in time.
     pub(crate) fn dropped_log_lines(&self) -> Counter {
         self.dropped_log_lines.clone()
     }
@@ -229,17 +189,17 @@ impl QueueProxyMetrics {
         self.late_bytes.clone()
     }
 
-    /// The counters of traces.
+    /// The counters of delivered and dropped spans.
     pub(crate) fn spans(&self) -> SpanCounts {
         self.spans.clone()
     }
 
-    /// The counter of callers on the link port who were not the autoscaler.
+    /// The counters of connections to the link port that were not the autoscaler's.
     pub(crate) fn refused_links(&self) -> RefusedLinks {
         self.refused_links.clone()
     }
 
-    /// All metrics as text.
+    /// The page of all metrics in the OpenMetrics text format; `levels` are written into the gauges first.
     pub(crate) fn page(&self, levels: &Levels) -> String {
         let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.in_flight.set(levels.in_flight.into());
@@ -250,5 +210,36 @@ impl QueueProxyMetrics {
         self.unread_memory_refusals.inc_by(levels.memory.take_refusals());
         self.ready.set(i64::from(levels.state == PodState::Ready));
         self.registry.encode()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_shows_every_metric_in_the_order_of_declaration() {
+        let metrics = QueueProxyMetrics::new(7);
+        let memory = MemoryBudget::of_process(None);
+        let page = metrics.page(&Levels {
+            in_flight: 1,
+            waiting: 2,
+            connections: 3,
+            upgraded: 4,
+            memory,
+            state: PodState::Ready,
+        });
+        insta::assert_snapshot!(in_order(&page));
+    }
+
+    /// Series of one family have no order of their own.
+    fn in_order(page: &str) -> String {
+        let mut lines: Vec<&str> = page.lines().collect();
+        for series in lines.chunk_by_mut(|one, next| one.starts_with('#') == next.starts_with('#')) {
+            if series.iter().all(|line| !line.starts_with('#')) {
+                series.sort_unstable();
+            }
+        }
+        lines.join("\n")
     }
 }

@@ -15,7 +15,7 @@ use crate::health::Health;
 use crate::load::LoadBook;
 use crate::metrics::{Levels, QueueProxyMetrics};
 use crate::own_peers::OwnPeers;
-use crate::stack::gate;
+use crate::stack::probes;
 use crate::stat;
 
 /// How long `/wait-for-drain` waits for a drain to begin. The app's container asks as it is told to stop, and
@@ -28,22 +28,22 @@ const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
 /// count as unready until the next time.
 const START_EXPECTED_WITHIN: Duration = Duration::from_millis(800);
 
-/// What a pod keeps for readers of its pages. Its long reads wait for the drain. Those of the pod itself and
-/// of its node are the hooks of its containers: more than a pod has containers. As many others may wait
-/// beside them. Together they are as many as in other programs.
+/// The places that a pod keeps for readers of its pages. Its long reads wait for the drain. Those of the pod
+/// itself and of its node are the hooks of its containers: more than a pod has containers. As many others may
+/// wait beside them. Together they are as many as in other programs.
 pub(crate) const PAGE_LIMITS: PageLimits =
     PageLimits { long_reads: 16, own_long_reads: 16, ..PageLimits::STANDARD };
 
 /// Pages of the admin port.
 const PAGES: [&str; 3] = ["/healthz", "/ready", DRAIN_HOOK_PATH];
 
-/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. A drain never begins from here: whoever
+/// The admin port: probes, `/healthz`, `/ready`, `/wait-for-drain`. No page begins a drain: every caller that
 /// reaches the pod could take it out of service.
 pub(crate) struct PodAdminPages {
     pub(crate) health: Rc<Health>,
     pub(crate) clock: Clock,
     pub(crate) trusted: TrustedHosts,
-    /// By whom the hooks of the pod's containers are asked.
+    /// The peers from which the hooks of the pod's containers are asked.
     pub(crate) own_peers: Rc<OwnPeers>,
     /// Cancelled when the drain begins.
     pub(crate) leaving: CancellationToken,
@@ -59,32 +59,33 @@ impl Service for PodAdminPages {
         request: Request<Body>,
         _: Rc<Connection>,
     ) -> Result<Response<Body>, Abort> {
-        if asks_the_gate(&request) {
-            return Ok(gate::answer(request.headers(), self.health.state()));
+        if is_probe_request(&request) {
+            return Ok(probes::answer(request.headers(), self.health.state()));
         }
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
-            return Ok(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
+            return Ok(probes::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
         }
         Ok(match (request.method(), request.uri().path()) {
             (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
             (&Method::GET, "/ready") => self.ready().await,
             (_, DRAIN_HOOK_PATH) => self.wait_for_drain().await,
-            _ => gate::plain_error(StatusCode::NOT_FOUND, "no such page"),
+            _ => probes::plain_error(StatusCode::NOT_FOUND, "no such page"),
         })
     }
 }
 
-/// Kubelet asks for a page by its path, too; by Knative's header it asks the gate, whatever the path.
-fn asks_the_gate(request: &Request<Body>) -> bool {
+/// Whether the request is a probe of Knative's kind. Kubelet asks for a page by its path, too; with Knative's
+/// header a request is a probe, whatever its path.
+fn is_probe_request(request: &Request<Body>) -> bool {
     let (headers, path) = (request.headers(), request.uri().path());
     let is_page = PAGES.contains(&path) && headers.get(names::K_NETWORK_PROBE).is_none();
-    !is_page && (gate::is_prober(headers) || gate::is_probe(headers))
+    !is_page && (probes::is_prober(headers) || probes::is_probe(headers))
 }
 
 impl PageService for PodAdminPages {
     fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind {
         match request.uri().path() {
-            _ if asks_the_gate(request) => PageKind::Probe,
+            _ if is_probe_request(request) => PageKind::Probe,
             DRAIN_HOOK_PATH if self.own_peers.are_at(connection) => PageKind::OwnLongRead,
             DRAIN_HOOK_PATH => PageKind::LongRead,
             path => PageKind::of_path(path),
@@ -97,15 +98,15 @@ impl PageService for PodAdminPages {
 }
 
 impl PodAdminPages {
-    /// A pod that drains serves what still comes, so it is ready as long as its app is: who goes by the
-    /// platform's word sends requests there while there is nobody else.
+    /// A pod that drains serves the requests that still come, so it is ready as long as its app is: clients
+    /// that go by the platform's word send requests there while no other pod is ready.
     async fn ready(&self) -> Response<Body> {
         self.health.started(START_EXPECTED_WITHIN, self.clock).await;
         if self.health.is_app_ready() {
             return Response::new(Body::full("ready\n"));
         }
         let state = format!("{:?}: {}", self.health.state(), self.health.detail());
-        gate::plain_error(StatusCode::SERVICE_UNAVAILABLE, &state.to_lowercase())
+        probes::plain_error(StatusCode::SERVICE_UNAVAILABLE, &state.to_lowercase())
     }
 
     /// Answers when the last request has ended, so that the app is not told to stop before.
@@ -201,16 +202,17 @@ impl PageService for PodMetricsPages {
 }
 
 fn refused(busy: PagesBusy) -> Response<Body> {
-    gate::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
+    probes::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
 }
 
-/// Why a request is not answered where there are numbers alone.
+/// The refusal of a request that asks a port of metrics for another page, or that a foreign web page may have
+/// sent.
 fn not_metrics(request: &Request<Body>, trusted: &TrustedHosts) -> Option<Response<Body>> {
     if request.uri().path() != "/metrics" {
-        return Some(gate::plain_error(StatusCode::NOT_FOUND, "no such page"));
+        return Some(probes::plain_error(StatusCode::NOT_FOUND, "no such page"));
     }
     let foreign = trusted.check(request.uri(), request.headers()).err()?;
-    Some(gate::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()))
+    Some(probes::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The life of one queue-proxy: bind, serve, drain, end.
 
-use std::cell::Cell;
-use std::future::Future;
+mod parts;
+
 use std::io::Write;
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -9,21 +9,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use dataplane::{
-    AsyncBreaker, Drain, MemoryBudget, PageService, ServerLimits, Service, Tracer, UpstreamLimits, Upstreams,
-    serve, serve_pages,
-};
-use link::{LinkAccess, TlsDoor};
+use dataplane::{AsyncBreaker, Drain, MemoryBudget, Tracer, UpstreamLimits, Upstreams};
+use link::{LinkAccess, LinkTlsAcceptor};
 use runtime::{
-    Clock, LogFormat, LoggedRevision, PageDoor, PagePlaces, RequestLog, StopRequests, TrustedHosts,
-    descriptor_limit, new_link_token, vital,
+    Clock, LogFormat, LoggedRevision, PagePlaces, RequestLog, StopRequests, descriptor_limit, new_link_token,
 };
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
-use vocabulary::{
-    AppProtocol, BootId, Departure, LinkToken, QueueProxyAnnouncement, ResourceUsage, drain_limit_within,
-};
+use vocabulary::{AppProtocol, BootId, LinkToken, QueueProxyAnnouncement};
 
 use crate::adopted::AdoptedClients;
 use crate::app_life::AppLife;
@@ -33,23 +27,20 @@ use crate::link::LinkServer;
 use crate::load::LoadBook;
 use crate::metrics::QueueProxyMetrics;
 use crate::own_peers::OwnPeers;
-use crate::pages::{PAGE_LIMITS, PodAdminPages, PodMetricsPages, StatPages};
+use crate::pages::PAGE_LIMITS;
 use crate::settings::OwnerSettings;
 use crate::stack::{PodStack, app::AppEnd, logging::RequestLogging};
 use crate::usage;
+use parts::{LocalTask, PodPages, ProxyParts};
 
 /// How many requests may wait for each one that runs (Knative's number).
 const DEPTH_PER_SLOT: u32 = 10;
-
-/// How long whoever asked for one of the last pages may take to read it. They are small and fit any socket,
-/// so only one that is gone, or means ill, takes longer.
-const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
 /// How long the end of this process, and so of its pod, waits for a collector that does not take the last
 /// traces.
 const TRACES_LAST_MAX: Duration = Duration::from_secs(1);
 
-/// How a queue-proxy ended.
+/// Why a queue-proxy ended; each reason has an exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
     /// It was asked to stop and finished what it held, or its time for that was up.
@@ -65,7 +56,7 @@ pub struct BoundProxy {
     config: Config,
     clock: Clock,
     requests: TcpListener,
-    /// Before more ports of the app.
+    /// The listeners for further ports of the app.
     more: Vec<(PortPair, TcpListener)>,
     admin: TcpListener,
     link: TcpListener,
@@ -73,27 +64,27 @@ pub struct BoundProxy {
     link_access: LinkAccess,
     stat: Option<TcpListener>,
     metrics: Option<TcpListener>,
-    /// Whose connections are neither those of clients nor those of strangers.
+    /// The pod and its node, whose connections are not those of clients.
     own_peers: Rc<OwnPeers>,
 }
 
-/// Binds all ports.
+/// Binds all ports of the configuration. Fails if one cannot be had, but for the port of metrics.
 pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
     let listen_at = |address, port, what| {
         runtime::listen(SocketAddr::new(address, port)).with_context(|| format!("port {port} ({what})"))
     };
     let listen = |port, what| listen_at(config.bind, port, what);
-    // Whoever hears our announcement knows the token as well.
+    // The reader of the announcement gets the token as well.
     let announced = (config.announce == PortAudience::Stdout).then(new_link_token);
     let link_token = config.link_token.or(announced);
     let link_access = match &config.link_ca {
-        Some(roots) => LinkAccess::Tls(TlsDoor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
+        Some(roots) => LinkAccess::Tls(LinkTlsAcceptor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
         None => link_token.into(),
     };
-    // To be seen is worth a port, and not an app that cannot be reached: its pod may have one there that
-    // nobody declared.
+    // Metrics are worth a port, and not an app that cannot be reached: a container of the pod may use this
+    // port without having declared it.
     let metrics = listen(config.ports.metrics, "metrics")
-        .inspect_err(|error| error!("{error:#}; there will be no metrics"))
+        .inspect_err(|error| error!("{error:#}; metrics are not served"))
         .ok();
     let more = config.more_ports.iter().map(|&pair| Ok((pair, listen(pair.requests, "requests")?)));
     Ok(BoundProxy {
@@ -111,8 +102,8 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
     })
 }
 
-/// Without proof anybody who reaches the link port may tell this process what to do, so only its own machine
-/// does.
+/// Without a proof every caller of the link port could give this process orders, so then only its own machine
+/// reaches it.
 fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
     match access {
         LinkAccess::Anybody if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -120,34 +111,8 @@ fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
     }
 }
 
-/// What is shared by everything that runs.
-struct ProxyParts {
-    load: Rc<LoadBook>,
-    usage: Rc<Cell<Option<ResourceUsage>>>,
-    life: Rc<AppLife>,
-    health: Rc<Health>,
-    settings: Rc<OwnerSettings>,
-    adopted: Rc<AdoptedClients>,
-    /// Connections to the app.
-    upstreams: Upstreams,
-    metrics: Rc<QueueProxyMetrics>,
-    drain: Drain,
-    pages: PodPages,
-    tracer: Tracer,
-    memory: &'static MemoryBudget,
-    leaving: CancellationToken,
-    left: CancellationToken,
-}
-
-/// What the small pages share.
-struct PodPages {
-    /// Their end.
-    drain: Drain,
-    places: PagePlaces,
-}
-
 impl BoundProxy {
-    /// Which ports were bound.
+    /// The ports that were bound, and the token of the link.
     pub fn announcement(&self) -> QueueProxyAnnouncement {
         let port = |listener: &TcpListener| {
             listener.local_addr().map(|address| address.port()).expect("a bound socket has an address")
@@ -162,8 +127,8 @@ impl BoundProxy {
         }
     }
 
-    /// Says which ports were bound, if that is asked for. Whoever asked and does not read has other worries
-    /// than our error.
+    /// Announces the bound ports on standard output, if the configuration asks for that. A failure is only
+    /// logged.
     pub fn announce(&self) {
         let announcement = self.announcement();
         debug!(?announcement, "listening");
@@ -184,7 +149,7 @@ impl BoundProxy {
         tokio::pin!(running);
         let mut requests = 0;
         loop {
-            // The work is pinned outside and goes on, and a signal that nobody waited for is kept.
+            // The work is pinned outside and goes on, and a signal without a waiting task is kept.
             tokio::select! {
                 ended = &mut running => return ended,
                 request = stop.next() => {
@@ -237,25 +202,25 @@ impl BoundProxy {
             .collect();
         let _link = LocalTask::new(async move { linked.serve(link).await });
         let adopted = Rc::clone(&parts.adopted);
-        let _adopted = LocalTask::new(async move { adopted.keep().await });
+        let _adopted = LocalTask::new(async move { adopted.run().await });
         let load = Rc::clone(&parts.load);
-        let _seconds = LocalTask::new(async move { load.keep().await });
+        let _seconds = LocalTask::new(async move { load.run().await });
         let (usage, life) = (Rc::clone(&parts.usage), Rc::clone(&parts.life));
         let _traces =
             config.reporting.traces.is_some().then(|| LocalTask::new(parts.tracer.clone().deliver()));
         let _usage =
             (config.usage == AppUsageSource::Stdin).then(|| LocalTask::new(usage::read_stdin(usage, life)));
-        // Whoever is cancelled is so for good: the process ends, and its exit code says why.
+        // The cancelled side is not needed any more: the process ends, and its exit code says why.
         let ended = tokio::select! {
             unhealthy = parts.health.watch(&config.probes, clock) => ProcessEnd::Unhealthy(unhealthy),
-            () = parts.leave(&config, clock) => ProcessEnd::Drained,
+            () = parts.run_drain(&config, clock) => ProcessEnd::Drained,
         };
         parts.tracer.flush(TRACES_LAST_MAX).await;
         ended
     }
 
-    /// One for each port of the app, in the order of its listeners. All share what limits requests and what
-    /// measures them: they run in one app.
+    /// One stack for each port of the app, in the order of the listeners. All share one breaker and one load
+    /// book: their requests run in one app.
     fn stacks(&self, parts: &ProxyParts) -> Vec<Rc<PodStack>> {
         let Config { container_concurrency, timeouts, app_port, app_protocol, .. } = self.config;
         let breaker = (container_concurrency > 0).then(|| {
@@ -290,7 +255,7 @@ impl BoundProxy {
         stacks.collect()
     }
 
-    /// With the attributes that Knative's queue-proxy has.
+    /// The tracer, with the resource attributes that Knative's queue-proxy sends.
     fn tracer(&self, metrics: &QueueProxyMetrics) -> Tracer {
         let LoggedRevision { name, namespace, service, configuration, pod_name, pod_ip: _ } =
             &self.config.logged_as;
@@ -343,156 +308,7 @@ impl BoundProxy {
     }
 }
 
-impl ProxyParts {
-    /// The drain, from its beginning to its end: say so, serve what comes, and close when nobody needs this
-    /// pod any more.
-    async fn leave(&self, config: &Config, clock: Clock) {
-        // Cancelling loses nothing: leaving is a state.
-        tokio::select! {
-            () = self.leaving.cancelled() => {}
-            // The owner knows first that the platform ends this pod.
-            () = self.settings.leaving() => self.leaving.cancel(),
-        }
-        self.health.set_draining();
-        self.drain.begin();
-        info!(in_flight = self.load.held(), "draining");
-        let quiet = async {
-            self.settings.unknown_to_clients(config.drain_linger, clock).await;
-            // An activator closes its connections itself, so that none of its requests meets a closed one.
-            loop {
-                self.load.emptied().await;
-                self.drain.until(|drain| drain.hop_connections() == 0 || self.load.held() > 0).await;
-                if self.load.held() == 0 {
-                    break;
-                }
-            }
-            self.drain.stop_accepting();
-            self.drain.close_idle();
-            self.drain.finished().await;
-            // The app is told to stop after that, and they lead to it past this process.
-            self.adopted.rest().await;
-        };
-        // Cancelling the drain is what its limit is for; otherwise the limit is of no use any more.
-        tokio::select! {
-            () = quiet => info!("drained"),
-            () = self.out_of_time(config, clock) => {
-                warn!(in_flight = self.load.held(), "the drain took too long; ending with requests in flight");
-            }
-        }
-        self.left.cancel();
-        self.say_goodbye().await;
-    }
-
-    /// Waits until a drain that begins now has taken as long as it may. The owner may say, also later, that
-    /// the platform leaves less time than that.
-    async fn out_of_time(&self, config: &Config, clock: Clock) {
-        let mut ends_at = clock.now() + config.drain_limit;
-        let mut known = Departure::NotPlanned;
-        loop {
-            // Cancelling loses nothing: the owner's word is a state, and the end is a time.
-            tokio::select! {
-                () = clock.sleep_until(ends_at) => return,
-                departure = self.settings.departure_other_than(known) => {
-                    known = departure;
-                    match departure {
-                        Departure::Leaving { within } => {
-                            ends_at = ends_at.min(clock.now() + drain_limit_within(within, config.app_grace));
-                        }
-                        Departure::NotPlanned | Departure::Released => {}
-                    }
-                }
-            }
-        }
-    }
-
-    /// Lets those who wait for the end of the drain hear of it: the small pages finish what they were asked,
-    /// and take no more. One who does not read its answer must not keep the process.
-    async fn say_goodbye(&self) {
-        let pages = &self.pages.drain;
-        pages.begin();
-        pages.stop_accepting();
-        pages.close_idle();
-        if tokio::time::timeout(GOODBYE_MAX, pages.finished()).await.is_err() {
-            warn!(
-                connections = pages.connections(),
-                "not everybody took the last pages; ending without them"
-            );
-        }
-    }
-
-    fn serve_beside(&self, listener: TcpListener, pages: Rc<impl PageService>) -> LocalTask {
-        let (drain, memory) = (self.pages.drain.clone(), self.memory);
-        let door = PageDoor::new(listener, &self.pages.places);
-        LocalTask::new(async move {
-            match door {
-                Ok(door) => serve_pages(door, pages, drain, memory).await,
-                Err(error) => error!(%error, "a listener could not be served"),
-            }
-        })
-    }
-
-    fn admin_pages(&self, clock: Clock, trusted: TrustedHosts, own_peers: Rc<OwnPeers>) -> Rc<PodAdminPages> {
-        Rc::new(PodAdminPages {
-            trusted,
-            own_peers,
-            health: Rc::clone(&self.health),
-            clock,
-            leaving: self.leaving.clone(),
-            left: self.left.clone(),
-        })
-    }
-
-    fn stat_pages(&self, config: &Config) -> Rc<StatPages> {
-        Rc::new(StatPages {
-            pod: config.pod.clone(),
-            load: Rc::clone(&self.load),
-            trusted: config.trusted.clone(),
-        })
-    }
-
-    fn metrics_pages(&self, config: &Config) -> Rc<PodMetricsPages> {
-        Rc::new(PodMetricsPages {
-            metrics: Rc::clone(&self.metrics),
-            load: Rc::clone(&self.load),
-            health: Rc::clone(&self.health),
-            drain: self.drain.clone(),
-            memory: self.memory,
-            trusted: config.trusted.clone(),
-        })
-    }
-}
-
-/// A task of this process; it ends when this is dropped.
-struct LocalTask(tokio::task::JoinHandle<()>);
-
-impl LocalTask {
-    fn new(work: impl Future<Output = ()> + 'static) -> Self {
-        Self(tokio::task::spawn_local(vital("a part of the queue-proxy", work)))
-    }
-
-    fn of_server<S: Service>(
-        listener: TcpListener,
-        service: Rc<S>,
-        drain: &Drain,
-        memory: &'static MemoryBudget,
-    ) -> Self {
-        let drain = drain.clone();
-        Self::new(async move {
-            let limits = ServerLimits { memory, ..ServerLimits::default() };
-            if let Err(error) = serve(listener, service, drain, limits).await {
-                error!(%error, "a listener could not be served");
-            }
-        })
-    }
-}
-
-impl Drop for LocalTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Unlike any that another start of this process drew.
+/// A number that no other start of this process is likely to draw.
 fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

@@ -1,4 +1,4 @@
-//! What the autoscaler told this queue-proxy over the link.
+//! The settings that the autoscaler sent to this queue-proxy over the link.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -16,17 +16,18 @@ use dataplane::{HeadLimits, names};
 
 use crate::config::DRAIN_LINGER_MAX;
 
-/// How long connections are accepted after the owner's word that nobody is told of this pod any more: as long
-/// as a node may take to hear of a change of addresses.
+/// How long connections are accepted after the owner's word that no client is told of this pod any more: as
+/// long as a node may take to hear of a change of addresses.
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(DRAIN_LINGER_MAX);
 
-/// How long the requests of our own hops wait for the owner's first word, counted from the first of them.
+/// How long the requests of our own hops wait for the owner's first settings, counted from the first request.
 /// Activators go by the platform's word while the link is being dialled, and on a busy node that may be
 /// first. Where no link is ever had, as behind a network policy, only the pod's first requests are held up,
 /// and it is known after as many seconds that a pod is unheard.
-const FIRST_WORD_WITHIN: Duration = Duration::from_secs(3);
+const FIRST_SETTINGS_WITHIN: Duration = Duration::from_secs(3);
 
-/// The latest settings. Before the first link nobody is trusted and clients stay where they are.
+/// The latest settings of the owner. Before the first link no hop is trusted, and clients are not sent
+/// elsewhere.
 pub(crate) struct OwnerSettings {
     version: Cell<Option<Version>>,
     routing: Cell<Routing>,
@@ -35,7 +36,7 @@ pub(crate) struct OwnerSettings {
     adoption: Cell<Option<AdoptionId>>,
     head_size: Cell<HeadSizeLimit>,
     changed: Notify,
-    /// Since when a request has waited for the first settings.
+    /// When the first request began to wait for the first settings.
     awaited_since: Cell<Option<Timestamp>>,
 }
 
@@ -69,7 +70,7 @@ impl OwnerSettings {
         true
     }
 
-    /// Since which change of owner the present one speaks.
+    /// The epoch of the owner whose settings are in force.
     pub(crate) fn epoch(&self) -> Option<Epoch> {
         self.version.get().map(|version| version.epoch)
     }
@@ -85,19 +86,20 @@ impl OwnerSettings {
         }
     }
 
-    /// Whether only the owner's first word can tell if one of our own hops sent a request. Taken for a
-    /// client's it would count twice, here and where it comes from, and bring pods that nobody needs.
-    pub(crate) fn may_yet_vouch_for(&self, headers: &HeaderMap) -> bool {
+    /// Whether the request shows a hop key while no settings have named the valid keys yet. Taken for a
+    /// client's it would count twice, here and at its hop, and start pods that are not needed.
+    pub(crate) fn hop_keys_still_pending(&self, headers: &HeaderMap) -> bool {
         self.version.get().is_none() && headers.contains_key(names::EBB_HOP_KEY)
     }
 
-    /// Waits for the owner's first word, as long as that may be waited for.
-    pub(crate) async fn first_word(&self, clock: Clock) {
+    /// Waits for the owner's first settings, at most [`FIRST_SETTINGS_WITHIN`] after the first such wait
+    /// began.
+    pub(crate) async fn await_first_settings(&self, clock: Clock) {
         let since = self.awaited_since.get().unwrap_or_else(|| clock.now());
         self.awaited_since.set(Some(since));
         // Cancelling loses nothing: the owner's word is a state, and the end is a time.
         tokio::select! {
-            () = clock.sleep_until(since + FIRST_WORD_WITHIN) => {}
+            () = clock.sleep_until(since + FIRST_SETTINGS_WITHIN) => {}
             _version = self.other_than(None) => {}
         }
     }
@@ -113,9 +115,9 @@ impl OwnerSettings {
         }
     }
 
-    /// Waits until nobody connects any more who was told of this pod: for the owner's word that nobody is
-    /// told of it, `at_most` so long, and until that is known everywhere. Where that is no time at all, the
-    /// owner's word makes it no longer.
+    /// Waits until no client connects any more that was told of this pod: for the owner's word that no client
+    /// is told of it, at most `at_most`, and then until that is known everywhere. Where that is no time at
+    /// all, the owner's word makes it no longer.
     pub(crate) async fn unknown_to_clients(&self, at_most: Duration, clock: Clock) {
         if at_most.is_zero() {
             return;
@@ -127,7 +129,7 @@ impl OwnerSettings {
         }
     }
 
-    /// Waits until nobody is told of this pod any more.
+    /// Waits for the owner's word that no client is told of this pod any more.
     async fn released(&self) {
         loop {
             let changed = self.changed.notified();
@@ -138,7 +140,7 @@ impl OwnerSettings {
         }
     }
 
-    /// Waits until the owner says something else of this pod's end than `known`.
+    /// Waits until the owner announces another departure of this pod than `known`.
     pub(crate) async fn departure_other_than(&self, known: Departure) -> Departure {
         loop {
             let changed = self.changed.notified();
@@ -165,7 +167,7 @@ impl OwnerSettings {
         }
     }
 
-    /// Waits for the owner's next word, from the call on.
+    /// Resolves when the owner sends other settings after this call.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
@@ -177,7 +179,7 @@ impl OwnerSettings {
     /// How large the head of a request with these headers may be. An activator adds to the head of its
     /// client. Before the owner's first word its key cannot be checked, and its request waits for that.
     pub(crate) fn head_limits(&self, headers: &HeaderMap) -> HeadLimits {
-        let is_hop = self.is_vouched_for(headers) || self.may_yet_vouch_for(headers);
+        let is_hop = self.has_valid_hop_key(headers) || self.hop_keys_still_pending(headers);
         if is_hop { self.head_limits_max() } else { HeadLimits::outer(self.head_size.get()) }
     }
 
@@ -198,7 +200,7 @@ impl OwnerSettings {
     }
 
     /// Whether a request proves that one of our own hops sent it.
-    pub(crate) fn is_vouched_for(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn has_valid_hop_key(&self, headers: &HeaderMap) -> bool {
         let Some(given) = headers.get(names::EBB_HOP_KEY) else { return false };
         self.hop_keys.borrow().iter().any(|key| is_same(key.expose().as_bytes(), given.as_bytes()))
     }
@@ -238,7 +240,7 @@ mod tests {
         let vouched = |key: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(names::EBB_HOP_KEY, HeaderValue::from_static(key));
-            settings.is_vouched_for(&headers)
+            settings.has_valid_hop_key(&headers)
         };
         assert!(!vouched("new") && !vouched(""), "nobody is trusted before the first link");
         let keys = ["new", "old"].map(|key| HopKey::new(key.to_owned()));
@@ -246,7 +248,7 @@ mod tests {
         assert!(settings.set(&told));
         assert!(vouched("new") && vouched("old"));
         assert!(!vouched("ne") && !vouched("newer") && !vouched("nex") && !vouched(""));
-        assert!(!settings.is_vouched_for(&HeaderMap::new()));
+        assert!(!settings.has_valid_hop_key(&HeaderMap::new()));
     }
 
     #[tokio::test(start_paused = true)]
@@ -255,21 +257,23 @@ mod tests {
         let mut claims = HeaderMap::new();
         claims.insert(names::EBB_HOP_KEY, HeaderValue::from_static("key"));
         let settings = OwnerSettings::new();
-        assert!(settings.may_yet_vouch_for(&claims) && !settings.may_yet_vouch_for(&HeaderMap::new()));
+        assert!(
+            settings.hop_keys_still_pending(&claims) && !settings.hop_keys_still_pending(&HeaderMap::new())
+        );
         let began = clock.now();
-        for waited in [FIRST_WORD_WITHIN, Duration::ZERO] {
+        for waited in [FIRST_SETTINGS_WITHIN, Duration::ZERO] {
             let since = clock.now();
-            settings.first_word(clock).await;
+            settings.await_first_settings(clock).await;
             assert_eq!(clock.now().saturating_since(since), waited);
         }
         let settings = OwnerSettings::new();
         let told = async {
-            clock.sleep_until(began + FIRST_WORD_WITHIN + Duration::from_secs(1)).await;
+            clock.sleep_until(began + FIRST_SETTINGS_WITHIN + Duration::from_secs(1)).await;
             assert!(settings.set(&PodSettings::default()));
         };
-        tokio::join!(settings.first_word(clock), told);
-        assert_eq!(clock.now().saturating_since(began), FIRST_WORD_WITHIN + Duration::from_secs(1));
-        assert!(!settings.may_yet_vouch_for(&claims), "what is known needs no waiting");
+        tokio::join!(settings.await_first_settings(clock), told);
+        assert_eq!(clock.now().saturating_since(began), FIRST_SETTINGS_WITHIN + Duration::from_secs(1));
+        assert!(!settings.hop_keys_still_pending(&claims), "what is known needs no waiting");
     }
 
     #[tokio::test(start_paused = true)]
@@ -279,7 +283,7 @@ mod tests {
         for (is_told, at_most, expected) in [
             (false, Duration::from_secs(30), Duration::from_secs(30)),
             (true, Duration::from_secs(30), RELEASED_LINGER),
-            // One machine's pods have nobody to wait for.
+            // Pods of one machine have no route that could be late.
             (false, Duration::ZERO, Duration::ZERO),
             (true, Duration::ZERO, Duration::ZERO),
         ] {

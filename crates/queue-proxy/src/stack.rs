@@ -3,36 +3,39 @@
 
 pub(crate) mod app;
 mod expect;
-pub(crate) mod gate;
+mod in_flight;
 pub(crate) mod logging;
+pub(crate) mod probes;
 mod refusals;
+mod terms;
 
 use std::cell::Cell;
 use std::future::{Future, ready};
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AppRefusals, AsyncBreaker, Body, BodyGuard, ClientUpgrade, Connection, Drain, ForwardedRequest,
-    Gate, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit,
-    Protocol, Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Span,
-    Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal,
-    strip_refusal, strip_shadowing, translate,
+    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardedRequest, Gate,
+    GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol,
+    Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Timers, Tracer,
+    UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
+    strip_shadowing, translate,
 };
 use futures_util::future::Either;
-use http::header::{HeaderValue, USER_AGENT};
+use http::header::HeaderValue;
 use http::{Method, Request, Response, StatusCode};
 use runtime::Clock;
-use throttling::Origin;
 use vocabulary::{IgnoredUserAgents, PodName, RequestTimeouts, Routing, Timestamp};
 
 use crate::app_life::AppLife;
 use crate::config::ShadowingHeaders;
 use crate::health::Health;
-use crate::load::{CountedRequest, LoadBook, RequestLoad};
-use crate::metrics::{QueueProxyMetrics, RequestOutcome};
+use crate::load::{CountedRequest, LoadBook};
+use crate::metrics::QueueProxyMetrics;
 use crate::settings::OwnerSettings;
 use app::AppEnd;
-use logging::{Line, RequestLogging};
+use in_flight::{InFlight, ProxyResponse, without_guard};
+use logging::RequestLogging;
+use terms::{RequestSender, RequestTerms};
 
 /// How often a connection to the app is tried for a client's request, a second each time. The kernel of a
 /// machine that has too much to do drops packets, within a pod too, and says again after a second what got no
@@ -61,96 +64,6 @@ pub(crate) struct PodStack {
     pub(crate) tracer: Tracer,
 }
 
-/// Where a request comes from, as far as it was proved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestSender {
-    /// One of our own hops: its internal headers are believed.
-    Hop,
-    /// Anybody.
-    Client,
-}
-
-/// A request that counts, from its arrival to the end of its response.
-pub(crate) struct InFlight {
-    /// Dropped first: the slot goes on before the request stops to count.
-    permit: Option<Permit>,
-    /// `None` for a kubelet's probe that a mesh has rewritten: it is no load (P9).
-    counted: Option<CountedRequest>,
-    metrics: Rc<QueueProxyMetrics>,
-    outcome: RequestOutcome,
-    line: Option<Box<Line>>,
-    /// `None` for nearly all: without settings, and for those whose trace is not kept.
-    span: Option<Box<Span>>,
-}
-
-impl InFlight {
-    /// It has its slot, and goes to the app.
-    fn admitted(&mut self, permit: Option<Permit>) {
-        self.permit = permit;
-        if let Some(span) = &mut self.span {
-            let queued = span.event("admitted");
-            span.note("ebb.queue_seconds", queued);
-        }
-    }
-
-    /// The app's answer begins.
-    fn answered(&mut self, status: StatusCode) {
-        self.outcome = RequestOutcome::Answered(status);
-        if let Some(span) = &mut self.span {
-            let took = span.event("answered");
-            span.note("ebb.app_seconds", took);
-            span.answered(status);
-        }
-    }
-
-    /// There is no answer but ours.
-    fn refused(&mut self, refusal: &Refusal) {
-        self.outcome = RequestOutcome::Refused(refusal.reason);
-        if let Some(span) = &mut self.span {
-            span.refused(refusal);
-        }
-    }
-}
-
-impl BodyGuard for InFlight {
-    fn sent(&mut self, bytes: usize) {
-        if let Some(line) = &mut self.line {
-            line.sent(bytes);
-        }
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        drop(self.permit.take());
-        if let Some(counted) = self.counted.take() {
-            self.metrics.ended(self.outcome, counted.end());
-        }
-        if let Some(line) = &mut self.line {
-            match self.outcome {
-                RequestOutcome::Answered(status) => line.answered(status),
-                RequestOutcome::Refused(reason) => line.answered(reason.status()),
-                RequestOutcome::Cancelled => {}
-            }
-        }
-    }
-}
-
-/// What of a request is decided before it is sent to the app.
-struct RequestTerms {
-    sender: RequestSender,
-    /// Health checks and scrapes count as nothing, but they have a slot like every request: an app that takes
-    /// one request at once gets no second one because of who asks.
-    counts_as: RequestLoad,
-    /// `ebb-no-queue`: now or never.
-    is_impatient: bool,
-    /// A kubelet's probe that a mesh has rewritten: neither load nor limited (P9).
-    is_kubelet: bool,
-    kind: RequestKind,
-}
-
-type ProxyResponse = Response<GuardedBody<Option<InFlight>>>;
-
 /// A request that was let in, on its way to a slot and to the app.
 struct AdmittedRequest {
     request: Box<Request<Body>>,
@@ -166,15 +79,19 @@ struct AdmittedRequest {
 impl Service for PodStack {
     type Body = GuardedBody<Option<InFlight>>;
 
-    /// What needs no waiting happens before there is a future: a future is copied about, and all that it
-    /// holds with it.
+    /// What needs no waiting happens in this call and not in the future: a request counts, and has its line
+    /// in the log, even if its stream is reset before the future is polled for the first time; a probe is
+    /// answered without an allocation; and the future, which is copied about, does not hold the request
+    /// twice.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
-        if self.settings.may_yet_vouch_for(request.headers()) {
-            return Either::Right(Either::Left(Box::pin(self.call_once_told(request, connection))));
+        if self.settings.hop_keys_still_pending(request.headers()) {
+            return Either::Right(Either::Left(Box::pin(
+                self.call_after_first_settings(request, connection),
+            )));
         }
         match self.begin(request, &connection) {
             Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
@@ -203,14 +120,14 @@ impl Service for PodStack {
 }
 
 impl PodStack {
-    /// The same for what may be from one of our own hops, once it can be known. Meanwhile it counts where it
-    /// waits for this pod.
-    async fn call_once_told(
+    /// As [`PodStack::call`], for a request that shows a hop key before the valid keys are known. While it
+    /// waits here it counts at the hop that sent it.
+    async fn call_after_first_settings(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> Result<ProxyResponse, Abort> {
-        self.settings.first_word(self.clock).await;
+        self.settings.await_first_settings(self.clock).await;
         match self.begin(request, &connection) {
             Ok(begun) => self.finish(begun).await,
             Err(answer) => Ok(answer),
@@ -227,8 +144,8 @@ impl PodStack {
         mut request: Request<Body>,
         connection: &Connection,
     ) -> Result<AdmittedRequest, ProxyResponse> {
-        // Who sent this? Without proof, headers that only our hops may set are removed before anything looks
-        // at them (L12).
+        // The sender. Without proof, headers that only our hops may set are removed before anything looks at
+        // them (L12).
         let Some(sender) = self.sender_of(&mut request, connection) else {
             return Err(self.refuse_misdirected(&request, connection));
         };
@@ -238,20 +155,20 @@ impl PodStack {
         }
         // Only what has proved to be one of our hops: a client that could pass for a probe would be answered
         // by us, without its app ever seeing it.
-        let is_probe = sender == RequestSender::Hop && gate::is_probe(request.headers());
+        let is_probe = sender == RequestSender::Hop && probes::is_probe(request.headers());
         // Before the line in the log, which names the trace.
         let span = if is_probe { None } else { self.tracer.begin(&mut request, connection) };
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
         // A probe is answered from what is known, before anything is allocated for it.
         if is_probe {
-            let answer = gate::answer(request.headers(), self.health.state()).map(Self::without_guard);
+            let answer = probes::answer(request.headers(), self.health.state()).map(without_guard);
             return Err(logging::at_once(line, answer));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
             if let Some(mut span) = span {
                 span.answered(StatusCode::OK);
             }
-            return Err(logging::at_once(line, Response::new(Self::without_guard(Body::empty()))));
+            return Err(logging::at_once(line, Response::new(without_guard(Body::empty()))));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
         if sender == RequestSender::Client && self.settings.routing() == Routing::ThroughActivator {
@@ -259,8 +176,9 @@ impl PodStack {
         }
         // From here on it counts, and its clocks run.
         let timers = Timers::start(self.timeouts, self.clock);
-        let admission = self.admission_of(sender, &request);
-        let mut in_flight = self.count(&admission, timers.started_at());
+        let admission = RequestTerms::of(&request, sender, &self.ignored_user_agents);
+        let mut in_flight =
+            InFlight::new(self.count(&admission, timers.started_at()), Rc::clone(&self.metrics));
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
@@ -311,8 +229,8 @@ impl PodStack {
             let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
             let failure = match answered {
                 Ok(mut response) => {
-                    // An app may answer first and read then. Nobody polls the body before this head is on its
-                    // way to the client, so the client is not asked for a body that the head may refuse.
+                    // An app may answer first and read then. The body is not polled before this head is on
+                    // its way to the client, so the client is not asked for a body that the head may refuse.
                     if let Some(gate) = begun.body_gate {
                         gate.open();
                     }
@@ -339,14 +257,15 @@ impl PodStack {
             match failure {
                 HopFailure::ClientGone => Err(Abort),
                 HopFailure::Refused(refusal) => {
-                    Ok(refusal.into_response(begun.admission.kind).map(Self::without_guard))
+                    Ok(refusal.into_response(begun.admission.kind).map(without_guard))
                 }
             }
         }
     }
 
-    /// `None` for a request to another pod, which had this one's address when it was sent. Whoever it is
-    /// from: an activator that looks for another workload's pod here has no key that is known.
+    /// The sender of a request, as far as a key proves it. `None` for a request to another pod that had this
+    /// pod's address before, with and without a key: an activator of another workload has no key that is
+    /// valid here.
     fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Option<RequestSender> {
         let headers = request.headers_mut();
         if !has_internal(headers) {
@@ -355,7 +274,7 @@ impl PodStack {
         if headers.remove(names::EBB_POD).is_some_and(|pod| pod != self.pod.as_str()) {
             return None;
         }
-        Some(if self.settings.is_vouched_for(headers) {
+        Some(if self.settings.has_valid_hop_key(headers) {
             connection.mark_as_hop();
             headers.remove(names::EBB_HOP_KEY);
             RequestSender::Hop
@@ -365,36 +284,21 @@ impl PodStack {
         })
     }
 
-    fn count(&self, admission: &RequestTerms, arrived_at: Timestamp) -> InFlight {
-        InFlight {
-            permit: None,
-            counted: (!admission.is_kubelet).then(|| self.load.arrive(admission.counts_as, arrived_at)),
-            metrics: Rc::clone(&self.metrics),
-            outcome: RequestOutcome::Cancelled,
-            line: None,
-            span: None,
-        }
+    /// Refuses a request that was sent to another pod. The app never sees it, and it is no load of this pod.
+    fn refuse_misdirected(&self, request: &Request<Body>, connection: &Connection) -> ProxyResponse {
+        let line = self
+            .logging
+            .as_ref()
+            .and_then(|logging| logging.begin(RequestSender::Client, request, connection));
+        let refusal = refusals::misdirected();
+        self.metrics.refuse(refusal.reason);
+        let response = refusal.into_response(RequestKind::of(request));
+        logging::at_once(line, response.map(without_guard))
     }
 
-    fn admission_of(&self, sender: RequestSender, request: &Request<Body>) -> RequestTerms {
-        let headers = request.headers();
-        let is_hop = sender == RequestSender::Hop;
-        let is_proxied =
-            is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
-        let is_ignored = headers.get(USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent.as_bytes()))
-                // An activator hears of other user agents while pods run, which is news to this one.
-                || (is_hop && headers.contains_key(names::EBB_UNMEASURED));
-        RequestTerms {
-            sender,
-            counts_as: match (is_ignored, is_proxied) {
-                (true, _) => RequestLoad::Unmeasured,
-                (false, true) => RequestLoad::Measured(Origin::Proxied),
-                (false, false) => RequestLoad::Measured(Origin::Direct),
-            },
-            is_impatient: is_hop && headers.contains_key(names::EBB_NO_QUEUE),
-            is_kubelet: is_hop && headers.get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
-            kind: RequestKind::of(request),
-        }
+    /// `None` for a kubelet's probe that a mesh has rewritten: it is no load (P9).
+    fn count(&self, admission: &RequestTerms, arrived_at: Timestamp) -> Option<CountedRequest> {
+        (!admission.is_kubelet).then(|| self.load.arrive(admission.counts_as, arrived_at))
     }
 
     /// A slot of the app, after a wait if need be. `None` when the app has no limit.
@@ -412,8 +316,8 @@ impl PodStack {
         breaker.admit().await.map(Some).map_err(|_full| refusal())
     }
 
-    /// Tries on where an app gave no connection within the limit of one attempt, until it does, or for as
-    /// often as that may be tried. What a client sent can go nowhere else, as an activator's can.
+    /// Repeats the attempt to connect after one that timed out, up to [`CONNECTS_MAX`] attempts in all. Only
+    /// for requests of clients: an activator's request can go to another pod.
     async fn connect_again(
         &self,
         protocol: Protocol,
@@ -436,7 +340,8 @@ impl PodStack {
         }
     }
 
-    /// Asks an app again that refused a request, until it does not, or for as often as it may be asked.
+    /// Sends a request again that the app refused, with growing waits, until the app takes it or the attempts
+    /// are used up.
     async fn ask_again(
         &self,
         protocol: Protocol,
@@ -446,7 +351,7 @@ impl PodStack {
         let mut refusals = AppRefusals::none(SecondAttempt::AfterAWait);
         loop {
             let wait = refusals.next_wait();
-            // Whoever tells the client what happened reads it, also when a timer ends the waiting.
+            // The refusal reads the count, also when a timer ends the wait.
             count.set(refusals.count());
             self.clock.sleep_until(self.clock.now() + wait?).await;
             request = match self.app.send(protocol, request).await {
@@ -456,17 +361,13 @@ impl PodStack {
         }
     }
 
-    /// The same with how the app ended, if it has: a client that reads of a closed connection alone cannot
+    /// Adds to a refusal how the app ended, if it has: a client that reads only of a closed connection cannot
     /// tell an app that crashes from one that refuses.
     async fn with_end_of_app(&self, refusal: Refusal) -> Refusal {
-        match self.life.how_it_ended(self.app.listens(), self.clock).await {
+        match self.life.reason_of_end(self.app.is_listening(), self.clock).await {
             Some(how) => Refusal { detail: format!("{}; {how}", refusal.detail).into(), ..refusal },
             None => refusal,
         }
-    }
-
-    fn without_guard(body: Body) -> GuardedBody<Option<InFlight>> {
-        GuardedBody::new(body, None)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::load::LoadBook;
 /// Knative's `Stat`, field for field. Zero fields are omitted on the wire, as proto3 wants.
 #[derive(Clone, PartialEq, Message)]
 pub struct Stat {
-    /// The pod that measured.
+    /// The name of the pod that measured.
     #[prost(string, tag = "1")]
     pub pod_name: String,
     /// Requests in flight, averaged over the second.
@@ -17,7 +17,7 @@ pub struct Stat {
     /// The part of them that came through an activator.
     #[prost(double, tag = "3")]
     pub average_proxied_concurrent_requests: f64,
-    /// Arrivals per second.
+    /// Requests that arrived in the second.
     #[prost(double, tag = "4")]
     pub request_count: f64,
     /// The part of them that came through an activator.

@@ -25,7 +25,7 @@ pub(crate) async fn read_stdin(usage: Rc<Cell<Option<ResourceUsage>>>, life: Rc<
     let pipe = io::stdin().as_fd().try_clone_to_owned().and_then(pipe::Receiver::from_owned_fd);
     match pipe {
         Ok(pipe) => read(pipe, &usage, &life).await,
-        Err(error) => warn!(%error, "what the app uses cannot be read from standard input (EBB_USAGE)"),
+        Err(error) => warn!(%error, "the app's usage cannot be read from standard input (EBB_USAGE)"),
     }
     // Without a reader there is nothing to end: the process goes on, and knows of no usage.
     std::future::pending::<()>().await;

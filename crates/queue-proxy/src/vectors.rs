@@ -181,7 +181,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("H13, H14, H28", "not built yet, see above; the trace of a line: `runtime::request_log`"),
 ];
 
-/// Where tests name vectors.
+/// The files whose tests name vectors.
 const TESTS: &[&str] = &[
     include_str!("config/tests.rs"),
     include_str!("health/tests.rs"),

@@ -1,12 +1,12 @@
-//! May this request come from a web page that somebody else wrote?
+//! May this request come from a foreign web page in a browser?
 //!
 //! Whoever opens a web page lends its author a browser that reaches what its author does not: the API on
 //! loopback, the admin port of a pod. Two things give such a request away. It names the page's `Origin`,
 //! where that differs from the address asked; and where the page was made to seem of the same origin, by a
 //! name that first led to its author's server and now leads here (DNS rebinding), its `Host` is that name. An
-//! address cannot be led anywhere, so who asks by address is right; kubelet and Prometheus do. Metrics name
-//! every revision and its load, and are no open page. What everybody
-//! may know ([`OPEN_PAGES`]) looks at neither.
+//! address cannot be led anywhere, so a request by address is allowed; kubelet and Prometheus do. Metrics
+//! name every revision and its load, and are no open page. What everybody may know ([`OPEN_PAGES`]) looks at
+//! neither.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ const OWN_NAMES: [&str; 3] = ["localhost", "*.svc", "*.svc.cluster.local"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedHosts(Vec<TrustedHost>);
 
-/// One of them: a name, or everything below one (`*.svc.example.org`).
+/// A trusted host: a name, or every name below one (`*.svc.example.org`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedHost(String);
 
@@ -93,8 +93,7 @@ impl fmt::Display for ForeignRequest {
 }
 
 impl TrustedHosts {
-    /// Refuses a request that somebody's web page may have made a browser send, unless it is for an open
-    /// page.
+    /// Refuses a request that a foreign web page may have made a browser send, unless it is for an open page.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ForeignRequest> {
         if OPEN_PAGES.contains(&uri.path()) {
             return Ok(());
@@ -132,7 +131,7 @@ impl TrustedHosts {
         let default_port = match scheme {
             "http" => 80,
             "https" => 443,
-            // "null" among them: a page without an origin is nobody's.
+            // "null" among them: a page without an origin belongs to no host.
             _ => return false,
         };
         let Some(page) = Authority::of(authority) else { return false };

@@ -19,7 +19,7 @@ impl Clock {
         Self { origin: now.checked_sub(Duration::from_secs(3600)).unwrap_or(now) }
     }
 
-    /// The present.
+    /// The present time, counted from the origin of the clock.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn now(&self) -> Timestamp {
         Timestamp::from_duration(tokio::time::Instant::now().saturating_duration_since(self.origin))
@@ -38,7 +38,8 @@ impl Clock {
     }
 }
 
-/// What time it is for people and peers. It jumps when somebody sets it, so nothing is measured with it.
+/// The wall-clock time, for people and peers. It jumps when the machine's clock is set, so no duration is
+/// measured with it.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn wall_time() -> SystemTime {
     SystemTime::now()

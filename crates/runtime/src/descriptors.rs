@@ -1,9 +1,9 @@
 //! How many files and sockets may this process have open at once?
 //!
 //! A process starts with the *soft* limit, 1,024 nearly everywhere, for the sake of programs that use
-//! `select`, which can name no descriptor beyond that. A proxy that obeyed it would stop at 500 clients.
-//! Whoever can do with more may raise it to the *hard* limit, and we can; programs that we start on behalf of
-//! somebody else get what we found.
+//! `select`, which can name no descriptor beyond that. A proxy that obeyed it would stop at 500 clients. A
+//! program that can use more may raise it to the *hard* limit, and ours can; apps that we start get the limit
+//! that we found.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tracing::{info, warn};
@@ -11,9 +11,9 @@ use tracing::{info, warn};
 /// The limit of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What it was started with.
+    /// The limit that the process was started with.
     pub found: u64,
-    /// What it has now.
+    /// The limit that is in force now.
     pub present: u64,
 }
 
@@ -48,5 +48,5 @@ pub fn set_descriptor_limit(soft: u64) -> nix::Result<()> {
     setrlimit(Resource::RLIMIT_NOFILE, soft.min(hard), hard)
 }
 
-/// What Linux gives where nobody says otherwise.
+/// The default limit of Linux.
 const ASSUMED: u64 = 1024;

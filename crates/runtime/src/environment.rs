@@ -78,7 +78,8 @@ impl<'e> EnvironmentReader<'e> {
             .any(|(at, _)| is_service(&name[..at]))
     }
 
-    /// What is written, be it nothing.
+    /// The value of a variable, which may be empty; `None` if it is not set, or set by Kubernetes for a
+    /// Service.
     pub fn written(&self, name: &str) -> Option<&'e str> {
         let written = self.environment.get(name)?;
         // A Service called `ebb-metrics` makes an `EBB_METRICS_PORT` where the pod says nothing of that name.
@@ -86,12 +87,12 @@ impl<'e> EnvironmentReader<'e> {
         (!is_of_kubernetes).then_some(written)
     }
 
-    /// What is written, if it is something.
+    /// The value of a variable; `None` if it is not set or empty.
     pub fn text(&self, name: &str) -> Option<&'e str> {
         self.written(name).filter(|text| !text.is_empty())
     }
 
-    /// What is written, or else a default.
+    /// The value of a variable, or `default` if it is not set or empty.
     pub fn text_or(&self, name: &str, default: &str) -> String {
         self.text(name).unwrap_or(default).to_owned()
     }
@@ -107,7 +108,7 @@ impl<'e> EnvironmentReader<'e> {
         text.unwrap_or_default()
     }
 
-    /// What is written, be it nothing; it must be there.
+    /// The value of a variable, which may be empty; a problem if it is not set.
     pub fn required_text(&mut self, name: &str) -> &'e str {
         let text = self.written(name);
         if text.is_none() {
@@ -116,7 +117,7 @@ impl<'e> EnvironmentReader<'e> {
         text.unwrap_or_default()
     }
 
-    /// One of a few words; the first means the same as nothing.
+    /// The choice that a variable names; the first choice if it is not set or empty.
     pub fn choice<Choice: Copy>(&mut self, name: &str, choices: &[(&str, Choice)]) -> Choice {
         let (_, default) = *choices.first().expect("a choice has something to choose");
         let Some(text) = self.text(name) else { return default };
@@ -264,8 +265,8 @@ impl<'e> EnvironmentReader<'e> {
     }
 
     /// Knative's settings of what is told about each request (`OBSERVABILITY_CONFIG`, a JSON object), and
-    /// what they mean. A protocol of traces that is not ours is no reason to serve nobody: it may be meant
-    /// for others.
+    /// what they mean. A protocol of traces that is not ours is no reason not to start: it may be meant for
+    /// others.
     pub fn observability(&mut self, name: &str) -> (Observability, RequestReporting) {
         let Some(text) = self.text(name) else { return Default::default() };
         let mut settings: Observability = match serde_json::from_str(text) {
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_says_of_a_service_with_a_name_like_ours_is_not_read() {
+    fn variables_that_kubernetes_sets_for_a_service_are_not_read() {
         let links = |service: &str| {
             [
                 ("SERVICE_HOST", "10.96.0.7"),
@@ -328,7 +329,7 @@ mod tests {
         reader.finish(()).expect("nothing is ours");
         // What the pod itself says is stronger, in Kubernetes too.
         environment.insert("EBB_METRICS_PORT".to_owned(), "9000".to_owned());
-        // No Service is called so, so these are somebody's mistakes.
+        // No Service has such a name, so these variables are mistakes of a user.
         let mistakes = ["EBB_STAT_PORT_80_TCP", "EBB_PORTS", "EBB_X_SERVICE_PORT"];
         environment.extend(mistakes.map(|name| (name.to_owned(), "1".to_owned())));
         let mut reader = EnvironmentReader::new(&environment);

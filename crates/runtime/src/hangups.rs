@@ -1,7 +1,8 @@
 //! SIGHUP: "read your configuration again", or "your terminal is gone"?
 //!
 //! The same signal says both. A process whose terminal was closed cannot open `/dev/tty` any more, so one
-//! that could at its start can tell. Whoever started us with the signal ignored (`nohup`) wants neither.
+//! that could at its start can tell. A program that was started with the signal ignored (`nohup`) does
+//! neither.
 
 use std::convert::Infallible;
 use std::fs;
@@ -14,12 +15,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The kernel sends the signal a moment before it takes the terminal away.
 const TERMINAL_GOES_WITHIN: Duration = Duration::from_millis(100);
 
-/// What a SIGHUP means.
+/// The two meanings of SIGHUP for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
     /// The configuration is to be read again.
     Reload,
-    /// The terminal that we were started from is gone, and whoever sat there.
+    /// The terminal from which the program was started is gone.
     TerminalGone,
 }
 
@@ -42,7 +43,7 @@ impl Hangups {
         Ok(Self { signal, had_terminal: has_terminal() })
     }
 
-    /// The next one. Cancel-safe: a signal that arrives while nobody waits is kept.
+    /// The next hangup. Cancel-safe: a signal that arrives while no task waits is kept.
     pub async fn next(&mut self) -> Hangup {
         let Some(signal) = &mut self.signal else {
             let never: Infallible = std::future::pending().await;

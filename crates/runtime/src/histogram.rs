@@ -48,7 +48,7 @@ impl DurationHistogram {
         Self(Arc::new(BucketBounds { bounds, counts, nanoseconds: AtomicU64::default() }))
     }
 
-    /// Counts one.
+    /// Counts one duration in its bucket and in the sum.
     pub fn observe(&self, duration: Duration) {
         let bucket = self.0.bounds.partition_point(|bound| *bound < duration);
         self.0.counts[bucket].fetch_add(1, Ordering::Relaxed);

@@ -1,12 +1,11 @@
-//! What every process needs, whatever it does: a clock, chance, logs, metrics, whom to tell what, signals,
-//! listening sockets, the places of those who read pages, and patience between attempts. It speaks no HTTP:
-//! the proxies have a stack of their own, which counts microseconds, and the others `hyper` and `axum`.
+//! What every process needs, whatever it does: a clock, random numbers, logs, metrics, trusted hosts,
+//! signals, listening sockets, places for the connections of pages, and waits between attempts. It speaks no
+//! HTTP: the proxies have a stack of their own, which counts microseconds, and the others `hyper` and `axum`.
 //!
-//! Pure crates take time and chance as parameters; this crate is where those parameters come from.
+//! Pure crates take time and random numbers as parameters; this crate is where those parameters come from.
 
 mod backoff;
 mod browsers;
-mod chance;
 mod clock;
 mod descriptors;
 mod environment;
@@ -22,6 +21,7 @@ mod observability;
 mod pages;
 mod percent;
 mod program;
+mod random;
 mod request_log;
 mod signals;
 mod socket_table;
@@ -30,7 +30,6 @@ mod vital;
 
 pub use backoff::Backoff;
 pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts};
-pub use chance::{new_link_token, new_seed};
 pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
 pub use environment::{Environment, EnvironmentReader};
@@ -42,20 +41,21 @@ pub use logs::{
     start_logs, timestamp,
 };
 pub use memory::{memory_headroom, memory_limit};
-pub use metrics::{MetricsFormat, MetricsRegistry, RevisionLabels};
+pub use metrics::{MetricsFormat, MetricsListing, MetricsRegistry, RevisionLabels};
 pub use mounted_certificates::MountedCertificates;
 pub use mounted_settings::MountedSettings;
-pub use observability::{
-    OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, ObservabilityProblem,
-    RequestReporting, instead_of_older_tracing,
+pub use observability::config_map::{
+    OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, instead_of_older_tracing,
 };
+pub use observability::{Observability, ObservabilityProblem, RequestReporting};
 pub use pages::{
-    PageConnection, PageDoor, PageKind, PageLimits, PagePlaces, PageSeat, PageStream, PageTurn, PagesBusy,
+    PageConnection, PageKind, PageLimits, PageListener, PagePlaces, PageSeat, PageStream, PageTurn, PagesBusy,
 };
 pub use percent::percent_encoded;
 pub use program::{EXIT_BAD_CONFIG, run_program};
+pub use random::{new_link_token, new_seed};
 pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine, RequestLogTemplate};
 pub use signals::{StopRequest, StopRequests};
 pub use socket_table::{TcpTableRow, tcp_table};
-pub use traces::{SampleRate, TRACING_PROTOCOL, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
-pub use vital::{EXIT_PART_FAILED, leave_last_words_in, relied_on, vital, vital_thread};
+pub use traces::{SampleRate, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
+pub use vital::{EXIT_PART_FAILED, record_fatal_errors_in, relied_on, vital, vital_thread};

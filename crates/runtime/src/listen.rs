@@ -1,4 +1,4 @@
-//! Listening sockets.
+//! Sockets that listen, with a backlog for bursts.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -6,13 +6,13 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// How many connections may wait to be accepted. The kernel takes `net.core.somaxconn` if that is less (4,096
-/// unless somebody changed it). What does not fit is not refused but forgotten, and its client tries again
-/// after one second, then three, then seven; the standard library's 128 is less than one burst.
+/// unless the machine says otherwise). What does not fit is not refused but forgotten, and its client tries
+/// again after one second, then three, then seven; the standard library's 128 is less than one burst.
 const BACKLOG: i32 = 4096;
 
-/// Listens on `address`, without blocking whoever accepts, and also where connections of an earlier process
-/// have not quite ended. `[::]` is every address of this machine, those of IPv4 too; where there is no IPv6,
-/// it is those of IPv4.
+/// Listens on `address`, without blocking the thread that accepts, and also where connections of an earlier
+/// process have not quite ended. `[::]` is every address of this machine, those of IPv4 too; where there is
+/// no IPv6, it is those of IPv4.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let is_everywhere = address.is_ipv6() && address.ip().is_unspecified();
     match listen_at(address, is_everywhere) {

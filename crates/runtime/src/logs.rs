@@ -51,20 +51,20 @@ pub fn print_errors_as(format: LogFormat) {
     }
 }
 
-/// How [`print_error`] prints.
+/// The format in which [`print_error`] writes its lines.
 pub fn error_format() -> LogFormat {
     if IS_JSON.load(Ordering::Relaxed) { LogFormat::Json } else { LogFormat::Text }
 }
 
 /// Starts logging for the process. `filter` is a `tracing` filter such as `info` or `info,autoscaler=debug`;
-/// it fails if that cannot be read, or if logging was started before. Nobody waits until a line is read:
+/// it fails if that cannot be read, or if logging was started before. No thread waits until a line is read:
 /// while standard error is full, lines are dropped (how many is said afterwards), and a process whose
 /// standard error is closed goes on without logs.
 pub fn start_logs(format: LogFormat, filter: &str, colours: Colours) -> anyhow::Result<()> {
     let filter = read_filter(filter)?;
     print_errors_as(format);
-    // A line that nobody reads any more is lost. By default, complaining about it on the same standard error
-    // would panic.
+    // A line without a reader is lost. By default, complaining about it on the same standard error would
+    // panic.
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(Mutex::new(LossyWriter::new(io::stderr(), format.notice())))
@@ -96,8 +96,8 @@ pub fn timestamp() -> String {
     text
 }
 
-/// Prints an error to standard error where there are no logs yet. If nobody can read it, it is lost;
-/// `eprintln!` would panic, and the exit code would no longer say what is wrong.
+/// Prints an error to standard error where there are no logs yet. If standard error is closed, the line is
+/// lost; `eprintln!` would panic, and the exit code would no longer say what is wrong.
 pub fn print_error(error: impl fmt::Display) {
     let line = match error_format() {
         LogFormat::Text => format!("error: {error}"),
@@ -106,7 +106,7 @@ pub fn print_error(error: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The same for what is no more than a warning.
+/// Prints a warning to standard error where there are no logs yet.
 pub fn print_warning(warning: impl fmt::Display) {
     let line = match error_format() {
         LogFormat::Text => format!("warning: {warning}"),
@@ -123,9 +123,9 @@ fn error_object(level: &str, message: &str) -> String {
 /// Whether log lines carry terminal colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colours {
-    /// No escape codes.
+    /// No escape codes of terminals.
     #[default]
     Off,
-    /// For a terminal.
+    /// Escape codes that a terminal shows as colours.
     On,
 }

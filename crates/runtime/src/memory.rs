@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-/// The least of the limits that the process's control groups set, in bytes; `None` where nobody set one.
+/// The least of the limits that the process's control groups set, in bytes; `None` where none sets a limit.
 pub fn memory_limit() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let read = |file: PathBuf| std::fs::read_to_string(file).ok()?.trim().parse().ok();
     limit_files(&groups).into_iter().filter_map(read).min()
 }
 
-/// How much more the process's control groups would let it have, in bytes; `None` where nobody set a limit.
+/// How much more the process's control groups would let it have, in bytes; `None` where none sets a limit.
 pub fn memory_headroom() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     limit_files(&groups).iter().filter_map(|file| headroom(file)).min()
 }
 
-/// What the group whose limit stands in this file leaves. Pages of files that nobody used lately count as
-/// left: the kernel takes them before it kills anybody.
+/// The bytes that the control group of this limit file leaves. Pages of files that were not used lately count
+/// as left: the kernel takes them before it kills a process.
 fn headroom(limit_file: &Path) -> Option<u64> {
     let read = |name: &str| std::fs::read_to_string(limit_file.with_file_name(name)).ok();
     let limit: u64 = std::fs::read_to_string(limit_file).ok()?.trim().parse().ok()?;
@@ -32,9 +32,9 @@ fn headroom(limit_file: &Path) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(unused.unwrap_or_default())))
 }
 
-/// Where limits may stand, for what `/proc/self/cgroup` says: those of all groups around the process count.
-/// In a container the path is often that of the machine, which is not there, and the container's own group is
-/// the root of what is.
+/// The limit files of all control groups around the process, by the text of `/proc/self/cgroup`. In a
+/// container the path is often that of the machine, which is not there, and the container's own group is the
+/// root of what is.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,7 +1,8 @@
-//! A process's metrics, and the text of the page that shows them. Who serves that page is another's question:
-//! the proxies do it over their own stack.
+//! A process's metrics, and the text of the page that shows them. Serving the page is not done here: the
+//! proxies do it over their own stack.
 
 mod format;
+mod listing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +13,15 @@ use tokio::runtime::Handle;
 use vocabulary::RevisionName;
 
 pub use format::MetricsFormat;
+pub use listing::MetricsListing;
 
-/// Of which revision a series is, the same at whoever counts: a query joins what several processes say.
+/// The revision of a series, with the same labels in every program: a query joins the series of several
+/// processes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 pub struct RevisionLabels {
-    /// Its namespace.
+    /// The namespace of the revision.
     pub namespace: String,
-    /// `KIND/NAME`.
+    /// The kind and the name of the revision, as `KIND/NAME`.
     pub revision: String,
 }
 
@@ -36,7 +39,7 @@ pub struct MetricsRegistry {
     tasks: Gauge,
 }
 
-/// What every process says of itself.
+/// The metrics that every process has.
 impl Default for MetricsRegistry {
     fn default() -> Self {
         let (mut registry, tasks) = (Registry::default(), Gauge::default());
@@ -71,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_registered_is_shown() {
+    fn a_registered_metric_is_on_the_page() {
         let metrics = MetricsRegistry::default();
         let wakes: Counter = Counter::default();
         metrics.with(|registry| registry.register("wakes", "Revisions woken from zero", wakes.clone()));

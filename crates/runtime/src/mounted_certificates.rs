@@ -1,5 +1,5 @@
-//! Who a program is, as files that somebody else renews: a Secret that Kubernetes mounts as a folder. They
-//! are read again while the program runs.
+//! The certificate of a program, in files that another program renews: a Secret that Kubernetes mounts as a
+//! folder. They are read again while the program runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use vocabulary::{TLS_CHAIN, TLS_KEY, TLS_ROOTS};
 /// How often the files are looked at. Kubernetes itself takes about a minute to change them.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What lies in such a folder, in PEM.
+/// The files of such a folder, in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MountedCertificates {
     /// The program's own certificate, and those that lead to a root (`tls.crt`).
     pub chain: Vec<u8>,
-    /// Its key (`tls.key`).
+    /// The private key of the certificate, in PEM (`tls.key`).
     pub key: Vec<u8>,
-    /// The roots (`ca.crt`).
+    /// The certificates of the authorities, in PEM (`ca.crt`).
     pub roots: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_renewed_is_shown_once_and_half_a_pair_changes_nothing() {
+    async fn a_renewed_certificate_is_loaded_once_and_half_a_pair_changes_nothing() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let write = |name: &str, text: &str| {
             std::fs::write(folder.path().join(name), text).expect("it can be written");

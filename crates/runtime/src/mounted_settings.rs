@@ -1,5 +1,5 @@
-//! What does a ConfigMap say at this moment? Kubernetes mounts it as a folder with a file for each key, so
-//! nobody needs a right to read it.
+//! The present data of a ConfigMap. Kubernetes mounts it as a folder with a file for each key, so no program
+//! needs the right to read it.
 //!
 //! Kubelet writes each version into a folder of its own and then turns the link `..data` to that. One version
 //! is read as a whole: through the link once, and not once for each key. What cannot be used is told, and the
@@ -19,31 +19,31 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Under kubelet's name for it the present version is found.
 const PRESENT_VERSION: &str = "..data";
 
-/// What the data of a ConfigMap mean, or all that is wrong with them.
+/// Reads settings out of the data of a ConfigMap. Returns every problem at once.
 type ReadSettings<Settings> = fn(&BTreeMap<String, String>) -> Result<Settings, Vec<Problem>>;
 
-/// A ConfigMap that is mounted as a folder, and who knows its keys.
+/// A ConfigMap that is mounted as a folder, and the function that reads its keys.
 #[derive(Debug)]
 pub struct MountedSettings<Settings> {
     config_map: &'static str,
     folder: PathBuf,
     read: ReadSettings<Settings>,
-    /// What was found at the last look.
+    /// The result of the last look into the folder.
     last: Option<SettingsLook>,
 }
 
-/// What is found in the folder.
+/// The result of one look into the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SettingsLook {
     Read(BTreeMap<String, String>),
     Failed(String),
 }
 
-/// What that means, if it is another thing than before.
+/// The meaning of a look that differs from the look before.
 #[derive(Debug, PartialEq)]
 enum SettingsNews<Settings> {
     Usable(Settings),
-    /// For each of these reasons.
+    /// The data cannot be used, for these reasons.
     Refused(Vec<String>),
 }
 
@@ -53,8 +53,8 @@ impl<Settings: Default> MountedSettings<Settings> {
         Self { config_map, folder, read, last: None }
     }
 
-    /// What it says now (what cannot be read says as little as none), and later: that is followed for as long
-    /// as the task runs.
+    /// The present settings (the defaults, if they cannot be read), and a future that follows later ones. Run
+    /// it as a task.
     pub fn follow(mut self) -> (watch::Receiver<Settings>, impl Future<Output = ()>) {
         let (settings_in, settings) = watch::channel(Settings::default());
         self.take_into(&settings_in);
@@ -110,11 +110,11 @@ impl<Settings: Default> MountedSettings<Settings> {
     }
 }
 
-/// One version, each key with its value.
+/// Reads one version: each key with its value.
 fn read(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let version = match fs::canonicalize(folder.join(PRESENT_VERSION)) {
         Ok(version) => version,
-        // Somebody else than kubelet wrote it.
+        // A program other than kubelet wrote the file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => folder.to_owned(),
         Err(error) => return Err(error).with_context(|| format!("reading {}", folder.display())),
     };
@@ -155,7 +155,7 @@ mod tests {
         fs::rename(next, folder.join(PRESENT_VERSION)).expect("it can be turned to");
     }
 
-    /// One key, a number.
+    /// Reads settings that have one key, a number.
     fn read_number(data: &BTreeMap<String, String>) -> Result<u32, Vec<Problem>> {
         let Some(text) = data.get("number") else { return Ok(0) };
         let problem = |part: &str| Problem { key: "number".to_owned(), message: format!("{part} {text:?}") };

@@ -1,7 +1,7 @@
-//! What is told about each request besides metrics: Knative's settings, as its control plane hands them to a
+//! The records of each request besides metrics: Knative's settings, as its control plane hands them to a
 //! queue-proxy (`OBSERVABILITY_CONFIG`, a JSON object), and as people write them.
 
-mod config_map;
+pub(crate) mod config_map;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,38 +9,36 @@ use thiserror::Error;
 use crate::request_log::{REQUEST_LOG_TEMPLATE, RequestLogTemplate};
 use crate::traces::{TracePlan, TracingProblem, TracingSettings};
 
-pub use config_map::{OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, instead_of_older_tracing};
-
 /// See the module. Keys that are not here ask for nothing of ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Observability {
     /// Whether a line is written for each request.
     pub enable_request_log: bool,
-    /// Its shape.
+    /// The template of each line, in Knative's syntax.
     pub request_log_template: String,
-    /// Whether for probes too.
+    /// Whether probes have lines in the request log, too.
     pub enable_probe_request_log: bool,
-    /// Where traces go.
+    /// The collector of traces, and the part of requests that have one.
     pub tracing: TracingSettings,
 }
 
-/// What [`Observability`] means.
+/// The checked form of [`Observability`]: templates are parsed, URLs are split.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestReporting {
     /// The shape of the request log's lines, if there are to be any.
     pub log: Option<RequestLogTemplate>,
-    /// Where traces go, if there are to be any.
+    /// The collector and the sampling of traces, if there are to be any.
     pub traces: Option<TracePlan>,
 }
 
-/// What is wrong with [`Observability`], and with which part.
+/// The part of [`Observability`] that is invalid, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ObservabilityProblem {
     /// The shape of the request log's lines.
     #[error("requestLogTemplate {0}")]
     Template(String),
-    /// Where traces go.
+    /// A setting of traces is invalid.
     #[error("tracing.{field} {0}", field = .0.field())]
     Tracing(#[from] TracingProblem),
 }
@@ -62,14 +60,14 @@ impl Observability {
         self.enable_request_log || !["", "none"].contains(&self.tracing.protocol.as_str())
     }
 
-    /// What a queue-proxy is told of it (`OBSERVABILITY_CONFIG`). `None` if it has nothing to tell, so that
-    /// pods of those who use none of this look as if there were nothing of it.
+    /// The value of a queue-proxy's `OBSERVABILITY_CONFIG`. `None` if nothing is asked for, so that pods of
+    /// users without these settings have no such variable.
     pub fn variable(&self) -> Option<String> {
         let json = || serde_json::to_string(self).expect("settings are plain data");
         self.asks_for_anything().then(json)
     }
 
-    /// What it means.
+    /// Checks the settings. An error names the first setting that is invalid.
     pub fn reporting(&self) -> Result<RequestReporting, ObservabilityProblem> {
         let log = self.request_log().map_err(ObservabilityProblem::Template)?;
         Ok(RequestReporting { log, traces: self.tracing.plan()? })

@@ -1,5 +1,5 @@
-//! What every program of ours does around its own work: it reads its settings from the environment, says
-//! everything that is wrong with them, and ends with an exit code that tells a bad setting from a failure.
+//! The frame of every program of ours: it reads its settings from the environment, says everything that is
+//! wrong with them, and ends with an exit code that tells a bad setting from a failure.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::logs::{Colours, LogFormat, print_error, start_logs};
 
 /// Something in the environment is wrong; to start again does not help.
 pub const EXIT_BAD_CONFIG: u8 = 2;
-/// It could not start.
+/// Exit code of a program that could not start.
 const EXIT_FAILED: u8 = 1;
 
 /// Reads a program's settings from its environment, begins to log with the filter among them, and runs it

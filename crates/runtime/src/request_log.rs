@@ -1,9 +1,9 @@
-//! What does the request log say of a request, and who writes it?
+//! The request log: the text of a line, and when it is written.
 //!
 //! The shape of a line is Knative's `logging.request-log-template`. What a request says of itself is rendered
 //! when it arrives, because by its end others have taken it apart; what its answer says is put into the gaps
-//! that were left. A line is written in one piece and at once, or dropped and counted: nobody who forwards
-//! requests waits for whoever reads logs.
+//! that were left. A line is written in one piece and at once, or dropped and counted: no forwarded request
+//! waits for a reader of logs.
 
 mod template;
 
@@ -33,29 +33,30 @@ pub(crate) const REQUEST_LOG_TEMPLATE: &str = concat!(
 );
 
 /// As long as a line may be: readers of logs divide or drop longer ones (the Docker and containerd runtimes
-/// at 16 KiB, of which they use some themselves), and whoever sends requests decides how long its values are.
+/// at 16 KiB, of which they use some themselves), and clients decide how long the values of their requests
+/// are.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// What stands where a value was cut.
+/// The text that stands at the end of a value that was cut.
 const CUT: &str = "...";
 
 /// As long as what an answer says may be, once in a line.
 const ANSWER_FIELD_BYTES: usize = 24;
 
-/// Whose requests they are: the same on every line.
+/// The revision and the pod of the requests: the same on every line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoggedRevision {
-    /// The revision's name.
+    /// The name of the revision.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the revision.
     pub namespace: String,
-    /// Its Service.
+    /// The Service to which the revision belongs.
     pub service: String,
-    /// Its Configuration.
+    /// The Configuration to which the revision belongs.
     pub configuration: String,
-    /// The pod.
+    /// The name of the pod that answers.
     pub pod_name: String,
-    /// Where the pod is.
+    /// The IP address of the pod that answers.
     pub pod_ip: String,
 }
 
@@ -77,17 +78,17 @@ struct LogQueue {
 /// A request as it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct LoggedRequest<'r> {
-    /// Its method.
+    /// The method of the request.
     pub method: &'r Method,
-    /// Its target.
+    /// The target of the request.
     pub uri: &'r Uri,
     /// Which protocol it came over.
     pub version: Version,
-    /// Its headers.
+    /// The headers of the request, as they arrived.
     pub headers: &'r HeaderMap,
     /// The host it is for.
     pub host: &'r str,
-    /// Who sent it.
+    /// The address of the client's end of the connection.
     pub remote: SocketAddr,
     /// How long its body is, if that is known.
     pub content_length: Option<u64>,
@@ -97,14 +98,14 @@ pub struct LoggedRequest<'r> {
 #[derive(Debug)]
 pub struct RequestLogLine {
     log: RequestLog,
-    /// What is known so far, and where in it what the answer says belongs.
+    /// The line so far. `gaps` are the places in it where values of the answer go.
     text: String,
     gaps: Vec<(usize, ResponseField)>,
     answer: LoggedAnswer,
     is_wanted: bool,
 }
 
-/// What becomes of a request.
+/// The answer of a request, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 struct LoggedAnswer {
     code: u16,
@@ -113,8 +114,8 @@ struct LoggedAnswer {
 }
 
 impl RequestLog {
-    /// Lines for standard error, as they are or, where every line is JSON, within an object; those that
-    /// nobody read in time are counted in `dropped`.
+    /// Lines for standard error, as they are or, where every line is JSON, within an object; those that were
+    /// not read in time are counted in `dropped`.
     pub fn new(
         template: RequestLogTemplate,
         revision: LoggedRevision,
@@ -122,7 +123,9 @@ impl RequestLog {
         dropped: Counter,
     ) -> Self {
         let notice = |lines| {
-            format!("({lines} lines of the request log were dropped: they were not read fast enough)\n")
+            format!(
+                "({lines} lines of the request log were dropped because standard error was not read fast enough)\n"
+            )
         };
         let output = RefCell::new(LossyWriter::new(io::stderr(), notice));
         let fixed: usize = template.parts().iter().map(fixed_bytes).sum();
@@ -135,7 +138,7 @@ impl RequestLog {
         self.begin_for(&self.0.revision, request)
     }
 
-    /// The same, where each request may be another revision's.
+    /// As [`RequestLog::begin`], for a program whose requests are of several revisions.
     pub fn begin_for(&self, revision: &LoggedRevision, request: LoggedRequest<'_>) -> RequestLogLine {
         let (mut text, mut gaps) = (String::with_capacity(512), Vec::new());
         let mut room = self.0.room;
@@ -174,29 +177,29 @@ impl RequestLog {
             }
         };
         let mut output = self.0.output.borrow_mut();
-        // Whoever closed standard error does not want to know.
+        // Fails if standard error is closed: then no reader wants the line.
         let _ = output.write(line.as_bytes());
         self.0.dropped.inc_by(output.take_newly_dropped());
     }
 }
 
 impl RequestLogLine {
-    /// The answer begins.
+    /// Notes the status of the answer, which begins.
     pub fn answered(&mut self, code: u16) {
         self.answer.code = code;
     }
 
-    /// So many bytes more of its body are on their way.
+    /// Adds bytes of the answer's body that are on their way.
     pub fn sent(&mut self, bytes: u64) {
         self.answer.size += bytes;
     }
 
-    /// It is over.
+    /// Notes how long the request took, from its arrival to the end of its answer.
     pub fn ended_after(&mut self, latency: Duration) {
         self.answer.latency = latency;
     }
 
-    /// Somebody else writes the line of this request.
+    /// Drops the line: another program writes the line of this request.
     pub fn forget(mut self) {
         self.is_wanted = false;
     }

@@ -1,12 +1,12 @@
-//! Being asked to stop: once to drain, twice to leave at once.
+//! Requests to stop the process: the first begins a drain, the second ends it at once.
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Which signal asked.
+/// The signal by which the process was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopRequest {
-    /// Ctrl-C.
+    /// SIGINT, which a terminal sends for Ctrl-C.
     Interrupt,
     /// `kill`, a service manager, Kubernetes.
     Terminate,
@@ -29,9 +29,9 @@ impl StopRequests {
         })
     }
 
-    /// The next request. Cancel-safe: a signal that arrives while nobody waits is kept.
+    /// The next request. Cancel-safe: a signal that arrives while no task waits is kept.
     pub async fn next(&mut self) -> StopRequest {
-        // Cancel-safe: a signal that nobody waited for is kept.
+        // Cancel-safe: a signal without a waiting task is kept.
         tokio::select! {
             _ = self.interrupt.recv() => StopRequest::Interrupt,
             _ = self.terminate.recv() => StopRequest::Terminate,

@@ -4,15 +4,15 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// One for each family of addresses.
+/// The tables of the kernel, one for each family of addresses.
 const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
-/// One socket. An address of version 4 within one of version 6 is read as version 4.
+/// One row: a socket. An IPv4 address mapped into IPv6 is read as IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpTableRow {
     /// The end of the process that has the socket.
     pub own: SocketAddr,
-    /// The other end.
+    /// The address of the other end.
     pub peer: SocketAddr,
     /// The state as the kernel numbers it (`tcp_states.h`): 1 is established, 8 is closed by the peer.
     pub state: u8,

@@ -1,4 +1,4 @@
-//! Where do traces go, and which requests have one? What Knative's settings of them mean.
+//! Knative's settings of traces: which collector gets them, and which requests have one.
 //!
 //! There is one protocol: OTLP over HTTP without TLS, which every collector takes. Anything else is refused
 //! with a word on what to write, and nothing is replaced silently.
@@ -10,40 +10,40 @@ use thiserror::Error;
 use vocabulary::shown;
 
 /// The protocol that is spoken, as Knative names it.
-pub const TRACING_PROTOCOL: &str = "http/protobuf";
-/// Where OTLP over HTTP is taken if nobody says otherwise.
+pub(crate) const TRACING_PROTOCOL: &str = "http/protobuf";
+/// The default port of OTLP over HTTP.
 const OTLP_PORT: u16 = 4318;
-/// The same, of the path.
+/// The default path of OTLP over HTTP.
 const OTLP_PATH: &str = "/v1/traces";
 
-/// What was written about traces.
+/// The settings of traces, as they were written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TracingSettings {
     /// Over what: nothing, or `none`, means that there are none.
     pub protocol: String,
-    /// The collector's URL.
+    /// The URL of the collector that takes traces.
     pub endpoint: String,
     /// Which part of the requests has one, of those whose client does not say: 0 to 1.
     #[serde(alias = "samplingRate")]
     pub sampling_rate: f64,
 }
 
-/// Where traces go, and which requests have one.
+/// The checked settings of traces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracePlan {
-    /// Where they go.
+    /// The collector to which traces are sent.
     pub endpoint: TraceEndpoint,
-    /// Which requests have one.
+    /// The part of the requests that have a trace.
     pub sampling: SampleRate,
 }
 
-/// A collector.
+/// The address of a collector of OpenTelemetry, over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceEndpoint {
     /// Its name or address, an IPv6 one without brackets.
     pub host: String,
-    /// Its port.
+    /// The port of the collector.
     pub port: u16,
     /// The path that takes traces.
     pub path: String,
@@ -53,16 +53,16 @@ pub struct TraceEndpoint {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct SampleRate(f64);
 
-/// What is wrong with the settings.
+/// The part of the settings of traces that is invalid, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TracingProblem {
-    /// Of the protocol.
+    /// The protocol is none that is spoken.
     #[error("{0}")]
     Protocol(String),
-    /// Of the endpoint.
+    /// The endpoint is missing, or is no URL that can be used.
     #[error("{0}")]
     Endpoint(String),
-    /// Of the sampling rate.
+    /// The sampling rate is no number from 0 to 1.
     #[error("{0}")]
     SamplingRate(String),
 }
@@ -79,7 +79,7 @@ impl TracingProblem {
 }
 
 impl TracingSettings {
-    /// What they mean; `None` is no traces.
+    /// Checks the settings; `None` means no traces.
     pub fn plan(&self) -> Result<Option<TracePlan>, TracingProblem> {
         match self.protocol.as_str() {
             "" | "none" => return Ok(None),
@@ -131,7 +131,7 @@ impl TraceEndpoint {
         })
     }
 
-    /// What a request to it says as its host.
+    /// The host and port of the collector, as a request names them.
     pub fn authority(&self) -> String {
         let Self { host, port, .. } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
@@ -159,7 +159,7 @@ impl SampleRate {
     /// samplers do, which take its last 63 bits for a number.
     pub fn takes(self, trace: u128) -> bool {
         let drawn = u64::try_from((trace & u128::from(u64::MAX)) >> 1).expect("63 bits");
-        // Both ends are exact, and between them nobody sees what rounding does.
+        // Both ends are exact, and between them the effect of rounding is not visible.
         #[expect(clippy::cast_precision_loss, reason = "a random number is compared with a share")]
         let share = drawn as f64 / (1_u64 << 63) as f64;
         self.0 == 1.0 || share < self.0
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_with_what_can() {
+    fn an_unsupported_trace_setting_is_refused_with_the_supported_ones() {
         for (settings, expected) in [
             (settings("grpc", "http://h", 1.0), "is \"grpc\"; write \"http/protobuf\""),
             (settings("http/protobuf", "", 1.0), "is missing; write the collector's URL"),

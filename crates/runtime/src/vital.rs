@@ -1,10 +1,10 @@
-//! What becomes of a process when a part that all others rely on fails?
+//! The end of a process whose vital part fails: a part on which all others rely.
 //!
 //! Tokio catches the panic of a task and drops the task, and a thread that panics is gone; the rest of the
 //! process goes on. An autoscaler without its event loop, or an activator without its link, would answer
 //! health checks and do nothing. So these parts run as *vital*: a panic in one ends the process, loudly, with
-//! an exit code of its own, and whoever started the process starts it again. A task that serves one
-//! connection is not vital.
+//! an exit code of its own, and the service manager or Kubernetes starts the process again. A task that
+//! serves one connection is not vital.
 
 use std::any::Any;
 use std::future::pending;
@@ -22,14 +22,14 @@ use crate::logs::print_error;
 /// software error", of `sysexits.h`.
 pub const EXIT_PART_FAILED: u8 = 70;
 
-/// Where this process leaves its last words.
-static LAST_WORDS: OnceLock<PathBuf> = OnceLock::new();
+/// The file into which this process writes why it ended.
+static FATAL_ERROR_FILE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Has a process that ends because a vital part panicked leave the reason in this file as well, for whoever
-/// takes its place. The first file that is named stays the one.
-pub fn leave_last_words_in(file: PathBuf) {
+/// From now on, a process that ends because a vital part panicked writes the reason into this file as well,
+/// for the process that takes its place. Only the first call has an effect.
+pub fn record_fatal_errors_in(file: PathBuf) {
     // Only a second call fails, and its file is the same.
-    let _ = LAST_WORDS.set(file);
+    let _ = FATAL_ERROR_FILE.set(file);
 }
 
 /// Runs a part that the whole process relies on. If it panics, the process says so and ends with
@@ -41,7 +41,7 @@ pub async fn vital<Part: Future>(name: &str, part: Part) -> Part::Output {
     }
 }
 
-/// The same for a thread of its own that is no task.
+/// As [`vital`], for the work of a thread.
 pub fn vital_thread<Output>(name: &str, part: impl FnOnce() -> Output) -> Output {
     match catch_unwind(AssertUnwindSafe(part)) {
         Ok(output) => output,
@@ -49,8 +49,8 @@ pub fn vital_thread<Output>(name: &str, part: impl FnOnce() -> Output) -> Output
     }
 }
 
-/// What another task brings on which this one relies. If that one panicked, so does this one, and with it the
-/// part that it belongs to: an answer that never comes would keep it waiting for ever.
+/// The output of a task on which the calling task relies. If that task panicked, the calling task panics too,
+/// and with it the vital part to which it belongs: it would wait for ever for an output that never comes.
 pub async fn relied_on<Output>(task: JoinHandle<Output>) -> Output {
     match task.await {
         Ok(output) => output,
@@ -62,18 +62,18 @@ pub async fn relied_on<Output>(task: JoinHandle<Output>) -> Output {
     }
 }
 
-/// Whatever state the panic left behind is never looked at again.
+/// Ends the process. The state that the panic left behind is never read again.
 fn end(name: &str, panic: &(dyn Any + Send)) -> ! {
     let reason = reason(panic);
     print_error(format!("{name} failed ({reason}), and nothing works without it: this process ends"));
-    if let Some(file) = LAST_WORDS.get() {
-        // It was said; there is nothing to be done for who cannot write it down.
+    if let Some(file) = FATAL_ERROR_FILE.get() {
+        // The message is on standard error already; a file that cannot be written changes nothing.
         let _ = std::fs::write(file, format!("{name} failed ({reason})"));
     }
     exit(EXIT_PART_FAILED.into());
 }
 
-/// What a panic said, if it said something in words.
+/// The message of a panic, if it has one.
 fn reason(panic: &(dyn Any + Send)) -> &str {
     let borrowed = panic.downcast_ref::<&str>().copied();
     borrowed.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
@@ -129,12 +129,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_lines_are_json_the_last_words_are_too() {
+    async fn fatal_messages_are_json_when_log_lines_are() {
         if let Ok(how) = std::env::var(VICTIM) {
             return fail(&how).await;
         }
         let test = std::env::current_exe().expect("a process knows its executable");
-        let name = "vital::tests::where_lines_are_json_the_last_words_are_too";
+        let name = "vital::tests::fatal_messages_are_json_when_log_lines_are";
         let victim = Command::new(&test).args(["--exact", name, "--nocapture"]).env(VICTIM, "json").output();
         let victim = victim.expect("it can be started again");
         let said = String::from_utf8_lossy(&victim.stderr);

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 /// How a pod is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub(crate) enum Policy {
     /// The first in order with a free slot.
     FirstAvailable,
     /// Each in turn, from behind the last one chosen.
@@ -20,7 +20,7 @@ pub enum Policy {
 
 impl Policy {
     /// The policy for a containerConcurrency; 0 means no limit.
-    pub fn for_concurrency(container_concurrency: u32) -> Self {
+    pub(crate) fn for_concurrency(container_concurrency: u32) -> Self {
         match container_concurrency {
             0 => Self::BetterOfTwo,
             1..=3 => Self::FirstAvailable,
@@ -31,36 +31,36 @@ impl Policy {
 
 /// A pod as the balancer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// Requests of ours that run in it.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// How many may; 0 means no limit.
-    pub slots: u32,
+    pub(crate) slots: u32,
 }
 
 impl Candidate {
     /// Whether it may take one more.
-    pub fn has_room(self) -> bool {
+    pub(crate) fn has_room(self) -> bool {
         self.slots == 0 || self.in_flight < self.slots
     }
 }
 
 /// Chooses among pods; remembers whose turn it is.
 #[derive(Clone, Debug)]
-pub struct Balancer {
+pub(crate) struct Balancer {
     cursor: usize,
     random: SmallRng,
 }
 
 impl Balancer {
     /// A balancer whose chances follow from `seed`.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { cursor: 0, random: SmallRng::seed_from_u64(seed) }
     }
 
     /// The index of the chosen one among `count` candidates that `candidate` describes; `None` if none has
     /// room.
-    pub fn pick(
+    pub(crate) fn pick(
         &mut self,
         policy: Policy,
         count: usize,
@@ -80,7 +80,7 @@ impl Balancer {
         }
     }
 
-    /// With limits (in direct mode nobody passes any) a full pair is no answer while others have room, so the
+    /// With limits (in direct mode there are none) a full pair is no answer while others have room, so the
     /// search goes on in order.
     fn better_of_two(&mut self, count: usize, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
         let (first, second) = self.two_of(count)?;
@@ -100,7 +100,7 @@ impl Balancer {
             0 => None,
             1 => Some((0, 0)),
             2.. => {
-                // Drawing until two differ takes nobody knows how many draws; one of the others, counted
+                // Drawing until two differ takes an unknown number of draws; one of the others, counted
                 // without the first, is as fair.
                 let first = self.random.random_range(0..count);
                 let second = self.random.random_range(0..count - 1);

@@ -5,16 +5,16 @@
 //! that then competes with newcomers, and unlucky ones starve.
 //!
 //! As in Knative the bound is on waiting plus running (depth plus the largest capacity): with all of the
-//! capacity in use, exactly `depth` requests can wait. Nothing here knows how a waiter is woken: whoever
-//! holds a [`Ticket`] that a call returned, runs.
+//! capacity in use, exactly `depth` requests can wait. Nothing here knows how a waiter is woken: the request
+//! whose [`Ticket`] a call returned runs.
 
 use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::Ticket;
+use crate::ticket::Ticket;
 
-/// What a breaker is built with.
+/// The limits with which a breaker is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerLimits {
     /// How many requests may wait while the whole capacity is in use; at least 1.
@@ -34,21 +34,21 @@ pub enum BreakerError {
     /// The initial capacity exceeds the largest.
     #[error("the initial capacity {capacity} exceeds the largest, {capacity_max}")]
     CapacityAboveMax {
-        /// The one asked for.
+        /// The capacity that was asked for.
         capacity: u32,
-        /// The one allowed.
+        /// The largest capacity that is allowed.
         capacity_max: u32,
     },
 }
 
-/// What became of a request that arrived.
+/// The answer to a request that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It runs now. End with [`Breaker::release`].
+    /// The request runs now. Its end is [`Breaker::release`].
     Admitted,
-    /// It waits; a later call returns its ticket, and it runs then.
+    /// The request waits; a later call returns its ticket, and it runs then.
     Queued(Ticket),
-    /// The queue is full.
+    /// The queue is full: the request is refused.
     Refused,
 }
 
@@ -59,7 +59,7 @@ pub struct Breaker {
     capacity_max: u32,
     total_max: usize,
     in_flight: u32,
-    // A set and no queue: who gives up may stand anywhere in the line.
+    // A set and no queue: a request that gives up may stand anywhere in the line.
     waiting: BTreeSet<Ticket>,
     next_ticket: Ticket,
 }
@@ -86,8 +86,8 @@ impl Breaker {
 
     /// A request came. Only an empty queue lets it run at once, which a free slot implies.
     pub fn arrive(&mut self) -> Arrival {
-        // Nobody is overtaken here: `release` has handed each free slot on, and so has whoever called
-        // `resize`.
+        // No waiting request is overtaken here: `release` has handed each free slot on, and so has the caller
+        // of `resize`.
         if self.in_flight < self.capacity {
             self.in_flight += 1;
             return Arrival::Admitted;
@@ -144,12 +144,12 @@ impl Breaker {
         self.capacity
     }
 
-    /// How many run.
+    /// The number of requests that run.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// How many wait.
+    /// The number of requests that wait.
     pub fn waiting(&self) -> u32 {
         u32::try_from(self.waiting.len()).unwrap_or(u32::MAX)
     }
@@ -304,7 +304,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_overtakes_nothing_leaks_and_limits_hold(steps in steps(), depth in 1..6u32) {
+        fn order_is_kept_no_slot_leaks_and_limits_hold(steps in steps(), depth in 1..6u32) {
             let mut breaker = breaker(depth, 5, 2);
             let mut ledger = Ledger::default();
             for step in steps {

@@ -18,13 +18,13 @@ pub use seconds::{EndedSeconds, ReporterSeconds};
 /// Which way a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From a client.
+    /// The request came from a client, not through an activator.
     Direct,
     /// From an activator, which counts it already.
     Proxied,
 }
 
-/// What is held at this instant.
+/// The requests that are held at this instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresentLoad {
     /// All requests, waiting ones included.
@@ -82,8 +82,8 @@ impl LoadMeter {
         }
     }
 
-    /// Ends so many seconds together, one where nobody was late, and says what each of them held; what is in
-    /// flight stays. Averages are the same in all of them, arrivals are shared out by the nominal seconds,
+    /// Ends `count` seconds together, one unless the caller was late, and returns the load of each; what is
+    /// in flight stays. Averages are the same in all of them, arrivals are shared out by the nominal seconds,
     /// not by the time that really passed: sums over windows stay exact. How many wait is not the meter's to
     /// know: [`Load::queued`] is zero.
     pub fn close_seconds(&mut self, count: u32, now: Timestamp) -> Load {
@@ -91,7 +91,7 @@ impl LoadMeter {
     }
 
     /// [`LoadMeter::close_seconds`] for a period of any nominal length but zero.
-    pub fn close_period(&mut self, nominal: Duration, now: Timestamp) -> Load {
+    fn close_period(&mut self, nominal: Duration, now: Timestamp) -> Load {
         self.advance(now);
         let seconds = self.elapsed.as_secs_f64();
         let average = |held: f64| Concurrency::clamped(if seconds > 0.0 { held / seconds } else { 0.0 });
@@ -107,7 +107,7 @@ impl LoadMeter {
         load
     }
 
-    /// What is held now.
+    /// The requests that are held now.
     pub fn present(&self) -> PresentLoad {
         self.present
     }

@@ -1,4 +1,4 @@
-//! One revision at one activator: who is next, and which pod takes it?
+//! One revision at one activator: which request is next, and which pod takes it?
 //!
 //! Requests wait first come, first served. Whether one may go is decided by the free slots of single pods
 //! alone: a second, revision-wide counter (Knative has one) leaves an idle pod unused while requests of a
@@ -6,7 +6,7 @@
 //! pod *name*, so a pod that blinks out of the list and back is not overfilled.
 //!
 //! Waiting is the answer to an empty list. Only passing time, an event, or a slot that becomes free changes
-//! an answer, and [`Throttler::next_deadline`] says when time alone will, so nobody polls.
+//! an answer, and [`Throttler::next_deadline`] says when time alone will, so no task polls.
 //!
 //! The caller drains [`Throttler::next_dispatch`] after every call that may have freed something: all but
 //! [`Throttler::abandon`].
@@ -21,7 +21,8 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use vocabulary::{PodAssignment, PodId, PodName, Slice, Timestamp};
 
-use crate::{Balancer, Policy, Ticket};
+use crate::balancer::{Balancer, Policy};
+use crate::ticket::Ticket;
 use budget::RetryBudget;
 use outside::OutsideAttempts;
 use pods::{PodEntry, ThrottledPods};
@@ -30,7 +31,7 @@ use pods::{PodEntry, ThrottledPods};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{depth} requests wait already")]
 pub struct QueueFull {
-    /// How many may wait.
+    /// The number of requests that may wait.
     pub depth: u32,
 }
 
@@ -38,40 +39,40 @@ pub struct QueueFull {
 /// never started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The request.
+    /// The ticket of the request that goes.
     pub ticket: Ticket,
-    /// When it arrived.
+    /// The time at which the request arrived.
     pub arrived: Timestamp,
     /// The pod that takes it.
     pub pod: PodId,
-    /// Where that pod is reached.
+    /// The address at which that pod takes requests.
     pub address: SocketAddr,
     /// Whether the pod is suspect: it gets no other request until [`Throttler::note_started`], or until it
     /// has rested.
     pub is_trial: bool,
-    /// Whose the pod is. While there are other activators it is to take the request at once or to refuse it
-    /// at once ([`Throttler::requeue_for_want_of_room`]): who waits there would not see a slot that becomes
-    /// free elsewhere.
+    /// Whether the pod is in this activator's slice. While there are other activators the pod is to take the
+    /// request at once or to refuse it at once ([`Throttler::requeue_for_want_of_room`]): a request that
+    /// waits there would not see a slot that becomes free in another pod.
     pub slice: Slice,
 }
 
 /// A pod that was picked past queue and slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectPick {
-    /// The pod.
+    /// The pod that takes the request.
     pub pod: PodId,
-    /// Where it is reached.
+    /// The address at which the pod takes requests.
     pub address: SocketAddr,
-    /// As [`Dispatch::is_trial`].
+    /// Whether the pod is suspect; as [`Dispatch::is_trial`] says.
     pub is_trial: bool,
 }
 
-/// What a throttler holds.
+/// The requests that a throttler holds, and since when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests that run in pods, by slots.
     pub in_flight: u32,
-    /// Requests that wait.
+    /// The number of requests that wait for a slot.
     pub waiting: u32,
     /// When the oldest of those arrived.
     pub oldest_arrival: Option<Timestamp>,
@@ -231,7 +232,7 @@ impl Throttler {
         self.pods.has_ready()
     }
 
-    /// Requests that wait, or run in pods, whichever way they came.
+    /// Requests that wait, or run in pods, through the queue or past it.
     pub fn held(&self) -> u32 {
         self.counts().waiting.saturating_add(self.pods.held())
     }
@@ -241,7 +242,7 @@ impl Throttler {
         self.pods.name(pod)
     }
 
-    /// What is held.
+    /// The requests that wait, and the arrival of the oldest.
     pub fn counts(&self) -> Counts {
         let oldest = |queue: &BTreeMap<Ticket, Timestamp>| queue.values().next().copied();
         Counts {

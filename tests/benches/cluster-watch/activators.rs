@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use link::{ActivatorOrder, ByteStream, Identity, TlsDoor};
+use link::{ActivatorOrder, ByteStream, Identity, LinkTlsAcceptor};
 use serde_json::json;
 use tests::bench::clock;
 use tests::cluster::{SYSTEM, TestNamespace};
@@ -50,7 +50,7 @@ impl PlayedActivator {
         let part =
             |key: &str| secret.get(key).map(String::as_bytes).with_context(|| format!("{key} is missing"));
         let identity = Identity::from_pem(part("tls.crt")?, part("tls.key")?, part("ca.crt")?)?;
-        let door = TlsDoor::new(&identity)?;
+        let door = LinkTlsAcceptor::new(&identity)?;
         let listener = TcpListener::bind(SocketAddr::from((address, LINK_PORT))).await?;
         let (waiting, known) = (Arc::clone(waiting), ReplicaName::new(&name));
         let mut links = JoinSet::new();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use link::{ActivatorOrder, ByteStream, PodOrder, TlsDoor};
+use link::{ActivatorOrder, ByteStream, LinkTlsAcceptor, PodOrder};
 use tests::bench::clock;
 use tokio::net::{TcpListener, TcpStream};
 use vocabulary::{
@@ -37,8 +37,8 @@ pub(crate) fn play(shape: Shape, trust: &TrustFolder) -> anyhow::Result<()> {
 /// What callers have to show, if links are TLS.
 #[derive(Clone)]
 struct Doors {
-    pods: Option<TlsDoor>,
-    activator: Option<TlsDoor>,
+    pods: Option<LinkTlsAcceptor>,
+    activator: Option<LinkTlsAcceptor>,
 }
 
 impl Doors {
@@ -47,15 +47,15 @@ impl Doors {
             FleetLinks::Plain => Self { pods: None, activator: None },
             // One key for all pods: what it costs to make ten thousand is no affair of the autoscaler's.
             FleetLinks::Tls => Self {
-                pods: Some(TlsDoor::of_pod(&trust.roots()?)?),
-                activator: Some(TlsDoor::new(&trust.identity(LinkRole::Activator)?)?),
+                pods: Some(LinkTlsAcceptor::of_pod(&trust.roots()?)?),
+                activator: Some(LinkTlsAcceptor::new(&trust.identity(LinkRole::Activator)?)?),
             },
         })
     }
 }
 
 /// The connection once the caller has proved who it is; `None`: it has not.
-async fn let_in(door: Option<TlsDoor>, stream: TcpStream) -> Option<ByteStream> {
+async fn let_in(door: Option<LinkTlsAcceptor>, stream: TcpStream) -> Option<ByteStream> {
     match door {
         None => Some(stream.into()),
         Some(door) => door.accept(stream).await.ok(),
@@ -147,7 +147,7 @@ async fn play_pod(shape: Shape, pod: u32, stream: ByteStream) {
 /// What an activator acts upon, which outlives its links.
 type Routings = Arc<Mutex<BTreeMap<RevisionName, Routing>>>;
 
-async fn accept_activator_links(listener: TcpListener, door: Option<TlsDoor>) {
+async fn accept_activator_links(listener: TcpListener, door: Option<LinkTlsAcceptor>) {
     let routings = Routings::default();
     while let Ok((stream, _)) = listener.accept().await {
         let (routings, door) = (Arc::clone(&routings), door.clone());

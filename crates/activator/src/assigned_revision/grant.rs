@@ -14,9 +14,9 @@ use crate::context::WaitingPlace;
 
 /// When a request may go.
 pub(crate) enum QueueTurn {
-    /// At once.
+    /// A slot is free: the request goes at once.
     Now(Grant),
-    /// When its turn comes.
+    /// Every slot is taken: the request waits for its turn.
     Later(QueuePlace),
 }
 
@@ -35,9 +35,9 @@ impl Drop for LoadPart {
         let mut state = self.0.state.lock();
         state.meter.finished(Origin::Direct, now);
         if self.0.context.is_leaving() {
-            self.0.tell_of_fall(&mut state, now);
+            self.0.report_decline(&mut state, now);
         }
-        self.0.note_end(&mut state);
+        self.0.note_request_end(&mut state);
     }
 }
 
@@ -81,10 +81,10 @@ impl Drop for QueuePlace {
         }
         let mut guard = self.revision.state.lock();
         let state = &mut *guard;
-        // Under the lock: a grant may come in this instant, and nobody would take it.
+        // Under the lock: a grant may come in this instant, and would be lost.
         let late = self.receiver.try_recv().ok();
-        // It may have been given a slot in the same instant. That goes to the next one, who may be waiting
-        // for just that.
+        // It may have been given a slot in the same instant. That slot goes to the next request, which may be
+        // waiting for it.
         if leave(&mut state.throttler, &mut state.waiters, self.ticket, late) {
             self.revision.pump(state, self.revision.context.clock.now());
         }
@@ -94,7 +94,7 @@ impl Drop for QueuePlace {
 /// A slot in a pod.
 pub(crate) struct Grant {
     revision: Arc<AssignedRevision>,
-    /// Taken by whoever ends the grant.
+    /// `None` once the grant has ended.
     dispatch: Option<Dispatch>,
     address: SocketAddr,
 }
@@ -105,12 +105,13 @@ impl Grant {
         Self { revision: Arc::clone(revision), address: dispatch.address, dispatch: Some(dispatch) }
     }
 
-    /// The pod's address.
+    /// The address at which the pod usually takes requests.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whose the pod is.
+    /// Whether the slot is in this activator's slice of the pods, outside it, or in pods that are not
+    /// divided.
     pub(crate) fn slice(&self) -> Slice {
         self.dispatch.map_or(Slice::Undivided, |dispatch| dispatch.slice)
     }
@@ -196,7 +197,7 @@ impl DirectRequest {
         Self { revision: Arc::clone(revision), pick }
     }
 
-    /// The pod's address.
+    /// The address at which the pod usually takes requests.
     pub(crate) fn address(&self) -> SocketAddr {
         self.pick.address
     }
@@ -210,8 +211,8 @@ impl DirectRequest {
         }
     }
 
-    /// The pod never started the request. Until that waits elsewhere it is this that shows that the revision
-    /// holds it.
+    /// The pod never started the request. Until the request waits elsewhere, this value shows that the
+    /// revision holds it.
     pub(crate) fn not_started(&self) {
         let now = self.revision.context.clock.now();
         self.revision.state.lock().throttler.note_not_started(self.pick.pod, now);
@@ -222,6 +223,6 @@ impl Drop for DirectRequest {
     fn drop(&mut self) {
         let mut state = self.revision.state.lock();
         state.throttler.finish_direct(self.pick.pod);
-        self.revision.note_end(&mut state);
+        self.revision.note_request_end(&mut state);
     }
 }

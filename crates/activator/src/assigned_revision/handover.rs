@@ -1,4 +1,5 @@
-//! How does a slot come from whoever frees it to whoever waits for it, on another thread perhaps?
+//! How does a slot come from the request that frees it to the request that waits for it, perhaps on another
+//! thread?
 //!
 //! Both hold the revision's lock when they are here. But a request looks for what it was handed without the
 //! lock, and may leave in that instant: what lies there unseen goes back. Every order of this is tried by
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use throttling::{Dispatch, Throttler, Ticket};
 use vocabulary::Timestamp;
 
-/// A request that waits.
+/// The end of a waiting request that the queue keeps, to hand it a slot.
 pub(crate) trait Waiter {
     /// Its turn has come. Fails if it is not there any more.
     fn hand(self, dispatch: Dispatch) -> Result<(), Dispatch>;

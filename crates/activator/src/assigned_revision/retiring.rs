@@ -11,16 +11,16 @@ use vocabulary::{Standing, Timestamp, Version};
 
 use super::{AssignedRevision, RevisionState};
 
-/// What is left of a revision here.
+/// What a retired revision still holds at this activator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevisionRemainder {
-    /// It is served here, or holds something.
+    /// This activator serves the revision, or the revision still holds requests.
     Something,
-    /// Others serve it, and it holds nothing.
+    /// Other activators serve the revision, and it holds no request.
     Nothing,
-    /// The same, and nobody is to know it here any more, as that version says: it takes no request from now
-    /// on.
-    NoMemory(Version),
+    /// As `Nothing`, and its owner has said, in that version, that it may be forgotten: it takes no request
+    /// from now on.
+    Forgotten(Version),
 }
 
 /// Whether it is this activator's to serve, and if not, how far that has come.
@@ -50,7 +50,7 @@ impl RevisionState {
 }
 
 impl AssignedRevision {
-    /// Its owner did not name it: others serve it, as far as anybody does.
+    /// Its owner did not name it: other activators serve it, if any does.
     pub(crate) fn retire(&self) {
         self.state.lock().retirement.standing = Standing::Retired;
     }
@@ -63,7 +63,7 @@ impl AssignedRevision {
 
     /// Its owner says that it may be forgotten, unless an assignment newer than `version` is in force.
     /// Returns whether that is so.
-    pub(crate) fn may_be_forgotten(&self, version: Version) -> bool {
+    pub(crate) fn forget_when_empty(&self, version: Version) -> bool {
         let mut state = self.state.lock();
         let is_in_force = self.settings.load().version < version;
         if is_in_force {
@@ -74,8 +74,8 @@ impl AssignedRevision {
         is_in_force
     }
 
-    /// What is left of it.
-    pub(crate) fn remains(&self) -> RevisionRemainder {
+    /// What is left of the revision. From the answer `Forgotten` on it refuses every request.
+    pub(crate) fn remainder(&self) -> RevisionRemainder {
         let mut state = self.state.lock();
         state.retirement.is_noted = false;
         match (state.retirement.standing, state.holds_nothing(), state.retirement.forget) {
@@ -83,13 +83,13 @@ impl AssignedRevision {
             (Standing::Retired, true, None) => RevisionRemainder::Nothing,
             (Standing::Retired, true, Some(version)) => {
                 state.is_gone = true;
-                RevisionRemainder::NoMemory(version)
+                RevisionRemainder::Forgotten(version)
             }
         }
     }
 
     /// A request has ended. If it was the last of a retired revision, the link's thread looks what remains.
-    pub(super) fn note_end(self: &Arc<Self>, state: &mut RevisionState) {
+    pub(super) fn note_request_end(self: &Arc<Self>, state: &mut RevisionState) {
         if state.retirement.standing == Standing::Retired
             && !state.retirement.is_noted
             && state.holds_nothing()

@@ -1,4 +1,4 @@
-//! What of an assignment a request needs, in the form it needs it.
+//! The parts of an assignment that a request needs, in the form in which it needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use vocabulary::{
     Routing, Version,
 };
 
-/// What only our own hop says of a request.
+/// The headers that only an activator sets on a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HopHeaders<'a> {
-    /// Proves who sends.
+    /// The key that proves to the pod's queue-proxy that an activator sends.
     pub(crate) key: Option<&'a HeaderValue>,
-    /// Which pod it is for: its address may be another's by the time that it arrives.
+    /// The name of the pod: its address may belong to another pod by the time that the request arrives.
     pub(crate) pod: Option<&'a HeaderValue>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct AssignedSettings {
     pub(crate) timeouts: RequestTimeouts,
     ignored_user_agents: IgnoredUserAgents,
     pub(crate) head_size: HeadSizeLimit,
-    /// Proves to the pods' queue-proxies who sends.
+    /// The key that proves to the pods' queue-proxies that an activator sends.
     hop_key: Option<HeaderValue>,
     /// The names of the pods, by where they take requests usually.
     pods: BTreeMap<SocketAddr, HeaderValue>,
@@ -68,7 +68,7 @@ impl AssignedSettings {
         }
     }
 
-    /// Whether a request with these headers is one that nobody measures.
+    /// Whether the assignment says that requests with these headers are not measured.
     pub(crate) fn ignores(&self, headers: &HeaderMap) -> bool {
         headers.get(USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent.as_bytes()))
     }
@@ -78,9 +78,10 @@ impl AssignedSettings {
         HopHeaders { key: self.hop_key.as_ref(), pod: self.pods.get(&usual) }
     }
 
-    /// Where a request goes that came by a port of ours, to the pod that takes requests at `usual`.
-    pub(crate) fn exit(&self, usual: SocketAddr, port: u16) -> SocketAddr {
-        self.exits.get(&usual).map_or(usual, |exits| exits.exit(usual, port))
+    /// The address at which the pod that usually takes requests at `usual` takes those of the revision's port
+    /// `entrance`.
+    pub(crate) fn pod_address_for(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
+        self.exits.get(&usual).map_or(usual, |exits| exits.exit(usual, entrance))
     }
 }
 

@@ -1,8 +1,8 @@
-//! Who speaks for which bucket? The link that named it with the highest epoch.
+//! Which link speaks for which bucket? The link that named the bucket with the highest epoch.
 //!
 //! Several autoscalers may hold a link each, and one that has lost a bucket may not know it yet. So a
-//! bucket's epoch only grows: what an earlier owner still says is late, whether its link stands or not.
-//! Nothing that was said loses its force when a link ends; only nobody speaks for the bucket then.
+//! bucket's epoch only grows: what an earlier owner still says is late, whether its link stands or not. No
+//! assignment loses its force when a link ends; only no link speaks for the bucket then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,38 +12,38 @@ use vocabulary::{Bucket, Epoch, Ownership, ReplicaName, RevisionName, Version};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LinkNumber(pub(crate) u64);
 
-/// What the owners said about who they are.
+/// Which link speaks for which bucket, as the owners have said on their links.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    /// How many buckets there are; 0 until somebody said so.
+    /// How many buckets there are in all; 0 before the first owner has named its own.
     buckets: u16,
-    by_bucket: BTreeMap<Bucket, LoadClaim>,
-    /// The links that stand, with their owners' names once they said them.
+    by_bucket: BTreeMap<Bucket, BucketClaim>,
+    /// The open links, with the names of their owners once those are known.
     links: BTreeMap<LinkNumber, Option<ReplicaName>>,
 }
 
 /// The highest claim to one bucket.
 #[derive(Clone, Copy, Debug)]
-struct LoadClaim {
+struct BucketClaim {
     epoch: Epoch,
-    /// Who speaks for it; `None` while that link is down.
+    /// The link of the bucket's owner; `None` while that link is down.
     link: Option<LinkNumber>,
-    /// Whether all of it was told once in this boot.
+    /// Whether a sync has named all revisions of the bucket since the activator started.
     is_synced: bool,
-    /// Whether its owner has said that no route names this activator.
+    /// Whether the bucket's owner has said that no route names this activator.
     is_released: bool,
 }
 
 impl Claims {
-    /// A link stands. Until it names buckets it may be about to speak for any of them.
+    /// A link was opened. Until its owner names buckets it may be about to speak for any of them.
     pub(crate) fn opened(&mut self, link: LinkNumber) {
         self.links.insert(link, None);
     }
 
-    /// A link is gone.
+    /// A link was closed: nobody speaks for its buckets until another link claims them.
     pub(crate) fn closed(&mut self, link: LinkNumber) {
         self.links.remove(&link);
-        self.give_back(link);
+        self.release_claims_of(link);
     }
 
     /// An owner names its buckets, all of them. Returns what of it is in force, which leaves out buckets that
@@ -60,7 +60,7 @@ impl Claims {
             self.buckets = ownership.buckets;
             self.by_bucket.clear();
         }
-        self.give_back(link);
+        self.release_claims_of(link);
         let mut former =
             self.links.iter().filter(|&(&other, name)| other != link && name.as_ref() == Some(owner));
         let former = former.next().map(|(&other, _)| other);
@@ -76,7 +76,7 @@ impl Claims {
                 let is_synced = known.is_some_and(|known| known.is_synced);
                 // A later owner may have found routes that name this activator.
                 let is_released = known.is_some_and(|known| known.is_released && known.epoch == epoch);
-                let claim = LoadClaim { epoch, link: Some(link), is_synced, is_released };
+                let claim = BucketClaim { epoch, link: Some(link), is_synced, is_released };
                 self.by_bucket.insert(bucket, claim);
             }
             !is_late
@@ -84,8 +84,9 @@ impl Claims {
         (in_force, former)
     }
 
-    /// A link has told all of the buckets that it claimed. Returns those of which that is still its affair.
-    pub(crate) fn told_all(&mut self, link: LinkNumber, claimed: Ownership) -> Ownership {
+    /// A link has named all revisions of the buckets that it claimed. Returns the buckets for which it still
+    /// speaks.
+    pub(crate) fn complete_sync(&mut self, link: LinkNumber, claimed: Ownership) -> Ownership {
         let mut told = claimed;
         told.epochs.retain(|bucket, epoch| match self.by_bucket.get_mut(bucket) {
             Some(claim) if claim.link == Some(link) && claim.epoch == *epoch => {
@@ -97,7 +98,7 @@ impl Claims {
         told
     }
 
-    /// Whether all of every bucket was told in this boot.
+    /// Whether syncs have named all revisions of every bucket since the activator started.
     pub(crate) fn is_everything_synced(&self) -> bool {
         let synced = self.by_bucket.values().filter(|claim| claim.is_synced).count();
         self.buckets > 0 && synced >= usize::from(self.buckets)
@@ -113,13 +114,13 @@ impl Claims {
         self.buckets > 0 && released >= usize::from(self.buckets)
     }
 
-    /// Whether a later owner has claimed the revision's bucket than the one that said this.
+    /// Whether the revision's bucket was claimed with a higher epoch than that of `version`.
     pub(crate) fn is_late(&self, revision: &RevisionName, version: Version) -> bool {
         self.by_bucket.get(&self.bucket_of(revision)).is_some_and(|claim| version.epoch < claim.epoch)
     }
 
-    /// Whether a link hears of a revision: it speaks for its bucket, or may be about to.
-    pub(crate) fn hears(&self, link: LinkNumber, revision: &RevisionName) -> bool {
+    /// Whether a link receives words of a revision: it speaks for the revision's bucket, or may be about to.
+    pub(crate) fn receives(&self, link: LinkNumber, revision: &RevisionName) -> bool {
         match self.links.get(&link) {
             Some(None) => true,
             Some(Some(_)) => {
@@ -129,7 +130,7 @@ impl Claims {
         }
     }
 
-    /// The links that stand, in the order in which they came, and whether each said whose it is.
+    /// The open links, oldest first, and whether each has named its owner.
     pub(crate) fn links(&self) -> impl Iterator<Item = (LinkNumber, bool)> {
         self.links.iter().map(|(&link, owner)| (link, owner.is_some()))
     }
@@ -138,7 +139,7 @@ impl Claims {
         Ownership { epochs: BTreeMap::new(), buckets: self.buckets }.bucket_of(revision)
     }
 
-    fn give_back(&mut self, link: LinkNumber) {
+    fn release_claims_of(&mut self, link: LinkNumber) {
         for claim in self.by_bucket.values_mut().filter(|claim| claim.link == Some(link)) {
             claim.link = None;
         }
@@ -186,14 +187,14 @@ mod tests {
     #[test]
     fn each_link_hears_of_its_own_buckets_and_of_all_until_it_names_them() {
         let (mut claims, [zero, one], [first, second]) = (two_links(), revisions(), names());
-        assert!(claims.hears(ONE, &zero) && claims.hears(TWO, &zero) && claims.hears(ONE, &one));
+        assert!(claims.receives(ONE, &zero) && claims.receives(TWO, &zero) && claims.receives(ONE, &one));
         claims.claim(ONE, &first, owns(&[(0, 5)]));
-        assert!(claims.hears(ONE, &zero) && !claims.hears(ONE, &one));
-        assert!(claims.hears(TWO, &zero), "it has not said which are its own");
+        assert!(claims.receives(ONE, &zero) && !claims.receives(ONE, &one));
+        assert!(claims.receives(TWO, &zero), "it has not said which are its own");
         claims.claim(TWO, &second, owns(&[(1, 3)]));
-        assert!(!claims.hears(TWO, &zero) && claims.hears(TWO, &one));
+        assert!(!claims.receives(TWO, &zero) && claims.receives(TWO, &one));
         claims.closed(TWO);
-        assert!(!claims.hears(TWO, &one) && !claims.hears(ONE, &one), "nobody speaks for it now");
+        assert!(!claims.receives(TWO, &one) && !claims.receives(ONE, &one), "nobody speaks for it now");
     }
 
     #[test]
@@ -202,7 +203,7 @@ mod tests {
         claims.claim(ONE, &first, owns(&[(0, 5), (1, 5)]));
         let (in_force, former) = claims.claim(TWO, &second, owns(&[(0, 6), (1, 4)]));
         assert_eq!((in_force, former), (owns(&[(0, 6)]), None));
-        assert!(claims.hears(TWO, &zero) && claims.hears(ONE, &one) && !claims.hears(ONE, &zero));
+        assert!(claims.receives(TWO, &zero) && claims.receives(ONE, &one) && !claims.receives(ONE, &zero));
         claims.closed(TWO);
         assert!(claims.is_late(&zero, of_epoch(5)) && !claims.is_late(&zero, of_epoch(6)));
         assert!(!claims.is_late(&one, of_epoch(5)));
@@ -216,9 +217,9 @@ mod tests {
         claims.claim(ONE, &first, owns(&[(0, 5)]));
         let (in_force, former) = claims.claim(TWO, &first, owns(&[(0, 5)]));
         assert_eq!((in_force, former), (owns(&[(0, 5)]), Some(ONE)));
-        assert!(claims.hears(TWO, &zero) && !claims.hears(ONE, &zero));
+        assert!(claims.receives(TWO, &zero) && !claims.receives(ONE, &zero));
         claims.closed(ONE);
-        assert!(claims.hears(TWO, &zero), "the end of the former takes nothing from it");
+        assert!(claims.receives(TWO, &zero), "the end of the former takes nothing from it");
     }
 
     #[test]
@@ -226,13 +227,13 @@ mod tests {
         let (mut claims, _, [first, second]) = (two_links(), revisions(), names());
         assert!(!claims.is_everything_synced());
         let (of_one, _) = claims.claim(ONE, &first, owns(&[(0, 5)]));
-        assert_eq!(claims.told_all(ONE, of_one.clone()), of_one);
+        assert_eq!(claims.complete_sync(ONE, of_one.clone()), of_one);
         assert!(!claims.is_everything_synced());
         let (of_two, _) = claims.claim(TWO, &second, owns(&[(1, 3)]));
         claims.claim(ONE, &first, owns(&[(0, 5), (1, 4)]));
-        assert_eq!(claims.told_all(TWO, of_two), owns(&[]), "another owner has claimed it meanwhile");
+        assert_eq!(claims.complete_sync(TWO, of_two), owns(&[]), "another owner has claimed it meanwhile");
         assert!(!claims.is_everything_synced());
-        assert_eq!(claims.told_all(ONE, owns(&[(0, 5), (1, 4)])), owns(&[(0, 5), (1, 4)]));
+        assert_eq!(claims.complete_sync(ONE, owns(&[(0, 5), (1, 4)])), owns(&[(0, 5), (1, 4)]));
         assert!(claims.is_everything_synced());
     }
 }

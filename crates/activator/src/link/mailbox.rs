@@ -1,4 +1,4 @@
-//! What one link must still tell its owner: one slot per revision, in which only the latest counts.
+//! The words that one link has not sent yet: one slot per revision, in which only the latest word counts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,17 +9,17 @@ use vocabulary::{ActivatorWord, RevisionName, Version};
 
 use crate::assigned_revision::AssignedRevision;
 
-/// What was put for one link and has not left yet.
+/// The words for one link that have not left yet.
 #[derive(Default)]
 pub(super) struct Mailbox {
     news: RefCell<BTreeMap<RevisionName, RevisionNews>>,
     added: Notify,
 }
 
-/// What there is to say of one revision.
+/// The words about one revision.
 #[derive(Default)]
 struct RevisionNews {
-    /// It holds more or less than the owner was told; how much is asked when it may be said.
+    /// The revision holds more or less than was reported; the count is taken when it is sent.
     present: Option<Arc<AssignedRevision>>,
     /// The newest version that is acted upon.
     acknowledged: Option<Version>,
@@ -40,16 +40,17 @@ impl Mailbox {
         self.add(revision, |news| news.is_emptied = true);
     }
 
-    /// Waits until something was added. Cancel-safe; what is added while nobody waits is kept.
+    /// Waits until something was added. Cancel-safe; what is added while no task waits is kept.
     pub(super) async fn changed(&self) {
         self.added.notified().await;
     }
 
-    /// What is to be said of the next revision, as it is now; empty when all was said.
+    /// The words about the next revision, with the counts of this moment; `None` when nothing is left to
+    /// send.
     pub(super) fn next(&self) -> Option<Vec<ActivatorWord>> {
         let (revision, news) = self.news.borrow_mut().pop_first()?;
         let present = news.present.map(|holder| {
-            let (count, oldest_wait) = holder.tell();
+            let (count, oldest_wait) = holder.take_early_report();
             ActivatorWord::Present { revision: revision.clone(), count, oldest_wait }
         });
         let acknowledged = news

@@ -118,7 +118,7 @@ fn the_activators_own_limit_counts_too_and_is_given_back() {
 }
 
 #[test]
-fn what_has_started_is_kept_no_longer() {
+fn a_started_request_keeps_no_bytes_for_a_repeat() {
     let context = context(Limits::default());
     let replay = Replay::new(source(&["12345", "678"]), &context);
     let mut body = replay.attempt(None).expect("fresh");

@@ -169,7 +169,7 @@ async fn one_that_no_pod_starts_ends_with_its_time() {
 }
 
 #[tokio::test]
-async fn where_not_even_a_place_in_the_pods_queue_is_free_they_are_refused() {
+async fn health_checks_are_refused_when_the_pods_queue_is_full() {
     let (world, pod) = (World::start(), Pod::start());
     let _autoscaler = world.synced(&[ready(1, &pod)]).await;
     let caller = Caller::http1(&world);
@@ -193,7 +193,7 @@ async fn under_a_hold_they_are_refused_like_every_request() {
 }
 
 #[tokio::test]
-async fn whose_requests_they_are_changes_with_the_assignment() {
+async fn an_assignment_changes_the_ignored_user_agents() {
     let world = World::start();
     let mut autoscaler = world.synced(&[assignment(1, &[])]).await;
     let caller = Caller::http1(&world);

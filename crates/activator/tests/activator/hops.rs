@@ -188,7 +188,7 @@ async fn a_request_for_a_pod_whose_address_is_anothers_by_now_waits_for_its_own(
 }
 
 #[tokio::test]
-async fn what_the_outer_hop_lets_through_the_inner_takes() {
+async fn a_request_head_within_the_limits_passes_both_hops() {
     let hops = Hops::before(http1_app(PLAIN.to_owned()).await).await;
     for (request, status) in [
         (request_with_headers(HEADERS_MAX), "200"),
@@ -202,7 +202,7 @@ async fn what_the_outer_hop_lets_through_the_inner_takes() {
 }
 
 #[tokio::test]
-async fn what_the_inner_hop_lets_through_of_an_answer_the_outer_takes() {
+async fn an_answer_head_within_the_limits_passes_both_hops() {
     let counted = |count: usize| {
         format!(
             "HTTP/1.1 200 OK\r\nContent-Length:2\r\nConnection:close\r\n{}\r\nok",

@@ -1,4 +1,4 @@
-//! What the autoscaler experiences.
+//! The activator's links, seen from the autoscaler's end.
 
 use ::link::ActivatorOrder;
 use vocabulary::{

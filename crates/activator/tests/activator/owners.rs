@@ -103,7 +103,7 @@ async fn each_owner_tells_its_own_buckets_and_hears_of_them_alone() {
 }
 
 #[tokio::test]
-async fn what_an_owner_does_not_name_of_its_buckets_is_retired_and_of_others_is_not() {
+async fn revisions_that_an_owner_omits_are_retired_in_its_own_buckets_alone() {
     let mut two = Two::start().await;
     let (hello, bucket) = hello(5, 1, &two.pods[0]);
     two.owners[0].sync_of("one", owns(bucket, 5), &[]).await;
@@ -143,7 +143,7 @@ async fn a_late_owner_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_lost_owner_said_stays_in_force_until_the_next_one_says_otherwise() {
+async fn assignments_of_a_lost_owner_stay_in_force_until_the_next_owner_replaces_them() {
     let two = Two::start().await;
     let [lost, stays] = two.owners;
     drop(lost);

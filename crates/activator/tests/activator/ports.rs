@@ -140,7 +140,7 @@ async fn a_port_that_was_anothers_is_open_only_after_that_has_let_go_of_it() {
 }
 
 #[tokio::test]
-async fn who_came_in_at_a_port_is_told_to_go_when_the_activator_drains() {
+async fn connections_to_a_revisions_port_end_when_the_activator_drains() {
     let (world, pod) = (World::start(), Pod::start());
     let port = unused_port();
     let first = with_ports(1, &pod, &[port]);
@@ -197,7 +197,7 @@ async fn after_a_path_switch_clients_are_told_to_come_back() {
 
 /// While none is ready activators are the path, whatever the routing.
 #[tokio::test]
-async fn who_waits_for_a_first_pod_stays_where_it_waits() {
+async fn a_client_that_waited_for_the_first_pod_is_not_sent_away() {
     let (world, pod, port) = (World::start(), Pod::start(), unused_port());
     let ready = Assignment { routing: Routing::Direct, ..with_ports(2, &pod, &[port]) };
     let empty = Version { counter: 1, ..ready.version };

@@ -1,4 +1,4 @@
-//! What a client experiences.
+//! Requests through an activator, seen from the client.
 
 use std::time::Duration;
 
@@ -293,7 +293,7 @@ async fn http2_stays_http2_and_http1_stays_http1() {
 }
 
 #[tokio::test]
-async fn what_is_ambiguous_is_refused_and_the_connection_closed() {
+async fn an_ambiguous_request_is_refused_and_its_connection_closed() {
     let (world, pod) = (World::start(), Pod::start());
     let _autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     let mut socket = TcpStream::connect(world.address).await.unwrap();
@@ -337,7 +337,7 @@ async fn a_websocket_is_carried_and_holds_its_slot() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_answered_before_an_activator_ends() {
+async fn held_requests_are_answered_before_an_activator_ends() {
     let (world, held, open) = (World::start(), Pod::held(), Pod::start());
     let _autoscaler = world.synced(&[assignment(1, &[("a", held.address, PodState::Ready)])]).await;
     let caller = Caller::http1(&world);

@@ -80,7 +80,7 @@ async fn none_of_500_that_wait_across_a_change_of_owner_to_another_subset_is_ref
 }
 
 #[tokio::test]
-async fn what_still_comes_is_served_and_its_end_told_each_time() {
+async fn a_retired_revision_serves_late_requests_and_reports_each_time_that_it_is_empty() {
     let (world, pod) = (World::start(), Pod::start());
     let mut autoscaler = world.synced(&[assignment(1, &[("a", pod.address, PodState::Ready)])]).await;
     autoscaler.assign(&retired(assignment(2, &[("a", pod.address, PodState::Ready)]))).await;
@@ -105,7 +105,7 @@ async fn what_still_comes_is_served_and_its_end_told_each_time() {
 }
 
 #[tokio::test]
-async fn what_holds_requests_is_forgotten_when_they_are_answered_and_no_sooner() {
+async fn a_revision_is_forgotten_when_its_requests_are_answered_and_no_sooner() {
     let (world, pod) = (World::start(), Pod::held());
     let ready = [("a", pod.address, PodState::Ready)];
     let mut autoscaler = world.synced(&[assignment(1, &ready)]).await;

@@ -179,7 +179,7 @@ fn sliced(own: &Pod, other: &Pod) -> vocabulary::Assignment {
 }
 
 #[tokio::test]
-async fn what_finds_its_slice_full_is_tried_at_the_pods_of_other_activators() {
+async fn a_request_that_finds_its_slice_full_is_tried_at_pods_of_other_activators() {
     let (world, own, other) = (World::start(), Pod::held(), Pod::start());
     other.full.store(3, Ordering::SeqCst);
     let _autoscaler = world.synced(&[sliced(&own, &other)]).await;

@@ -422,7 +422,7 @@ impl Drop for Running {
     }
 }
 
-/// What a client got.
+/// The answer that a client of the activator got.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: StatusCode,
@@ -499,7 +499,7 @@ impl Caller {
         Got { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
     }
 
-    /// Sends in the background.
+    /// Sends a request in a task of its own, which returns the answer.
     pub(crate) fn start(&self, path: &str) -> tokio::task::JoinHandle<Got> {
         let (caller, path) = (self.clone(), path.to_owned());
         tokio::spawn(async move { caller.get(&path).await })

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use runtime::{PageConnection, PageDoor, PageKind, PagePlaces, PageSeat, PageStream, PageTurn};
+use runtime::{PageConnection, PageKind, PageListener, PagePlaces, PageSeat, PageStream, PageTurn};
 use tower::ServiceExt as _;
 
 /// The pages of one listener. Whatever has to be looked at before a page is a layer on its router.
@@ -54,7 +54,7 @@ impl PageServer {
         listener: std::net::TcpListener,
         places: &PagePlaces,
     ) -> io::Result<impl Future<Output = Infallible> + use<>> {
-        let mut door = PageDoor::new(listener, places)?;
+        let mut door = PageListener::new(listener, places)?;
         let server = Arc::new(self);
         let head_bytes = places.limits().head_bytes;
         Ok(async move {

@@ -12,7 +12,7 @@ use std::task::Poll;
 use http::{Request, Response};
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
-use runtime::{PageConnection, PageDoor, PageKind, PageLimits, PageSeat, PageTurn, PagesBusy};
+use runtime::{PageConnection, PageKind, PageLimits, PageListener, PageSeat, PageTurn, PagesBusy};
 use tracing::debug;
 
 use super::limits::{HalfClosedLimits, ServerLimits};
@@ -38,7 +38,7 @@ pub trait PageService: Service<Body = Body> {
 /// Serves pages until [`Drain::stop_accepting`], then to those who have connected by then, and returns;
 /// connections live on as local tasks.
 pub async fn serve_pages<Pages: PageService>(
-    mut door: PageDoor,
+    mut door: PageListener,
     pages: Rc<Pages>,
     drain: Drain,
     memory: &'static MemoryBudget,

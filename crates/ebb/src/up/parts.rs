@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use activator::{
-    Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, Pulse, TlsListener,
+    Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, ThreadHeartbeats, TlsListener,
     TrustedForwarders,
 };
 use anyhow::Context;
@@ -106,7 +106,7 @@ struct AnnouncedActivators {
 pub(super) struct PresentActivator {
     pub(super) facts: ActivatorFacts,
     /// What it holds, and whether it moves; of another process's neither is known.
-    pub(super) own: Option<(Holdings, Pulse)>,
+    pub(super) own: Option<(Holdings, ThreadHeartbeats)>,
 }
 
 impl AnnouncedActivators {
@@ -115,7 +115,7 @@ impl AnnouncedActivators {
     }
 
     fn add(&self, running: &RunningActivator) {
-        let own = (running.activator.holdings(), running.activator.pulse());
+        let own = (running.activator.holdings(), running.activator.heartbeats());
         self.change(|present| {
             present.push(PresentActivator { facts: running.facts.clone(), own: Some(own) });
         });
@@ -154,7 +154,7 @@ impl AnnouncedActivators {
         for PresentActivator { facts, own } in self.present.lock().iter() {
             // Threads of one that retires end with what they serve, and would look as if they hung.
             let is_at_work = facts.life == ActivatorLife::Ready;
-            let beats = own.as_ref().filter(|_| is_at_work).map(|(_, pulse)| pulse.beats());
+            let beats = own.as_ref().filter(|_| is_at_work).map(|(_, heartbeats)| heartbeats.counts());
             for (thread, beats) in beats.unwrap_or_default().into_iter().enumerate() {
                 all.insert((facts.name.clone(), thread), beats);
             }

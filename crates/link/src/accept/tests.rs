@@ -83,7 +83,7 @@ async fn a_crowd_of_silent_connections_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn who_does_not_know_the_token_is_nobodys_autoscaler() {
+async fn a_caller_without_the_token_is_not_taken_for_the_autoscaler() {
     let counts = RefusedLinks::default();
     let (mut acceptor, address) =
         acceptor_with::<ActivatorOrder, ActivatorWord>(Some(LinkToken::new([7; 16])), counts.clone()).await;

@@ -4,7 +4,10 @@ use tokio::net::TcpListener;
 use vocabulary::{ActivatorWord, PodWord};
 
 use super::*;
-use crate::{AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Message, PodOrder, RefusedLinks};
+use crate::{
+    AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Message, PodOrder, Reader, RefusedLinks,
+    Writer,
+};
 
 /// An authority, as the control plane makes them.
 struct Authority {
@@ -55,7 +58,7 @@ struct Listening<In, Out> {
 }
 
 impl<In: Message, Out: Message> Listening<In, Out> {
-    async fn behind(door: TlsDoor, channel: LinkChannel) -> Self {
+    async fn behind(door: LinkTlsAcceptor, channel: LinkChannel) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = LinkAddress { channel, ..listener.local_addr().unwrap().into() };
         let refused = RefusedLinks::default();
@@ -75,13 +78,13 @@ impl<In: Message, Out: Message> Listening<In, Out> {
 
 /// A pod's, which knows these roots.
 async fn pod(roots: &str) -> Listening<PodOrder, PodWord> {
-    Listening::behind(TlsDoor::of_pod(roots.as_bytes()).unwrap(), LinkChannel::TlsOfPod).await
+    Listening::behind(LinkTlsAcceptor::of_pod(roots.as_bytes()).unwrap(), LinkChannel::TlsOfPod).await
 }
 
 async fn call(
     dialler: &TlsDialler,
     pod: &mut Listening<PodOrder, PodWord>,
-) -> (crate::ToPod, AcceptedLink<PodOrder, PodWord>) {
+) -> ((Reader<PodWord>, Writer<PodOrder>), AcceptedLink<PodOrder, PodWord>) {
     let dial = async {
         let mut ends = crate::dial_with::<PodWord, PodOrder>(dialler, pod.address).await.unwrap();
         ends.1.send(&PodOrder::Heartbeat).await.unwrap();
@@ -121,7 +124,7 @@ async fn an_autoscaler_is_let_in_by_pods_and_activators() {
     accepted.writer.send(&word).await.unwrap();
     assert_eq!(reader.next().await.unwrap(), Some(word));
 
-    let door = TlsDoor::new(&authority.identity(LinkRole::Activator)).unwrap();
+    let door = LinkTlsAcceptor::new(&authority.identity(LinkRole::Activator)).unwrap();
     let mut activator =
         Listening::<ActivatorOrder, ActivatorWord>::behind(door, LinkChannel::TlsOfActivator).await;
     let dial = async {
@@ -135,7 +138,7 @@ async fn an_autoscaler_is_let_in_by_pods_and_activators() {
 }
 
 #[tokio::test]
-async fn who_does_not_prove_to_be_an_autoscaler_gets_nothing() {
+async fn a_caller_without_an_autoscalers_certificate_gets_nothing() {
     let (authority, other) = (Authority::new("one"), Authority::new("other"));
     let mut pod = pod(&authority.pem).await;
     // An activator is none, and neither is an autoscaler of another cluster.
@@ -153,12 +156,12 @@ async fn who_does_not_prove_to_be_an_autoscaler_gets_nothing() {
 }
 
 #[tokio::test]
-async fn who_does_not_prove_to_be_an_activator_is_told_nothing() {
+async fn a_server_without_an_activators_certificate_is_told_nothing() {
     let authority = Authority::new("one");
     let dialler = TlsDialler::new(&authority.identity(LinkRole::Autoscaler)).unwrap();
     let doors = [
-        TlsDoor::of_pod(authority.pem.as_bytes()).unwrap(),
-        TlsDoor::new(&authority.identity(LinkRole::Autoscaler)).unwrap(),
+        LinkTlsAcceptor::of_pod(authority.pem.as_bytes()).unwrap(),
+        LinkTlsAcceptor::new(&authority.identity(LinkRole::Autoscaler)).unwrap(),
     ];
     for door in doors {
         let mut impostor =
@@ -172,7 +175,7 @@ async fn who_does_not_prove_to_be_an_activator_is_told_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_renewed_is_shown_to_the_next_and_links_that_stand_go_on() {
+async fn a_renewed_certificate_is_shown_to_new_links_and_open_links_go_on() {
     let (authority, other) = (Authority::new("one"), Authority::new("other"));
     let dialler = TlsDialler::new(&other.identity(LinkRole::Autoscaler)).unwrap();
     let mut pod = pod(&authority.pem).await;
@@ -190,7 +193,7 @@ async fn what_is_renewed_is_shown_to_the_next_and_links_that_stand_go_on() {
 #[tokio::test]
 async fn a_door_that_is_renewed_shows_it_to_the_next_and_links_that_stand_go_on() {
     let (former, next) = (Authority::new("one"), Authority::new("other"));
-    let door = TlsDoor::new(&former.identity(LinkRole::Activator)).unwrap();
+    let door = LinkTlsAcceptor::new(&former.identity(LinkRole::Activator)).unwrap();
     let mut activator =
         Listening::<ActivatorOrder, ActivatorWord>::behind(door.clone(), LinkChannel::TlsOfActivator).await;
     let dial = async |authority: &Authority, address| {
@@ -217,14 +220,14 @@ async fn a_door_that_is_renewed_shows_it_to_the_next_and_links_that_stand_go_on(
 
 /// Its certificate is good; TLS 1.2 would show it to whoever listens on the way.
 #[tokio::test]
-async fn who_speaks_an_older_tls_is_refused() {
+async fn a_peer_with_an_older_tls_is_refused() {
     let authority = Authority::new("one");
     let mut pod = pod(&authority.pem).await;
     let identity = authority.identity(LinkRole::Autoscaler);
     let connect = async |version: &'static rustls::SupportedProtocolVersion| {
         let builder = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[version]);
         let builder = builder.unwrap().dangerous();
-        let builder = builder.with_custom_certificate_verifier(Arc::new(AnyKey(provider())));
+        let builder = builder.with_custom_certificate_verifier(Arc::new(AnyKeyVerifier(provider())));
         let config = builder.with_client_auth_cert(identity.chain.clone(), identity.key.clone_key()).unwrap();
         let stream = TcpStream::connect(pod.address.socket).await.unwrap();
         TlsConnector::from(Arc::new(config)).connect(server_name(LinkRole::Activator), stream).await
@@ -252,7 +255,7 @@ async fn a_peer_that_goes_away_between_frames_has_ended_the_link() {
 }
 
 #[tokio::test]
-async fn who_knows_the_old_authority_alone_takes_what_the_new_one_signed() {
+async fn a_peer_that_knows_only_the_old_authority_takes_certificates_of_the_new_one() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let (own, key) = new.certificate(LinkRole::Autoscaler.name());
     let identity = |chain: String| Identity::from_pem(chain.as_bytes(), key.as_bytes(), new.pem.as_bytes());
@@ -272,14 +275,14 @@ async fn who_knows_the_old_authority_alone_takes_what_the_new_one_signed() {
 }
 
 #[test]
-fn what_is_no_certificate_is_named() {
+fn a_text_that_is_no_certificate_is_named() {
     let authority = Authority::new("one");
     let (chain, key) = authority.certificate("x");
     let problem = |chain: &str, key: &str, roots: &str| {
         let read = Identity::from_pem(chain.as_bytes(), key.as_bytes(), roots.as_bytes());
         read.expect_err("something is wrong").to_string()
     };
-    assert!(problem("", &key, &authority.pem).starts_with("its own certificate"));
+    assert!(problem("", &key, &authority.pem).starts_with("the program's own certificate"));
     assert!(problem(&chain, "", &authority.pem).contains("no private key"));
     assert!(problem(&chain, &key, "x").starts_with("the authority's certificate"));
 }

@@ -230,7 +230,7 @@ pub(super) fn user_agents(
     IgnoredUserAgents::new(agents.prefixes).map_err(|error| bad(field, error.to_string()))
 }
 
-/// Zero is no port.
+/// A port number; 0 and numbers above 65,535 are refused.
 pub(super) fn port(field: &'static str, number: u32) -> Result<u16, WireError> {
     let port = u16::try_from(number).ok().filter(|port| *port > 0);
     port.ok_or_else(|| bad(field, format!("is {number}, which is no port")))
@@ -306,7 +306,7 @@ pub(super) fn usage_out(usage: ResourceUsage) -> proto::ResourceUsage {
     }
 }
 
-/// What is too much to be reckoned with becomes the most that can be.
+/// Reads a usage. Values above the largest `MilliValue` become the largest.
 pub(super) fn usage(usage: proto::ResourceUsage) -> ResourceUsage {
     ResourceUsage {
         cpu: MilliValue::saturated_from(usage.cpu.into()),
@@ -349,7 +349,7 @@ pub(super) fn adopted_connections(
         return Ok(AdoptedConnections::Unreadable { age });
     }
     let address =
-        |text: &String| text.parse::<IpAddr>().map_err(|_| bad(field, "holds what is no IP address"));
+        |text: &String| text.parse::<IpAddr>().map_err(|_| bad(field, "holds a text that is no IP address"));
     let peers = connections.peers.iter().map(address).collect::<Result<Vec<_>, WireError>>()?;
     Ok(AdoptedConnections::Open(ConnectionTally {
         count: connections.count,

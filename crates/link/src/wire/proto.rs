@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use prost::{Message, Oneof};
 
-/// What the dialler's first frame has besides its message.
+/// The part of the dialler's first frame that is not its message: the token.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Greeting {
     #[prost(bytes = "vec", tag = "14")]
@@ -21,11 +21,11 @@ pub(crate) struct Fragment {
     pub last: bool,
 }
 
-/// Nothing but its presence.
+/// A message that says all by its presence.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct EmptyMessage {}
 
-/// Frames from a queue-proxy.
+/// One frame from a queue-proxy to the autoscaler.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PodReport {
     #[prost(oneof = "PodReportBody", tags = "1, 2, 3, 4, 5, 6")]
@@ -136,7 +136,7 @@ pub(crate) struct Sample {
     pub late_bytes: Option<LateBytes>,
 }
 
-/// What an app sent behind whole responses.
+/// The count of connections on which the app sent bytes behind a whole response.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct LateBytes {
     /// Connections on which bytes came.
@@ -147,16 +147,16 @@ pub(crate) struct LateBytes {
     pub reuse_in: u64,
 }
 
-/// What an app used.
+/// The resources that an app used.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(crate) struct ResourceUsage {
-    /// Thousandths of a core.
+    /// CPU in thousandths of a core.
     #[prost(uint64, tag = "1")]
     pub cpu: u64,
-    /// Bytes.
+    /// Memory in use, in bytes.
     #[prost(uint64, tag = "2")]
     pub memory: u64,
-    /// Nanoseconds.
+    /// The time over which CPU was measured, in nanoseconds.
     #[prost(uint64, tag = "3")]
     pub window: u64,
 }
@@ -183,7 +183,7 @@ pub(crate) struct Present {
     pub waiting: u32,
 }
 
-/// Frames to a queue-proxy.
+/// One frame from the autoscaler to a queue-proxy.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PodOrder {
     #[prost(oneof = "PodOrderBody", tags = "1, 2")]
@@ -221,7 +221,7 @@ pub(crate) struct PodSettings {
     pub head_size_limit: Option<u32>,
 }
 
-/// Frames from an activator.
+/// One frame from an activator to an autoscaler.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ActivatorReport {
     #[prost(oneof = "ActivatorReportBody", tags = "1, 2, 3, 4, 5, 6")]
@@ -285,7 +285,7 @@ pub(crate) struct RevisionLoad {
     pub revision: String,
     #[prost(message, optional, tag = "2")]
     pub load: Option<Load>,
-    /// Nanoseconds.
+    /// The wait of the oldest waiting request, in nanoseconds.
     #[prost(uint64, tag = "3")]
     pub oldest_wait: u64,
 }
@@ -296,7 +296,7 @@ pub(crate) struct RevisionPresent {
     pub revision: String,
     #[prost(message, optional, tag = "2")]
     pub count: Option<Present>,
-    /// Nanoseconds.
+    /// The wait of the oldest waiting request, in nanoseconds.
     #[prost(uint64, tag = "3")]
     pub oldest_wait: u64,
 }
@@ -317,7 +317,7 @@ pub(crate) struct Version {
     pub counter: u64,
 }
 
-/// Frames to an activator.
+/// One frame from an autoscaler to an activator.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ActivatorOrder {
     #[prost(oneof = "ActivatorOrderBody", tags = "1, 2, 3, 4, 5, 6, 7")]
@@ -419,7 +419,7 @@ pub(crate) struct PodAssignment {
     pub state: u32,
     #[prost(uint32, tag = "4")]
     pub slots: u32,
-    /// Absent while nobody shares the pod, as before there were several activators.
+    /// Absent while one activator alone uses the pod, as before there were several.
     #[prost(uint32, tag = "5")]
     pub slice: u32,
     /// Ports of the activator to ports of the pod.

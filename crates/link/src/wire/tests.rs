@@ -643,7 +643,7 @@ fn any_activator_order() -> impl Strategy<Value = ActivatorOrder> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_what_is_read(
+    fn a_written_message_is_read_back_unchanged(
         pod_report in any_pod_report(),
         pod_order in any_pod_order(),
         activator_report in any_activator_report(),

@@ -33,7 +33,7 @@ impl AdoptedSet {
     }
 
     /// Looks at some members: those that are not found are gone for good.
-    pub(super) fn look(&mut self, some: &[ConnectionId], found: &MembersBytes, now: Timestamp) {
+    pub(super) fn update(&mut self, some: &[ConnectionId], found: &MembersBytes, now: Timestamp) {
         for id in some {
             match (self.0.get_mut(id), found.get(id)) {
                 (Some(member), Some(&bytes)) => {

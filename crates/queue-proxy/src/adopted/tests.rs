@@ -97,7 +97,7 @@ async fn run<Test: Future<Output = ()>>(app: App, test: impl FnOnce(App, World) 
     let world = World::of(&app, OwnPeers::Only(Vec::new()));
     let clients = Rc::clone(&world.clients);
     let local = LocalSet::new();
-    local.spawn_local(async move { clients.keep().await });
+    local.spawn_local(async move { clients.run().await });
     local.run_until(test(app, world)).await;
 }
 
@@ -181,18 +181,18 @@ async fn every_change_is_told_and_only_to_an_owner_that_names_an_adoption() {
 async fn a_drain_waits_for_members_in_use_until_each_has_rested_for_ten_seconds() {
     run(App::listen(), async |mut app, world| {
         let began = world.clock.now();
-        world.clients.rest().await;
+        world.clients.until_unused().await;
         assert_eq!(world.clock.now(), began, "without members there is nothing to wait for");
         app.connect();
         app.connect();
         world.told(Some(1));
         world.passes(30.0).await;
         let began = world.clock.now();
-        world.clients.rest().await;
+        world.clients.until_unused().await;
         assert_eq!(world.clock.now(), began, "they rest");
         app.ask_on_first();
         world.passes(1.5).await;
-        let rest = world.clients.rest();
+        let rest = world.clients.until_unused();
         tokio::pin!(rest);
         assert!(tokio::time::timeout(Duration::from_secs(5), &mut rest).await.is_err(), "one is in use");
         app.ask_on_first();
@@ -205,7 +205,7 @@ async fn a_drain_waits_for_members_in_use_until_each_has_rested_for_ten_seconds(
         app.close_all();
         world.passes(1.5).await;
         let began = world.clock.now();
-        world.clients.rest().await;
+        world.clients.until_unused().await;
         assert_eq!(world.clock.now(), began, "a client that is gone is not waited for");
     })
     .await;
@@ -240,17 +240,17 @@ fn a_set_grows_while_it_is_taken_and_then_shrinks() {
         (2, Duration::from_secs(5), "10.0.0.1, 10.0.0.2".to_owned())
     );
     let ids = set.ids();
-    set.look(&ids, &[(id(1), Some(10)), (id(2), None), (id(3), Some(1))].into(), at(8));
+    set.update(&ids, &[(id(1), Some(10)), (id(2), None), (id(3), Some(1))].into(), at(8));
     assert_eq!(set.tally(at(8)).count, 2, "a look makes no member");
     assert!(set.has_moved_since(at(7)), "the kernel does not count the bytes of the second");
-    set.look(&ids, &[(id(1), Some(10))].into(), at(9));
+    set.update(&ids, &[(id(1), Some(10))].into(), at(9));
     assert_eq!(set.tally(at(9)).count, 1, "the second is gone");
     assert!(set.has_moved_since(at(0) - Duration::from_nanos(1)) && !set.has_moved_since(at(0)));
-    set.look(&ids, &[(id(1), Some(11)), (id(2), None)].into(), at(20));
+    set.update(&ids, &[(id(1), Some(11)), (id(2), None)].into(), at(20));
     assert_eq!(set.tally(at(20)).count, 1, "gone is gone");
     assert!(set.has_moved_since(at(19)));
-    set.look(&[], &MembersBytes::new(), at(21));
+    set.update(&[], &MembersBytes::new(), at(21));
     assert_eq!(set.len(), 1, "what was not looked at stays");
-    set.look(&ids, &MembersBytes::new(), at(22));
+    set.update(&ids, &MembersBytes::new(), at(22));
     assert!(set.is_empty());
 }

@@ -1,5 +1,5 @@
-//! What only a queue-proxy reads: the probes of its app, whose requests are not measured, and as whom the
-//! request log shows it.
+//! Variables that only a queue-proxy reads: the probes of its app, the user agents that are not measured, and
+//! the name under which the request log shows it.
 
 use dataplane::probe::Probe;
 use runtime::{EnvironmentReader, LoggedRevision};

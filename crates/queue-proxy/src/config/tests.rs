@@ -82,7 +82,7 @@ fn to_ignore_no_user_agent_is_not_the_same_as_to_say_nothing() {
     assert_eq!(agents(&[("EBB_IGNORE_USER_AGENTS", "a/, b")]).to_string(), "a/,b");
 }
 
-/// R15
+/// R15: without a probe the app counts as ready.
 #[test]
 fn r15_without_a_probe_the_app_is_always_ready() {
     assert_eq!(read(&[]).probes.readiness.check, Check::None);
@@ -152,7 +152,7 @@ fn every_problem_is_reported_at_once() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_accepted_and_said() {
+fn settings_without_effect_are_accepted_with_a_warning() {
     let warnings = Config::read(&environment(&[
         ("ENABLE_HTTP2_AUTO_DETECTION", "true"),
         ("ENABLE_HTTP_FULL_DUPLEX", "true"),

@@ -131,7 +131,7 @@ async fn a_failing_liveness_probe_is_the_end_and_so_is_a_start_that_takes_too_lo
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_an_app_that_starts_hears_as_soon_as_it_is_ready() {
+async fn a_question_about_a_starting_app_is_answered_as_soon_as_it_is_ready() {
     let (clock, at_most) = (Clock::start(), Duration::from_millis(800));
     let began = clock.now();
     let health = Health::new();

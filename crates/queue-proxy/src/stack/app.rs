@@ -10,16 +10,16 @@ use dataplane::{
 use http::{Request, Response};
 use vocabulary::AppProtocol;
 
-/// See the module.
+/// The app's address and protocol, and the pool of connections to it.
 pub(crate) struct AppEnd {
     upstreams: Upstreams,
-    /// The loopback address on which it answered last (L47): some apps listen on one of the two only.
+    /// The loopback address at which the app answered last (L47): some apps listen at one of the two only.
     address: Cell<SocketAddr>,
-    /// What an HTTP/1.0 client without a `Host` is taken to mean.
+    /// The host of a request without one, such as an HTTP/1.0 client's.
     host: String,
-    /// What it is said to speak.
+    /// The protocol that the configuration says the app speaks.
     protocol: AppProtocol,
-    /// Nobody says what it speaks, and it was found not to speak HTTP/2.
+    /// The protocol is not configured, and the app was found not to speak HTTP/2.
     is_without_http2: Cell<bool>,
 }
 
@@ -30,13 +30,14 @@ impl AppEnd {
         Self { upstreams, address: Cell::new(address), host, protocol, is_without_http2: Cell::default() }
     }
 
-    /// What stands for a host that a request does not name.
+    /// The host for a request that names none.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
 
-    /// How a request goes on that came like this. An offer to switch to another protocol (a WebSocket) goes
-    /// on as it came: HTTP/2 has no such thing, and many apps that speak it speak HTTP/1.1 on the same port.
+    /// The protocol for a request that came over `came`. An offer to switch to another protocol (a WebSocket)
+    /// goes on as it came: HTTP/2 has no such thing, and many apps that speak it speak HTTP/1.1 on the same
+    /// port.
     pub(super) fn protocol_for(&self, came: Protocol, upgrade: Option<&ClientUpgrade>) -> Protocol {
         match self.protocol {
             AppProtocol::Unsaid if self.is_without_http2.get() => Protocol::Http1,
@@ -47,12 +48,12 @@ impl AppEnd {
         }
     }
 
-    /// How large the head of its responses may be from now on.
+    /// Sets how large the head of a response of the app may be from now on.
     pub(super) fn limit_heads(&self, limits: HeadLimits) {
         self.upstreams.limit_heads(limits);
     }
 
-    /// Sends the request, to whichever loopback address the app listens on.
+    /// Sends the request to the loopback address at which the app listens.
     pub(super) async fn send(
         &self,
         mut protocol: Protocol,
@@ -107,15 +108,17 @@ impl AppEnd {
         }
     }
 
-    /// Whether a connection to it can be made. It is closed at once.
-    pub(super) async fn listens(&self) -> bool {
+    /// Whether a connection to the app can be made. The connection is closed at once.
+    pub(super) async fn is_listening(&self) -> bool {
         tokio::net::TcpStream::connect(self.address.get()).await.is_ok()
     }
 
-    /// A request of an HTTP/2 client as an app gets it that speaks none.
+    /// Rewrites a request of an HTTP/2 client for an app that speaks HTTP/1.1 alone.
     fn over_http1(&self, mut request: Box<Request<Body>>) -> Box<Request<Body>> {
         if !self.is_without_http2.replace(true) {
-            tracing::info!("the app does not speak HTTP/2; its clients may, and it is asked over HTTP/1.1");
+            tracing::info!(
+                "the app does not speak HTTP/2; requests of HTTP/2 clients go to the app over HTTP/1.1"
+            );
         }
         translate(&mut request, Protocol::Http1);
         set_host(&mut request, None, &self.host);

@@ -35,8 +35,8 @@ pub(super) fn restore(headers: &mut HeaderMap) {
     }
 }
 
-/// Holds the body of a request back that expects `100 Continue`, until the app says so or [`PATIENCE`] is
-/// over. Whoever has the head of the app's answer opens the gate.
+/// Holds back the body of a request that expects `100 Continue`, until the app says so or [`PATIENCE`] is
+/// over. The gate is opened when the head of the app's answer has come.
 pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Gate> {
     if request.body().is_empty() {
         return None;
@@ -61,12 +61,12 @@ struct HeldBody {
 
 /// How far a body is from flowing.
 enum BodyStage {
-    /// Nobody wants it yet: the request waits for its turn, and the app cannot ask for what it has not heard
-    /// of.
+    /// The app has not asked for the body: the request waits for its turn, and the app cannot ask for what it
+    /// has not heard of.
     Unasked,
     /// The app is being asked.
     Asking(Pin<Box<Sleep>>),
-    /// It flows.
+    /// The body flows to the app.
     Over,
 }
 

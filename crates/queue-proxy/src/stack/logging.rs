@@ -2,20 +2,20 @@
 //! its way.
 
 use dataplane::{Body, Connection, UnservedRequest, effective_host, names};
-use http::Request;
-use http::StatusCode;
-use http_body::Body as _;
+use http::{Request, Response, StatusCode};
+use http_body::Body as HttpBody;
 use runtime::{Clock, LoggedRequest, RequestLog, RequestLogLine};
 use vocabulary::Timestamp;
 
-use super::{ProxyResponse, RequestSender, gate};
+use super::probes;
+use super::terms::RequestSender;
 use crate::config::LoggedProbes;
 
 /// What a line says of a request whose client left before there was an answer; the number that proxies use
 /// for it.
 const CLIENT_GONE: u16 = 499;
 
-/// Begins lines.
+/// The request log of one queue-proxy: begins the line of each request.
 pub(crate) struct RequestLogging {
     log: RequestLog,
     probes: LoggedProbes,
@@ -34,8 +34,8 @@ impl RequestLogging {
         Self { log, probes, clock }
     }
 
-    /// Begins the line of a request, unless it has none. Who sent it was proved: nobody hides by calling
-    /// itself a probe.
+    /// Begins the line of a request; `None` for a probe that is not logged. The sender was proved: no client
+    /// hides by calling its request a probe.
     pub(super) fn begin(
         &self,
         sender: RequestSender,
@@ -44,7 +44,7 @@ impl RequestLogging {
     ) -> Option<Box<Line>> {
         let headers = request.headers();
         let is_hop = sender == RequestSender::Hop;
-        let is_probe = is_hop && (gate::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
+        let is_probe = is_hop && (probes::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
         if is_probe && self.probes == LoggedProbes::None {
             return None;
         }
@@ -52,7 +52,8 @@ impl RequestLogging {
         Some(Box::new(self.line(sender, request, length, connection)))
     }
 
-    /// Writes the line of a request that the server answered itself. What could not be read has none.
+    /// Writes the line of a request that the server answered itself. A request that could not be read has
+    /// none.
     pub(super) fn note_unserved(&self, unserved: &UnservedRequest<'_>) {
         let Some(request) = unserved.request else { return };
         let mut line = self.line(RequestSender::Client, request, None, unserved.connection);
@@ -101,7 +102,7 @@ impl Drop for Line {
 }
 
 /// Writes the line of a request that is answered at once.
-pub(super) fn at_once(line: Option<Box<Line>>, answer: ProxyResponse) -> ProxyResponse {
+pub(super) fn at_once<B: HttpBody>(line: Option<Box<Line>>, answer: Response<B>) -> Response<B> {
     if let Some(mut line) = line {
         line.answered(answer.status());
         line.text.sent(answer.body().size_hint().exact().unwrap_or_default());

@@ -1,10 +1,9 @@
 //! The queue-proxy's own refusals. What a client hears of an app that gave no answer stands in
 //! `dataplane::HopFailure`, for both proxies.
 
-use dataplane::{Body, Connection, Refusal, RefusalReason, RequestKind};
-use http::Request;
+use dataplane::{Refusal, RefusalReason};
 
-use super::{PodStack, ProxyResponse, RequestSender, logging};
+use super::terms::RequestSender;
 
 /// Nothing more may wait, or this request would not.
 pub(super) fn queue_full(container_concurrency: u32, sender: RequestSender) -> Refusal {
@@ -23,25 +22,7 @@ pub(super) fn queue_full(container_concurrency: u32, sender: RequestSender) -> R
 }
 
 /// The pod that it was sent to had this address before.
-fn misdirected() -> Refusal {
+pub(super) fn misdirected() -> Refusal {
     let detail = "the request is for another pod, which had this address before";
     Refusal::new(RefusalReason::NoSuchRevision, detail).never_started()
-}
-
-impl PodStack {
-    /// This pod's app never sees it, and it is no load of ours.
-    pub(super) fn refuse_misdirected(
-        &self,
-        request: &Request<Body>,
-        connection: &Connection,
-    ) -> ProxyResponse {
-        let line = self
-            .logging
-            .as_ref()
-            .and_then(|logging| logging.begin(RequestSender::Client, request, connection));
-        let refusal = misdirected();
-        self.metrics.refuse(refusal.reason);
-        let response = refusal.into_response(RequestKind::of(request));
-        logging::at_once(line, response.map(Self::without_guard))
-    }
 }

@@ -75,7 +75,7 @@ fn h8_h9_h10_the_headers_of_our_own_hops_are_believed_with_a_hop_key_only() {
 /// Addresses of pods are given again, and who sends may look for another workload's pod: the key is not known
 /// then.
 #[test]
-fn what_was_sent_to_another_pod_is_refused_as_not_started_and_the_app_sees_nothing_of_it() {
+fn a_request_to_another_pod_is_refused_as_not_started_and_never_reaches_the_app() {
     run(async {
         let app = App::hello().await;
         let proxy = Proxy::start(app.port, &[]).await;

@@ -15,7 +15,7 @@ async fn silent_app() -> App {
     App::start(|_| Box::pin(std::future::pending())).await
 }
 
-/// A request under way.
+/// Sends a request with these headers and returns its connection while the request is under way.
 async fn begun(proxy: &Proxy, headers: &[(&str, &str)]) -> TcpStream {
     let mut client = proxy.connect().await;
     let mut head = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n".to_owned();
@@ -86,7 +86,7 @@ fn they_have_a_slot_or_wait_for_one_and_are_no_load() {
 }
 
 #[test]
-fn whose_requests_they_are_is_told_at_the_start_and_by_our_hops() {
+fn ignored_user_agents_come_from_the_environment_and_from_our_hops() {
     run(async {
         let app = silent_app().await;
         let changes = [("EBB_IGNORE_USER_AGENTS", "Scraper/, HAProxy")];

@@ -1,4 +1,4 @@
-//! What the autoscaler hears.
+//! The link of a queue-proxy, seen from the autoscaler's end.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn the_hello_says_who_how_and_what_was() {
 
 /// An app that is not well says so; that it is well is for the platform to say, which asks more.
 #[test]
-fn who_is_no_judge_of_the_pods_readiness_leaves_it_to_the_platform() {
+fn a_proxy_that_does_not_judge_readiness_leaves_it_to_the_platform() {
     run(async {
         let app = App::hello().await;
         let proxy = Proxy::start(app.port, &[("EBB_READINESS_JUDGE", "platform")]).await;
@@ -103,7 +103,7 @@ fn each_second_is_reported_and_a_rise_at_once() {
 /// Activators go by the platform's word, which may come before the link: taken for clients' then, what they
 /// send would count twice, here and there.
 #[test]
-fn what_our_hops_send_waits_for_the_owners_first_word_and_what_clients_send_does_not() {
+fn requests_of_our_hops_wait_for_the_owners_first_settings_and_those_of_clients_do_not() {
     run(async {
         let app = App::hello().await;
         let proxy = UnlinkedProxy::start(app.port, &[]);
@@ -222,7 +222,7 @@ fn a_former_owners_call_leaves_its_successors_link_alone() {
 }
 
 #[test]
-fn who_does_not_know_the_token_is_closed_and_counted() {
+fn a_caller_without_the_token_is_closed_and_counted() {
     run(async {
         let app = App::hello().await;
         let mut proxy =

@@ -45,7 +45,7 @@ pub(crate) fn link_address(ports: &QueueProxyAnnouncement) -> LinkAddress {
 /// A queue-proxy with its link.
 pub(crate) struct Proxy {
     pub(crate) clock: Clock,
-    /// Just before it was.
+    /// The time just before the queue-proxy was started.
     pub(crate) started_at: Timestamp,
     pub(crate) ports: QueueProxyAnnouncement,
     pub(crate) leaving: CancellationToken,
@@ -139,7 +139,7 @@ impl Proxy {
         self.writer.send(&order).await.expect("the link is up");
     }
 
-    /// What it says next.
+    /// The next message of the queue-proxy on its link.
     pub(crate) async fn heard(&mut self) -> PodWord {
         self.reader.next().await.expect("the link is up").expect("the link is open")
     }
@@ -155,7 +155,7 @@ impl Proxy {
     }
 }
 
-/// What a client got.
+/// The answer that a client of the queue-proxy got.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -163,7 +163,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
     /// The body as it came.
     pub(crate) bytes: Vec<u8>,
-    /// What followed the body.
+    /// The trailers that followed the body.
     pub(crate) trailers: HeaderMap,
     /// Whether the message ended as it said it would.
     pub(crate) is_whole: bool,
@@ -292,7 +292,7 @@ pub(crate) struct App {
 
 #[derive(Default)]
 pub(crate) struct AppState {
-    /// Requests so far.
+    /// The number of requests that the app has seen so far.
     pub(crate) seen: Cell<u32>,
     /// Requests right now, and the most there ever were.
     pub(crate) running: Cell<u32>,
@@ -379,7 +379,7 @@ impl App {
     }
 }
 
-/// Runs hyper's tasks here.
+/// An executor that runs hyper's tasks on the test's thread.
 #[derive(Clone, Copy)]
 pub(crate) struct LocalExecutor;
 
@@ -456,7 +456,7 @@ pub(crate) async fn http2(port: u16) -> hyper::client::conn::http2::SendRequest<
     sender
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` holds; fails the test with `what` if it does not for too long.
 pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..2000 {
         if condition() {

@@ -93,7 +93,7 @@ fn an_origin_is_the_address_that_is_asked() {
 }
 
 #[test]
-fn who_says_neither_is_no_browser() {
+fn a_request_without_host_and_origin_is_not_a_browsers() {
     assert!(is_answered("", "/v1/revisions", &[]));
     assert!(is_answered("", "http://127.0.0.1:9000/v1/revisions", &[]), "HTTP/2");
     assert!(!is_answered("", "http://evil.example/v1/revisions", &[]), "HTTP/2");
@@ -121,7 +121,7 @@ fn the_refusal_says_what_to_do() {
 }
 
 #[test]
-fn what_is_no_name_is_refused_with_what_to_write() {
+fn an_invalid_host_name_is_refused_with_advice() {
     for text in ["http://ebb.example.com", "ebb.example.com:80", "*", "*.", "a..b", "a b", "é"] {
         let error = text.parse::<TrustedHosts>().expect_err(text);
         assert!(error.to_string().contains("write a name without scheme and port"), "{error}");

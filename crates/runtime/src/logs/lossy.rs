@@ -1,8 +1,8 @@
-//! Writes lines for whoever reads them, and drops them while nobody does.
+//! Writes lines to an output, and drops them while its reader does not keep up.
 //!
-//! A log line is written by whoever has something to say: the thread that decides, or the one that forwards
-//! requests. Neither must wait for a terminal that was stopped (Ctrl-S) or for a log collector that hangs. So
-//! the kernel is asked first whether it takes a piece at once.
+//! A log line is written by any thread: the thread that decides, or the one that forwards requests. Neither
+//! must wait for a terminal that was stopped (Ctrl-S) or for a log collector that hangs. So the kernel is
+//! asked first whether it takes a piece at once.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ pub(crate) struct LossyWriter<W> {
     /// Says in a line of its own how many lines were dropped.
     notice: fn(u64) -> String,
     dropped: u64,
-    /// Those that nobody has counted yet.
+    /// The dropped lines that are not counted yet.
     newly_dropped: u64,
     /// The last line was cut.
     is_cut: bool,

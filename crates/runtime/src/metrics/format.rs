@@ -1,20 +1,20 @@
-//! In which form a metrics page is written: OpenMetrics, or Prometheus' older plain text for who asks for
+//! The format of a metrics page: OpenMetrics, or Prometheus' older plain text for a client that asks for
 //! that.
 
 use std::fmt::Write;
 
-/// A form.
+/// A text format for metrics that Prometheus reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsFormat {
-    /// OpenMetrics 1.0.
+    /// The text format of OpenMetrics 1.0.
     OpenMetrics,
     /// Prometheus' text format 0.0.4, which `promtool check metrics` reads and browsers show.
     PlainText,
 }
 
 impl MetricsFormat {
-    /// What the `Accept` header of a request asks for. Who names OpenMetrics gets it, as Prometheus does;
-    /// else plain text, if any text is named.
+    /// The format that the `Accept` header of a request asks for. A client that names OpenMetrics gets it, as
+    /// Prometheus does; else plain text, if any text is named.
     pub fn asked_for(accept: Option<&str>) -> Self {
         let accept = accept.unwrap_or_default().to_ascii_lowercase();
         if !accept.contains("application/openmetrics-text") && accept.contains("text/") {
@@ -24,7 +24,7 @@ impl MetricsFormat {
         }
     }
 
-    /// What the page says of itself.
+    /// The content type of a page in this format.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_for_text_and_not_for_openmetrics_gets_text() {
+    fn plain_text_is_the_form_only_for_clients_that_name_it_and_not_openmetrics() {
         for (accept, expected) in [
             (None, MetricsFormat::OpenMetrics),
             (Some("*/*"), MetricsFormat::OpenMetrics),

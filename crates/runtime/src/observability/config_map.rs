@@ -1,10 +1,10 @@
 //! The ConfigMap `config-observability`, as Knative's users keep it: what is told about each request.
 //!
-//! Whoever finds it (in a file, in a folder that Kubernetes mounts, in a question of an API server) knows
-//! where it stands and hands over its data; which keys there are and what they mean is said here alone.
+//! The caller finds the ConfigMap (in a file, in a folder that Kubernetes mounts, in a question of an API
+//! server) and hands over its data. The keys and their meaning are defined here alone.
 //!
-//! What Knative before 1.19 kept in `config-tracing` is said here since; that one is answered with what to
-//! write instead.
+//! The settings that Knative before 1.19 kept in `config-tracing` are in this ConfigMap since; for the older
+//! one there is a text with what to write instead.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use vocabulary::{CheckedValue, Findings, Problem, did_you_mean, shown};
 use crate::observability::Observability;
 use crate::traces::{TRACING_PROTOCOL, TracingProblem};
 
-/// What it is called.
+/// The name of the ConfigMap.
 pub const OBSERVABILITY_CONFIG_MAP: &str = "config-observability";
 
-/// Where Knative before 1.19 kept what it told Zipkin.
+/// The ConfigMap in which Knative before 1.19 kept its settings for Zipkin.
 pub const OLDER_TRACING_CONFIG_MAP: &str = "config-tracing";
 
 const ENABLE: &str = "logging.enable-request-log";
@@ -27,8 +27,8 @@ const ENDPOINT: &str = "tracing-endpoint";
 const SAMPLING: &str = "tracing-sampling-rate";
 const READ: [&str; 6] = [ENABLE, TEMPLATE, ENABLE_PROBES, TRACING, ENDPOINT, SAMPLING];
 
-/// Knative's keys that mean nothing here: metrics are served and not sent, logs are collected by whoever runs
-/// the programs, and profiles are taken from outside.
+/// Knative's keys that mean nothing here: metrics are served and not sent, logs are collected by the
+/// operator's tools, and profiles are taken from outside.
 const WITHOUT_EFFECT: [&str; 8] = [
     "metrics-protocol",
     "metrics-endpoint",
@@ -40,7 +40,7 @@ const WITHOUT_EFFECT: [&str; 8] = [
     "runtime-export-interval",
 ];
 
-/// The same, as versions of Knative before 1.19 name them.
+/// Prefixes of further keys without effect, as Knative before 1.19 names them.
 const OLDER_PREFIXES: [&str; 4] =
     ["metrics.", "profiling.", "logging.enable-var-log", "logging.revision-url"];
 
@@ -71,7 +71,7 @@ impl Observability {
     }
 }
 
-/// What to write instead of the older ConfigMap.
+/// The text for users of the older ConfigMap: what to write instead.
 pub fn instead_of_older_tracing() -> String {
     format!(
         "the ConfigMap {OLDER_TRACING_CONFIG_MAP} is of Knative before 1.19 and has no effect: Zipkin's protocol is \
@@ -128,7 +128,7 @@ impl ObservabilityReading<'_> {
         }
     }
 
-    /// What the keys about traces mean together.
+    /// Checks the keys about traces together.
     fn check_tracing(&mut self) {
         match self.settings.tracing.plan() {
             Ok(Some(plan)) if plan.sampling.is_zero() => {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shipped_documents_every_key_with_its_default_and_sets_none() {
+    fn the_shipped_config_map_documents_every_key_with_its_default_and_sets_none() {
         let shipped: serde_json::Value = serde_saphyr::from_str(SHIPPED).expect("it is YAML");
         assert_eq!(
             (&shipped["kind"], &shipped["metadata"]["name"], &shipped["metadata"]["namespace"]),

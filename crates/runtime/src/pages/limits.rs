@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Why somebody asks for a page, which decides whose places the request takes.
+/// The purpose of a request for a page, which decides which places it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     /// Kubelet's question, or that of a load balancer.
@@ -22,14 +22,14 @@ impl PageKind {
     }
 }
 
-/// What a program keeps for those who read its pages.
+/// The places and times that a program has for readers of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLimits {
     /// Connections that rest or wait for an ordinary page.
     pub connections: usize,
     /// Probes that are answered at once, beside them.
     pub probes: usize,
-    /// Long reads, beside both.
+    /// Long reads, beside ordinary connections and probes.
     pub long_reads: usize,
     /// Long reads by the program's own side, beside those of strangers.
     pub own_long_reads: usize,
@@ -55,7 +55,7 @@ impl PageLimits {
     };
 
     /// How many requests of this kind are answered at once.
-    pub const fn places_of(self, kind: PageKind) -> usize {
+    pub(super) const fn places_of(self, kind: PageKind) -> usize {
         match kind {
             PageKind::Probe => self.probes,
             PageKind::Ordinary => self.connections,

@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use vocabulary::Timestamp;
 
 use super::limits::{PageKind, PageLimits};
-use super::places::{Places, SeatRecord};
+use super::seat_book::{Places, SeatRecord};
 
 /// How long a probe waits for its turn while others are answered. Kubelet gives up after as long, and an
 /// answer takes microseconds unless something hangs.
@@ -38,7 +38,7 @@ impl Drop for SeatOwner {
     }
 }
 
-/// Why a request is not answered: every place of its kind is taken. Its text is for whoever asked.
+/// Why a request is not answered: every place of its kind is taken. Its text is for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesBusy {
     kind: PageKind,
@@ -148,7 +148,7 @@ impl PageSeat {
         })
     }
 
-    /// Bytes came.
+    /// Bytes of a request came: the time of its head begins, unless it runs already.
     pub(super) fn note_read(&self) {
         self.note(|seat, now| {
             if seat.requests.is_resting() {
@@ -157,7 +157,7 @@ impl PageSeat {
         });
     }
 
-    /// The peer took bytes.
+    /// The peer took bytes of an answer: it rests from now on.
     pub(super) fn note_written(&self) {
         self.note(|seat, now| {
             seat.stalled_since = None;
@@ -165,7 +165,7 @@ impl PageSeat {
         });
     }
 
-    /// The peer takes none.
+    /// The peer takes nothing of an answer: the time of its stall begins, unless it runs already.
     pub(super) fn note_stalled(&self) {
         self.note(|seat, now| {
             seat.stalled_since.get_or_insert(now);

@@ -16,7 +16,7 @@ pub struct PageStream<Stream> {
 }
 
 impl<Stream> PageStream<Stream> {
-    /// At this place.
+    /// A stream that notes its reads and writes at this place.
     pub fn new(stream: Stream, seat: PageSeat) -> Self {
         Self { stream, seat }
     }

@@ -190,7 +190,7 @@ async fn a_long_read_may_be_silent_for_as_long_as_it_likes() {
 }
 
 /// The least that answers: `ok` to whatever line comes.
-async fn serve_lines(mut door: PageDoor) {
+async fn serve_lines(mut door: PageListener) {
     loop {
         let PageConnection { stream, seat, .. } = door.accept().await;
         tokio::spawn(async move {
@@ -215,7 +215,7 @@ async fn serve_lines(mut door: PageDoor) {
 async fn eight_hundred_silent_sockets_hold_no_more_descriptors_than_there_are_places() {
     let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
     let listener = crate::listen((Ipv4Addr::LOCALHOST, 0).into()).expect("a port is free");
-    let door = PageDoor::new(listener, &places).expect("it listens");
+    let door = PageListener::new(listener, &places).expect("it listens");
     let address: SocketAddr = door.local_addr().expect("it is bound");
     let server = tokio::spawn(serve_lines(door));
     let mut silent = Vec::new();

@@ -16,7 +16,7 @@ pub struct RequestLogTemplate(Vec<TemplatePart>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("column {column}: {what}")]
 pub struct TemplateProblem {
-    /// In characters, from 1.
+    /// The place of the problem in the template, in characters from 1.
     pub column: usize,
     /// What is there, and what could be.
     pub what: String,
@@ -40,9 +40,9 @@ pub(super) enum TemplateField {
     RemoteAddr,
     UserAgent,
     Referer,
-    /// The first value.
+    /// The first value of the header.
     Header(String),
-    /// All of them.
+    /// All values of the header, as Go prints a list.
     HeaderValues(String),
     Response(ResponseField),
     RevisionName,

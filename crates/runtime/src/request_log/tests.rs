@@ -68,7 +68,7 @@ fn a_trace_is_the_second_part_of_a_whole_traceparent() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_with_its_column() {
+fn an_unknown_part_of_a_template_is_refused_with_its_column() {
     for (template, column) in [
         ("{{.Request.Foo}}", 1),
         ("ä {{if .Request.Method}}", 3),
@@ -84,7 +84,7 @@ fn what_is_not_understood_is_refused_with_its_column() {
 }
 
 #[test]
-fn where_every_line_is_json_a_line_stands_in_an_object() {
+fn a_log_line_stands_in_an_object_when_all_lines_are_json() {
     let text = within_json("activator-1", "{\"a\": \"b\"}\n");
     let (_, rest) = text.split_once("\"source\":").expect("a source");
     assert_eq!(rest, "\"activator-1\",\"stream\":\"request-log\",\"line\":\"{\\\"a\\\": \\\"b\\\"}\"}\n");

@@ -3,9 +3,9 @@
 //! A reporter numbers its seconds from its start and closes each as it ends. The task that does so may be
 //! late: the machine was suspended, or had no core for it. What was measured since is then shared out over
 //! all the seconds that have passed: averages are the same in each, arrivals are divided by their number. So
-//! no second is missing (whoever averages over a window counts a missing one as zero, as Knative's windows
-//! do) and none says that three seconds' requests came in one, which an activator's or a pod's rate would
-//! panic about.
+//! no second is missing (an average over a window counts a missing second as zero, as Knative's windows do)
+//! and none says that three seconds' requests came in one, which an activator's or a pod's rate would panic
+//! about.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -36,20 +36,20 @@ impl ReporterSeconds {
         now.saturating_since(self.started_at).as_secs()
     }
 
-    /// When a second begins.
+    /// The time at which second number `second` begins.
     pub fn beginning_of(self, second: u64) -> Timestamp {
         self.started_at + Duration::from_secs(second)
     }
 
-    /// What has ended by `now`, from `open` on: the first second that is not closed yet. A timer that fires
-    /// early closes that one all the same.
+    /// The seconds that have ended by `now`, from `open` on, the first second that is not closed yet. A timer
+    /// that fires early closes that one all the same.
     pub fn ended(self, open: u64, now: Timestamp) -> EndedSeconds {
         EndedSeconds { first: open, next: self.number_at(now).max(open.saturating_add(1)) }
     }
 }
 
 impl EndedSeconds {
-    /// How many there are.
+    /// The number of seconds that have ended.
     pub fn count(self) -> u32 {
         u32::try_from(self.next - self.first).unwrap_or(u32::MAX)
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-/// What one retry costs: ten a second are free.
+/// The price of one retry: time alone pays for ten a second.
 const PRICE: Duration = Duration::from_millis(100);
-/// What one request earns: 20 % of a retry.
+/// The earning of one served request: 20 % of a retry.
 const EARNED_PER_REQUEST: Duration = Duration::from_millis(20);
 /// The most that can be saved up: a hundred retries at once, say when a pod with that many requests dies.
 const SAVINGS_MAX: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ impl RetryBudget {
         self.as_of + PRICE.saturating_sub(self.savings)
     }
 
-    /// Pays for a retry.
+    /// Takes the price of one retry out of the budget.
     pub(super) fn withdraw(&mut self) {
         self.savings = self.savings.saturating_sub(PRICE);
     }

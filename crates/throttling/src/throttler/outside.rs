@@ -2,8 +2,8 @@
 //!
 //! Slices keep activators from filling the same pods, but they are carved for an even load: requests may wait
 //! here while a pod of another slice is idle. So what waits is tried there too, marked so that the pod's
-//! queue-proxy takes it at once or refuses it at once. Nobody has to be asked who has room, and it works
-//! without an autoscaler.
+//! queue-proxy takes it at once or refuses it at once. No pod has to be asked for room beforehand, and it
+//! works without an autoscaler.
 //!
 //! One attempt is under way at a time. After a refusal there is a pause, short at first and doubling, so that
 //! full pods are not asked again and again; it grows only until one round through all the pods takes
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-use crate::{Balancer, Candidate, Policy};
+use crate::balancer::{Balancer, Candidate, Policy};
 
 /// A refusal comes within a round trip to the pod, which in one cluster takes less than this. A pod that has
 /// not refused by then has let the request in, and the next one may be tried.
@@ -27,7 +27,7 @@ const ROUND_MAX: Duration = Duration::from_millis(50);
 /// The attempts of one revision.
 #[derive(Clone, Debug)]
 pub(super) struct OutsideAttempts {
-    /// Whose turn it is.
+    /// Remembers which pod outside the slice is tried next.
     turns: Balancer,
     next: Timestamp,
     /// How many were refused in a row.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use vocabulary::{Interner, PodAssignment, PodId, PodName, PodState, Slice, Timestamp};
 
 use super::outside::OutsideAttempts;
-use crate::{Balancer, Candidate, Policy};
+use crate::balancer::{Balancer, Candidate, Policy};
 
 /// How long a pod that did not start a request rests, even if there is no other; doubles with every further
 /// failure.
 const REST_MIN: Duration = Duration::from_millis(10);
-/// The longest such rest.
+/// The longest time for which a suspect pod rests.
 const REST_MAX: Duration = Duration::from_millis(500);
 /// How much longer it is left alone while there are others.
 const AVOIDED_FACTOR: u32 = 10;
@@ -23,7 +23,7 @@ const FULL_MAX: Duration = Duration::from_millis(50);
 /// To the balancer, a pod that is left alone looks full.
 const NO_ROOM: Candidate = Candidate { in_flight: u32::MAX, slots: u32::MAX };
 
-/// What is known of one pod.
+/// The state of one pod, as this activator knows it.
 #[derive(Clone, Debug)]
 struct ThrottledPod {
     address: SocketAddr,
@@ -33,12 +33,13 @@ struct ThrottledPod {
     in_flight: u32,
     direct: u32,
     slice: Slice,
-    /// It refused a request for want of room though our own count of its slots had some: others fill it.
+    /// Set while the pod is left alone because it refused a request for want of room: other activators have
+    /// filled it.
     fullness: Option<Fullness>,
     suspicion: Option<Suspicion>,
 }
 
-/// A pod of our slice had no room, this often in a row.
+/// How often in a row a pod of our slice had no room, and until when it is left alone.
 #[derive(Clone, Copy, Debug)]
 struct Fullness {
     refusals: u32,
@@ -53,7 +54,7 @@ impl Fullness {
 }
 
 impl ThrottledPod {
-    /// What runs in it, if it is one that we fill by our own count.
+    /// The pod as a candidate for its slots, if this activator fills it by its own count.
     fn own_slots(&self, now: Timestamp) -> Candidate {
         if self.slice == Slice::Outside || self.is_full(now) {
             return NO_ROOM;
@@ -61,7 +62,7 @@ impl ThrottledPod {
         Candidate { in_flight: self.in_flight, slots: self.slots }
     }
 
-    /// What runs in it, if it is another activator's and may be tried.
+    /// The pod as a candidate for an attempt outside the slice, if it is another activator's.
     fn foreign_slots(&self) -> Candidate {
         match self.slice {
             Slice::Outside => Candidate { in_flight: self.in_flight, slots: self.slots },
@@ -151,7 +152,7 @@ impl ThrottledPods {
         });
         pod.is_listed = true;
         pod.slots = assigned.slots;
-        // Slices are cut anew: whoever filled the pod may now send to others.
+        // Slices are cut anew: the activator that filled the pod may now send to others.
         if pod.slice != assigned.slice {
             pod.slice = assigned.slice;
             pod.fullness = None;
@@ -162,8 +163,7 @@ impl ThrottledPods {
             pod.address = assigned.address;
             pod.suspicion = None;
         }
-        // Who has only just begun to tell us of pods may not have heard this one yet; what we knew still
-        // holds.
+        // An autoscaler whose link is new may not have heard this pod yet; what we knew still holds.
         if assigned.state != PodState::Unheard {
             pod.state = assigned.state;
         }
@@ -195,7 +195,7 @@ impl ThrottledPods {
     /// Picks a ready pod, slots or not.
     pub(super) fn pick_direct(&self, balancer: &mut Balancer, now: Timestamp) -> Option<PodId> {
         let all_suspect = self.all_suspect();
-        // No slots, since nobody queues on this way: load alone tells the pods apart.
+        // No slots, since no request queues on this way: load alone tells the pods apart.
         let everything = |pod: &ThrottledPod| Candidate { in_flight: pod.in_flight + pod.direct, slots: 0 };
         let candidate = |index| self.described(index, all_suspect, now, everything);
         balancer.pick(Policy::BetterOfTwo, self.ready.len(), candidate).map(|index| self.ready[index])
@@ -308,7 +308,7 @@ impl ThrottledPods {
         self.ready.iter().all(|&id| self.pod(id).is_some_and(|pod| pod.suspicion.is_some()))
     }
 
-    /// Requests that run in pods, whichever way they came.
+    /// Requests that run in pods, through the queue or past it.
     pub(super) fn held(&self) -> u32 {
         self.known
             .iter()

@@ -149,7 +149,7 @@ fn only_ready_pods_are_picked_and_unheard_ones_stay_what_they_were() {
 }
 
 #[test]
-fn what_no_pod_started_goes_first_and_elsewhere() {
+fn a_request_that_no_pod_started_goes_first_and_to_another_pod() {
     let mut world = World::with(10);
     world.list("ab", 1);
     let (first, on) = world.run();

@@ -35,7 +35,7 @@ fn one_inside_one_outside() -> Throttler {
 }
 
 #[test]
-fn what_finds_no_slot_in_its_slice_is_tried_outside_one_at_a_time() {
+fn requests_without_a_slot_in_their_slice_are_tried_outside_one_at_a_time() {
     let mut throttler = one_inside_one_outside();
     throttler.set_pods(1, &[pod(0, Slice::Inside), pod(1, Slice::Outside), pod(2, Slice::Outside)]);
     for _ in 0..3 {
@@ -96,7 +96,7 @@ fn a_pod_of_ours_that_others_have_filled_is_left_alone_for_a_moment() {
 }
 
 #[test]
-fn what_several_activators_serve_is_still_bounded_by_their_own_count() {
+fn dispatches_never_exceed_the_slots_by_the_activators_own_count() {
     let mut throttler = one_inside_one_outside();
     for _ in 0..5 {
         throttler.arrive(START).expect("there is room");

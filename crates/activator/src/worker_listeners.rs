@@ -1,9 +1,9 @@
-//! Where a worker takes requests: by host at its usual listener, and at ports that belong to one revision
-//! each.
+//! The listeners of one worker: the usual one, where requests name their revision by host, and ports that
+//! belong to one revision each.
 //!
 //! A connection belongs to the revision that had the port when it was accepted, whatever its requests name as
-//! host. Each port drains by itself: one that is closed takes in who has connected already, and asks those
-//! that hold nothing to go elsewhere. All of them drain when the activator does.
+//! host. Each port drains by itself: a closed port serves the connections that it has, and closes those
+//! that hold nothing. All of them drain when the activator does.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,18 +15,10 @@ use dataplane::{ConnectionBudget, Drain, ServerLimits, Upstreams, serve};
 use runtime::vital;
 use tokio::task::JoinHandle;
 
-use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::reporting::RequestReporter;
-use crate::stack::ActivatorStack;
-
-/// A port of a revision, and by which requests find their way in its pods.
-#[derive(Clone)]
-pub(crate) struct RevisionPort {
-    pub(crate) revision: Arc<AssignedRevision>,
-    pub(crate) port: u16,
-}
+use crate::stack::{ActivatorStack, RevisionPort};
 
 /// How far a worker's end has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +30,8 @@ enum EndPhase {
     Closing,
 }
 
-/// All doors of one worker.
-pub(crate) struct Doors {
+/// All listeners of one worker.
+pub(crate) struct WorkerListeners {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     upstreams: Upstreams,
@@ -47,19 +39,19 @@ pub(crate) struct Doors {
     reporter: RequestReporter,
     limits: ServerLimits,
     phase: Cell<EndPhase>,
-    /// Of the usual listener.
+    /// The drain of the usual listener's connections.
     main: Drain,
-    ports: RefCell<BTreeMap<u16, OpenDoor>>,
-    /// Of ports that are closed, as long as somebody is connected who came in there.
+    ports: RefCell<BTreeMap<u16, OpenPort>>,
+    /// The drains of closed ports that still have connections.
     closed: RefCell<Vec<Drain>>,
 }
 
-struct OpenDoor {
+struct OpenPort {
     drain: Drain,
     serving: JoinHandle<()>,
 }
 
-impl Doors {
+impl WorkerListeners {
     pub(crate) fn new(
         context: Arc<Context>,
         assignments: Arc<Assignments>,
@@ -87,7 +79,7 @@ impl Doors {
         self.limits
     }
 
-    /// Of the usual listener.
+    /// The drain of the usual listener's connections.
     pub(crate) fn main(&self) -> &Drain {
         &self.main
     }
@@ -117,12 +109,12 @@ impl Doors {
         }));
         // It may be opened while the activator is leaving, by an assignment that was under way.
         enter(&drain, self.phase.get());
-        self.ports.borrow_mut().insert(number, OpenDoor { drain, serving });
+        self.ports.borrow_mut().insert(number, OpenPort { drain, serving });
     }
 
     /// Returns once the port is closed.
     pub(crate) async fn close(&self, port: u16) {
-        let Some(OpenDoor { drain, serving }) = self.ports.borrow_mut().remove(&port) else { return };
+        let Some(OpenPort { drain, serving }) = self.ports.borrow_mut().remove(&port) else { return };
         // Idle connections too: a client that kept one would go on to ask a revision that has no port here.
         enter(&drain, EndPhase::Closing);
         self.closed.borrow_mut().retain(|drain| drain.connections() + drain.upgraded() > 0);
@@ -147,7 +139,7 @@ impl Doors {
         self.advance(EndPhase::Closing);
     }
 
-    /// Returns once nobody is connected any more, after [`Doors::stop_accepting`].
+    /// Returns once no connection is left, after [`WorkerListeners::stop_accepting`].
     pub(crate) async fn finished(&self) {
         for drain in self.drains() {
             drain.finished().await;
@@ -163,7 +155,7 @@ impl Doors {
 
     fn drains(&self) -> Vec<Drain> {
         let (ports, closed) = (self.ports.borrow(), self.closed.borrow());
-        let of_ports = ports.values().map(|door| &door.drain);
+        let of_ports = ports.values().map(|port| &port.drain);
         of_ports.chain(closed.iter()).chain([&self.main]).cloned().collect()
     }
 }

@@ -1,18 +1,19 @@
-//! The only place that asks the operating system for chance that nobody can guess.
+//! Random numbers of the operating system, which cannot be guessed. No other file of this crate asks for
+//! them.
 
 use rand::TryRng;
 use rand::rngs::SysRng;
 use vocabulary::LinkToken;
 
-/// A token for the links of one process. Without a source of chance a program cannot keep strangers out, and
-/// does not start.
+/// A token for the links of one process. Panics without a source of random bytes: a program without a token
+/// could not keep strangers out.
 pub fn new_link_token() -> LinkToken {
     let mut bytes = [0; LinkToken::BYTES];
     SysRng.try_fill_bytes(&mut bytes).expect("the kernel gives random bytes");
     LinkToken::new(bytes)
 }
 
-/// What a generator of random numbers begins with.
+/// A seed for a generator of pseudo-random numbers.
 pub fn new_seed() -> [u8; 32] {
     let mut bytes = [0; 32];
     SysRng.try_fill_bytes(&mut bytes).expect("the kernel gives random bytes");

@@ -1,4 +1,4 @@
-//! Where connections to pages come in.
+//! The listener of a program's pages: a connection leaves it with a place.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,26 +20,26 @@ const KEEPALIVE_QUESTIONS: u32 = 3;
 
 /// A listener for pages, with the places that it shares with others of its program.
 #[derive(Debug)]
-pub struct PageDoor {
+pub struct PageListener {
     listener: TcpListener,
     places: PagePlaces,
     backoff: Backoff,
-    /// Accepted, and without a place yet.
+    /// A connection that was accepted and has no place yet.
     waiting: Option<(TcpStream, SocketAddr)>,
 }
 
 /// A connection that has a place.
 #[derive(Debug)]
 pub struct PageConnection {
-    /// Its bytes.
+    /// The accepted socket, in non-blocking mode.
     pub stream: TcpStream,
-    /// The other end.
+    /// The address of the client.
     pub peer: SocketAddr,
-    /// Where it stands with the program.
+    /// The place of the connection, to be held until its end.
     pub seat: PageSeat,
 }
 
-impl PageDoor {
+impl PageListener {
     /// Fails if the listener cannot be used. Must be called within a tokio runtime.
     pub fn new(listener: std::net::TcpListener, places: &PagePlaces) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
@@ -59,7 +59,7 @@ impl PageDoor {
         self.listener.local_addr()
     }
 
-    /// What the places allow.
+    /// The places that this listener shares with others.
     pub fn places(&self) -> &PagePlaces {
         &self.places
     }
@@ -78,7 +78,7 @@ impl PageDoor {
         }
     }
 
-    /// Closes the door. Connections that the kernel has accepted already are returned, as far as there are
+    /// Stops listening. Connections that the kernel has accepted already are returned, as far as there are
     /// places for them.
     pub fn close(mut self) -> Vec<PageConnection> {
         let mut last: Vec<PageConnection> = Vec::new();

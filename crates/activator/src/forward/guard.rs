@@ -1,0 +1,107 @@
+//! What a request holds of its pod while the pod works on it, and gives back at the end of the answer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use dataplane::{BodyGuard, GuardedBody, Span, Upstreams};
+use http::StatusCode;
+use vocabulary::{Slice, Timestamp};
+
+use crate::assigned_revision::{AssignedRevision, DirectRequest, Grant, LoadPart};
+use crate::outgoing::Way;
+
+/// A pod that takes the next attempt.
+pub(super) enum PodSeat {
+    Queue(Grant, LoadPart),
+    Direct(DirectRequest),
+}
+
+impl PodSeat {
+    pub(super) fn address(&self) -> SocketAddr {
+        match self {
+            Self::Queue(grant, _) => grant.address(),
+            Self::Direct(direct) => direct.address(),
+        }
+    }
+
+    pub(super) fn way(&self) -> Way {
+        match self {
+            Self::Queue(grant, _) => match grant.slice() {
+                Slice::Undivided => Way::Queue,
+                // A request that waited in the pod's queue would not see a slot that becomes free in another
+                // pod.
+                Slice::Inside | Slice::Outside => Way::QueueAtOnce,
+            },
+            Self::Direct(_) => Way::Direct,
+        }
+    }
+
+    pub(super) fn started(&self) {
+        match self {
+            Self::Queue(grant, _) => grant.started(),
+            Self::Direct(direct) => direct.started(),
+        }
+    }
+}
+
+/// What a response carries: its body, and what the request holds until that is sent.
+pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
+
+/// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the
+/// activator was told to leave, the guard closes the connection too: no other code does.
+pub(crate) struct Guard {
+    seat: Option<PodSeat>,
+    address: SocketAddr,
+    granted_at: Timestamp,
+    /// The status of its answer, and when the request arrived.
+    pub(super) answer: Option<(StatusCode, Timestamp)>,
+    /// Over with the last byte of the answer.
+    pub(super) span: Option<Box<Span>>,
+    revision: Arc<AssignedRevision>,
+    upstreams: Upstreams,
+}
+
+impl Guard {
+    pub(super) fn new(
+        seat: PodSeat,
+        address: SocketAddr,
+        revision: &Arc<AssignedRevision>,
+        upstreams: &Upstreams,
+    ) -> Self {
+        Self {
+            address,
+            granted_at: revision.now(),
+            answer: None,
+            span: None,
+            seat: Some(seat),
+            revision: Arc::clone(revision),
+            upstreams: upstreams.clone(),
+        }
+    }
+
+    pub(super) fn seat(&self) -> &PodSeat {
+        self.seat.as_ref().expect("a guard holds its seat until it ends")
+    }
+
+    pub(super) fn granted_at(&self) -> Timestamp {
+        self.granted_at
+    }
+
+    pub(super) fn into_seat(mut self) -> PodSeat {
+        self.seat.take().expect("a guard holds its seat until it ends")
+    }
+}
+
+impl BodyGuard for Guard {}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.seat.take());
+        if let Some((status, arrived)) = self.answer {
+            self.revision.answered(status, arrived);
+        }
+        if !self.revision.keeps(self.address) {
+            self.upstreams.close_idle(self.address);
+        }
+    }
+}

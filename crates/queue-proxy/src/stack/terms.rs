@@ -1,0 +1,54 @@
+//! What is decided about a request before it waits for a slot: its sender, its load, and its limits.
+
+use dataplane::{Body, RequestKind, names};
+use http::Request;
+use http::header::USER_AGENT;
+use throttling::Origin;
+use vocabulary::IgnoredUserAgents;
+
+use crate::load::RequestLoad;
+
+/// The sender of a request, as far as a key proved it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestSender {
+    /// One of our own hops: its internal headers are believed.
+    Hop,
+    /// A sender without a valid key: its internal headers are removed.
+    Client,
+}
+
+/// The decisions about a request that are made before it is sent to the app.
+pub(super) struct RequestTerms {
+    pub(super) sender: RequestSender,
+    /// Health checks and scrapes count as nothing, but they have a slot like every request: an app that takes
+    /// one request at once gets no second one, whatever the user agent.
+    pub(super) counts_as: RequestLoad,
+    /// `ebb-no-queue`: the request is refused rather than queued.
+    pub(super) is_impatient: bool,
+    /// A kubelet's probe that a mesh has rewritten: neither load nor limited (P9).
+    pub(super) is_kubelet: bool,
+    pub(super) kind: RequestKind,
+}
+
+impl RequestTerms {
+    pub(super) fn of(request: &Request<Body>, sender: RequestSender, ignored: &IgnoredUserAgents) -> Self {
+        let headers = request.headers();
+        let is_hop = sender == RequestSender::Hop;
+        let is_proxied =
+            is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
+        let is_ignored = headers.get(USER_AGENT).is_some_and(|agent| ignored.include(agent.as_bytes()))
+                // An activator hears of other user agents while pods run, which is news to this one.
+                || (is_hop && headers.contains_key(names::EBB_UNMEASURED));
+        Self {
+            sender,
+            counts_as: match (is_ignored, is_proxied) {
+                (true, _) => RequestLoad::Unmeasured,
+                (false, true) => RequestLoad::Measured(Origin::Proxied),
+                (false, false) => RequestLoad::Measured(Origin::Direct),
+            },
+            is_impatient: is_hop && headers.contains_key(names::EBB_NO_QUEUE),
+            is_kubelet: is_hop && headers.get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
+            kind: RequestKind::of(request),
+        }
+    }
+}
