@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use vocabulary::QUEUE_PROXY;
 
-use crate::inject::{GRACE_DEFAULT, InjectorSettings};
+use crate::inject::InjectorSettings;
 use crate::limits::PodLimits;
+use crate::pod::GRACE_DEFAULT;
 use crate::ports::ServedPorts;
 use crate::probes::{ProbeJudge, TakenProbes};
 use crate::quality::Quality;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use vocabulary::DRAIN_HOOK_PATH;
 
-use crate::inject::app_containers_mut;
+use crate::pod::app_containers_mut;
 use crate::probes::{self, HookWait};
 
 /// Gives every container of the app the hook, except where there is another one that does something; returns

@@ -7,12 +7,10 @@ use vocabulary::{INJECT_LABEL, INJECTED_ANNOTATION, QUEUE_PROXY};
 use crate::container::{self, PresentSidecar, Sidecar};
 use crate::hooks;
 use crate::limits::PodLimits;
+use crate::pod::{GRACE_DEFAULT, containers, containers_mut};
 use crate::ports::ServedPorts;
 use crate::probes::{self, ProbeJudge};
 use crate::quality::Quality;
-
-/// What Kubernetes gives a pod that does not say.
-pub(crate) const GRACE_DEFAULT: u64 = 30;
 
 /// What is the same for all pods.
 #[derive(Clone, Debug)]
@@ -164,19 +162,6 @@ fn refused_kinds(pod: &Value) -> Vec<String> {
         problems.push("spec.containers is empty".to_owned());
     }
     problems
-}
-
-pub(crate) fn containers(pod: &Value) -> &[Value] {
-    pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn containers_mut(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
-    pod["spec"]["containers"].as_array_mut().into_iter().flatten()
-}
-
-/// The app's.
-pub(crate) fn app_containers_mut(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
-    containers_mut(pod).filter(|container| container["name"] != QUEUE_PROXY)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod container;
 mod hooks;
 mod inject;
 mod limits;
+mod pod;
 mod ports;
 mod probes;
 mod quality;

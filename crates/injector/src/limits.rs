@@ -11,7 +11,7 @@ use scaling::config::{
 use serde_json::Value;
 use vocabulary::IgnoredUserAgents;
 
-use crate::review::texts;
+use crate::pod::texts;
 
 /// Before what the queue-proxy may use.
 const RESOURCES_PREFIX: &str = "ebb.dev/queue-proxy-";

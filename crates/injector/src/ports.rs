@@ -6,7 +6,7 @@ use serde_json::Value;
 use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, shown};
 
 use crate::container::{ADMIN_PORT, LINK_PORT, METRICS_PORT, REQUESTS_PORT};
-use crate::inject::containers;
+use crate::pod::containers;
 
 /// Where to look for a free port once ours is taken; the next hundred of each.
 const NEXT: u16 = 88;

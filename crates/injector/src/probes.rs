@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use vocabulary::{ProbeQuestion, ProbeSpec, ProbeTiming, QUEUE_PROXY};
 
-use crate::inject::app_containers_mut;
+use crate::pod::app_containers_mut;
 use crate::ports::{ServedPorts, resolve};
 
 /// How long the app's hook may wait for a drain that does not come ([`crate::hooks`]).

@@ -5,7 +5,7 @@ use scaling::config::{QueueProxyResources, ResourceAmount};
 use serde_json::{Value, json};
 use vocabulary::parse_quantity;
 
-use crate::inject::containers;
+use crate::pod::containers;
 
 /// What the sidecar's resources depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use vocabulary::{Findings, INJECT_LABEL, INJECTION_ANNOTATIONS};
 
 use crate::inject::{Injection, InjectionPlan, InjectorSettings, Outcome};
 use crate::limits::{self, PodLimits};
+use crate::pod::texts;
 use crate::tree::TreePart;
 
 /// What is looked at of a pod: `spec` and its annotations are written again whole.
@@ -340,12 +341,6 @@ fn is_of_scaling(key: &str) -> bool {
     let is_under_prefix = ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
     let is_of_injection = INJECTION_ANNOTATIONS.contains(&key);
     key != PROGRESS_DEADLINE_ANNOTATION && is_under_prefix && !is_of_injection
-}
-
-/// Those of a map that are texts.
-pub(crate) fn texts(map: &Value) -> BTreeMap<String, String> {
-    let pairs = map.as_object().into_iter().flatten();
-    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 fn lines(problems: Vec<vocabulary::Problem>) -> Vec<String> {
