@@ -6,16 +6,10 @@ use vocabulary::QUEUE_PROXY;
 use crate::inject::InjectorSettings;
 use crate::limits::PodLimits;
 use crate::pod::GRACE_DEFAULT;
-use crate::ports::ServedPorts;
+use crate::ports::{ADMIN_PORT, ServedPorts};
 use crate::probes::{ProbeJudge, TakenProbes};
 use crate::quality::Quality;
 
-/// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number
-/// there is one that apps like.
-pub(crate) const REQUESTS_PORT: u16 = 8012;
-pub(crate) const ADMIN_PORT: u16 = 8022;
-pub(crate) const LINK_PORT: u16 = 8024;
-pub(crate) const METRICS_PORT: u16 = 19091;
 const ADMIN_VARIABLE: &str = "EBB_ADMIN_PORT";
 const GRACE_VARIABLE: &str = "EBB_APP_GRACE";
 const JUDGE_VARIABLE: &str = "EBB_READINESS_JUDGE";

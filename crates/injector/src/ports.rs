@@ -5,9 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, shown};
 
-use crate::container::{ADMIN_PORT, LINK_PORT, METRICS_PORT, REQUESTS_PORT};
 use crate::pod::containers;
 
+/// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number
+/// there is one that apps like.
+const REQUESTS_PORT: u16 = 8012;
+pub(crate) const ADMIN_PORT: u16 = 8022;
+const LINK_PORT: u16 = 8024;
+const METRICS_PORT: u16 = 19091;
 /// Where to look for a free port once ours is taken; the next hundred of each.
 const NEXT: u16 = 88;
 /// More than any app that we know has; each costs the queue-proxy a listener.
