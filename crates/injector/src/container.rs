@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vocabulary::QUEUE_PROXY;
 
-use crate::inject::InjectorSettings;
+use crate::injector_settings::InjectorSettings;
 use crate::limits::PodLimits;
 use crate::pod::GRACE_DEFAULT;
 use crate::ports::{ADMIN_PORT, ServedPorts};

@@ -1,30 +1,16 @@
 //! The steps, in the order in which they depend on each other.
 
-use scaling::ClusterConfig;
 use serde_json::{Value, json};
 use vocabulary::{INJECT_LABEL, INJECTED_ANNOTATION, QUEUE_PROXY};
 
 use crate::container::{self, PresentSidecar, Sidecar};
 use crate::hooks;
+use crate::injector_settings::InjectorSettings;
 use crate::limits::PodLimits;
 use crate::pod::{GRACE_DEFAULT, containers, containers_mut};
 use crate::ports::ServedPorts;
 use crate::probes::{self, ProbeJudge};
 use crate::quality::Quality;
-
-/// What is the same for all pods.
-#[derive(Clone, Debug)]
-pub struct InjectorSettings {
-    /// The queue-proxy's image.
-    pub image: String,
-    /// By whose certificates its queue-proxy knows the autoscaler: the authority's, in PEM.
-    pub link_ca: String,
-    /// The ConfigMap `config-autoscaler`: what applies where a template says nothing.
-    pub cluster: ClusterConfig,
-    /// What it tells about each request, as a queue-proxy reads it (`OBSERVABILITY_CONFIG`): the ConfigMap
-    /// `config-observability`, whose keys others know. `None` where it tells nothing.
-    pub observability: Option<String>,
-}
 
 /// What became of a pod.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,6 +12,7 @@
 mod container;
 mod hooks;
 mod inject;
+mod injector_settings;
 mod limits;
 mod pod;
 mod ports;
@@ -20,6 +21,7 @@ mod quality;
 mod review;
 mod tree;
 
-pub use inject::{Injection, InjectorSettings, Outcome, inject};
+pub use inject::{Injection, Outcome, inject};
+pub use injector_settings::InjectorSettings;
 pub use review::{ConfigMapCheck, ReviewAnswer, ReviewQuestion, ReviewVerdict, answer};
 pub use scaling::ClusterConfig;

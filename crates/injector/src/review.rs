@@ -19,7 +19,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use vocabulary::{Findings, INJECT_LABEL, INJECTION_ANNOTATIONS};
 
-use crate::inject::{Injection, InjectionPlan, InjectorSettings, Outcome};
+use crate::inject::{Injection, InjectionPlan, Outcome};
+use crate::injector_settings::InjectorSettings;
 use crate::limits::{self, PodLimits};
 use crate::pod::texts;
 use crate::tree::TreePart;

@@ -1,6 +1,7 @@
 //! Templates as people write them, and what becomes of them.
 
 use proptest::prelude::*;
+use scaling::ClusterConfig;
 use serde_json::{Value, json};
 
 use super::*;
