@@ -39,7 +39,7 @@ use doors::{CallerProof, WebhookCaller, WebhookCertificates, WebhookDoor};
 use metrics::{InjectorMetrics, ReviewEnding};
 use reading::ReviewSize;
 
-use crate::listen;
+use crate::listening::listen;
 
 /// Ordinary reviews that are read and answered at once, by however many callers. One more waits. With one
 /// large review, and one of each size as values, they take half of the memory that the manifests allow.

@@ -7,8 +7,8 @@
 
 mod config;
 mod injector;
+mod listening;
 
-use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,7 @@ use tokio::sync::watch;
 
 use crate::config::ProgramConfig;
 pub use crate::injector::injector_main;
+use crate::listening::listen;
 
 /// How long giving up the lease may take; whoever waits for it takes it 15 s later anyway.
 const GIVE_UP_MAX: Duration = Duration::from_secs(2);
@@ -73,11 +74,6 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         tracing::warn!("the lease could not be given up in time; it runs out by itself");
     }
     Ok(())
-}
-
-/// Listens for whoever calls this program.
-fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    runtime::listen(address).with_context(|| format!("listening on {address}"))
 }
 
 /// Shows whatever certificate is kept for autoscalers, and the next one from when there is one.

@@ -54,7 +54,7 @@ impl Webhook {
             patience: Duration::from_secs(2),
         });
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = TcpListener::from_std(crate::listen(any).expect("a port is free"));
+        let listener = TcpListener::from_std(crate::listening::listen(any).expect("a port is free"));
         let listener = listener.expect("it is bound");
         let address = listener.local_addr().expect("it is bound");
         let door = WebhookDoor { listener, certificates, places, router: router(&state) };
