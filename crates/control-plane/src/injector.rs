@@ -6,11 +6,11 @@
 
 mod callers;
 mod config;
-mod desk;
 mod doors;
 mod metrics;
 mod reading;
 mod registration;
+mod review_threads;
 mod settings;
 
 use std::process::ExitCode;
@@ -34,10 +34,10 @@ use tokio::sync::{Semaphore, watch};
 
 use callers::{CallerLimits, CallerPlaces};
 use config::InjectorConfig;
-use desk::{MissingAnswer, ReviewDesks};
 use doors::{CallerProof, WebhookCaller, WebhookCertificates, WebhookDoor};
 use metrics::{InjectorMetrics, ReviewEnding};
 use reading::ReviewSize;
+use review_threads::{MissingAnswer, ReviewThreads};
 
 use crate::listening::listen;
 
@@ -81,7 +81,7 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
         metrics,
         turns: Semaphore::new(REVIEWS_MAX),
         large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
-        desks: ReviewDesks::start().context("starting the threads that answer reviews")?,
+        review_threads: ReviewThreads::start().context("starting the threads that answer reviews")?,
         proof: certificates.proof,
         patience: REVIEW_TIME_MAX,
     });
@@ -128,7 +128,7 @@ struct WebhookState {
     metrics: InjectorMetrics,
     turns: Semaphore,
     large_turns: Semaphore,
-    desks: ReviewDesks,
+    review_threads: ReviewThreads,
     proof: CallerProof,
     /// With a review.
     patience: Duration,
@@ -205,7 +205,7 @@ async fn reviewed(state: &WebhookState, request: Request, question: ReviewQuesti
         cluster: state.cluster.borrow().clone(),
         observability: state.observability.borrow().clone(),
     };
-    match state.desks.answer(review, question, settings).await {
+    match state.review_threads.answer(review, question, settings).await {
         Ok(answer) => {
             state.metrics.ended(question, ReviewEnding::Answered(answer.verdict));
             ([(CONTENT_TYPE, "application/json")], answer.text).into_response()

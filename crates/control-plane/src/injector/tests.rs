@@ -49,7 +49,7 @@ impl Webhook {
             metrics,
             turns: Semaphore::new(REVIEWS_MAX),
             large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
-            desks: ReviewDesks::start().expect("threads start"),
+            review_threads: ReviewThreads::start().expect("threads start"),
             proof: CallerProof::NotAsked,
             patience: Duration::from_secs(2),
         });
@@ -165,7 +165,7 @@ async fn it_is_ready_beside_the_webhook_once_the_api_server_knows_it() {
         metrics: webhook.state.metrics.clone(),
         turns: Semaphore::new(1),
         large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
-        desks: ReviewDesks::start().expect("threads start"),
+        review_threads: ReviewThreads::start().expect("threads start"),
         proof: CallerProof::NotAsked,
         patience: Duration::from_secs(2),
     });
