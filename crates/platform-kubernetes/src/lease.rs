@@ -12,9 +12,10 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use vocabulary::{Epoch, ReplicaName, Timestamp};
 
-use crate::port_book::LeaseNotes;
+use crate::port_book::{LeaseNotes, PortNotes};
 
 /// How long an owner may go without renewing: what Kubernetes' own controllers allow.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
@@ -34,6 +35,19 @@ pub(crate) struct LeaseRecord {
     pub(crate) resource_version: String,
     /// What its holder noted there for the next one.
     pub(crate) notes: LeaseNotes,
+}
+
+pub(crate) fn read_lease(lease: &Lease) -> LeaseRecord {
+    let spec = lease.spec.clone().unwrap_or_default();
+    let seconds =
+        spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default();
+    LeaseRecord {
+        holder: spec.holder_identity,
+        transitions: spec.lease_transitions.unwrap_or_default(),
+        lasts: Duration::from_secs(seconds),
+        resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
+        notes: PortNotes::among(lease.metadata.annotations.as_ref()),
+    }
 }
 
 /// What is to be written.

@@ -32,11 +32,10 @@ pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
 pub(crate) use self::reaping::OutlivingPod;
 pub(crate) use self::rights::PodRights;
 use crate::buckets::Rights;
-use crate::lease::{LEASE, LeaseRecord, LeaseWrite};
+use crate::lease::{LEASE, LeaseRecord, LeaseWrite, read_lease};
 use crate::resources::workload::{ObjectVersion, WorkloadRecord};
 use crate::scale;
 use crate::slices::SliceChange;
-use crate::watches::read_lease;
 
 /// A request without an answer after this long has failed. Less than a lease, so that a renewal can be tried
 /// again.

@@ -23,9 +23,8 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::endpoints;
-use crate::lease::LeaseRecord;
+use crate::lease::{LeaseRecord, read_lease};
 use crate::notice::Notice;
-use crate::port_book::PortNotes;
 use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::kind::{CustomKind, WorkloadKind};
 use crate::resources::other_slice::{self, OtherSlice};
@@ -185,19 +184,6 @@ fn read_pod(pod: &Pod) -> ShownPod {
 
 fn read_zone(node: &PartialObjectMeta<Node>) -> Option<String> {
     node.metadata.labels.as_ref()?.get(ZONE_LABEL).cloned()
-}
-
-pub(crate) fn read_lease(lease: &Lease) -> LeaseRecord {
-    let spec = lease.spec.clone().unwrap_or_default();
-    let seconds =
-        spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default();
-    LeaseRecord {
-        holder: spec.holder_identity,
-        transitions: spec.lease_transitions.unwrap_or_default(),
-        lasts: Duration::from_secs(seconds),
-        resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
-        notes: PortNotes::among(lease.metadata.annotations.as_ref()),
-    }
 }
 
 fn spawn<Object, Record>(
