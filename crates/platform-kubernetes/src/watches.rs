@@ -3,15 +3,16 @@
 //! found by what the new list does not name.
 
 mod custom;
+mod expiry;
+mod news;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, EndpointSubset, Endpoints, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
@@ -23,65 +24,21 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::endpoints;
-use crate::lease::{LeaseRecord, read_lease};
-use crate::notice::Notice;
-use crate::resources::autoscaler::AutoscalerRecord;
+use crate::lease::read_lease;
 use crate::resources::kind::{CustomKind, WorkloadKind};
-use crate::resources::other_slice::{self, OtherSlice};
-use crate::resources::pod::PodObject;
-use crate::resources::service::ServiceRecord;
+use crate::resources::other_slice;
 use crate::resources::workload::ObjectVersion;
-use crate::resources::workload::objects::{self, WorkloadReading};
+use crate::resources::workload::objects;
 use crate::resources::{ObjectKey, autoscaler, pod, service};
+use expiry::{LIST_AGAIN_AFTER, has_expired};
+pub(crate) use news::{Change, News, ShownPod};
 
-/// So that a server that refuses every watch is not asked for lists without an end.
-const LIST_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
 /// Says on a node in which zone it is.
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Our own activators, in our own namespace.
 const ACTIVATORS: &str = "app.kubernetes.io/name=ebb,app.kubernetes.io/component=activator";
-
-/// What a watch says.
-#[derive(Debug)]
-pub(crate) enum News {
-    Config(Change<BTreeMap<String, String>>),
-    Observability(Change<BTreeMap<String, String>>),
-    Service(Change<ServiceRecord>),
-    Workload(WorkloadKind, Change<WorkloadReading>),
-    /// Workloads of a kind cannot be looked at, and why.
-    KindRefused(WorkloadKind, Notice),
-    /// Nothing more comes of a kind, which is not watched any more.
-    KindLeft(WorkloadKind),
-    Pod(Change<ShownPod>),
-    Activator(Change<PodObject>),
-    Autoscaler(Change<AutoscalerRecord>),
-    /// In which zone a node is.
-    Zone(Change<Option<String>>),
-    /// Boxed, for it is far larger than any other record.
-    Slice(Change<Box<EndpointSlice>>),
-    OtherSlice(Change<Option<OtherSlice>>),
-    Endpoints(Change<Vec<EndpointSubset>>),
-    Lease(Change<LeaseRecord>),
-}
-
-/// A pod, as of this version, if those can be compared.
-#[derive(Debug)]
-pub(crate) struct ShownPod {
-    pub(crate) pod: PodObject,
-    pub(crate) version: Option<ObjectVersion>,
-}
-
-/// What happened to objects of one kind.
-#[derive(Debug)]
-pub(crate) enum Change<Record> {
-    /// It is there, as this.
-    Put(ObjectKey, Record),
-    Gone(ObjectKey),
-    /// A list is complete, and these are all there are.
-    Listed(BTreeSet<ObjectKey>),
-}
 
 /// Where watches that nobody needed so far are started.
 pub(crate) struct Watches {
@@ -231,11 +188,4 @@ fn spawn<Object, Record>(
         }
     };
     tokio::spawn(vital("a watch over Kubernetes' objects", watch));
-}
-
-/// Whether the changes that a watch asks for are not kept any more, and the server refuses it for that.
-/// kube's watcher lists anew only if the stream says so, and else would ask for the same for ever.
-fn has_expired(error: &watcher::Error) -> bool {
-    let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error else { return false };
-    status.code == 410
 }

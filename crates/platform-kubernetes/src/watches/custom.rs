@@ -20,7 +20,8 @@ use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
-use super::{Change, LIST_AGAIN_AFTER, News, has_expired};
+use super::expiry::{LIST_AGAIN_AFTER, has_expired};
+use super::news::{Change, News};
 use crate::notice::{NOT_SCALABLE, Notice};
 use crate::requests::{Failure, within_time};
 use crate::resources::ObjectKey;
