@@ -5,6 +5,7 @@
 //! decision: it is made here, whenever a pod changes. The order itself stands on the slices as annotations,
 //! so that whoever decides next finds it; and so do the activators' ports, signed.
 
+mod belonging;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -19,15 +20,13 @@ use orchestration::RouteInForce;
 use vocabulary::{REVISION_ANNOTATION, ReplicaName, RevisionName, Routing, SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::port_book::PortEntry;
-use crate::resources::ObjectKey;
 use crate::resources::ports::ServicePort;
 use crate::resources::service::{AdoptedService, TrafficPreference};
 use crate::slice_key::{ClaimNumber, PortStatement, SliceKey};
+pub(crate) use belonging::{SERVICE_LABEL, name_prefix, service_of};
 use plan::EndpointGroup;
 pub(crate) use plan::{SliceChange, changes};
 
-/// Kubernetes names the Service of a slice so.
-pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const ROUTING: &str = "ebb.dev/routing";
 const ACTIVATORS: &str = "ebb.dev/activators";
 const ENTRANCES: &str = "ebb.dev/activator-ports";
@@ -193,11 +192,6 @@ fn family_of(address: IpAddr) -> &'static str {
     }
 }
 
-/// With this begin the names of all slices of a Service.
-pub(crate) fn name_prefix(service: &str) -> String {
-    format!("{service}-ebb-")
-}
-
 fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
     let (service, route) = (of.service, of.route);
     let text =
@@ -356,12 +350,6 @@ fn endpoint(server: &ServingAddress, address: IpAddr, kind: ServerKind) -> Endpo
         }),
         ..Endpoint::default()
     }
-}
-
-/// The Service that a slice is of.
-pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
-    let name = slice.metadata.labels.as_ref()?.get(SERVICE_LABEL)?.clone();
-    Some(ObjectKey { namespace: slice.metadata.namespace.clone()?, name })
 }
 
 /// For whom a slice of ours was written.

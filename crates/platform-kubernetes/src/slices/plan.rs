@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 
-use super::{name_prefix, service_of};
+use super::belonging::{name_prefix, service_of};
 
 /// What Kubernetes' own controller puts into one, so that a change of one pod is one small write.
 const ENDPOINTS_MAX: usize = 100;
