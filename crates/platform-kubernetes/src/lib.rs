@@ -18,6 +18,7 @@ mod audience;
 mod buckets;
 mod connection;
 mod custody;
+mod deletion_hint;
 mod desk;
 mod endpoints;
 mod event_book;

@@ -26,7 +26,6 @@ use scaling::Decision;
 use tokio::sync::watch;
 use vocabulary::{PodCount, PodName, RevisionName};
 
-pub(crate) use self::hints::DeletionHint;
 #[cfg(test)]
 pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
 pub(crate) use self::reaping::OutlivingPod;

@@ -7,8 +7,8 @@ use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
 
 use super::restraint::WriteScope;
 use super::{Index, Workload};
+use crate::deletion_hint::DeletionHint;
 use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, Notice};
-use crate::requests::DeletionHint;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::DeletionCost;
 use crate::resources::workload::WorkloadRecord;

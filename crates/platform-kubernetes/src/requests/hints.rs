@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::rights::PodVerb;
 use super::{Failure, Requests, patch_parameters};
+use crate::deletion_hint::DeletionHint;
 use crate::resources::pod::{COST_OF_FIRST, DELETION_COST};
 use crate::resources::workload::ObjectVersion;
 
@@ -25,15 +26,6 @@ const HINTS_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) const HINTS_SHOWN_WITHIN: Duration = Duration::from_millis(500);
 /// More are not marked for one change of a count.
 const HINTS_MAX: usize = 100;
-
-/// What to write on a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeletionHint {
-    /// Its name in its namespace.
-    pub(crate) pod: String,
-    /// To end before others; else what we wrote before is taken away.
-    pub(crate) is_chosen: bool,
-}
 
 impl Requests {
     /// Writes hints, as far as there is time, and returns when our watch has shown them. One that fails
