@@ -34,7 +34,8 @@ use vocabulary::{Bucket, Findings, PodName, PodState, ReplicaName, RevisionName,
 
 use crate::custody::Custody;
 use crate::notice::{BAD_ANNOTATION, Notice};
-use crate::port_book::{PortBooks, WallSeconds};
+use crate::port_book::WallSeconds;
+use crate::port_book::books::PortBooks;
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::autoscaler::AutoscalerRecord;

@@ -11,7 +11,7 @@
 //!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
 //! ```
 
-mod books;
+pub(crate) mod books;
 mod claims;
 mod notes;
 
@@ -22,8 +22,7 @@ use vocabulary::{RevisionName, Timestamp};
 
 use crate::resources::ports::{ServicePort, TargetPort};
 use crate::slice_key::ClaimNumber;
-pub(crate) use books::{PortBooks, PortHandover};
-pub(crate) use claims::PortClaim;
+pub(crate) use claims::{PortClaim, PortEntry};
 pub(crate) use notes::{LeaseNotes, PortNotes, WallSeconds};
 
 /// The ports of activators that are given to revisions.
@@ -37,17 +36,6 @@ const UNSIGNED_FOR: Duration = Duration::from_hours(1);
 /// How long activators still take requests at the port of a Service's port that is gone: far longer than any
 /// node takes to hear of that.
 const FORMER_SERVES: Duration = Duration::from_mins(1);
-
-/// A port of a Service, and the activators' port before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PortEntry {
-    pub(crate) name: Option<String>,
-    pub(crate) number: u16,
-    /// As the Service says now; unknown for what was only read from a slice.
-    pub(crate) target: Option<TargetPort>,
-    /// `None`: none was left.
-    pub(crate) port: Option<u16>,
-}
 
 /// A port that no Service's port has any more, while requests may still come in there.
 #[derive(Clone, Debug, PartialEq, Eq)]

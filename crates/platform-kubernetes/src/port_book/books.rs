@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vocabulary::{Bucket, Ownership, RevisionName, Timestamp};
 
-use super::claims::{self, PortClaim};
-use super::{
-    FormerPort, PortBook, PortEntry, PortNotes, PortSeeker, PortShare, ServicePorts, WallSeconds, is_given,
-};
+use super::claims::{self, PortClaim, PortEntry};
+use super::{FormerPort, PortBook, PortNotes, PortSeeker, PortShare, ServicePorts, WallSeconds, is_given};
 use crate::slice_key::ClaimNumber;
 
 /// A book for each bucket.

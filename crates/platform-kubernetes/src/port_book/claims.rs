@@ -9,8 +9,19 @@ use std::collections::BTreeMap;
 
 use vocabulary::RevisionName;
 
-use super::PortEntry;
+use crate::resources::ports::TargetPort;
 use crate::slice_key::ClaimNumber;
+
+/// A port of a Service, and the activators' port before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortEntry {
+    pub(crate) name: Option<String>,
+    pub(crate) number: u16,
+    /// As the Service says now; unknown for what was only read from a slice.
+    pub(crate) target: Option<TargetPort>,
+    /// `None`: none was left.
+    pub(crate) port: Option<u16>,
+}
 
 /// What slices, or we ourselves, say of a Service's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
