@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-use crate::index::Tone;
+use crate::notice::Tone;
 
 /// One Event of a kind in so long.
 const SERIES_LASTS: Duration = Duration::from_secs(60);

@@ -52,7 +52,7 @@ use failures::{Hopelessness, PodFailures};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
-pub(crate) use notices::{Announcement, Tone};
+pub(crate) use notices::Announcement;
 use proofs::KnownSlice;
 
 /// What whoever decides has to be told. In the order in which it is: what is named later stands on what is

@@ -15,6 +15,13 @@ impl Notice {
     }
 }
 
+/// Whether anything is to be done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Normal,
+    Warning,
+}
+
 /// A Service is served by us from now on.
 pub(crate) const ADOPTED: &str = "Adopted";
 /// It names a workload and still has a selector.

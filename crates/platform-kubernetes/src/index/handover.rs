@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::{RevisionName, Timestamp};
 
-use super::notices::{Announcement, Tone, service_subject};
+use super::notices::{Announcement, service_subject};
 use super::proofs::KnownSlice;
 use super::{Index, Topic};
 use crate::custody::{Custody, Traces, custody};
 use crate::endpoints;
-use crate::notice::{ADOPTED, FOREIGN_ENDPOINTS, GIVEN_BACK, Notice, SEVERAL_WORKLOADS};
+use crate::notice::{ADOPTED, FOREIGN_ENDPOINTS, GIVEN_BACK, Notice, SEVERAL_WORKLOADS, Tone};
 use crate::resources::ObjectKey;
 use crate::resources::other_slice::{OtherSlice, SliceWriter};
 use crate::resources::pod::{PodLife, PodObject};

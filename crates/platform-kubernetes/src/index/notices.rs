@@ -9,7 +9,7 @@ use vocabulary::{PodName, RevisionName};
 use super::{Index, Topic, Workload};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
-use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY};
+use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY, Tone};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodObject;
 use crate::resources::service::ServiceClaim;
@@ -23,13 +23,6 @@ pub(crate) struct Announcement {
     pub(crate) about: Subject,
     pub(crate) notice: Notice,
     pub(crate) tone: Tone,
-}
-
-/// Whether anything is to be done about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Normal,
-    Warning,
 }
 
 impl Index {

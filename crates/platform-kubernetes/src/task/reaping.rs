@@ -13,8 +13,7 @@ use orchestration::{Fence, Subject};
 use vocabulary::{PodName, RevisionName, Timestamp};
 
 use super::{Answer, ClusterTask};
-use crate::index::Tone;
-use crate::notice::{IGNORES_TERM, Notice};
+use crate::notice::{IGNORES_TERM, Notice, Tone};
 use crate::requests::{Failure, OutlivingPod};
 use crate::resources::pod::PodLife;
 

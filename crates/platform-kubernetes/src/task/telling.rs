@@ -6,8 +6,8 @@ use vocabulary::{Bucket, PodCount, RevisionName, Timestamp};
 use super::{Answer, ClusterTask, changed};
 use crate::buckets::{Buckets, epochs};
 use crate::event_book::EventNote;
-use crate::index::{Announcement, Tone};
-use crate::notice::Notice;
+use crate::index::Announcement;
+use crate::notice::{Notice, Tone};
 use crate::requests::{Failure, ScaleErrand};
 
 /// What was being done, as `events.k8s.io` wants to know.
