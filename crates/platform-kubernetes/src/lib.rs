@@ -20,6 +20,7 @@ mod connection;
 mod custody;
 mod deletion_hint;
 mod desk;
+mod drained_pods;
 mod endpoints;
 mod event_book;
 mod index;

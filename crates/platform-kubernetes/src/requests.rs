@@ -6,9 +6,9 @@
 mod events;
 mod handover;
 mod hints;
-mod reaping;
 mod rights;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,12 +24,10 @@ use parking_lot::Mutex;
 use runtime::Clock;
 use scaling::Decision;
 use tokio::sync::watch;
-use vocabulary::{PodCount, PodName, RevisionName};
+use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
 
 #[cfg(test)]
 pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
-pub(crate) use self::reaping::OutlivingPod;
-pub(crate) use self::rights::PodRights;
 use crate::buckets::Rights;
 use crate::lease::{LEASE, LeaseRecord, LeaseWrite, read_lease};
 use crate::resources::workload::{ObjectVersion, WorkloadRecord};
@@ -41,6 +39,9 @@ use crate::slices::SliceChange;
 const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 /// Under which our fields are noted in objects.
 const FIELD_MANAGER: &str = "ebb-autoscaler";
+
+/// Whether pods of a namespace may be patched, as the API server said, and when it said so.
+pub(crate) type PodRights = Arc<Mutex<BTreeMap<String, (bool, Timestamp)>>>;
 
 /// What requests need.
 #[derive(Clone)]

@@ -2,7 +2,6 @@
 //! waits for the API server: requests run beside it, one per object.
 
 mod intake;
-mod reaping;
 mod routes;
 mod telling;
 
@@ -15,11 +14,12 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{Entrance, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use vocabulary::{Bucket, Epoch, PodName, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
 
 use crate::audience::Listener;
 use crate::buckets::{AutoscalerLease, Buckets, epochs};
 use crate::desk::{ClusterDesk, SeatNumber};
+use crate::drained_pods::DrainedPods;
 use crate::event_book::EventBook;
 use crate::index::{Index, Takeover};
 use crate::lease::LeaseRecord;
@@ -34,7 +34,6 @@ use crate::slices::SliceChange;
 use crate::watches::{News, Watches};
 use crate::work::Work;
 use crate::write_pace::WritePace;
-use reaping::DrainedPod;
 
 /// News that are taken in before anything follows from them.
 const NEWS_PER_TURN_MAX: usize = 256;
@@ -69,7 +68,6 @@ enum Answer {
     TakenOver(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
     LeaseWritten(AutoscalerLease, Result<LeaseRecord, Failure>),
     EventWritten(Result<(), Failure>),
-    Reaped(PodName, DrainedPod, Result<(), Failure>),
 }
 
 pub(crate) struct ClusterTask {
@@ -94,7 +92,7 @@ pub(crate) struct ClusterTask {
     gives_ports: BTreeMap<Bucket, Epoch>,
     events: EventBook,
     /// Pods of which the app alone is left.
-    drained: BTreeMap<PodName, DrainedPod>,
+    drained: DrainedPods,
     /// The buckets of ours of which people were told what is so.
     tells: BTreeMap<Bucket, Epoch>,
     /// The buckets of ours in which routes are ordered here.
@@ -140,7 +138,7 @@ impl ClusterTask {
             answers: JoinSet::new(),
             gives_ports: BTreeMap::new(),
             events: EventBook::new(salt()),
-            drained: BTreeMap::new(),
+            drained: DrainedPods::default(),
             tells: BTreeMap::new(),
             decides: BTreeMap::new(),
         }
@@ -196,7 +194,7 @@ impl ClusterTask {
         self.index.pass(now);
         self.write_slices(now);
         self.write_counts(now);
-        self.end_outliving(now);
+        self.report_pods_ignoring_sigterm(now);
         self.tell_people(now);
         let ownership = self.buckets.ownership(now);
         if let Some(listener) = &mut self.listener {
@@ -220,7 +218,7 @@ impl ClusterTask {
             self.index.next_deadline(),
             self.buckets.next_deadline(now),
             self.events_deadline(now),
-            self.drained_deadline(),
+            self.drained.next_deadline(),
             ports,
         ];
         scales.chain(routes).chain(own.into_iter().flatten()).min()
@@ -333,7 +331,9 @@ impl ClusterTask {
                 self.ended((seat, id), OrderOutcome::Done);
             }
             Order::NoteDrained { revision, pod } => {
-                self.note_drained((pod, revision), fence, now);
+                if let Some(record) = self.index.pod_record(&pod) {
+                    self.drained.note(record, revision, now);
+                }
                 self.ended((seat, id), OrderOutcome::Done);
             }
             Order::ReleaseEntrance { entrance, .. } => {
@@ -403,7 +403,6 @@ impl ClusterTask {
             }
             Answer::Scaled(revision, answer) => self.scaled(&revision, answer, now),
             Answer::TakenOver(revision, takeover, how) => self.taken_over(&revision, &takeover, how, now),
-            Answer::Reaped(pod, drained, how) => self.reaped(pod, drained, how, now),
             Answer::EventWritten(Ok(())) => {}
             Answer::EventWritten(Err(failure)) => {
                 tracing::debug!(?failure, "an Event could not be written");

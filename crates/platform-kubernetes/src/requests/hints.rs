@@ -12,7 +12,6 @@ use kube::api::Patch;
 use orchestration::Fence;
 use serde_json::json;
 
-use super::rights::PodVerb;
 use super::{Failure, Requests, patch_parameters};
 use crate::deletion_hint::DeletionHint;
 use crate::resources::pod::{COST_OF_FIRST, DELETION_COST};
@@ -35,7 +34,7 @@ impl Requests {
             return;
         }
         let written = tokio::time::timeout(HINTS_WITHIN, async {
-            if !self.may(PodVerb::Patch, namespace).await {
+            if !self.may_patch_pods(namespace).await {
                 return;
             }
             let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);

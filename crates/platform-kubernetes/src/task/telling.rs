@@ -7,7 +7,7 @@ use super::{Answer, ClusterTask, changed};
 use crate::buckets::{Buckets, epochs};
 use crate::event_book::EventNote;
 use crate::index::Announcement;
-use crate::notice::{Notice, Tone};
+use crate::notice::{IGNORES_TERM, Notice, Tone};
 use crate::requests::{Failure, ScaleErrand};
 
 /// What was being done, as `events.k8s.io` wants to know.
@@ -65,6 +65,22 @@ impl ClusterTask {
             format!("somebody else wrote {present}, where {former} was wanted; ebb goes on from there");
         let now = self.requests.clock.now();
         self.note(&about, Notice::new(FOREIGN_COUNT, text), Tone::Normal, now);
+    }
+
+    /// Tells people of pods whose apps run on for longer than their own grace period.
+    pub(super) fn report_pods_ignoring_sigterm(&mut self, now: Timestamp) {
+        for (name, drained) in self.drained.take_overdue(now) {
+            if !self.index.pod_record(&name).is_some_and(|pod| drained.ignores_sigterm(pod)) {
+                continue;
+            }
+            let grace = drained.app_grace.as_secs();
+            let text = format!(
+                "pod {name} had answered all its requests and was told to stop, and goes on after {grace} s, its own grace period. Let the app end on SIGTERM; such a pod stays for as long as the longest drain may take (docs/kubernetes-operating.md, \"Apps that ignore SIGTERM\")"
+            );
+            for about in [Subject::Pod(name), Subject::Revision(drained.revision)] {
+                self.note(&about, Notice::new(IGNORES_TERM, text.clone()), Tone::Warning, now);
+            }
+        }
     }
 
     /// What became of an attempt to change a count.

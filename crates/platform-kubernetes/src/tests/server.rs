@@ -461,12 +461,6 @@ impl ServerState {
                 if differs("uid") || differs("resourceVersion") {
                     return (409, status(409, "it is another one, or was written meanwhile"));
                 }
-                if let Some(seconds) = body["gracePeriodSeconds"].as_u64().filter(|seconds| *seconds > 0) {
-                    let mut object = present;
-                    object["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
-                    self.put(&place.collection, object);
-                    return (200, self.objects[&path].clone());
-                }
                 self.objects.remove(&path);
                 self.note(&place.collection, "DELETED", present);
                 (200, json!({"kind": "Status", "status": "Success"}))
