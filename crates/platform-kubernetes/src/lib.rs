@@ -14,15 +14,15 @@
 //! `buckets`);
 //! `watches` and `requests` are the edge.
 
-mod audience;
 mod buckets;
+mod cluster_inbox;
 mod connection;
 mod custody;
 mod deletion_hint;
-mod desk;
 mod drained_pods;
 mod endpoints;
 mod event_book;
+mod fact_feed;
 mod index;
 mod lease;
 mod metric_apis;
@@ -40,10 +40,10 @@ mod slices;
 mod target;
 mod task;
 mod trust;
-mod wall;
+mod wall_clock;
 mod watches;
-mod work;
 mod write_pace;
+mod write_queue;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +56,7 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::ReplicaName;
 
 use crate::buckets::Buckets;
-use crate::desk::{ClusterDesk, KubernetesSeat, NewSeat, SeatNumber};
+use crate::cluster_inbox::{ClusterDesk, KubernetesSeat, NewSeat, SeatNumber};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
 use crate::port_book::WallSeconds;

@@ -29,11 +29,11 @@ use self::records::{
     ApiGroup, ApiResourceList, ExternalMetricValueList, MetricValueList, ObjectMetricValue, PodMetrics,
     PodMetricsList,
 };
-use crate::desk::ClusterDesk;
+use crate::cluster_inbox::ClusterDesk;
 use crate::requests::{Failure, within_time};
 use crate::resources::selector::Selector;
 use crate::target::{NamedSample, TargetRecord};
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// A server that does not answer within this time is given up for this round, which has a little longer.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -11,7 +11,7 @@ use crate::metric_apis::read_answer;
 use crate::resources::scaled_pod;
 use crate::resources::selector::Selector;
 use crate::target::TargetRecord;
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// A target of class hpa.
 #[derive(Clone, Debug)]

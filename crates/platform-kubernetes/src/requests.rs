@@ -131,7 +131,7 @@ impl Failure {
 #[derive(Clone, Debug)]
 pub(crate) struct ScaleErrand {
     pub(crate) order: orchestration::OrderId,
-    pub(crate) seat: crate::desk::SeatNumber,
+    pub(crate) seat: crate::cluster_inbox::SeatNumber,
     pub(crate) fence: Fence,
     pub(crate) revision: RevisionName,
     pub(crate) from: PodCount,

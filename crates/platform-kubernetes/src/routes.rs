@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use orchestration::OrderId;
 use vocabulary::{PodName, RevisionName, Timestamp};
 
-use crate::desk::SeatNumber;
+use crate::cluster_inbox::SeatNumber;
 use crate::index::Index;
 use crate::resources::ObjectKey;
-use crate::work::Work;
+use crate::write_queue::Work;
 
 /// An order and its giver.
 pub(crate) type Giver = (SeatNumber, OrderId);

@@ -10,7 +10,7 @@ use vocabulary::{MilliValue, PodCount, PodId};
 
 use crate::resources::scaled_pod::ScaledPodRecord;
 use crate::resources::selector::Selector;
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// What the index knows of a workload's pods.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,9 @@
 //! The one task that owns the index: watches, orders and answers come in; facts and requests go out. It never
 //! waits for the API server: requests run beside it, one per object.
 
+mod events;
 mod intake;
 mod routes;
-mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
 
-use crate::audience::Listener;
 use crate::buckets::{AutoscalerLease, Buckets, epochs};
-use crate::desk::{ClusterDesk, SeatNumber};
+use crate::cluster_inbox::{ClusterDesk, SeatNumber};
 use crate::drained_pods::DrainedPods;
 use crate::event_book::EventBook;
+use crate::fact_feed::Listener;
 use crate::index::{Index, Takeover};
 use crate::lease::LeaseRecord;
 use crate::own_counts::OwnCounts;
@@ -32,8 +32,8 @@ use crate::routes::RouteWork;
 use crate::secrets::Secrets;
 use crate::slices::SliceChange;
 use crate::watches::{News, Watches};
-use crate::work::Work;
 use crate::write_pace::WritePace;
+use crate::write_queue::Work;
 
 /// News that are taken in before anything follows from them.
 const NEWS_PER_TURN_MAX: usize = 256;

@@ -11,7 +11,7 @@ use scaling::hpa::{
 };
 use vocabulary::{PodId, Timestamp, parse_quantity};
 
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// A pod as class hpa looks at it, in Kubernetes' own times.
 #[derive(Clone, Debug, PartialEq)]

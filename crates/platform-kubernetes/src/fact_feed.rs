@@ -8,7 +8,7 @@ use orchestration::{OrderId, OrderOutcome, PlatformFact};
 use tokio::sync::mpsc;
 use vocabulary::{Ownership, Timestamp};
 
-use crate::desk::{NewSeat, SeatNumber};
+use crate::cluster_inbox::{NewSeat, SeatNumber};
 use crate::index::Index;
 
 /// The one autoscaler of this process, as long as it sits there.
