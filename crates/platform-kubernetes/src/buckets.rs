@@ -65,8 +65,8 @@ pub(crate) type Rights = BTreeMap<Bucket, Right>;
 pub(crate) struct Buckets {
     /// By number.
     keepers: Vec<LeaseKeeper>,
-    /// Of buckets that exist only for others.
-    strangers: BTreeMap<Bucket, LeaseKeeper>,
+    /// Keepers of the Leases of buckets that exist only where others count more of them.
+    beyond_our_count: BTreeMap<Bucket, LeaseKeeper>,
     waiting: LeaseKeeper,
     /// One of ours that is given to whoever waits: nothing is decided about it any more.
     giving: Option<Bucket>,
@@ -75,8 +75,9 @@ pub(crate) struct Buckets {
     name: ReplicaName,
     /// When a bucket was last asked for that nobody held.
     asked_at: Option<Timestamp>,
-    /// What is wrong with how many others say there are.
-    quarrel: Option<String>,
+    /// Which other live autoscaler goes by another number of buckets, in words. While one does, nothing is
+    /// taken.
+    bucket_count_mismatch: Option<String>,
 }
 
 impl Buckets {
@@ -88,14 +89,14 @@ impl Buckets {
         }
         let mut buckets = Self {
             keepers,
-            strangers: BTreeMap::new(),
+            beyond_our_count: BTreeMap::new(),
             waiting: LeaseKeeper::new(name.clone()),
             giving: None,
             gave_at: None,
             is_leaving: false,
             name: name.clone(),
             asked_at: None,
-            quarrel: None,
+            bucket_count_mismatch: None,
         };
         // The very first write of a Lease says it already: by a Lease without it somebody who counts
         // otherwise would not see that we disagree.
@@ -120,8 +121,8 @@ impl Buckets {
     }
 
     /// Of all buckets that there are for anybody.
-    fn with_strangers(&self) -> impl Iterator<Item = &LeaseKeeper> {
-        self.keepers.iter().chain(self.strangers.values())
+    fn all_keepers(&self) -> impl Iterator<Item = &LeaseKeeper> {
+        self.keepers.iter().chain(self.beyond_our_count.values())
     }
 
     fn keeper(&mut self, bucket: Bucket) -> Option<&mut LeaseKeeper> {
@@ -152,7 +153,7 @@ impl Buckets {
 
     /// What is to stand on a bucket's Lease beside how many there are.
     pub(crate) fn note(&mut self, bucket: Bucket, mut notes: LeaseNotes) {
-        // A Lease that does not say it stands for one bucket (`settle_quarrel`).
+        // A Lease that does not say it stands for one bucket (`check_bucket_counts`).
         if self.count() > 1 {
             notes.insert(BUCKETS_ANNOTATION.to_owned(), self.count().to_string());
         }
@@ -170,7 +171,7 @@ impl Buckets {
     pub(crate) fn noted_elsewhere(&self, bucket: Bucket) -> Vec<&LeaseNotes> {
         let own =
             self.all().zip(&self.keepers).filter(|(other, _)| *other != bucket).map(|(_, keeper)| keeper);
-        own.chain(self.strangers.values()).filter_map(LeaseKeeper::noted).collect()
+        own.chain(self.beyond_our_count.values()).filter_map(LeaseKeeper::noted).collect()
     }
 
     /// Nobody decides here any more.
@@ -190,10 +191,10 @@ impl Buckets {
     pub(crate) fn observe(&mut self, which: AutoscalerLease, lease: Option<LeaseRecord>, now: Timestamp) {
         let AutoscalerLease::Bucket(bucket) = which else { return self.waiting.observe(lease, now) };
         let name = &self.name;
-        let stranger = || LeaseKeeper::new(name.clone());
+        let new_keeper = || LeaseKeeper::new(name.clone());
         match self.keepers.get_mut(usize::from(bucket.0)) {
             Some(keeper) => keeper.observe(lease, now),
-            None => self.strangers.entry(bucket).or_insert_with(stranger).observe(lease, now),
+            None => self.beyond_our_count.entry(bucket).or_insert_with(new_keeper).observe(lease, now),
         }
     }
 
@@ -209,16 +210,16 @@ impl Buckets {
 
     /// What is to be written now, if anything.
     pub(crate) fn next_write(&mut self, now: Timestamp) -> Option<(AutoscalerLease, LeaseWrite)> {
-        self.settle_quarrel(now);
+        self.check_bucket_counts(now);
         self.settle_shares(now);
-        let is_peaceful = self.quarrel.is_none();
+        let do_counts_agree = self.bucket_count_mismatch.is_none();
         let may_take = self.patience_ends(now).is_none_or(|at| at <= now);
         let vacancy = if may_take { VacancyUse::TakeIt } else { VacancyUse::LeaveIt };
-        let greatest = self.with_strangers().filter_map(LeaseKeeper::greatest_transitions).max();
+        let greatest = self.all_keepers().filter_map(LeaseKeeper::greatest_transitions).max();
         for (bucket, keeper) in self.all().zip(&mut self.keepers) {
             // What is ours is renewed all the same: nobody else would take it meanwhile, and its revisions
             // would be nobody's.
-            if !is_peaceful && !keeper.is_ours_or_asked_for(now) {
+            if !do_counts_agree && !keeper.is_ours_or_asked_for(now) {
                 continue;
             }
             let was_vacant = keeper.vacant_since().is_some();
@@ -311,7 +312,7 @@ impl Buckets {
     fn is_to_ask(&self, now: Timestamp) -> bool {
         let is_open =
             |keeper: &LeaseKeeper| keeper.is_ours_or_asked_for(now) || keeper.vacant_since().is_some();
-        if self.is_leaving || self.quarrel.is_some() || self.keepers.iter().any(is_open) {
+        if self.is_leaving || self.bucket_count_mismatch.is_some() || self.keepers.iter().any(is_open) {
             return false;
         }
         let mut holders: Vec<_> = self.holders(now).collect();
@@ -333,24 +334,24 @@ impl Buckets {
     }
 
     /// Whether somebody who may live still goes by another number of buckets.
-    fn settle_quarrel(&mut self, now: Timestamp) {
-        let others = self.with_strangers().filter_map(|keeper| keeper.held_by_another(now));
-        let quarrel = others.filter_map(|lease| {
+    fn check_bucket_counts(&mut self, now: Timestamp) {
+        let others = self.all_keepers().filter_map(|keeper| keeper.held_by_another(now));
+        let mismatch = others.filter_map(|lease| {
             let theirs = lease.notes.get(BUCKETS_ANNOTATION).map_or("1", String::as_str);
             let holder = lease.holder.as_deref().unwrap_or_default();
             (theirs != self.count().to_string()).then(|| format!("{holder} goes by {theirs}"))
         });
         // Of several always the same one, or each look would find another and say it.
-        let quarrel = quarrel.min();
-        if quarrel != self.quarrel
-            && let Some(quarrel) = &quarrel
+        let mismatch = mismatch.min();
+        if mismatch != self.bucket_count_mismatch
+            && let Some(mismatch) = &mismatch
         {
             tracing::error!(
                 buckets = self.count(),
-                "{quarrel} buckets; nothing is decided here before it has ended (change their number only with all autoscalers stopped)"
+                "{mismatch} buckets; nothing is decided here before it has ended (change their number only with all autoscalers stopped)"
             );
         }
-        self.quarrel = quarrel;
+        self.bucket_count_mismatch = mismatch;
     }
 }
 

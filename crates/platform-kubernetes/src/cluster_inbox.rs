@@ -1,5 +1,5 @@
-//! Where orders are left until the platform's task looks. The latest about one subject wins, so what lies
-//! here is bounded by the number of pods and revisions.
+//! Where do orders, seats and questions wait for the platform's task? Of orders about one subject the latest
+//! wins, so what lies here is bounded by the number of pods and revisions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,61 +12,63 @@ use vocabulary::RevisionName;
 
 use crate::target::TargetRecord;
 
-/// The desk.
+/// What the autoscaler and its metric source leave for the platform's task, which takes all of it at once.
 #[derive(Debug, Default)]
-pub(crate) struct ClusterDesk {
-    contents: Mutex<DeskContents>,
-    pub(crate) something_new: Notify,
-    /// The lease is nobody's or another's, and nothing of ours is under way.
+pub(crate) struct ClusterInbox {
+    contents: Mutex<ClusterInboxContents>,
+    /// Wakes the platform's task after [`ClusterInbox::update`].
+    pub(crate) updated: Notify,
+    /// Wakes the program on its way out: no Lease is ours, and no write of ours is under way.
     pub(crate) given_up: Notify,
 }
 
-/// What lies on it.
+/// Everything that was left since the platform's task took the contents last.
 #[derive(Debug, Default)]
-pub(crate) struct DeskContents {
-    pub(crate) arrival: Option<NewSeat>,
-    /// Whoever sat here last has left.
+pub(crate) struct ClusterInboxContents {
+    pub(crate) new_seat: Option<NewSeat>,
+    /// The seat that the autoscaler left last.
     pub(crate) departed: Option<SeatNumber>,
+    /// The seat that said last that its autoscaler still decides.
     pub(crate) renewed: Option<SeatNumber>,
-    /// States of pods first, so that what follows goes by them.
+    /// States of pods come first, so that what follows goes by them.
     pub(crate) orders: BTreeMap<(Errand, SeatNumber), PlatformOrder>,
     pub(crate) superseded: Vec<(SeatNumber, OrderId)>,
-    /// Which pods a revision has; at most two are under way for each.
-    pub(crate) questions: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
+    /// Questions of class hpa for the pods of a revision; at most two are under way for each revision.
+    pub(crate) target_queries: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
 }
 
 /// One seat of the autoscaler, which may be rebuilt; never given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SeatNumber(pub(crate) u64);
 
-/// The autoscaler takes a seat.
+/// The autoscaler takes a seat, and receives facts from then on.
 #[derive(Debug)]
 pub(crate) struct NewSeat {
     pub(crate) seat: SeatNumber,
     pub(crate) facts: mpsc::Sender<PlatformFact>,
 }
 
-impl ClusterDesk {
-    pub(crate) fn leave(&self, change: impl FnOnce(&mut DeskContents)) {
+impl ClusterInbox {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ClusterInboxContents)) {
         change(&mut self.contents.lock());
-        self.something_new.notify_one();
+        self.updated.notify_one();
     }
 
-    pub(crate) fn take(&self) -> DeskContents {
+    pub(crate) fn take(&self) -> ClusterInboxContents {
         std::mem::take(&mut *self.contents.lock())
     }
 }
 
-/// The autoscaler's way to the desk.
+/// The autoscaler's end: orders and renewals go from here to the inbox.
 #[derive(Debug)]
 pub(crate) struct KubernetesSeat {
     pub(crate) id: SeatNumber,
-    pub(crate) desk: Arc<ClusterDesk>,
+    pub(crate) inbox: Arc<ClusterInbox>,
 }
 
 impl Seat for KubernetesSeat {
     fn execute(&self, mut order: PlatformOrder) {
-        self.desk.leave(|contents| {
+        self.inbox.update(|contents| {
             let subject = (order.what.errand(), self.id);
             if let Some(replaced) = contents.orders.remove(&subject) {
                 order.what.stand_in_for(&replaced.what);
@@ -77,12 +79,12 @@ impl Seat for KubernetesSeat {
     }
 
     fn renew(&self) {
-        self.desk.leave(|contents| contents.renewed = Some(self.id));
+        self.inbox.update(|contents| contents.renewed = Some(self.id));
     }
 }
 
 impl Drop for KubernetesSeat {
     fn drop(&mut self) {
-        self.desk.leave(|contents| contents.departed = Some(self.id));
+        self.inbox.update(|contents| contents.departed = Some(self.id));
     }
 }

@@ -1,6 +1,6 @@
-//! Who listens, and what have they been told? What has changed waits in the index as topics; this is the
-//! order in which it goes out: what is there, then how orders ended, then what is owned, for whoever owns
-//! something must know it.
+//! In which order do facts go to the autoscaler, and which has it received? Changes wait in the index as
+//! topics. First go the objects that are there, then how orders ended, then which buckets are ours: an
+//! autoscaler must know everything of a bucket before it decides there.
 
 use std::collections::VecDeque;
 
@@ -11,51 +11,66 @@ use vocabulary::{Ownership, Timestamp};
 use crate::cluster_inbox::{NewSeat, SeatNumber};
 use crate::index::Index;
 
-/// The one autoscaler of this process, as long as it sits there.
+/// The facts of the one autoscaler of this process, for as long as it keeps its seat.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct FactFeed {
     pub(crate) seat: SeatNumber,
     facts: mpsc::Sender<PlatformFact>,
     /// One entry for each order that was given, at most two while it is tried again.
-    ended: VecDeque<(OrderId, OrderOutcome)>,
-    told: Option<Ownership>,
-    /// What it gains and has heard all about, but not that it is its own.
-    prepared: Option<Ownership>,
+    ended_orders: VecDeque<(OrderId, OrderOutcome)>,
+    /// The ownership that was sent last.
+    sent_ownership: Option<Ownership>,
+    /// The ownership for which counts and routes were sent again, ahead of the ownership itself.
+    prepared_ownership: Option<Ownership>,
     is_synced: bool,
 }
 
-impl Listener {
-    pub(crate) fn new(arrival: NewSeat, index: &mut Index) -> Self {
-        index.tell_everything();
-        let NewSeat { seat, facts } = arrival;
-        Self { seat, facts, ended: VecDeque::new(), told: None, prepared: None, is_synced: false }
+impl FactFeed {
+    pub(crate) fn new(new_seat: NewSeat, index: &mut Index) -> Self {
+        index.resend_everything();
+        let NewSeat { seat, facts } = new_seat;
+        Self {
+            seat,
+            facts,
+            ended_orders: VecDeque::new(),
+            sent_ownership: None,
+            prepared_ownership: None,
+            is_synced: false,
+        }
     }
 
-    pub(crate) fn ended(&mut self, order: OrderId, outcome: OrderOutcome) {
-        self.ended.push_back((order, outcome));
+    pub(crate) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
+        self.ended_orders.push_back((order, outcome));
     }
 
-    /// Tells as much as there is room for.
-    pub(crate) fn say(&mut self, index: &mut Index, ownership: &Ownership, now: Timestamp) {
+    /// Sends as many facts as the channel has room for.
+    pub(crate) fn send_facts(&mut self, index: &mut Index, ownership: &Ownership, now: Timestamp) {
         while let Ok(room) = self.facts.clone().try_reserve_owned() {
-            let Some(fact) = self.next(index, ownership, now) else { return };
+            let Some(fact) = self.next_fact(index, ownership, now) else { return };
             room.send(fact);
         }
     }
 
-    fn next(&mut self, index: &mut Index, ownership: &Ownership, now: Timestamp) -> Option<PlatformFact> {
-        if self.told.as_ref() != Some(ownership) && self.prepared.as_ref() != Some(ownership) {
-            index.tell_what_others_change();
-            self.prepared = Some(ownership.clone());
+    fn next_fact(
+        &mut self,
+        index: &mut Index,
+        ownership: &Ownership,
+        now: Timestamp,
+    ) -> Option<PlatformFact> {
+        if self.sent_ownership.as_ref() != Some(ownership)
+            && self.prepared_ownership.as_ref() != Some(ownership)
+        {
+            index.resend_counts_and_routes();
+            self.prepared_ownership = Some(ownership.clone());
         }
         if let Some(fact) = index.next_fact(now) {
             return Some(fact);
         }
-        if let Some((order, outcome)) = self.ended.pop_front() {
+        if let Some((order, outcome)) = self.ended_orders.pop_front() {
             return Some(PlatformFact::OrderEnded { order, outcome });
         }
-        if self.told.as_ref() != Some(ownership) {
-            self.told = Some(ownership.clone());
+        if self.sent_ownership.as_ref() != Some(ownership) {
+            self.sent_ownership = Some(ownership.clone());
             return Some(PlatformFact::OwnershipChanged(ownership.clone()));
         }
         if !self.is_synced {
@@ -65,12 +80,12 @@ impl Listener {
         None
     }
 
-    /// Returns when there is room again, or nobody listens any more.
-    pub(crate) async fn room(&self) {
+    /// Returns when the channel has room again, or is closed.
+    pub(crate) async fn wait_for_room(&self) {
         let _ = self.facts.reserve().await;
     }
 
-    /// Whether it waits for room, not for news.
+    /// Whether facts may be waiting for room in the channel, and not for changes.
     pub(crate) fn is_full(&self) -> bool {
         self.facts.capacity() == 0
     }

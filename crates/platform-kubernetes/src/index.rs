@@ -133,8 +133,8 @@ pub(crate) struct Index {
     config_map_notices: BTreeMap<&'static str, Vec<Notice>>,
     /// What people have not been told yet.
     announcements: VecDeque<Announcement>,
-    /// Revisions that whoever decides knows.
-    told: BTreeSet<RevisionName>,
+    /// Revisions of which the autoscaler was sent facts.
+    sent_revisions: BTreeSet<RevisionName>,
     topics: BTreeSet<Topic>,
     /// Revisions whose slices may have to be written.
     unrouted: BTreeSet<RevisionName>,
@@ -148,7 +148,7 @@ struct Workload {
     /// The last good ones, or what is right of those that are written; `None` if that is nothing of ours.
     settings: Option<WorkloadSettings>,
     /// Whether nobody has seen good ones.
-    is_makeshift: bool,
+    has_valid_subset_only: bool,
     /// What is wrong with those that are written.
     problems: Vec<Notice>,
     /// Containers of its pods that end by a hook of their own.
@@ -211,7 +211,7 @@ impl Index {
             notices: BTreeMap::new(),
             config_map_notices: BTreeMap::new(),
             announcements: VecDeque::new(),
-            told: BTreeSet::new(),
+            sent_revisions: BTreeSet::new(),
             topics: BTreeSet::new(),
             unrouted: BTreeSet::new(),
             is_listed: false,

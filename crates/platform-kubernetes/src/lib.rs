@@ -7,7 +7,7 @@
 //! ```text
 //!   API server ──watches──► Index (what is there) ──facts──► autoscaler
 //!       ▲                     │                                  │
-//!       └──────requests───── Task ◄────────── desk ◄───orders────┘
+//!       └──────requests───── Task ◄────────── inbox ◄──orders────┘
 //! ```
 //!
 //! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`,
@@ -56,7 +56,7 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::ReplicaName;
 
 use crate::buckets::Buckets;
-use crate::cluster_inbox::{ClusterDesk, KubernetesSeat, NewSeat, SeatNumber};
+use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat, SeatNumber};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
 use crate::port_book::WallSeconds;
@@ -112,7 +112,7 @@ pub enum StartError {
 /// Pods as Kubernetes runs them.
 #[derive(Debug)]
 pub struct KubernetesPlatform {
-    desk: Arc<ClusterDesk>,
+    inbox: Arc<ClusterInbox>,
     metric_apis: Arc<MetricApis>,
     seats_taken: AtomicU64,
     certificates: watch::Receiver<LinkCertificates>,
@@ -134,16 +134,16 @@ impl KubernetesPlatform {
         let (shown, certificates) = watch::channel(trust.settle(WallSeconds::now()).await?);
         tokio::spawn(vital("the keeper of the links' certificates", trust.keep(shown)));
         let (watches, news) = watches::start(&client, &config.namespace);
-        let desk = Arc::<ClusterDesk>::default();
+        let inbox = Arc::<ClusterInbox>::default();
         let KubernetesConfig { name, namespace, buckets, clock } = config;
-        let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
+        let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&inbox)));
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
         let task =
-            ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&desk));
+            ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&inbox));
         tokio::spawn(vital("the platform's task", task.run(news)));
-        Ok(Arc::new(Self { desk, metric_apis, seats_taken: AtomicU64::default(), certificates }))
+        Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))
     }
 
     /// What an autoscaler shows on links, now and whenever that is renewed.
@@ -153,7 +153,7 @@ impl KubernetesPlatform {
 
     /// Returns once what was owned is free for others, after the seat was left.
     pub async fn given_up(&self) {
-        self.desk.given_up.notified().await;
+        self.inbox.given_up.notified().await;
     }
 }
 
@@ -161,10 +161,10 @@ impl Platform for KubernetesPlatform {
     fn subscribe(&self, _owner: &ReplicaName) -> Subscription {
         let (facts_in, facts) = mpsc::channel(FACTS_MAX);
         let seat = SeatNumber(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
-        self.desk.leave(|left| left.arrival = Some(NewSeat { seat, facts: facts_in }));
+        self.inbox.update(|contents| contents.new_seat = Some(NewSeat { seat, facts: facts_in }));
         Subscription {
             facts,
-            seat: Box::new(KubernetesSeat { id: seat, desk: Arc::clone(&self.desk) }),
+            seat: Box::new(KubernetesSeat { id: seat, inbox: Arc::clone(&self.inbox) }),
             renew_every: Some(lease::RENEW_EVERY),
         }
     }

@@ -29,7 +29,7 @@ use self::records::{
     ApiGroup, ApiResourceList, ExternalMetricValueList, MetricValueList, ObjectMetricValue, PodMetrics,
     PodMetricsList,
 };
-use crate::cluster_inbox::ClusterDesk;
+use crate::cluster_inbox::ClusterInbox;
 use crate::requests::{Failure, within_time};
 use crate::resources::selector::Selector;
 use crate::target::{NamedSample, TargetRecord};
@@ -48,7 +48,7 @@ const WINDOW_DEFAULT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct MetricApis {
     server: Server,
-    desk: Arc<ClusterDesk>,
+    inbox: Arc<ClusterInbox>,
     pods: AnswerCache<PodMetricsList>,
     values: AnswerCache<MetricValueList>,
     external: AnswerCache<ExternalMetricValueList>,
@@ -89,10 +89,10 @@ impl MetricSource for MetricApis {
 }
 
 impl MetricApis {
-    pub(crate) fn new(client: Client, clock: Clock, desk: Arc<ClusterDesk>) -> Self {
+    pub(crate) fn new(client: Client, clock: Clock, inbox: Arc<ClusterInbox>) -> Self {
         Self {
             server: Server { client, clock, turns: Semaphore::new(REQUESTS_MAX) },
-            desk,
+            inbox,
             pods: AnswerCache::new(clock),
             values: AnswerCache::new(clock),
             external: AnswerCache::new(clock),
@@ -145,7 +145,7 @@ impl MetricApis {
     /// As the platform's task has it.
     async fn target(&self, revision: &RevisionName) -> Option<TargetRecord> {
         let (reply, answer) = oneshot::channel();
-        self.desk.leave(|left| left.questions.push((revision.clone(), reply)));
+        self.inbox.update(|contents| contents.target_queries.push((revision.clone(), reply)));
         answer.await.ok().flatten()
     }
 }

@@ -129,7 +129,7 @@ impl Failure {
 
 /// What to do about a count.
 #[derive(Clone, Debug)]
-pub(crate) struct ScaleErrand {
+pub(crate) struct CountWrite {
     pub(crate) order: orchestration::OrderId,
     pub(crate) seat: crate::cluster_inbox::SeatNumber,
     pub(crate) fence: Fence,
@@ -141,9 +141,9 @@ pub(crate) struct ScaleErrand {
     pub(crate) because: Arc<Decision>,
 }
 
-impl ScaleErrand {
+impl CountWrite {
     /// It is done instead of `replaced`, which was not: what would have been written then is not there.
-    pub(crate) fn stand_in_for(&mut self, replaced: &Self) {
+    pub(crate) fn supersede(&mut self, replaced: &Self) {
         if self.seat == replaced.seat {
             self.from = orchestration::decided_upon(self.from, replaced.from, replaced.to);
         }
@@ -151,7 +151,7 @@ impl ScaleErrand {
 
     /// It waited while `before` was done. Whoever ordered it may not have known that: what was decided upon
     /// the count before is written over the one that is there now.
-    pub(crate) fn come_after(&mut self, before: &Self) {
+    pub(crate) fn rebase_onto(&mut self, before: &Self) {
         if self.seat == before.seat && self.from == before.from {
             self.from = before.to;
         }
@@ -204,25 +204,25 @@ impl Requests {
     /// Writes a count, unless somebody else wrote another one.
     pub(crate) async fn scale(
         &self,
-        errand: &ScaleErrand,
+        write: &CountWrite,
         target: &ScaleSubject,
     ) -> Result<ScaleAnswer, Failure> {
         let ScaleSubject { uid, resource } = target;
-        let namespace = errand.revision.namespace();
+        let namespace = write.revision.namespace();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, resource);
-        let name = errand.revision.name();
-        let patch = Patch::Json::<()>(scale::patch(uid, errand.from, errand.to));
+        let name = write.revision.name();
+        let patch = Patch::Json::<()>(scale::patch(uid, write.from, write.to));
         let parameters = patch_parameters();
-        match self.fenced(errand.fence, api.patch_scale(name, &parameters, &patch)).await {
+        match self.fenced(write.fence, api.patch_scale(name, &parameters, &patch)).await {
             Ok(present) => Ok(done(&present)),
             Err(Failure::Refused(why)) => {
-                let present = self.fenced(errand.fence, api.get_scale(name)).await?;
+                let present = self.fenced(write.fence, api.get_scale(name)).await?;
                 let found = present.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
                 let found = PodCount::new(u32::try_from(found).unwrap_or_default());
                 let is_same = present.metadata.uid.as_ref() == Some(uid);
-                match (is_same, found == errand.from) {
+                match (is_same, found == write.from) {
                     // Perhaps by us, in a request whose answer never came.
-                    (true, false) if found == errand.to => Ok(done(&present)),
+                    (true, false) if found == write.to => Ok(done(&present)),
                     // Another of this name, about which nobody has decided anything.
                     (false, _) => Ok(OrderOutcome::Gone.into()),
                     (true, false) => Ok(OrderOutcome::Conflict { found }.into()),

@@ -8,7 +8,7 @@ use vocabulary::{PodName, RevisionName, Timestamp};
 use crate::cluster_inbox::SeatNumber;
 use crate::index::Index;
 use crate::resources::ObjectKey;
-use crate::write_queue::Work;
+use crate::write_queue::WriteQueue;
 
 /// An order and its giver.
 pub(crate) type Giver = (SeatNumber, OrderId);
@@ -16,7 +16,7 @@ pub(crate) type Giver = (SeatNumber, OrderId);
 /// The slices of one revision.
 #[derive(Debug, Default)]
 pub(crate) struct RouteWork {
-    pub(crate) work: Work<()>,
+    pub(crate) queue: WriteQueue<()>,
     /// Who ordered the route that is to be written.
     pub(crate) ordered_by: Option<Giver>,
     /// Pods that no slice may name any more, and who wants to know when none does.
@@ -28,7 +28,7 @@ pub(crate) struct RouteWork {
 impl RouteWork {
     /// A pod is to be named no more; returns an earlier order of the same.
     pub(crate) fn release(&mut self, pod: PodName, giver: Giver) -> Option<Giver> {
-        self.work.put(());
+        self.queue.put(());
         self.releases.insert(pod, giver)
     }
 
@@ -47,7 +47,7 @@ impl RouteWork {
     }
 
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
-        self.work.is_idle(now)
+        self.queue.is_idle(now)
             && self.ordered_by.is_none()
             && self.releases.is_empty()
             && self.adopting.is_empty()

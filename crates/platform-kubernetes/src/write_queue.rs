@@ -13,11 +13,11 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 
 /// The work about one object.
 #[derive(Debug)]
-pub(crate) struct Work<Errand> {
+pub(crate) struct WriteQueue<Write> {
     /// What is to be done, or is being done.
-    current: Option<Errand>,
+    current: Option<Write>,
     /// What is to be done instead, once that has ended.
-    next: Option<Errand>,
+    next: Option<Write>,
     is_under_way: bool,
     backoff: Backoff,
     /// One beginning in so long, and one ahead of that.
@@ -27,13 +27,13 @@ pub(crate) struct Work<Errand> {
     not_before: Timestamp,
 }
 
-impl<Errand> Default for Work<Errand> {
+impl<Write> Default for WriteQueue<Write> {
     fn default() -> Self {
         Self::paced(Duration::ZERO)
     }
 }
 
-impl<Errand> Work<Errand> {
+impl<Write> WriteQueue<Write> {
     /// Nothing so far. After a rest two may begin at once, then one each `pause`: of what is to be done
     /// meanwhile only the latest is.
     pub(crate) fn paced(pause: Duration) -> Self {
@@ -49,37 +49,37 @@ impl<Errand> Work<Errand> {
     }
 }
 
-impl<Errand: Clone> Work<Errand> {
+impl<Write: Clone> WriteQueue<Write> {
     /// This is to be done; returns what is not done any more because of it.
-    pub(crate) fn put(&mut self, errand: Errand) -> Option<Errand> {
-        if self.is_under_way { self.next.replace(errand) } else { self.current.replace(errand) }
+    pub(crate) fn put(&mut self, write: Write) -> Option<Write> {
+        if self.is_under_way { self.next.replace(write) } else { self.current.replace(write) }
     }
 
-    /// What [`Work::put`] would replace.
-    pub(crate) fn waiting_mut(&mut self) -> Option<&mut Errand> {
+    /// What [`WriteQueue::put`] would replace.
+    pub(crate) fn waiting_mut(&mut self) -> Option<&mut Write> {
         if self.is_under_way { self.next.as_mut() } else { self.current.as_mut() }
     }
 
     /// What to begin now, if anything; it is under way from then on.
-    pub(crate) fn begin(&mut self, now: Timestamp) -> Option<Errand> {
+    pub(crate) fn begin(&mut self, now: Timestamp) -> Option<Write> {
         if self.is_under_way || now < self.not_before {
             return None;
         }
-        let errand = self.current.clone()?;
+        let write = self.current.clone()?;
         self.is_under_way = true;
         // The generic cell rate algorithm, for bursts of two.
         self.not_before = self.used_until.max(now);
         self.used_until = self.not_before + self.pause;
-        Some(errand)
+        Some(write)
     }
 
-    /// Whether [`Work::begin`] has something to say.
+    /// Whether [`WriteQueue::begin`] has something to say.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now)
     }
 
     /// What is under way.
-    pub(crate) fn under_way(&self) -> Option<&Errand> {
+    pub(crate) fn under_way(&self) -> Option<&Write> {
         self.current.as_ref().filter(|_| self.is_under_way)
     }
 
@@ -92,14 +92,14 @@ impl<Errand: Clone> Work<Errand> {
 
     /// It failed and is to be tried again, after `at_least` so long if the server said so; unless something
     /// else is to be done by now. Returns what is not done any more then.
-    pub(crate) fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) -> Option<Errand> {
+    pub(crate) fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) -> Option<Write> {
         self.is_under_way = false;
         self.not_before = now + self.backoff.next_wait().max(at_least.unwrap_or_default());
         let next = self.next.take()?;
         self.current.replace(next)
     }
 
-    /// When [`Work::begin`] has something to say again.
+    /// When [`WriteQueue::begin`] has something to say again.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         (self.current.is_some() && !self.is_under_way).then_some(self.not_before)
     }
@@ -120,50 +120,50 @@ mod tests {
 
     #[test]
     fn one_is_under_way_and_of_those_that_wait_the_latest_wins() {
-        let mut work = Work::default();
-        assert_eq!(work.put(1), None);
-        assert_eq!(work.begin(at(0)), Some(1));
-        assert_eq!((work.put(2), work.put(3), work.begin(at(0))), (None, Some(2), None));
-        work.done();
-        assert_eq!(work.begin(at(0)), Some(3));
-        work.done();
-        assert!(work.is_idle(at(0)));
+        let mut queue = WriteQueue::default();
+        assert_eq!(queue.put(1), None);
+        assert_eq!(queue.begin(at(0)), Some(1));
+        assert_eq!((queue.put(2), queue.put(3), queue.begin(at(0))), (None, Some(2), None));
+        queue.done();
+        assert_eq!(queue.begin(at(0)), Some(3));
+        queue.done();
+        assert!(queue.is_idle(at(0)));
     }
 
     #[test]
     fn paced_work_begins_twice_at_once_and_then_apart_and_what_changes_meanwhile_is_one() {
-        let mut work = Work::paced(Duration::from_millis(20));
-        work.put(1);
-        assert_eq!(work.begin(at(100)), Some(1));
-        work.done();
-        assert!(!work.is_idle(at(119)) && work.is_idle(at(120)), "until then a third one has to wait");
-        work.put(2);
-        assert_eq!(work.begin(at(107)), Some(2), "after a rest the second does not wait");
-        work.done();
-        work.put(3);
-        assert_eq!((work.begin(at(119)), work.next_deadline()), (None, Some(at(120))));
-        assert_eq!((work.put(4), work.begin(at(120))), (Some(3), Some(4)));
-        work.done();
-        work.put(5);
-        assert_eq!((work.begin(at(139)), work.next_deadline()), (None, Some(at(140))));
-        assert_eq!(work.begin(at(140)), Some(5));
+        let mut queue = WriteQueue::paced(Duration::from_millis(20));
+        queue.put(1);
+        assert_eq!(queue.begin(at(100)), Some(1));
+        queue.done();
+        assert!(!queue.is_idle(at(119)) && queue.is_idle(at(120)), "until then a third one has to wait");
+        queue.put(2);
+        assert_eq!(queue.begin(at(107)), Some(2), "after a rest the second does not wait");
+        queue.done();
+        queue.put(3);
+        assert_eq!((queue.begin(at(119)), queue.next_deadline()), (None, Some(at(120))));
+        assert_eq!((queue.put(4), queue.begin(at(120))), (Some(3), Some(4)));
+        queue.done();
+        queue.put(5);
+        assert_eq!((queue.begin(at(139)), queue.next_deadline()), (None, Some(at(140))));
+        assert_eq!(queue.begin(at(140)), Some(5));
         // A failure waits for longer than that.
-        assert_eq!(work.failed(None, at(145)), None);
-        assert_eq!(work.next_deadline(), Some(at(245)));
+        assert_eq!(queue.failed(None, at(145)), None);
+        assert_eq!(queue.next_deadline(), Some(at(245)));
     }
 
     #[test]
     fn what_failed_waits_longer_each_time_and_a_newer_order_waits_too() {
-        let mut work = Work::default();
-        work.put(1);
-        work.begin(at(0));
-        assert_eq!(work.failed(None, at(0)), None);
-        assert_eq!((work.begin(at(99)), work.next_deadline()), (None, Some(at(100))));
-        assert_eq!(work.begin(at(100)), Some(1));
-        work.put(2);
-        assert_eq!(work.failed(None, at(100)), Some(1));
-        assert_eq!((work.begin(at(299)), work.begin(at(300))), (None, Some(2)));
-        assert_eq!(work.failed(Some(Duration::from_secs(5)), at(300)), None);
-        assert_eq!(work.next_deadline(), Some(at(5300)));
+        let mut queue = WriteQueue::default();
+        queue.put(1);
+        queue.begin(at(0));
+        assert_eq!(queue.failed(None, at(0)), None);
+        assert_eq!((queue.begin(at(99)), queue.next_deadline()), (None, Some(at(100))));
+        assert_eq!(queue.begin(at(100)), Some(1));
+        queue.put(2);
+        assert_eq!(queue.failed(None, at(100)), Some(1));
+        assert_eq!((queue.begin(at(299)), queue.begin(at(300))), (None, Some(2)));
+        assert_eq!(queue.failed(Some(Duration::from_secs(5)), at(300)), None);
+        assert_eq!(queue.next_deadline(), Some(at(5300)));
     }
 }

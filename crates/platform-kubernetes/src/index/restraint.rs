@@ -67,11 +67,11 @@ impl Index {
                 notices: Vec::new(),
             };
         }
-        let makeshift = workload.is_makeshift.then(|| {
+        let subset_notice = workload.has_valid_subset_only.then(|| {
             let text = "while ebb has looked, its annotations were never all right: what is wrong in them counts as not written, and its count is not lowered until they are mended";
             Notice::new(BAD_ANNOTATION, text)
         });
-        let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(makeshift).collect();
+        let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(subset_notice).collect();
         let wanted = workload.record.wanted;
         // Whose Service is being given back is served without us at any moment, so a pod must be there. A
         // bypass, or not knowing what its people want, only keeps what there is.

@@ -667,12 +667,12 @@ fn a_new_listener_hears_everything_and_a_new_owner_counts_and_routes() {
     index.put_config(&BTreeMap::from([("stable-window".to_owned(), "nonsense".to_owned())]));
     index.set_route(&name(), route(Routing::Direct));
     told(&mut index);
-    index.tell_everything();
+    index.resend_everything();
     assert_eq!(
         told(&mut index),
         ["configuration", "1 problems", "revision at 1", "1 pods", "1 activators", "route Direct"]
     );
-    index.tell_what_others_change();
+    index.resend_counts_and_routes();
     assert_eq!(told(&mut index), ["revision at 1", "route Direct"]);
 }
 

@@ -61,7 +61,7 @@ impl Index {
                 origin: if record.has_ready_pod { RevisionOrigin::Found } else { origin },
                 record,
                 settings: None,
-                is_makeshift: false,
+                has_valid_subset_only: false,
                 problems: Vec::new(),
                 own_hooks: BTreeSet::new(),
                 hopelessness: None,
@@ -120,15 +120,15 @@ impl Index {
         let Some(workload) = self.workloads.get_mut(revision) else { return };
         let why = match workload.record.settings(&self.cluster) {
             Ok(settings) => {
-                (workload.settings, workload.is_makeshift) = (Some(settings), false);
+                (workload.settings, workload.has_valid_subset_only) = (Some(settings), false);
                 Vec::new()
             }
             Err(why) => {
                 // Never over good ones: a slip of the pen in one annotation would change all that the others
                 // have set.
-                if workload.settings.is_none() || workload.is_makeshift {
-                    workload.settings = workload.record.makeshift_settings(&self.cluster);
-                    workload.is_makeshift = true;
+                if workload.settings.is_none() || workload.has_valid_subset_only {
+                    workload.settings = workload.record.valid_subset_of_settings(&self.cluster);
+                    workload.has_valid_subset_only = true;
                 }
                 why
             }

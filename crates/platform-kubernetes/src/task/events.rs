@@ -8,7 +8,7 @@ use crate::buckets::{Buckets, epochs};
 use crate::event_book::EventNote;
 use crate::index::Announcement;
 use crate::notice::{IGNORES_TERM, Notice, Tone};
-use crate::requests::{Failure, ScaleErrand};
+use crate::requests::{CountWrite, Failure};
 
 /// What was being done, as `events.k8s.io` wants to know.
 const SCALING: &str = "Scaling";
@@ -16,18 +16,18 @@ const SERVING: &str = "Serving";
 
 impl ClusterTask {
     /// Tells people what has not been told, as far as we are the one who tells them.
-    pub(super) fn tell_people(&mut self, now: Timestamp) {
-        let tells = epochs(&self.buckets.rights(now));
-        let gained = changed(&self.tells, &tells);
-        self.tells = tells;
+    pub(super) fn write_events(&mut self, now: Timestamp) {
+        let notified = epochs(&self.buckets.rights(now));
+        let gained = changed(&self.notified_epochs, &notified);
+        self.notified_epochs = notified;
         if !gained.is_empty() {
             let buckets = &self.buckets;
-            self.index.announce_all(|about| gained.contains(&teller(buckets, about)));
+            self.index.announce_all(|about| gained.contains(&notifying_bucket(buckets, about)));
         }
         let announcements: Vec<Announcement> = self.index.take_announcements().collect();
         for Announcement { about, notice, tone } in announcements {
             // Whoever decides about the others tells of them.
-            if self.tells.contains_key(&teller(&self.buckets, &about)) {
+            if self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about)) {
                 self.note(&about, notice, tone, now);
             }
         }
@@ -39,14 +39,14 @@ impl ClusterTask {
         }
     }
 
-    pub(super) fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
+    fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
         let Some(object) = self.index.event_object(about) else { return };
         let action = if about_count(notice.reason) { SCALING } else { SERVING };
         self.events.note(EventNote { object, reason: notice.reason, action, tone, text: notice.text }, now);
     }
 
     /// Something that the control loop wants people to know.
-    pub(super) fn told(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
+    pub(super) fn report(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
         tracing::warn!(?about, %reason, "{text}");
         self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
     }
@@ -57,7 +57,8 @@ impl ClusterTask {
         let Some((former, present)) = counts.filter(|(former, present)| former != present) else { return };
         let about = Subject::Revision(revision.clone());
         // Who stands by sees what the one who decides writes.
-        if self.own_counts.seen(revision, present) || !self.tells.contains_key(&teller(&self.buckets, &about))
+        if self.own_counts.seen(revision, present)
+            || !self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about))
         {
             return;
         }
@@ -86,17 +87,17 @@ impl ClusterTask {
     /// What became of an attempt to change a count.
     pub(super) fn note_scaling(
         &mut self,
-        errand: &ScaleErrand,
+        write: &CountWrite,
         outcome: &Result<OrderOutcome, Failure>,
         now: Timestamp,
     ) {
-        let (from, to) = (errand.from, errand.to);
+        let (from, to) = (write.from, write.to);
         let (reason, text, tone) = match outcome {
             // It was decided once more before it was known to be there.
             Ok(OrderOutcome::Done) if from == to => return,
             Ok(OrderOutcome::Done) => {
                 let reasons: Vec<String> =
-                    errand.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
+                    write.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
                 let reason = if to > from { SCALED_UP } else { SCALED_DOWN };
                 (reason, format!("from {from} to {}: {}", pods(to), reasons.join("; ")), Tone::Normal)
             }
@@ -111,7 +112,7 @@ impl ClusterTask {
                 (SCALING_FAILED, format!("from {from} to {}: {}", pods(to), failure.words()), Tone::Warning)
             }
         };
-        let about = Subject::Revision(errand.revision.clone());
+        let about = Subject::Revision(write.revision.clone());
         self.note(&about, Notice::new(reason, text), tone, now);
     }
 }
@@ -123,7 +124,7 @@ fn pods(count: PodCount) -> String {
 }
 
 /// The bucket of whoever tells people about something. What is of no revision is of the first.
-fn teller(buckets: &Buckets, about: &Subject) -> Bucket {
+fn notifying_bucket(buckets: &Buckets, about: &Subject) -> Bucket {
     match about {
         Subject::Revision(revision) => buckets.bucket_of(revision),
         Subject::Configuration | Subject::Pod(_) | Subject::Activator(_) => Bucket(0),

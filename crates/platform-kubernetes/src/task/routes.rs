@@ -16,22 +16,22 @@ use crate::slices::{self, SliceChange};
 impl ClusterTask {
     pub(super) fn take_route(&mut self, giver: Giver, revision: RevisionName, route: RouteInForce) {
         if !self.index.is_revision(&revision) {
-            return self.ended(giver, OrderOutcome::Gone);
+            return self.order_ended(giver, OrderOutcome::Gone);
         }
         self.index.set_route(&revision, route);
         let replaced = self.routes.entry(revision).or_default().ordered_by.replace(giver);
         if let Some(replaced) = replaced {
-            self.ended(replaced, OrderOutcome::Superseded);
+            self.order_ended(replaced, OrderOutcome::Superseded);
         }
     }
 
     pub(super) fn release_pod(&mut self, giver: Giver, pod: PodName) {
         let Some(revision) = self.index.revision_of_pod(&pod) else {
-            return self.ended(giver, OrderOutcome::Gone);
+            return self.order_ended(giver, OrderOutcome::Gone);
         };
         let replaced = self.routes.entry(revision).or_default().release(pod, giver);
         if let Some(replaced) = replaced {
-            self.ended(replaced, OrderOutcome::Superseded);
+            self.order_ended(replaced, OrderOutcome::Superseded);
         }
     }
 
@@ -39,12 +39,12 @@ impl ClusterTask {
     /// left to be written.
     pub(super) fn write_slices(&mut self, now: Timestamp) {
         for revision in self.index.take_unrouted() {
-            self.routes.entry(revision).or_default().work.put(());
+            self.routes.entry(revision).or_default().queue.put(());
         }
         if !self.pace.is_open(now) {
             return;
         }
-        let due = self.routes.iter().filter(|(_, route)| route.work.is_due(now));
+        let due = self.routes.iter().filter(|(_, route)| route.queue.is_due(now));
         let mut due: Vec<RevisionName> = due.map(|(revision, _)| revision.clone()).collect();
         // Requests are on their way to those that have pods; who rests can wait for its turn.
         due.sort_by_cached_key(|revision| self.index.is_at_rest(revision));
@@ -53,7 +53,7 @@ impl ClusterTask {
                 break;
             }
             for (giver, outcome) in self.write_slices_of(&revision, now) {
-                self.ended(giver, outcome);
+                self.order_ended(giver, outcome);
             }
         }
         self.routes.retain(|_, route| !route.is_idle(now));
@@ -61,13 +61,13 @@ impl ClusterTask {
 
     /// Begins to write what is to be written of one revision; returns whose waiting has ended.
     fn write_slices_of(&mut self, revision: &RevisionName, now: Timestamp) -> Vec<(Giver, OrderOutcome)> {
-        let Some(route) = self.routes.get_mut(revision).filter(|route| route.work.is_due(now)) else {
+        let Some(route) = self.routes.get_mut(revision).filter(|route| route.queue.is_due(now)) else {
             return Vec::new();
         };
-        route.work.begin(now);
+        route.queue.begin(now);
         let bucket = self.buckets.bucket_of(revision);
         let Some(right) = self.buckets.rights(now).get(&bucket).copied() else {
-            route.work.done();
+            route.queue.done();
             return route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)).collect();
         };
         let fence = Fence { bucket, epoch: right.epoch };
@@ -85,7 +85,7 @@ impl ClusterTask {
             return Vec::new();
         }
         if changes.is_empty() {
-            route.work.done();
+            route.queue.done();
             route.adopting.retain(|service| !self.index.announce_adopted(service));
             let settled = route.settle(&revision, &self.index);
             return settled.into_iter().map(|giver| (giver, OrderOutcome::Done)).collect();
@@ -122,8 +122,8 @@ impl ClusterTask {
         let Some(route) = self.routes.get_mut(revision) else { return };
         let Err(failure) = how else {
             // Whether that was all is asked anew, for pods may have changed meanwhile.
-            route.work.done();
-            route.work.put(());
+            route.queue.done();
+            route.queue.put(());
             return;
         };
         self.route_failed(revision, &failure, now);
@@ -147,8 +147,8 @@ impl ClusterTask {
                     self.index.put_endpoints(takeover.service.clone(), subsets);
                 }
                 if let Some(route) = self.routes.get_mut(revision) {
-                    route.work.done();
-                    route.work.put(());
+                    route.queue.done();
+                    route.queue.put(());
                 }
             }
             Err(failure) => self.route_failed(revision, &failure, now),
@@ -166,11 +166,11 @@ impl ClusterTask {
             | Failure::Refused(_)
             | Failure::Forbidden(_) => None,
         };
-        route.work.failed(after, now);
+        route.queue.failed(after, now);
         // It is tried again, whatever it was: who serves must become true.
         if let Some(giver) = route.ordered_by {
             let outcome = OrderOutcome::Retrying(failure.words().to_owned());
-            self.ended(giver, outcome);
+            self.order_ended(giver, outcome);
         }
     }
 }

@@ -227,7 +227,7 @@ fn what_is_served_through_us_and_becomes_what_is_not_taken_over_is_served_on_and
 
 fn facts_of_revision_after(index: &mut Index, spec: Value) -> std::sync::Arc<orchestration::RevisionFacts> {
     put_service(index, spec);
-    index.tell_everything();
+    index.resend_everything();
     facts_of_revision(index)
 }
 
