@@ -2,16 +2,16 @@
 
 use scaling::ClusterConfig;
 
-/// What is the same for all pods.
+/// The settings that are the same for all pods of a cluster.
 #[derive(Clone, Debug)]
 pub struct InjectorSettings {
-    /// The queue-proxy's image.
+    /// The image of the queue-proxy's container, as pods are to pull it.
     pub image: String,
-    /// By whose certificates its queue-proxy knows the autoscaler: the authority's, in PEM.
+    /// The certificates of the authorities by which a queue-proxy verifies the autoscaler on links, in PEM.
     pub link_ca: String,
     /// The ConfigMap `config-autoscaler`: what applies where a template says nothing.
     pub cluster: ClusterConfig,
-    /// What it tells about each request, as a queue-proxy reads it (`OBSERVABILITY_CONFIG`): the ConfigMap
-    /// `config-observability`, whose keys others know. `None` where it tells nothing.
+    /// The value of the variable `OBSERVABILITY_CONFIG`: what a queue-proxy logs and traces of each request,
+    /// from the ConfigMap `config-observability`. `None` where that asks for nothing.
     pub observability: Option<String>,
 }
