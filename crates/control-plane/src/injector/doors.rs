@@ -176,7 +176,7 @@ impl WebhookDoor {
             let (stream, peer) = match self.listener.accept().await {
                 Ok(caller) => caller,
                 Err(error) => {
-                    tracing::warn!(%error, "the webhook cannot take a caller");
+                    tracing::warn!(%error, "the webhook could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -202,8 +202,8 @@ async fn attend(caller: ArrivedCaller, acceptor: TlsAcceptor, router: Router, wa
     let agreeing = acceptor.accept(place.seat(stream));
     let stream = match tokio::time::timeout(HANDSHAKE_MAX, agreeing).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%peer, %error, "a caller and the webhook did not agree"),
-        Err(_) => return tracing::debug!(%peer, "a caller took too long"),
+        Ok(Err(error)) => return tracing::debug!(%peer, %error, "the TLS handshake with a caller failed"),
+        Err(_) => return tracing::debug!(%peer, "the TLS handshake with a caller took too long"),
     };
     place.agree();
     let is_proven = stream.get_ref().1.peer_certificates().is_some();

@@ -15,18 +15,18 @@ use tokio::sync::{mpsc, oneshot};
 use super::reading::{ReviewBytes, ReviewSize};
 use super::settings::OTHER_CONFIG_MAPS;
 
-/// A review's answer, as it is sent.
+/// The answer to a review, as it is sent to the API server.
 pub(super) struct WrittenAnswer {
     pub(super) text: Vec<u8>,
     pub(super) verdict: ReviewVerdict,
 }
 
-/// Why a review has none.
+/// Why a review has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingAnswer {
-    /// It was no review.
+    /// The text is no `AdmissionReview`.
     Unreadable,
-    /// Nobody is there to answer it.
+    /// The thread has ended, or a bug made it panic over this review.
     Failed,
 }
 
@@ -81,9 +81,9 @@ fn start(name: &'static str) -> std::io::Result<mpsc::Sender<ReviewWork>> {
 impl ReviewWork {
     fn carry_out(self) {
         let Self { review, question, settings, answer } = self;
-        // Whoever asked may have given up while this waited.
+        // The caller may have given up while the review waited.
         if !answer.is_closed() {
-            // A bug in one answer costs that answer.
+            // A panic costs the answer to this review alone.
             let written = catch_unwind(AssertUnwindSafe(|| write(&review, question, &settings)));
             let _ = answer.send(written.unwrap_or(Err(MissingAnswer::Failed)));
         }

@@ -80,7 +80,7 @@ impl Webhook {
     }
 }
 
-/// Its own authority.
+/// Writes a certificate that signs itself, and returns it as the only root.
 fn make_certificates(folder: &Path) -> RootCertStore {
     let made =
         rcgen::generate_simple_self_signed(["injector.ebb-system.svc".to_owned()]).expect("it is made");
