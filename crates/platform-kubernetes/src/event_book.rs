@@ -31,7 +31,7 @@ pub(crate) struct EventObject {
     pub(crate) uid: String,
 }
 
-/// Something worth an Event.
+/// One occurrence for which an object gets an Event, or a count in a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventNote {
     pub(crate) object: EventObject,
@@ -46,7 +46,7 @@ pub(crate) struct EventNote {
 pub(crate) enum EventWrite {
     /// A new Event, under this name.
     Create { name: String, note: EventNote },
-    /// It happened so often.
+    /// The series of a former Event: how often the same happened since.
     Count { name: String, object: EventObject, count: i32 },
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
 //! count is written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service.
-//! There is no resource of our own. Who may write is a Lease's word, asked immediately before each request.
+//! There is no resource of our own. A Lease says which autoscaler may write; it is asked immediately before
+//! each request.
 //!
 //! ```text
 //!   API server ──watches──► Index (what is there) ──facts──► autoscaler
@@ -67,7 +68,7 @@ use crate::task::ClusterTask;
 use crate::trust::Trust;
 pub use crate::trust::{LinkCertificates, LinkKey, TrustError};
 
-/// Facts that may wait for the autoscaler; more are kept as "changed", not as facts.
+/// The number of facts that may wait for the autoscaler; further changes wait in the index as topics.
 const FACTS_MAX: usize = 256;
 /// Older API servers lack what this stands on (native sidecars, `trafficDistribution`).
 const MINOR_MIN: u32 = 29;
@@ -82,7 +83,7 @@ pub struct KubernetesConfig {
     /// Into how many buckets revisions are hashed, each of which one autoscaler decides about; from 1. All
     /// autoscalers that run say the same.
     pub buckets: u16,
-    /// This process's clock.
+    /// The clock of the process, by which leases and waits are measured.
     pub clock: Clock,
 }
 
@@ -92,19 +93,19 @@ pub enum StartError {
     /// There is no way to an API server.
     #[error("no way to an API server: neither a service account of a pod nor a kubeconfig")]
     Configuration(#[source] Box<kube::Error>),
-    /// It did not answer.
+    /// The API server was asked for its version, and did not say one.
     #[error("the API server did not say its version")]
     Unreachable(#[source] Box<kube::Error>),
-    /// It is too old.
+    /// The API server is of a version that lacks objects or fields that ebb needs.
     #[error("the cluster runs Kubernetes {found}; ebb needs 1.{MINOR_MIN} or newer")]
     TooOld {
-        /// Its version.
+        /// The version that the API server says, such as `v1.28.3`.
         found: String,
     },
-    /// What our programs must know could be neither read nor made.
+    /// A Secret with keys of ebb's programs could be neither read nor made.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Nor could their certificates.
+    /// The certificates of links could be neither read nor made.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
@@ -120,7 +121,7 @@ pub struct KubernetesPlatform {
 
 impl KubernetesPlatform {
     /// Connects and begins to watch, on the current tokio runtime. Nothing is written, but a Secret that is
-    /// missing, before somebody takes a seat.
+    /// missing, before an autoscaler takes a seat.
     pub async fn start(config: KubernetesConfig) -> Result<Arc<Self>, StartError> {
         let client =
             connection::connect().await.map_err(|error| StartError::Configuration(Box::new(error)))?;

@@ -56,7 +56,7 @@ pub(crate) struct MetricApis {
     kinds: AnswerCache<ApiResourceList>,
 }
 
-/// Whom to ask.
+/// The API server as a source of metrics, with a limit of questions at once.
 struct Server {
     client: Client,
     clock: Clock,

@@ -1,4 +1,4 @@
-//! Which revisions' slices are being written, and who waits for that?
+//! Which revisions' slices are being written, and which orders wait for that?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,22 +17,23 @@ pub(crate) type Giver = (SeatNumber, OrderId);
 #[derive(Debug, Default)]
 pub(crate) struct RouteWork {
     pub(crate) queue: WriteQueue<()>,
-    /// Who ordered the route that is to be written.
+    /// The order of the route that is to be written.
     pub(crate) ordered_by: Option<Giver>,
-    /// Pods that no slice may name any more, and who wants to know when none does.
+    /// Pods that no slice may name any more, with the orders that end when no slice names them.
     releases: BTreeMap<PodName, Giver>,
-    /// Services of which people are told once nothing of others is left on them.
+    /// Services whose adoption is announced once no slice of another writer is left on them.
     pub(crate) adopting: BTreeSet<ObjectKey>,
 }
 
 impl RouteWork {
-    /// A pod is to be named no more; returns an earlier order of the same.
+    /// No slice may name this pod any more; returns an earlier order of the same.
     pub(crate) fn release(&mut self, pod: PodName, giver: Giver) -> Option<Giver> {
         self.queue.put(());
         self.releases.insert(pod, giver)
     }
 
-    /// All is written: whoever ordered the route, and those whose pods no slice names.
+    /// All slices are written: returns the order of the route, and the orders about pods that no slice names
+    /// now.
     pub(crate) fn settle(&mut self, revision: &RevisionName, index: &Index) -> Vec<Giver> {
         let free = self.releases.extract_if(.., |pod, _| !index.is_pod_named(revision, pod));
         let mut settled: Vec<Giver> = free.map(|(_, giver)| giver).collect();
@@ -40,7 +41,7 @@ impl RouteWork {
         settled
     }
 
-    /// Nothing can be written by us any more.
+    /// The bucket is not ours any more: returns all orders that wait.
     pub(crate) fn give_up(&mut self) -> Vec<Giver> {
         let releases = std::mem::take(&mut self.releases);
         releases.into_values().chain(self.ordered_by.take()).collect()

@@ -12,7 +12,7 @@ use ring::hmac;
 /// Says for what the key is used, so that nothing else that is ever signed with it passes for this.
 const PURPOSE: &str = "ports of activators";
 
-/// The key of signatures.
+/// The key with which autoscalers sign their `EndpointSlice`s; all of them share it.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceKey(hmac::Key);
 
@@ -40,7 +40,7 @@ impl fmt::Display for ClaimNumber {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortStatement<'a> {
     pub(crate) namespace: &'a str,
-    /// The Service's.
+    /// The uid of the Service to which the slice belongs.
     pub(crate) uid: &'a str,
     /// As it stands on the slice, `KIND/NAME`.
     pub(crate) revision: &'a str,

@@ -35,13 +35,13 @@ use crate::watches::{News, Watches};
 use crate::write_pace::WritePace;
 use crate::write_queue::WriteQueue;
 
-/// News that are taken in before anything follows from them.
+/// The number of news that are taken in before facts and requests follow from them.
 const NEWS_PER_TURN_MAX: usize = 256;
 
-/// A count is written once in so long, and after a rest once more at once. The first of many requests that
-/// come at once brings the first order, and by the second one all of them are known: it must not wait until
-/// the first pod takes the processor. What lay between later ones would be writes more, and counts to which
-/// nobody scaled.
+/// Minimum interval between two writes of one workload's replica count; bursts of two. The first of many
+/// requests that come at once brings the first order, and the second order knows all of them: it must not
+/// wait until the first pod takes the processor. Counts that are ordered within the interval are not written:
+/// they would be more writes, and counts at which no workload was meant to stay.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 /// Kinds of objects that are watched.
@@ -61,7 +61,7 @@ enum Kind {
     Lease,
 }
 
-/// What a request came to.
+/// How a request to the API server ended.
 enum Answer {
     Scaled(RevisionName, Result<ScaleAnswer, Failure>),
     SlicesWritten(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
@@ -78,12 +78,12 @@ pub(crate) struct ClusterTask {
     index: Index,
     buckets: Buckets,
     feed: Option<FactFeed>,
-    /// Kinds whose first list is not complete: until it is, nobody is told anything.
+    /// Kinds whose first list is not complete. Until all lists are, no facts, Events or writes go out.
     unlisted: BTreeSet<Kind>,
-    /// Keys that a list has to name, or they are gone.
+    /// The keys of the objects that are known. An object that a complete list does not name is gone.
     known: BTreeMap<Kind, BTreeSet<ObjectKey>>,
     count_writes: BTreeMap<RevisionName, WriteQueue<CountWrite>>,
-    /// What was asked of the API server and may yet come back by the watch.
+    /// Counts that were asked of the API server, and that the watch may still show.
     own_counts: OwnCounts,
     routes: BTreeMap<RevisionName, RouteWork>,
     pace: WritePace,
@@ -164,7 +164,8 @@ impl ClusterTask {
                 () = self.inbox.updated.notified() => self.take_orders(),
                 Some(answer) = self.answers.join_next() => match answer {
                     Ok(answer) => self.take_answer(answer),
-                    // What it wrote would count as under way for ever. None is stopped but with this task.
+                    // After a panic the write would count as under way for ever. Requests are stopped only
+                    // with this task.
                     Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                     Err(_stopped) => {}
                 },
@@ -176,7 +177,7 @@ impl ClusterTask {
         }
     }
 
-    /// Does what follows from everything that was taken in.
+    /// Sends the facts and begins the requests that follow from everything that was taken in.
     fn settle(&mut self, now: Timestamp) {
         if !self.unlisted.is_empty() {
             return;
@@ -211,7 +212,7 @@ impl ClusterTask {
         }
         let count_writes = self.count_writes.values().filter_map(WriteQueue::next_deadline);
         let routes = self.routes.values().filter_map(|route| route.queue.next_deadline()).min();
-        // Those that wait for answers begin when one comes.
+        // Writes that wait for a turn begin when another one is answered.
         let routes = routes.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
         let ports = self.index.next_port_deadline().filter(|_| !self.port_allocator_epochs.is_empty());
         let own = [
@@ -224,19 +225,19 @@ impl ClusterTask {
         count_writes.chain(routes).chain(own.into_iter().flatten()).min()
     }
 
-    /// Whoever owns nothing writes no Events.
+    /// An autoscaler that owns no bucket writes no Events, so it need not wake for them.
     fn events_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         self.events.next_deadline().filter(|_| !self.buckets.rights(now).is_empty())
     }
 
-    /// Ports are the owner's to give, and what it has given stands on the bucket's Lease before anybody uses
-    /// it.
+    /// Only the owner of a bucket gives ports, and a port stands on the bucket's Lease before activators or
+    /// slices use it.
     fn keep_ports(&mut self, now: Timestamp) {
         let wall = WallSeconds::now();
         let former = std::mem::take(&mut self.port_allocator_epochs);
         for (bucket, epoch) in epochs(&self.buckets.rights(now)) {
             let Some(noted) = self.buckets.noted(bucket).cloned() else { continue };
-            // Also where it was ours before: between two epochs somebody else may have given ports.
+            // Also where the bucket was ours before: between two epochs another owner may have given ports.
             if former.get(&bucket) != Some(&epoch) {
                 self.index.take_over_ports(bucket, &noted, &self.buckets.noted_elsewhere(bucket), wall);
             }
@@ -272,7 +273,7 @@ impl ClusterTask {
 
     fn take_orders(&mut self) {
         let left = self.inbox.take();
-        // One that leaves late must not unseat whoever has come since.
+        // A seat that is left late must not take the place of a newer one.
         if let Some(seat) = left.departed
             && self.feed.as_ref().is_some_and(|feed| feed.seat == seat)
         {
@@ -294,7 +295,7 @@ impl ClusterTask {
             self.take_order(seat, order);
         }
         for (revision, reply) in left.target_queries {
-            // Whoever asked may have lost patience.
+            // The metric source may have stopped waiting for the reply.
             let _ = reply.send(self.index.target(&revision));
         }
     }
@@ -338,7 +339,7 @@ impl ClusterTask {
             Order::ReleaseEntrance { entrance, .. } => {
                 match entrance {
                     Entrance::Port(port) => self.index.release_port(port, WallSeconds::now()),
-                    // Nobody is known by its host here.
+                    // On Kubernetes a revision has ports, and no host names, as entrances.
                     Entrance::Host(_) => {}
                 }
                 self.order_ended((seat, id), OrderOutcome::Done);
@@ -373,7 +374,7 @@ impl ClusterTask {
             let (requests, revision) = (self.requests.clone(), revision.clone());
             // A panic in it is ours.
             self.answers.spawn(async move {
-                // Before the count: whoever ends pods chooses them as soon as that is smaller.
+                // Before the count: Kubernetes chooses which pods to end as soon as the count is smaller.
                 requests.hint(write.fence, revision.namespace(), &hints.unwrap_or_default()).await;
                 let answer = requests.scale(&write, &target).await;
                 Answer::Scaled(revision, answer)
@@ -382,7 +383,7 @@ impl ClusterTask {
         for giver in gone {
             self.order_ended(giver, OrderOutcome::Gone);
         }
-        // The count stays as if somebody had written it again; why, the Service's problems say.
+        // The count stays as if another writer had written it again. The Service's problems say why.
         for (seat, order, found) in kept {
             self.order_ended((seat, order), OrderOutcome::Conflict { found });
         }
@@ -424,7 +425,7 @@ impl ClusterTask {
         let Some(queue) = self.count_writes.get_mut(revision) else { return };
         let replaced = match &outcome {
             Err(Failure::Passing { after, .. }) => queue.failed(*after, now),
-            // Whether it is gone is the watch's to say, and before the next attempt the index is asked.
+            // Whether the object is gone is for the watch to say: the index is asked before the next attempt.
             Err(Failure::Conflict | Failure::Gone(_) | Failure::Refused(_) | Failure::Forbidden(_)) => {
                 queue.failed(None, now)
             }
@@ -453,7 +454,8 @@ impl ClusterTask {
         }
     }
 
-    /// Whoever gave the order may have left; then nobody else is told.
+    /// Tells the autoscaler how an order ended. If it has left the seat from which it gave the order, nobody
+    /// is told.
     fn order_ended(&mut self, (seat, order): (SeatNumber, OrderId), outcome: OrderOutcome) {
         if let Some(feed) = self.feed.as_mut().filter(|feed| feed.seat == seat) {
             feed.order_ended(order, outcome);
@@ -461,13 +463,13 @@ impl ClusterTask {
     }
 }
 
-/// Those that are somebody else's than before, or ours anew.
+/// The buckets that have another owner than before, or are ours in a new epoch.
 fn changed(before: &BTreeMap<Bucket, Epoch>, now: &BTreeMap<Bucket, Epoch>) -> BTreeSet<Bucket> {
     let all = before.keys().chain(now.keys()).copied();
     all.filter(|bucket| before.get(bucket) != now.get(bucket)).collect()
 }
 
-/// Unlike that of any autoscaler before, so that names of Events are.
+/// A number that no autoscaler had before, so that names of Events are unique.
 fn salt() -> u64 {
     let since = runtime::wall_time().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or_default()

@@ -35,12 +35,12 @@ pub(crate) use news::{Change, News, ShownPod};
 
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
-/// Says on a node in which zone it is.
+/// The label of a node that names its zone.
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Our own activators, in our own namespace.
 const ACTIVATORS: &str = "app.kubernetes.io/name=ebb,app.kubernetes.io/component=activator";
 
-/// Where watches that nobody needed so far are started.
+/// The handle by which more watches are started and ended.
 pub(crate) struct Watches {
     client: Client,
     news: mpsc::Sender<News>,
@@ -48,7 +48,7 @@ pub(crate) struct Watches {
     custom_kinds: watch::Sender<BTreeSet<CustomKind>>,
 }
 
-/// Starts all watches; they end when nobody receives any more. Kinds other than Deployments are watched from
+/// Starts all watches; they end when the receiver is dropped. Kinds other than Deployments are watched from
 /// when they are asked for.
 pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receiver<News>) {
     let (news, receiver) = mpsc::channel(NEWS_MAX);
@@ -174,7 +174,7 @@ fn spawn<Object, Record>(
                 }
                 Ok(Event::InitDone) => Change::Listed(std::mem::take(&mut listed)),
                 Err(error) => {
-                    tracing::warn!(%kind, error = &error as &dyn std::error::Error, "a watch broke; it is begun again");
+                    tracing::warn!(%kind, error = &error as &dyn std::error::Error, "a watch broke and is begun again");
                     if has_expired(&error) {
                         tokio::time::sleep(LIST_AGAIN_AFTER).await;
                         events = begin();

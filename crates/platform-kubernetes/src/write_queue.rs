@@ -1,7 +1,7 @@
-//! What is under way about one object, and what comes after it?
+//! Which write of one object is under way, and which one comes after it?
 //!
-//! One write is under way per object; of those that wait the latest wins; one that failed is tried again
-//! after growing waits, and an order that comes meanwhile waits as long. Others are not disturbed.
+//! One write is under way per object. Of writes that wait the latest wins. A write that failed is tried again
+//! after growing waits, and an order that comes meanwhile waits as long. Other objects are not disturbed.
 
 use std::time::Duration;
 
@@ -11,18 +11,19 @@ use vocabulary::Timestamp;
 /// The first and the largest wait after a failure.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// The work about one object.
+/// The write of one object that is under way, and the one that waits.
 #[derive(Debug)]
 pub(crate) struct WriteQueue<Write> {
-    /// What is to be done, or is being done.
+    /// The write that is to be begun, or is under way.
     current: Option<Write>,
-    /// What is to be done instead, once that has ended.
+    /// The write that comes instead, once `current` has ended.
     next: Option<Write>,
     is_under_way: bool,
     backoff: Backoff,
-    /// One beginning in so long, and one ahead of that.
+    /// Minimum interval between the beginnings of two writes; bursts of two.
     pause: Duration,
-    /// Until when beginnings have used up their share of time.
+    /// The time up to which begun writes have used up the intervals (the theoretical arrival time of the
+    /// generic cell rate algorithm).
     used_until: Timestamp,
     not_before: Timestamp,
 }
@@ -34,8 +35,8 @@ impl<Write> Default for WriteQueue<Write> {
 }
 
 impl<Write> WriteQueue<Write> {
-    /// Nothing so far. After a rest two may begin at once, then one each `pause`: of what is to be done
-    /// meanwhile only the latest is.
+    /// An empty queue. After a rest two writes may begin at once, then one each `pause`; of the writes that
+    /// come meanwhile only the latest is begun.
     pub(crate) fn paced(pause: Duration) -> Self {
         Self {
             current: None,
@@ -50,17 +51,17 @@ impl<Write> WriteQueue<Write> {
 }
 
 impl<Write: Clone> WriteQueue<Write> {
-    /// This is to be done; returns what is not done any more because of it.
+    /// Puts a write into the queue; returns the waiting write that it replaces.
     pub(crate) fn put(&mut self, write: Write) -> Option<Write> {
         if self.is_under_way { self.next.replace(write) } else { self.current.replace(write) }
     }
 
-    /// What [`WriteQueue::put`] would replace.
+    /// The write that waits, which [`WriteQueue::put`] would replace.
     pub(crate) fn waiting_mut(&mut self) -> Option<&mut Write> {
         if self.is_under_way { self.next.as_mut() } else { self.current.as_mut() }
     }
 
-    /// What to begin now, if anything; it is under way from then on.
+    /// The write to begin now, if any; it is under way from then on.
     pub(crate) fn begin(&mut self, now: Timestamp) -> Option<Write> {
         if self.is_under_way || now < self.not_before {
             return None;
@@ -73,25 +74,25 @@ impl<Write: Clone> WriteQueue<Write> {
         Some(write)
     }
 
-    /// Whether [`WriteQueue::begin`] has something to say.
+    /// Whether [`WriteQueue::begin`] would return a write now.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// What is under way.
+    /// The write that was begun and has not ended.
     pub(crate) fn under_way(&self) -> Option<&Write> {
         self.current.as_ref().filter(|_| self.is_under_way)
     }
 
-    /// What was under way is done with, for good.
+    /// The write under way has ended, and is not tried again.
     pub(crate) fn done(&mut self) {
         self.is_under_way = false;
         self.backoff.reset();
         self.current = self.next.take();
     }
 
-    /// It failed and is to be tried again, after `at_least` so long if the server said so; unless something
-    /// else is to be done by now. Returns what is not done any more then.
+    /// The write under way failed. It is tried again after a growing wait, or after `at_least` if the server
+    /// asked for more; unless another write waits, which takes its place. Returns the failed write then.
     pub(crate) fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) -> Option<Write> {
         self.is_under_way = false;
         self.not_before = now + self.backoff.next_wait().max(at_least.unwrap_or_default());
@@ -99,7 +100,7 @@ impl<Write: Clone> WriteQueue<Write> {
         self.current.replace(next)
     }
 
-    /// When [`WriteQueue::begin`] has something to say again.
+    /// When [`WriteQueue::begin`] may return a write again.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         (self.current.is_some() && !self.is_under_way).then_some(self.not_before)
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_waits_longer_each_time_and_a_newer_order_waits_too() {
+    fn a_failed_write_waits_longer_each_time_and_a_newer_order_waits_too() {
         let mut queue = WriteQueue::default();
         queue.put(1);
         queue.begin(at(0));

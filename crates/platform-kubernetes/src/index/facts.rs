@@ -1,4 +1,4 @@
-//! What a topic is, told whole as it is now.
+//! Which fact does a topic make, from the objects as they are now?
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::notice::Notice;
 use crate::resources::activator::ActivatorObject;
 
 impl Index {
-    /// The next thing to be told, if anything has changed.
+    /// The next fact for the autoscaler, if anything has changed.
     pub(crate) fn next_fact(&mut self, now: Timestamp) -> Option<PlatformFact> {
         while let Some(topic) = self.topics.pop_first() {
             if let Some(fact) = self.render(topic, now) {
@@ -21,9 +21,9 @@ impl Index {
         None
     }
 
-    /// Somebody listens who has heard nothing yet.
+    /// Makes facts of all objects, for an autoscaler that has received none yet.
     pub(crate) fn resend_everything(&mut self) {
-        // Who never heard that something was there must not be told that it is gone.
+        // An autoscaler that never heard of an object must not be told that it is gone.
         self.sent_revisions.clear();
         self.topics.extend([Topic::Configuration, Topic::Activators]);
         let problems = self.notices.keys().cloned().map(Topic::Problems);
@@ -35,13 +35,13 @@ impl Index {
         self.topics.extend(failed.map(|(revision, _)| Topic::Failure(revision.clone())));
     }
 
-    /// Who gets the bucket hears counts and routes once more: its former owner may have changed them.
+    /// Makes facts of all counts and routes once more, for a new owner: the former one may have changed them.
     pub(crate) fn resend_counts_and_routes(&mut self) {
         self.topics.extend(self.workloads.keys().cloned().map(Topic::Revision));
         self.topics.extend(self.routes.keys().cloned().map(Topic::Route));
     }
 
-    /// `None` for what nobody needs to hear: a workload that no Service of ours names.
+    /// `None` for a topic without a fact: a workload that no Service of ours names.
     fn render(&mut self, topic: Topic, now: Timestamp) -> Option<PlatformFact> {
         match topic {
             Topic::Configuration => Some(PlatformFact::ConfigChanged(Arc::clone(&self.cluster))),
@@ -137,7 +137,7 @@ impl Index {
     }
 }
 
-/// All problems stand in one list, so each says whose it is.
+/// All problems stand in one list, so each names its object.
 fn in_words(about: &Subject, notice: &Notice) -> String {
     match about {
         Subject::Revision(name) => {

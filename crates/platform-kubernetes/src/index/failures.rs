@@ -1,10 +1,10 @@
-//! When is waiting for a pod of no use? While none of a revision's is ready, and one of them has failed time
+//! When is waiting for a pod of no use? While no pod of a revision is ready, and one of them has failed time
 //! and again, or has had a container for a while that kubelet cannot start. Then requests are refused, with
-//! what is known of it. It is over once a pod is ready, or a pod of another template is there.
+//! the reason. The refusals end once a pod is ready, or a pod of another template is there.
 //!
 //! Kubelet counts the failures of a container since its pod was made. How many of them came after the pod was
-//! last ready is remembered here; who looks for the first time at a pod that was ready before counts none but
-//! the last. So an owner that is new may refuse too late, never too early.
+//! last ready is remembered here. An autoscaler that sees a pod for the first time, which was ready before,
+//! counts the last failure alone. So a new owner may refuse too late, never too early.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const NOT_STARTABLE_FOR: Duration = Duration::from_secs(30);
 /// How long after a container's end, at most, kubelet writes that its pod is not ready.
 const END_BEFORE_UNREADINESS: Duration = Duration::from_secs(5);
 
-/// What is remembered of a pod's failures.
+/// The failures of one pod since it was last ready.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodFailures {
     /// Those of each container when the pod was last ready.
@@ -50,14 +50,14 @@ enum StartTrouble {
 /// Why requests for a revision are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hopelessness {
-    /// As it began, so that people are told once.
+    /// The notice as the trouble began, so that people are told once.
     pub(super) notice: Notice,
-    /// As it is now, for whoever sends a request.
+    /// The reason as it is now, for refusals of requests.
     pub(super) why: String,
 }
 
 impl PodFailures {
-    /// Those of a pod that was not known before.
+    /// The failures of a pod that was not known before.
     pub(super) fn first_seen(record: &PodObject) -> Self {
         let Some(until) = record.ready_until else { return Self::default() };
         let is_since = |container: &FailedContainer| {
@@ -82,7 +82,7 @@ impl PodFailures {
         }
     }
 
-    /// Whoever calls a pod ready ends its row of failures.
+    /// A pod that is ready, by kubelet's word or its own, begins its count of failures anew.
     pub(super) fn note_readiness(&mut self, record: &PodObject, said: Option<PodState>) {
         if record.is_ready || said == Some(PodState::Ready) {
             let failures = |container: &FailedContainer| (container.name.clone(), container.failures);
@@ -108,7 +108,7 @@ impl PodFailures {
 }
 
 impl Pod {
-    /// Whether it takes requests, by its own word if it has said one.
+    /// Whether the pod takes requests: as it said itself, or else as kubelet says.
     fn is_ready(&self) -> bool {
         match self.said {
             Some(PodState::Ready) => true,
@@ -177,7 +177,7 @@ impl Index {
         }
     }
 
-    /// Keeps a pod's place among those whose containers cannot be started.
+    /// Notes or forgets when a pod's container will have been impossible to start for long enough.
     pub(super) fn watch_start_trouble(&mut self, name: &PodName) {
         match self.pods.get(name).and_then(|pod| pod.failures.due()) {
             Some(due) => self.start_troubles.insert(name.clone(), due),
@@ -254,7 +254,7 @@ impl Index {
         hopeless.find(|(pod, _)| !is_superseded(pod)).map(|(_, hopelessness)| hopelessness)
     }
 
-    /// What people are told of a revision whose requests are refused.
+    /// The notice about a revision whose requests are refused.
     pub(super) fn hopelessness_notice(&self, revision: &RevisionName) -> Option<Notice> {
         let mut services = self.served.get(revision).into_iter().flatten();
         let is_ours = services.any(|key| matches!(self.custody.get(key), Some(Custody::Adopted(_))));

@@ -1,4 +1,4 @@
-//! Which Services are ours, which were, and what must go once they have changed hands?
+//! Which Services are ours, which were, and which slices must go once a Service has changed hands?
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::slices;
 /// those have gone, and connections stand.
 const LINGERS_FOR: Duration = Duration::from_secs(60);
 
-/// What is left of others on a Service of ours, now that our slices stand.
+/// Slices and Endpoints of other writers on a Service of ours, now that our slices stand.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Takeover {
     pub(crate) service: ObjectKey,
@@ -192,7 +192,7 @@ impl Index {
         since.map(|since| since.map_or(Timestamp::ZERO, |since| since + LINGERS_FOR)).min()
     }
 
-    /// Judges anew who writes a Service's endpoints.
+    /// Judges anew the custody of a Service: who writes its endpoints.
     pub(super) fn review(&mut self, key: &ObjectKey) {
         self.review_custody(key);
         self.review_adoption(key);
@@ -216,7 +216,7 @@ impl Index {
         if present == Custody::Foreign {
             self.custody.remove(key);
             if let Some(service) = self.services.get(key) {
-                // Nobody calls activators for it any more.
+                // No client reaches activators for the Service any more.
                 self.ports.remove_service(&service.uid.clone());
             }
         } else {
@@ -275,7 +275,7 @@ impl Index {
         }
     }
 
-    /// For whom the slices of ours were written that a Service has.
+    /// The revision for which the slices of ours were written that a Service has.
     fn written_for(&self, key: &ObjectKey, uid: &str) -> Option<RevisionName> {
         let mut ours = self.known_slices_of(key, uid).filter(|slice| self.is_genuine(slice));
         ours.find_map(|slice| slices::revision_of(&slice.object, &key.namespace))
@@ -364,7 +364,7 @@ impl Index {
         in_namespace.map(|(_, slice)| slice).filter(|slice| slice.service == key.name)
     }
 
-    /// Somebody else names endpoints of a Service of ours.
+    /// The notice of slices of other writers on a Service of ours.
     pub(super) fn strangers_notice(&self, key: &ObjectKey) -> Option<Notice> {
         let mut others = self.others_of(key);
         others.find_map(|slice| match &slice.writer {

@@ -37,7 +37,7 @@ impl Index {
         self.unsettled.extend(self.services.keys().cloned());
     }
 
-    /// They are somebody else's to give.
+    /// The ports of a bucket are another owner's to give.
     pub(crate) fn give_up_ports(&mut self, bucket: Bucket) {
         self.ports.give_up(bucket);
     }
@@ -77,7 +77,7 @@ impl Index {
         if !self.ports.is_waiting(bucket) {
             return;
         }
-        // Asked first: once the ports are recorded nobody could tell who had waited for them.
+        // Asked first: once the ports are recorded, it is lost which Services waited for them.
         let services = self.adopted.values();
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
         let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
@@ -88,7 +88,7 @@ impl Index {
         }
     }
 
-    /// Nobody listens there any more.
+    /// No activator listens at this port any more.
     pub(crate) fn release_port(&mut self, port: u16, wall: WallSeconds) {
         self.ports.rest(port, wall);
     }

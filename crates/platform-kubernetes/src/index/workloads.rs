@@ -56,8 +56,8 @@ impl Index {
         let mut workload = match former {
             Some(former) => Workload { record, ..former },
             None => Workload {
-                // Somebody is served by it. Whoever sees it for the first time must not think it a new one,
-                // which begins with its initial scale.
+                // A workload with a ready pod serves clients. An autoscaler that sees it for the first time
+                // must not take it for a new one, which begins with its initial scale.
                 origin: if record.has_ready_pod { RevisionOrigin::Found } else { origin },
                 record,
                 settings: None,
@@ -172,10 +172,10 @@ impl Index {
             let is_chosen = end_first.contains(&pod.pod_name());
             let is_news = match pod.deletion_cost {
                 DeletionCost::None => is_chosen,
-                // Chosen for an earlier order: it would still be the first to end when nobody means it any
-                // more.
+                // Chosen for an earlier order: the pod would still be the first to end when no order means it
+                // any more.
                 DeletionCost::EndsFirst => !is_chosen,
-                // Somebody else wrote a number there, and theirs goes before ours.
+                // Another client wrote a cost on the pod, which goes before ours.
                 DeletionCost::Others => false,
             };
             (is_news && pod.stays()).then(|| DeletionHint { pod: pod.name.clone(), is_chosen })
@@ -183,7 +183,7 @@ impl Index {
         hints.collect()
     }
 
-    /// Whether a workload is not there, as far as anybody can know.
+    /// Whether a workload is not there, once its kind is listed.
     pub(super) fn is_missing(&self, revision: &RevisionName) -> bool {
         let is_known = WorkloadKind::of(revision).is_none_or(|kind| self.kinds.is_listed(&kind));
         self.is_listed && is_known && !self.workloads.contains_key(revision)

@@ -186,7 +186,7 @@ async fn each_series_from_outside_counts() {
 }
 
 #[tokio::test]
-async fn what_fails_says_so_in_the_servers_words() {
+async fn failed_metrics_say_so_in_the_servers_words() {
     let none = json!({"items": []});
     let server = FakeServer::default().page(PODS_PATH, none.clone()).page(JOBS_PATH, none);
     let metrics = [CPU, PACKETS, HITS, JOBS].join(", ");

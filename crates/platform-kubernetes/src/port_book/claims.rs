@@ -19,14 +19,14 @@ pub(crate) struct PortEntry {
     pub(crate) number: u16,
     /// As the Service says now; unknown for what was only read from a slice.
     pub(crate) target: Option<TargetPort>,
-    /// `None`: none was left.
+    /// The activators' port; `None` while all of them are given.
     pub(crate) port: Option<u16>,
 }
 
 /// What slices, or we ourselves, say of a Service's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortClaim {
-    /// The Service's.
+    /// The uid of the Service that the claim is about.
     pub(crate) uid: String,
     pub(crate) revision: RevisionName,
     pub(crate) entries: Vec<PortEntry>,

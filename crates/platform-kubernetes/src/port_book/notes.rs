@@ -38,7 +38,7 @@ impl WallSeconds {
     }
 }
 
-/// What whoever owns next must know.
+/// What the next owner of a bucket must know of its ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortNotes {
     /// Where the round goes on.
@@ -52,7 +52,7 @@ pub(crate) struct PortNotes {
 }
 
 impl PortNotes {
-    /// What cannot be read is left out: somebody else wrote it.
+    /// What cannot be read is left out: another client wrote it.
     pub(crate) fn read(notes: &LeaseNotes) -> Self {
         let text = |key: &str| notes.get(key).map_or("", String::as_str);
         let parts = |key: &str| text(key).split(',').map(str::trim).filter(|part| !part.is_empty());

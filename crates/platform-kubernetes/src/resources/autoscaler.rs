@@ -12,14 +12,14 @@ use vocabulary::PodCount;
 /// Stands where a target or a value is of no kind that is known.
 const UNSAID: &str = "?";
 
-/// One of them.
+/// A `HorizontalPodAutoscaler` as far as it concerns the count of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AutoscalerRecord {
     pub(crate) target: ScaleTargetRef,
     pub(crate) says: OtherAutoscaler,
 }
 
-/// What it scales.
+/// The object whose count a `HorizontalPodAutoscaler` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScaleTargetRef {
     pub(crate) namespace: String,
@@ -61,7 +61,7 @@ fn count(replicas: Option<i32>) -> PodCount {
     PodCount::new(replicas.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or_default())
 }
 
-/// `AbleToScale: ReadyForNewScale, ScalingActive: ValidMetricFound`.
+/// The conditions with their reasons, as in `AbleToScale: ReadyForNewScale, ScalingActive: ValidMetricFound`.
 fn conditions(status: &HorizontalPodAutoscalerStatus) -> String {
     let conditions = status.conditions.iter().flatten();
     let words =

@@ -48,7 +48,7 @@ pub(crate) struct WorkloadRecord {
     /// Whether a pod of it was ready when this was read.
     pub(crate) has_ready_pod: bool,
     pub(crate) selector: Selector,
-    /// What its template declares.
+    /// The ports that containers of the template declare.
     pub(crate) ports: ContainerPorts,
     /// Those of its pods, by which Services find them.
     pub(crate) template_labels: BTreeMap<String, String>,
@@ -63,7 +63,7 @@ pub(crate) struct WorkloadRecord {
     limits: BTreeMap<String, String>,
 }
 
-/// What annotations mean.
+/// The settings that annotations of a workload and of its template amount to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WorkloadSettings {
     pub(crate) scaling: RevisionSettings,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_the_workload_itself_is_stronger() {
+    fn annotations_of_the_workload_override_those_of_its_template() {
         let record = workload(
             &[("autoscaling.knative.dev/target", "5"), ("kubectl.kubernetes.io/x", "y")],
             &[
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_of_settings_is_known_without_what_is_wrong() {
+    fn valid_settings_are_kept_without_the_invalid_ones() {
         let record = workload(
             &[
                 ("autoscaling.knative.dev/window", "5"),

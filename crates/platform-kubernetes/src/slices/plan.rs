@@ -183,7 +183,7 @@ impl SliceStep<'_> {
         }
     }
 
-    /// Who adds goes before who takes out.
+    /// Writes that add an address go before writes that take one out.
     fn rank(self) -> u8 {
         match (self.former, self.next) {
             (None, _) => 0,
@@ -214,7 +214,7 @@ fn steps<'a>(desired: &'a [EndpointSlice], present: &[&'a EndpointSlice]) -> Vec
 
 /// A port of a Service, in one family of addresses.
 type NamedPort<'a> = (&'a str, Option<&'a str>);
-/// Who serves one, and where.
+/// An address with the port at which it serves.
 type NamedServer<'a> = (NamedPort<'a>, Option<i32>, &'a str);
 
 fn servers(slice: &EndpointSlice) -> impl Iterator<Item = NamedServer<'_>> {
@@ -225,11 +225,11 @@ fn servers(slice: &EndpointSlice) -> impl Iterator<Item = NamedServer<'_>> {
     })
 }
 
-/// Who is named by how many slices, while they are written one by one.
+/// How many slices name each address and port, while slices are written one by one.
 struct ServerBook<'a> {
     servers: BTreeMap<NamedServer<'a>, usize>,
     ports: BTreeMap<NamedPort<'a>, usize>,
-    /// Who is to be named in the end.
+    /// The addresses that slices are to name in the end.
     wanted: BTreeSet<NamedServer<'a>>,
     wanted_ports: BTreeSet<NamedPort<'a>>,
 }
@@ -245,7 +245,7 @@ impl<'a> ServerBook<'a> {
         book
     }
 
-    /// Whether nobody who stays, and no port, is named by no slice after it.
+    /// Whether after this step a slice still names each address that stays, and each port.
     fn allows(&self, step: SliceStep<'a>) -> bool {
         let Some(former) = step.former else { return true };
         let next: BTreeSet<_> = step.next.into_iter().flat_map(servers).collect();

@@ -10,12 +10,12 @@ use crate::index::Announcement;
 use crate::notice::{IGNORES_TERM, Notice, Tone};
 use crate::requests::{CountWrite, Failure};
 
-/// What was being done, as `events.k8s.io` wants to know.
+/// The field `action` of an Event: what ebb was doing.
 const SCALING: &str = "Scaling";
 const SERVING: &str = "Serving";
 
 impl ClusterTask {
-    /// Tells people what has not been told, as far as we are the one who tells them.
+    /// Writes Events for all news about objects of our buckets.
     pub(super) fn write_events(&mut self, now: Timestamp) {
         let notified = epochs(&self.buckets.rights(now));
         let gained = changed(&self.notified_epochs, &notified);
@@ -26,7 +26,7 @@ impl ClusterTask {
         }
         let announcements: Vec<Announcement> = self.index.take_announcements().collect();
         for Announcement { about, notice, tone } in announcements {
-            // Whoever decides about the others tells of them.
+            // The owners of the other buckets write Events about the others.
             if self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about)) {
                 self.note(&about, notice, tone, now);
             }
@@ -45,7 +45,7 @@ impl ClusterTask {
         self.events.note(EventNote { object, reason: notice.reason, action, tone, text: notice.text }, now);
     }
 
-    /// Something that the control loop wants people to know.
+    /// Logs and writes as an Event what the control loop reports of an object.
     pub(super) fn report(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
         tracing::warn!(?about, %reason, "{text}");
         self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
@@ -56,14 +56,15 @@ impl ClusterTask {
         let counts = former.zip(self.index.count_of_ours(revision));
         let Some((former, present)) = counts.filter(|(former, present)| former != present) else { return };
         let about = Subject::Revision(revision.clone());
-        // Who stands by sees what the one who decides writes.
+        // A standby replica sees counts that the owner wrote, and says nothing of them.
         if self.own_counts.seen(revision, present)
             || !self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about))
         {
             return;
         }
-        let text =
-            format!("somebody else wrote {present}, where {former} was wanted; ebb goes on from there");
+        let text = format!(
+            "another client wrote a count of {present}, where {former} was wanted; ebb goes on from there"
+        );
         let now = self.requests.clock.now();
         self.note(&about, Notice::new(FOREIGN_COUNT, text), Tone::Normal, now);
     }
@@ -76,7 +77,7 @@ impl ClusterTask {
             }
             let grace = drained.app_grace.as_secs();
             let text = format!(
-                "pod {name} had answered all its requests and was told to stop, and goes on after {grace} s, its own grace period. Let the app end on SIGTERM; such a pod stays for as long as the longest drain may take (docs/kubernetes-operating.md, \"Apps that ignore SIGTERM\")"
+                "pod {name} had answered all its requests and was told to stop, and its app still runs after {grace} s, the grace period of the template. Let the app end on SIGTERM; such a pod stays for as long as the longest drain may take (docs/kubernetes-operating.md, \"Apps that ignore SIGTERM\")"
             );
             for about in [Subject::Pod(name), Subject::Revision(drained.revision)] {
                 self.note(&about, Notice::new(IGNORES_TERM, text.clone()), Tone::Warning, now);
@@ -93,7 +94,7 @@ impl ClusterTask {
     ) {
         let (from, to) = (write.from, write.to);
         let (reason, text, tone) = match outcome {
-            // It was decided once more before it was known to be there.
+            // The same count was ordered once more before the first write of it was known to be done.
             Ok(OrderOutcome::Done) if from == to => return,
             Ok(OrderOutcome::Done) => {
                 let reasons: Vec<String> =
@@ -103,7 +104,7 @@ impl ClusterTask {
             }
             Ok(OrderOutcome::Conflict { found }) => {
                 let text = format!(
-                    "somebody else wrote {found} while ebb was about to write {to} instead of {from}; ebb goes on from there"
+                    "another client wrote a count of {found} while ebb was about to write {to} instead of {from}; ebb goes on from there"
                 );
                 (FOREIGN_COUNT, text, Tone::Normal)
             }
@@ -117,13 +118,14 @@ impl ClusterTask {
     }
 }
 
-/// So many, in words.
+/// A number of pods in words: `1 pod`, `2 pods`.
 fn pods(count: PodCount) -> String {
     let word = if count == PodCount::new(1) { "pod" } else { "pods" };
     format!("{count} {word}")
 }
 
-/// The bucket of whoever tells people about something. What is of no revision is of the first.
+/// The bucket whose owner writes Events about a subject. Subjects without a revision belong to the first
+/// bucket.
 fn notifying_bucket(buckets: &Buckets, about: &Subject) -> Bucket {
     match about {
         Subject::Revision(revision) => buckets.bucket_of(revision),
@@ -131,7 +133,7 @@ fn notifying_bucket(buckets: &Buckets, about: &Subject) -> Bucket {
     }
 }
 
-/// More pods, and fewer.
+/// Reasons of Events: a count was written that is larger, or smaller.
 const SCALED_UP: &str = "ScaledUp";
 const SCALED_DOWN: &str = "ScaledDown";
 /// The count was another than we knew.

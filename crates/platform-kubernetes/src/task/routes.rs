@@ -35,8 +35,8 @@ impl ClusterTask {
         }
     }
 
-    /// Begins to write whatever slices are not as they should be. Who waits for them is told once nothing is
-    /// left to be written.
+    /// Begins to write all slices that are not as they should be. The giver of an order hears of its end once
+    /// no slice of the revision is left to be written.
     pub(super) fn write_slices(&mut self, now: Timestamp) {
         for revision in self.index.take_unrouted() {
             self.routes.entry(revision).or_default().queue.put(());
@@ -46,7 +46,7 @@ impl ClusterTask {
         }
         let due = self.routes.iter().filter(|(_, route)| route.queue.is_due(now));
         let mut due: Vec<RevisionName> = due.map(|(revision, _)| revision.clone()).collect();
-        // Requests are on their way to those that have pods; who rests can wait for its turn.
+        // Requests are on their way to revisions that have pods; a revision at rest can wait for its turn.
         due.sort_by_cached_key(|revision| self.index.is_at_rest(revision));
         for revision in due {
             if !self.pace.is_open(now) {
@@ -59,7 +59,7 @@ impl ClusterTask {
         self.routes.retain(|_, route| !route.is_idle(now));
     }
 
-    /// Begins to write what is to be written of one revision; returns whose waiting has ended.
+    /// Begins to write the slices of one revision; returns the orders that have ended, with their outcomes.
     fn write_slices_of(&mut self, revision: &RevisionName, now: Timestamp) -> Vec<(Giver, OrderOutcome)> {
         let Some(route) = self.routes.get_mut(revision).filter(|route| route.queue.is_due(now)) else {
             return Vec::new();
@@ -121,7 +121,7 @@ impl ClusterTask {
         }
         let Some(route) = self.routes.get_mut(revision) else { return };
         let Err(failure) = how else {
-            // Whether that was all is asked anew, for pods may have changed meanwhile.
+            // The next look says whether that was all, for pods may have changed meanwhile.
             route.queue.done();
             route.queue.put(());
             return;
@@ -129,7 +129,7 @@ impl ClusterTask {
         self.route_failed(revision, &failure, now);
     }
 
-    /// What others left is gone, or not yet.
+    /// The slices that Kubernetes or others left on a Service are deleted, or could not be.
     pub(super) fn taken_over(
         &mut self,
         revision: &RevisionName,
@@ -157,7 +157,7 @@ impl ClusterTask {
 
     fn route_failed(&mut self, revision: &RevisionName, failure: &Failure, now: Timestamp) {
         let Some(route) = self.routes.get_mut(revision) else { return };
-        tracing::warn!(%revision, ?failure, "who serves could not be written");
+        tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
         let after = match failure {
             Failure::Passing { after, .. } => *after,
             Failure::NotOwner
@@ -167,7 +167,7 @@ impl ClusterTask {
             | Failure::Forbidden(_) => None,
         };
         route.queue.failed(after, now);
-        // It is tried again, whatever it was: who serves must become true.
+        // Every failure is tried again: slices must come to name the addresses that serve.
         if let Some(giver) = route.ordered_by {
             let outcome = OrderOutcome::Retrying(failure.words().to_owned());
             self.order_ended(giver, outcome);
@@ -175,7 +175,7 @@ impl ClusterTask {
     }
 }
 
-/// The Services that get one slice of ours more.
+/// The Services for which a slice of ours is created.
 fn created(changes: &[SliceChange]) -> impl Iterator<Item = ObjectKey> {
     let created = changes.iter().filter_map(|change| match change {
         SliceChange::Create(slice) => Some(slice),

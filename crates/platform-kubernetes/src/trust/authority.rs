@@ -35,12 +35,12 @@ const CLOCK_RESERVE: Duration = Duration::from_hours(1);
 
 pub(super) type SecretData = BTreeMap<String, ByteString>;
 
-/// Who signs.
+/// The authority that signs the certificates of links, with those before it.
 #[derive(Debug)]
 pub(super) struct LinkAuthority {
     key: KeyPair,
     certificate: String,
-    /// The newest first.
+    /// The former authorities by whose certificates some pods still go, the newest first.
     formers: Vec<FormerAuthority>,
     renew_after: WallSeconds,
 }
@@ -51,14 +51,14 @@ struct FormerAuthority {
     certificate: String,
     /// What it signed last: the certificate of the authority that followed it.
     successor: String,
-    /// In seconds since 1970.
+    /// The end of the certificate's validity, in seconds since 1970.
     ends: u64,
     /// Whether its key may be somebody else's: nothing new goes by it.
     #[serde(default)]
     is_revoked: bool,
 }
 
-/// What a program shows.
+/// A certificate that one of ebb's programs shows, with its private key.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Certificate {
     /// Its own, and those that lead from it to each former authority.
@@ -192,7 +192,7 @@ impl Certificate {
     }
 }
 
-/// An authority's own.
+/// The parameters of an authority's own certificate, which signs itself.
 fn parameters(key: &KeyPair, now: WallSeconds) -> Result<CertificateParams, rcgen::Error> {
     let mut parameters = CertificateParams::new(Vec::<String>::new())?;
     parameters.distinguished_name.push(DnType::CommonName, name_of(key));
@@ -238,7 +238,7 @@ mod tests {
     const NOW: WallSeconds = WallSeconds(1_800_000_000);
 
     #[test]
-    fn what_is_written_can_be_read_and_what_is_damaged_is_nothing() {
+    fn a_written_authority_can_be_read_and_a_damaged_one_cannot() {
         let authority = LinkAuthority::make(NOW).expect("it is made").successor(NOW).expect("and followed");
         let data = authority.write(NOW);
         let read = LinkAuthority::read(&data).expect("it was written to be read");

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use kube::runtime::watcher;
 
-/// So that a server that refuses every watch is not asked for lists without an end.
+/// The pause before a list after an expired watch, so that a server that refuses every watch is not asked for
+/// lists without an end.
 pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Whether the changes that a watch asks for are not kept any more, and the server refuses it for that.

@@ -16,7 +16,7 @@ use crate::resources::service::ServiceRecord;
 use crate::resources::workload::ObjectVersion;
 use crate::resources::workload::objects::WorkloadReading;
 
-/// What a watch says.
+/// One change that a watch hands to the platform's task.
 #[derive(Debug)]
 pub(crate) enum News {
     Config(Change<BTreeMap<String, String>>),

@@ -17,7 +17,7 @@ const UNUSED: [(&str, &str, &str); 6] = [
     ("autoscaler", "endpointslices/restricted", "create"),
     ("autoscaler", "endpoints/restricted", "create"),
     // Read only when somebody else wrote a count at that moment; shown before a server that fails on demand
-    // (`what_somebody_else_writes_is_not_fought_and_is_told` in platform-kubernetes).
+    // (`a_foreign_count_is_kept_and_an_event_names_it` in platform-kubernetes).
     ("autoscaler", "deployments/scale", "get"),
     ("autoscaler", "statefulsets/scale", "get"),
     ("autoscaler", "replicasets/scale", "get"),
