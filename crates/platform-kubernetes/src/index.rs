@@ -6,6 +6,7 @@
 
 mod adoption;
 mod autoscalers;
+mod config_maps;
 mod count;
 mod facts;
 mod failures;
@@ -27,13 +28,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use orchestration::{PodFailure, PodReach, RouteInForce, Subject};
-use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
-use scaling::config::CONFIG_MAP_NAME;
 use scaling::{ClusterConfig, RevisionOrigin};
-use vocabulary::{Bucket, Findings, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::custody::Custody;
-use crate::notice::{BAD_ANNOTATION, Notice};
+use crate::notice::Notice;
 use crate::port_book::WallSeconds;
 use crate::port_book::books::PortBooks;
 use crate::resources::ObjectKey;
@@ -239,39 +238,6 @@ impl Index {
         let is_over = |workload: &Workload| day(workload, former) != day(workload, present);
         let over = self.workloads.iter().filter(|(_, workload)| is_over(workload));
         self.topics.extend(over.map(|(revision, _)| Topic::Revision(revision.clone())));
-    }
-
-    /// `config-autoscaler` as it is written; without one the defaults apply.
-    pub(crate) fn put_config(&mut self, data: &BTreeMap<String, String>) {
-        let problems = match ClusterConfig::parse(data) {
-            Ok(checked) => {
-                self.cluster = Arc::new(checked.value);
-                self.topics.insert(Topic::Configuration);
-                let all: Vec<RevisionName> = self.workloads.keys().cloned().collect();
-                for revision in &all {
-                    self.read_settings(revision);
-                }
-                checked.warnings
-            }
-            Err(problems) => problems,
-        };
-        self.put_config_map(CONFIG_MAP_NAME, problems.into_iter().map(|problem| problem.message));
-    }
-
-    /// `config-observability` as it is written. Nothing here follows from it: activators and injectors read
-    /// it themselves. But here people look for what is wrong.
-    pub(crate) fn put_observability(&mut self, data: &BTreeMap<String, String>) {
-        let Findings { problems, warnings } = Observability::findings(data);
-        let said = problems.into_iter().chain(warnings);
-        let said = said.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}"));
-        self.put_config_map(OBSERVABILITY_CONFIG_MAP, said);
-    }
-
-    fn put_config_map(&mut self, name: &'static str, said: impl Iterator<Item = String>) {
-        let notices = said.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
-        self.config_map_notices.insert(name, notices);
-        let all = self.config_map_notices.values().flatten().cloned().collect();
-        self.put_notices(Subject::Configuration, all);
     }
 
     pub(crate) fn put_pod(&mut self, record: PodObject, now: Timestamp) {
