@@ -6,12 +6,12 @@
 
 mod callers;
 mod config;
-mod doors;
 mod metrics;
 mod reading;
 mod registration;
 mod review_threads;
 mod settings;
+mod webhook_server;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ use tokio::sync::{Semaphore, watch};
 
 use callers::{CallerLimits, CallerPlaces};
 use config::InjectorConfig;
-use doors::{CallerProof, WebhookCaller, WebhookCertificates, WebhookDoor};
 use metrics::{InjectorMetrics, ReviewEnding};
 use reading::ReviewSize;
 use review_threads::{MissingAnswer, ReviewThreads};
+use webhook_server::{CallerProof, WebhookCaller, WebhookCertificates, WebhookServer};
 
 use crate::listening::listen;
 
@@ -95,9 +95,9 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
     let stopped = async move {
         stop_requests.next().await;
         // The API server may learn a moment later that this replica is gone; until then reviews are answered.
-        tokio::time::sleep(doors::LINGER).await;
+        tokio::time::sleep(webhook_server::SERVES_AFTER_STOP).await;
     };
-    WebhookDoor { listener, certificates, places: callers, router: router(&state) }.serve(stopped).await;
+    WebhookServer { listener, certificates, places: callers, router: router(&state) }.serve(stopped).await;
     Ok(())
 }
 

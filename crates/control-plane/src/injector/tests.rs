@@ -57,9 +57,9 @@ impl Webhook {
         let listener = TcpListener::from_std(crate::listening::listen(any).expect("a port is free"));
         let listener = listener.expect("it is bound");
         let address = listener.local_addr().expect("it is bound");
-        let door = WebhookDoor { listener, certificates, places, router: router(&state) };
+        let server = WebhookServer { listener, certificates, places, router: router(&state) };
         // Ends with the test.
-        tokio::spawn(door.serve(std::future::pending()));
+        tokio::spawn(server.serve(std::future::pending()));
         let provider = Arc::new(crypto::ring::default_provider());
         let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let client = client.expect("it has versions").with_root_certificates(roots).with_no_client_auth();

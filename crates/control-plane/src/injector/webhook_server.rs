@@ -33,14 +33,14 @@ use super::reading::ReviewSize;
 
 /// How long it answers on after it was asked to stop: as long as a node may take to hear that its address is
 /// gone.
-pub(super) const LINGER: Duration = Duration::from_secs(5);
+pub(super) const SERVES_AFTER_STOP: Duration = Duration::from_secs(5);
 /// How long a caller may take to agree on a channel: the API server gives up after as long. While others have
 /// no place it is less ([`super::callers`]).
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// The wait after a caller could not be taken (out of file descriptors, for one).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long those that are being answered have once nobody else is.
-const FAREWELL_MAX: Duration = Duration::from_secs(5);
+const LAST_ANSWERS_MAX: Duration = Duration::from_secs(5);
 
 /// Of heads, and of what is read ahead of a body. An API server sends half a kilobyte.
 const HEAD_BYTES_MAX: u32 = 16 << 10;
@@ -152,14 +152,14 @@ impl WebhookCaller {
 
 /// Where callers come in. Each agrees on a channel beside the others, so one that is slow keeps nobody
 /// waiting.
-pub(super) struct WebhookDoor {
+pub(super) struct WebhookServer {
     pub(super) listener: TcpListener,
     pub(super) certificates: WebhookCertificates,
     pub(super) places: Arc<CallerPlaces>,
     pub(super) router: Router,
 }
 
-impl WebhookDoor {
+impl WebhookServer {
     /// Serves until `stopped`, and then those that are being answered.
     pub(super) async fn serve(self, stopped: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
@@ -168,7 +168,7 @@ impl WebhookDoor {
             () = self.take_callers(&graceful) => {}
             () = stopped => {}
         }
-        let _ = tokio::time::timeout(FAREWELL_MAX, graceful.shutdown()).await;
+        let _ = tokio::time::timeout(LAST_ANSWERS_MAX, graceful.shutdown()).await;
     }
 
     async fn take_callers(&self, graceful: &GracefulShutdown) {
@@ -184,7 +184,7 @@ impl WebhookDoor {
             let caller = ArrivedCaller { stream, peer, place: self.places.take().await };
             let acceptor = TlsAcceptor::from(self.certificates.shown.load_full());
             // A panic ends this caller alone.
-            tokio::spawn(attend(caller, acceptor, self.router.clone(), graceful.watcher()));
+            tokio::spawn(serve_connection(caller, acceptor, self.router.clone(), graceful.watcher()));
         }
     }
 }
@@ -197,10 +197,10 @@ struct ArrivedCaller {
 }
 
 /// Agrees with a caller, and answers it.
-async fn attend(caller: ArrivedCaller, acceptor: TlsAcceptor, router: Router, watcher: Watcher) {
+async fn serve_connection(caller: ArrivedCaller, acceptor: TlsAcceptor, router: Router, watcher: Watcher) {
     let ArrivedCaller { stream, peer, place } = caller;
-    let agreeing = acceptor.accept(place.seat(stream));
-    let stream = match tokio::time::timeout(HANDSHAKE_MAX, agreeing).await {
+    let handshake = acceptor.accept(place.seat(stream));
+    let stream = match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%peer, %error, "the TLS handshake with a caller failed"),
         Err(_) => return tracing::debug!(%peer, "the TLS handshake with a caller took too long"),
