@@ -71,8 +71,8 @@ pub(crate) struct Buckets {
     beyond_our_count: BTreeMap<Bucket, LeaseKeeper>,
     waiting: LeaseKeeper,
     /// The bucket of ours that is being given to the waiting replica: nothing is decided about it any more.
-    giving: Option<Bucket>,
-    gave_at: Option<Timestamp>,
+    being_given: Option<Bucket>,
+    last_given_at: Option<Timestamp>,
     is_leaving: bool,
     name: ReplicaName,
     /// When this autoscaler last asked for a bucket without a holder.
@@ -93,8 +93,8 @@ impl Buckets {
             keepers,
             beyond_our_count: BTreeMap::new(),
             waiting: LeaseKeeper::new(name.clone()),
-            giving: None,
-            gave_at: None,
+            being_given: None,
+            last_given_at: None,
             is_leaving: false,
             name: name.clone(),
             asked_at: None,
@@ -138,7 +138,7 @@ impl Buckets {
 
     /// The rights to buckets that are in force now; none to a bucket that is being given away.
     pub(crate) fn rights(&self, now: Timestamp) -> Rights {
-        let rights = self.all().zip(&self.keepers).filter(|(bucket, _)| Some(*bucket) != self.giving);
+        let rights = self.all().zip(&self.keepers).filter(|(bucket, _)| Some(*bucket) != self.being_given);
         rights.filter_map(|(bucket, keeper)| Some((bucket, keeper.right(now)?))).collect()
     }
 
@@ -184,7 +184,7 @@ impl Buckets {
 
     /// An autoscaler has taken the seat (again): Leases may be taken.
     pub(crate) fn enter(&mut self) {
-        (self.is_leaving, self.giving) = (false, None);
+        (self.is_leaving, self.being_given) = (false, None);
         self.keepers.iter_mut().for_each(LeaseKeeper::enter);
     }
 
@@ -265,8 +265,8 @@ impl Buckets {
         // Only while a bucket is without a holder, and only ahead of us: a deadline that has passed would
         // wake the task again and again.
         let patience = self.patience_ends(now).filter(|at| is_any_vacant && *at > now);
-        let gives_again = self.gave_at.map(|at| at + GIVE_EVERY).filter(|at| *at > now);
-        own.chain(patience).chain(gives_again.filter(|_| self.is_asked(now))).min()
+        let gives_again = self.last_given_at.map(|at| at + GIVE_EVERY).filter(|at| *at > now);
+        own.chain(patience).chain(gives_again.filter(|_| self.is_bucket_requested(now))).min()
     }
 
     /// Whether nothing of ours is left to be written on the way out.
@@ -284,33 +284,33 @@ impl Buckets {
     /// Asks for a bucket, or gives one, where one replica has several and another none.
     fn settle_shares(&mut self, now: Timestamp) {
         let is_leaving = self.is_leaving;
-        if let Some(bucket) = self.giving
+        if let Some(bucket) = self.being_given
             && let Some(keeper) = self.keeper(bucket).filter(|keeper| keeper.has_left())
         {
             // Any replica may take the bucket now, this one too, if the waiting replica does not take it.
             if !is_leaving {
                 keeper.enter();
             }
-            self.giving = None;
+            self.being_given = None;
         }
-        if self.is_to_ask(now) {
+        if self.has_to_request_bucket(now) {
             self.waiting.enter();
         } else {
             self.waiting.leave();
         }
-        if self.giving.is_none()
-            && self.gave_at.is_none_or(|at| at + GIVE_EVERY <= now)
-            && self.is_asked(now)
+        if self.being_given.is_none()
+            && self.last_given_at.is_none_or(|at| at + GIVE_EVERY <= now)
+            && self.is_bucket_requested(now)
             && let Some(bucket) = self.rights(now).into_keys().next_back()
             && let Some(keeper) = self.keeper(bucket)
         {
             keeper.leave();
-            (self.giving, self.gave_at) = (Some(bucket), Some(now));
+            (self.being_given, self.last_given_at) = (Some(bucket), Some(now));
         }
     }
 
     /// Whether this replica has no bucket, none is free, and another replica has several.
-    fn is_to_ask(&self, now: Timestamp) -> bool {
+    fn has_to_request_bucket(&self, now: Timestamp) -> bool {
         let is_open =
             |keeper: &LeaseKeeper| keeper.is_ours_or_asked_for(now) || keeper.vacant_since().is_some();
         if self.is_leaving || self.bucket_count_mismatch.is_some() || self.keepers.iter().any(is_open) {
@@ -322,7 +322,7 @@ impl Buckets {
     }
 
     /// Whether this replica has several buckets, and a replica without one asks.
-    fn is_asked(&self, now: Timestamp) -> bool {
+    fn is_bucket_requested(&self, now: Timestamp) -> bool {
         let asks = self.waiting.held_by_another(now).and_then(|lease| lease.holder.as_deref());
         !self.is_leaving
             && self.rights(now).len() > 1

@@ -47,7 +47,7 @@ use crate::slice_key::SliceKey;
 
 use adoption::ServiceAdoption;
 use count::UnseenCount;
-use failures::{Hopelessness, PodFailures};
+use failures::{PodFailures, WaitRefusal};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
@@ -155,7 +155,7 @@ struct Workload {
     /// Containers of its pods that end by a hook of their own.
     own_hooks: BTreeSet<String>,
     /// Why requests are refused, and do not wait for pods, if so.
-    hopelessness: Option<Hopelessness>,
+    wait_refusal: Option<WaitRefusal>,
     /// How a pod of it failed last.
     last_failure: Option<PodFailure>,
     origin: RevisionOrigin,
@@ -166,7 +166,7 @@ struct Workload {
 struct Pod {
     record: PodObject,
     /// The state that the queue-proxy said last on its link.
-    said: Option<PodState>,
+    reported_state: Option<PodState>,
     /// Whether clients reach it, as its owner said last.
     reach: PodReach,
     seen_ending: Option<Timestamp>,
@@ -267,19 +267,21 @@ impl Index {
         // A pod that a StatefulSet makes anew has the name of the former pod, and has said nothing yet.
         let former = former.filter(|former| former.record.uid == record.uid);
         if let Some(former) = former.as_ref().filter(|former| former.record == record) {
-            let (said, reach, seen_ending) = (former.said, former.reach, former.seen_ending);
+            let (reported_state, reach, seen_ending) =
+                (former.reported_state, former.reach, former.seen_ending);
             let failures = former.failures.clone();
-            self.pods.insert(name, Pod { record, said, reach, seen_ending, failures });
+            self.pods.insert(name, Pod { record, reported_state, reach, seen_ending, failures });
             return;
         }
         let is_ending = matches!(record.life, PodLife::Terminating(_) | PodLife::Over);
         let seen_ending = former.as_ref().and_then(|former| former.seen_ending).or(is_ending.then_some(now));
-        let (said, reach) = former.as_ref().map(|former| (former.said, former.reach)).unwrap_or_default();
+        let (reported_state, reach) =
+            former.as_ref().map(|former| (former.reported_state, former.reach)).unwrap_or_default();
         let known = former.as_ref().map(|former| former.failures.clone());
         let mut failures = known.unwrap_or_else(|| PodFailures::first_seen(&record));
-        failures.observe(&record, said, now);
+        failures.observe(&record, reported_state, now);
         let owners = self.owners_of(&record);
-        self.pods.insert(name.clone(), Pod { record, said, reach, seen_ending, failures });
+        self.pods.insert(name.clone(), Pod { record, reported_state, reach, seen_ending, failures });
         self.watch_start_trouble(&name);
         self.note_pod_failure(&name, former.as_ref().map(|former| &former.record), now);
         for revision in owners {
@@ -307,8 +309,8 @@ impl Index {
     /// What a pod's queue-proxy says of itself.
     pub(crate) fn note_state(&mut self, name: &PodName, state: PodState) {
         let Some(pod) = self.pods.get_mut(name) else { return };
-        pod.said = Some(state);
-        pod.failures.note_readiness(&pod.record, pod.said);
+        pod.reported_state = Some(state);
+        pod.failures.note_readiness(&pod.record, pod.reported_state);
         let record = pod.record.clone();
         // Slices follow from the state, and whether a request should wait for pods. No fact does: the state
         // came from the autoscaler.

@@ -34,13 +34,13 @@ impl Index {
     /// it themselves. But here people look for what is wrong.
     pub(crate) fn put_observability(&mut self, data: &BTreeMap<String, String>) {
         let Findings { problems, warnings } = Observability::findings(data);
-        let said = problems.into_iter().chain(warnings);
-        let said = said.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}"));
-        self.put_config_map(OBSERVABILITY_CONFIG_MAP, said);
+        let messages = problems.into_iter().chain(warnings);
+        let messages = messages.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}"));
+        self.put_config_map(OBSERVABILITY_CONFIG_MAP, messages);
     }
 
-    fn put_config_map(&mut self, name: &'static str, said: impl Iterator<Item = String>) {
-        let notices = said.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
+    fn put_config_map(&mut self, name: &'static str, messages: impl Iterator<Item = String>) {
+        let notices = messages.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
         self.config_map_notices.insert(name, notices);
         let all = self.config_map_notices.values().flatten().cloned().collect();
         self.put_notices(Subject::Configuration, all);

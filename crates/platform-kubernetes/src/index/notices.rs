@@ -123,7 +123,7 @@ impl Index {
         };
         let restraint = self.restraint(revision, workload);
         let own = workload.problems.iter().cloned().chain(own_hooks_notice(&workload.own_hooks));
-        let notices = own.chain(self.hopelessness_notice(revision)).chain(restraint.notices).collect();
+        let notices = own.chain(self.wait_refusal_notice(revision)).chain(restraint.notices).collect();
         self.put_notices(Subject::Revision(revision.clone()), notices);
     }
 
@@ -179,7 +179,7 @@ impl Index {
             && let Some(service) = self.adopted.get(key)
         {
             notices.extend(self.port_problems(service));
-            notices.extend(revision.and_then(|revision| self.hopelessness_notice(revision)));
+            notices.extend(revision.and_then(|revision| self.wait_refusal_notice(revision)));
             if self.services.get(key).is_some_and(|service| service.wants_affinity) {
                 let text = "sessionAffinity: an activator that serves it sends each request to any pod; clients stay with one only while routing is direct";
                 notices.push(Notice::new(SESSION_AFFINITY, text));

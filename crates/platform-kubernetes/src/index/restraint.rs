@@ -48,7 +48,7 @@ impl Index {
         let keys = self.served.get(revision).into_iter().flatten();
         let custody: Vec<&Custody> = keys.filter_map(|key| self.custody.get(key)).collect();
         let is_waiting = custody.iter().all(|custody| matches!(custody, Custody::Prepared(_)));
-        if let Some(OtherDecider { hold, notice }) = self.stop(revision, workload) {
+        if let Some(OtherDecider { hold, notice }) = self.other_decider(revision, workload) {
             let notices = if is_waiting { Vec::new() } else { vec![notice] };
             return Restraint {
                 reach: WriteScope::Nothing,
@@ -86,7 +86,7 @@ impl Index {
 
     /// The other program or the person that decides about a count, if there is one. A workload that ebb only
     /// shadows needs none.
-    pub(super) fn stop(&self, revision: &RevisionName, workload: &Workload) -> Option<OtherDecider> {
+    pub(super) fn other_decider(&self, revision: &RevisionName, workload: &Workload) -> Option<OtherDecider> {
         let settings = workload.settings.as_ref()?;
         if settings.scaling.paused == Some(true) {
             let text = "annotation ebb.dev/paused is \"true\", so ebb leaves its count alone, and at zero answers requests 504 at once; take it away to go on";

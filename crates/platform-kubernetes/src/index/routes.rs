@@ -63,16 +63,16 @@ impl Index {
     fn servers(&self, route: &ServiceRoute<'_>) -> Servers {
         let ServiceRoute { service, entrances, route, proof: _, side: _ } = route;
         let mut servers = Servers::default();
-        let ours = self.pods_of(&service.revision).map(|pod| (&pod.record, pod.said, pod.reach));
+        let ours = self.pods_of(&service.revision).map(|pod| (&pod.record, pod.reported_state, pod.reach));
         // Pods without a queue-proxy have no link: only kubelet says whether they are ready.
         let plain = self.plain_pods_of(&service.revision).map(|pod| (pod, None, PodReach::Reachable));
-        for (pod, said, reach) in ours.chain(plain) {
+        for (pod, reported, reach) in ours.chain(plain) {
             let ready = match reach {
                 PodReach::Reachable => &mut servers.ready_pods,
                 PodReach::Unreachable => &mut servers.unreachable_pods,
             };
             let Some(address) = self.pod_address(pod, service) else { continue };
-            match (pod.life, said) {
+            match (pod.life, reported) {
                 (PodLife::Terminating(_), _) | (PodLife::Running, Some(PodState::Draining)) => {
                     servers.ending_pods.push(address);
                 }

@@ -64,7 +64,7 @@ impl Index {
                 has_valid_subset_only: false,
                 problems: Vec::new(),
                 own_hooks: BTreeSet::new(),
-                hopelessness: None,
+                wait_refusal: None,
                 last_failure: None,
                 unseen_count: None,
             },
@@ -145,7 +145,7 @@ impl Index {
     /// Whether a count may be written: facts that forbid it may be newer than the order.
     pub(crate) fn may_change(&self, revision: &RevisionName, from: PodCount, to: PodCount) -> bool {
         let Some(workload) = self.workloads.get(revision) else { return true };
-        self.stop(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
+        self.other_decider(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
     }
 
     /// Its count, if that is ours to write.

@@ -36,8 +36,8 @@ impl ClusterTask {
                 Answer::Scaled(revision, answer)
             });
         }
-        for giver in gone {
-            self.order_ended(giver, OrderOutcome::Gone);
+        for key in gone {
+            self.order_ended(key, OrderOutcome::Gone);
         }
         // The count stays as if another writer had written it again. The Service's problems say why.
         for (seat, order, found) in kept {
@@ -57,7 +57,7 @@ impl ClusterTask {
         let outcome = answer.map(|answer| answer.outcome);
         let Some(queue) = self.count_writes.get_mut(revision) else { return };
         let Some(write) = queue.under_way() else { return };
-        let giver = (write.seat, write.order);
+        let key = (write.seat, write.order);
         let write = write.clone();
         self.note_scaling(&write, &outcome, now);
         let Some(queue) = self.count_writes.get_mut(revision) else { return };
@@ -82,7 +82,7 @@ impl ClusterTask {
             tracing::warn!(%revision, ?failure, "the count could not be written");
             failure.outcome()
         });
-        self.order_ended(giver, outcome);
+        self.order_ended(key, outcome);
         self.superseded(replaced);
     }
 

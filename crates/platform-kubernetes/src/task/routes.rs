@@ -10,26 +10,26 @@ use super::{Answer, ClusterTask};
 use crate::index::Takeover;
 use crate::requests::Failure;
 use crate::resources::ObjectKey;
-use crate::routes::Giver;
+use crate::routes::OrderKey;
 use crate::slices::{self, SliceChange};
 
 impl ClusterTask {
-    pub(super) fn take_route(&mut self, giver: Giver, revision: RevisionName, route: RouteInForce) {
+    pub(super) fn take_route(&mut self, key: OrderKey, revision: RevisionName, route: RouteInForce) {
         if !self.index.is_revision(&revision) {
-            return self.order_ended(giver, OrderOutcome::Gone);
+            return self.order_ended(key, OrderOutcome::Gone);
         }
         self.index.set_route(&revision, route);
-        let replaced = self.routes.entry(revision).or_default().ordered_by.replace(giver);
+        let replaced = self.routes.entry(revision).or_default().ordered_by.replace(key);
         if let Some(replaced) = replaced {
             self.order_ended(replaced, OrderOutcome::Superseded);
         }
     }
 
-    pub(super) fn release_pod(&mut self, giver: Giver, pod: PodName) {
+    pub(super) fn release_pod(&mut self, key: OrderKey, pod: PodName) {
         let Some(revision) = self.index.revision_of_pod(&pod) else {
-            return self.order_ended(giver, OrderOutcome::Gone);
+            return self.order_ended(key, OrderOutcome::Gone);
         };
-        let replaced = self.routes.entry(revision).or_default().release(pod, giver);
+        let replaced = self.routes.entry(revision).or_default().release(pod, key);
         if let Some(replaced) = replaced {
             self.order_ended(replaced, OrderOutcome::Superseded);
         }
@@ -52,15 +52,15 @@ impl ClusterTask {
             if !self.pace.is_open(now) {
                 break;
             }
-            for (giver, outcome) in self.write_slices_of(&revision, now) {
-                self.order_ended(giver, outcome);
+            for (key, outcome) in self.write_slices_of(&revision, now) {
+                self.order_ended(key, outcome);
             }
         }
         self.routes.retain(|_, route| !route.is_idle(now));
     }
 
     /// Begins to write the slices of one revision; returns the orders that have ended, with their outcomes.
-    fn write_slices_of(&mut self, revision: &RevisionName, now: Timestamp) -> Vec<(Giver, OrderOutcome)> {
+    fn write_slices_of(&mut self, revision: &RevisionName, now: Timestamp) -> Vec<(OrderKey, OrderOutcome)> {
         let Some(route) = self.routes.get_mut(revision).filter(|route| route.queue.is_due(now)) else {
             return Vec::new();
         };
@@ -68,7 +68,7 @@ impl ClusterTask {
         let bucket = self.buckets.bucket_of(revision);
         let Some(right) = self.buckets.rights(now).get(&bucket).copied() else {
             route.queue.done();
-            return route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)).collect();
+            return route.give_up().into_iter().map(|key| (key, OrderOutcome::NotOwner)).collect();
         };
         let fence = Fence { bucket, epoch: right.epoch };
         let changes = self.index.slice_changes(revision);
@@ -88,7 +88,7 @@ impl ClusterTask {
             route.queue.done();
             route.adopting.retain(|service| !self.index.announce_adopted(service));
             let settled = route.settle(&revision, &self.index);
-            return settled.into_iter().map(|giver| (giver, OrderOutcome::Done)).collect();
+            return settled.into_iter().map(|key| (key, OrderOutcome::Done)).collect();
         }
         let index = &self.index;
         route.adopting.extend(created(&changes).filter(|service| !index.has_slices(service)));
@@ -168,9 +168,9 @@ impl ClusterTask {
         };
         route.queue.failed(after, now);
         // Every failure is tried again: slices must come to name the addresses that serve.
-        if let Some(giver) = route.ordered_by {
+        if let Some(key) = route.ordered_by {
             let outcome = OrderOutcome::Retrying(failure.words().to_owned());
-            self.order_ended(giver, outcome);
+            self.order_ended(key, outcome);
         }
     }
 }
