@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use anyhow::Context;
 
-/// Listens for whoever calls this program.
+/// Binds an address of this program; an error names the address.
 pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     runtime::listen(address).with_context(|| format!("listening on {address}"))
 }

@@ -1,4 +1,4 @@
-//! Which Events are to be written, so that people read what happened and nobody drowns in it?
+//! Which Events are to be written, so that people read what happened, and few enough to read?
 //!
 //! The first word about an object and a reason is written at once. Whatever follows within a minute is
 //! counted, and written as one series when the minute is over; the next word begins another Event, with words

@@ -1,4 +1,4 @@
-//! Who is asked on a cluster for what pods use and for other metrics: the API server, behind which others
+//! Which program serves metrics of pods and other metrics on a cluster? The API server, behind which others
 //! serve three APIs.
 //!
 //! What pods use is asked for a namespace as a whole, once a period however many workloads there are;

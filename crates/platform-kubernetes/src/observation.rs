@@ -1,5 +1,5 @@
-//! What our reading makes of objects and answers as the API server has them: for whoever compares it with
-//! what Kubernetes' own autoscaler makes of the same.
+//! What does this crate make of objects and answers of the API server? For tests that compare it with what
+//! Kubernetes' own autoscaler makes of the same.
 
 use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::Pod;

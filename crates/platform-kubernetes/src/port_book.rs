@@ -1,10 +1,10 @@
 //! Which port of the activators belongs to which port of which Service?
 //!
 //! Each port of an adopted Service has one of its own on the activators, so that a client may call the
-//! Service by any name. A connection that somebody opened a moment too late must never end at another's
+//! Service by any name. A connection that a client opened a moment too late must never end at another
 //! workload, so ports are given out going round: one comes again only after all others, and not within an
 //! hour of when it was let go. Where the round stands, what is given and what rests stands on the Lease, and
-//! is written there before anybody listens; which port is which Service's stands on the Service's slices,
+//! is written there before activators listen; which port is which Service's stands on the Service's slices,
 //! signed ([`crate::slice_key`]), where the next owner finds it.
 //!
 //! ```text
@@ -31,7 +31,7 @@ pub(crate) const LAST: u16 = 29_999;
 /// How long a port rests after its last owner has let go of it.
 const REST: Duration = Duration::from_hours(1);
 /// How long slices of a version that signed none are believed, from when the first owner that signs takes a
-/// bucket over: it signs them within seconds, and who takes over from it meanwhile finds some of each.
+/// bucket over: it signs them within seconds, and an owner that follows it meanwhile finds some of each.
 const UNSIGNED_FOR: Duration = Duration::from_hours(1);
 /// How long activators still take requests at the port of a Service's port that is gone: far longer than any
 /// node takes to hear of that.
@@ -144,8 +144,8 @@ impl PortBook {
         }
     }
 
-    /// The present owner's notes, for who takes over, with the claims that stand. What the notes call given
-    /// and no slice names was let go by nobody knows whom, so it rests from now on.
+    /// The bucket is ours from now on, with the former owner's notes and the claims that stand. A port that
+    /// the notes call given and no slice names was let go at an unknown time, so it rests from now on.
     pub(crate) fn take_over(&mut self, notes: &PortNotes, claims: Vec<PortClaim>, now: WallSeconds) {
         self.is_ours = true;
         // What is remembered of an earlier time as owner is out of date; what of it is still given stands in
@@ -349,8 +349,8 @@ impl PortBook {
         }
     }
 
-    /// The next one that nobody has, neither here nor `elsewhere`: from a time when there was another number
-    /// of buckets.
+    /// The next port without an owner, neither here nor `elsewhere`: from a time when there was another
+    /// number of buckets.
     fn give(&mut self, elsewhere: &BTreeSet<u16>, wall: WallSeconds) -> Option<u16> {
         self.resting.retain(|_, until| *until > wall);
         // The notes are text on a Lease that others may write: where they make no sense the round begins

@@ -50,7 +50,7 @@ pub enum SecretError {
         #[source]
         source: Box<kube::Error>,
     },
-    /// Somebody else wrote something else there.
+    /// Another client wrote something else into the Secret.
     #[error("Secret {name} has no usable {key:?}; delete it, and it is made anew")]
     Content {
         /// The name of the Secret whose content is damaged.
@@ -207,7 +207,7 @@ mod tests {
         ];
         assert_eq!(exposed(begins), [present, after, before]);
         assert_eq!(exposed(begins + day - 1), [present, after, before]);
-        // Whoever still sends the former one, or sends the next one already, is known at either side.
+        // A peer that still sends the former key, or sends the next one already, is known at either side.
         assert_eq!(exposed(begins - 1)[..2], [before, present]);
         assert_eq!(exposed(begins + day)[0], after);
         assert_eq!(exposed(begins + day)[2], present);

@@ -1,9 +1,9 @@
 //! How does a slice prove that an autoscaler wrote it?
 //!
-//! Whoever may write slices in a namespace can write one that looks like ours, and which ports of the
-//! activators are whose stands on slices. So what stands there is signed with a key that autoscalers alone
-//! have: for this namespace, this Service and these ports, with a number that is greater for what was given
-//! later.
+//! Every client that may write slices in a namespace can write one that looks like ours, and slices say which
+//! ports of the activators belong to which Service. So what they say is signed with a key that autoscalers
+//! alone have: for this namespace, this Service and these ports, with a number that is greater for what was
+//! given later.
 
 use std::fmt;
 

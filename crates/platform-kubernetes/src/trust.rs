@@ -4,7 +4,7 @@
 //! what a program of that role shows. All of them are kept: certificates are renewed after two thirds of
 //! their time, and the authority is followed by another one long before it ends (or when somebody puts
 //! `ebb.dev/rotate` on its Secret). The old one also signs the new one, so pods that know the old one alone
-//! take what the new one signed, until they are replaced. Any replica may do this: whoever writes over
+//! take what the new one signed, until they are replaced. Any replica may do this: a replica that writes over
 //! another version than it has read is refused, and reads again.
 //!
 //! Where a key may have leaked, `ebb.dev/rotate: revoke` makes another authority as well, and the former ones
@@ -135,7 +135,7 @@ impl Trust {
         Ok(LinkCertificates { chain: own.chain, key: LinkKey(own.key), roots: authority.roots(now) })
     }
 
-    /// Keeps all of it, for as long as somebody wants to know what an autoscaler shows.
+    /// Keeps all certificates up to date, for as long as an autoscaler receives its own.
     pub(crate) async fn keep(self, shown: watch::Sender<LinkCertificates>) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;

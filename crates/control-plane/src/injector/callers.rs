@@ -57,13 +57,13 @@ impl CallerLimits {
     };
 }
 
-/// The places, and who has one.
+/// The places, and the callers that have them.
 pub(super) struct CallerPlaces {
     limits: CallerLimits,
     clock: Clock,
     metrics: InjectorMetrics,
     book: Mutex<CallerBook>,
-    /// Somebody left, or may be sent away from now on.
+    /// Wakes waiting callers: a caller has left, or may be asked to leave from now on.
     changed: Notify,
 }
 

@@ -1,4 +1,5 @@
-//! Where the API server calls: TLS, with certificates that somebody else renews as files.
+//! How does the API server reach the webhook? By TLS, with certificates that an autoscaler renews and that
+//! are mounted as files.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -31,21 +32,22 @@ use vocabulary::TLS_ROOTS;
 use super::callers::{CallerPlace, CallerPlaces, CallerStream};
 use super::reading::ReviewSize;
 
-/// How long it answers on after it was asked to stop: as long as a node may take to hear that its address is
-/// gone.
+/// How long the webhook goes on serving after it was asked to stop: as long as a node may take to hear that
+/// the pod's address is gone.
 pub(super) const SERVES_AFTER_STOP: Duration = Duration::from_secs(5);
-/// How long a caller may take to agree on a channel: the API server gives up after as long. While others have
-/// no place it is less ([`super::callers`]).
+/// How long a TLS handshake may take: the API server gives up after as long. While other callers have no
+/// place it is less ([`super::callers`]).
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
-/// The wait after a caller could not be taken (out of file descriptors, for one).
+/// The wait after a connection could not be accepted (out of file descriptors, for one).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long those that are being answered have once nobody else is.
+/// How long the last answers may take once no new connection is accepted.
 const LAST_ANSWERS_MAX: Duration = Duration::from_secs(5);
 
-/// Of heads, and of what is read ahead of a body. An API server sends half a kilobyte.
+/// Limits of a request's head, and of what is read ahead of a body. An API server sends half a kilobyte of
+/// heads.
 const HEAD_BYTES_MAX: u32 = 16 << 10;
 const READ_AHEAD_MAX: usize = 64 << 10;
-/// What may come of a body before somebody reads it, by stream and by connection.
+/// How much of a body may arrive before it is read, by stream and by connection.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 /// One API server asks about so many objects at once over one connection; further ones wait there.
@@ -53,7 +55,8 @@ const STREAMS_MAX: u32 = 32;
 /// How often a caller over HTTP/2 that is silent is asked whether it lives, and how long it has to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What is shown, by which roots others know it, and by which it knows its callers.
+/// The certificate that the webhook shows, the roots by which callers verify it, and how callers prove what
+/// they are.
 #[derive(Clone)]
 pub(super) struct WebhookCertificates {
     shown: Arc<ArcSwap<ServerConfig>>,
@@ -126,7 +129,7 @@ fn config_of(files: &MountedCertificates, callers: Option<&Path>) -> anyhow::Res
     Ok(Arc::new(config))
 }
 
-/// Who asks, as a request has it with it.
+/// The caller of a request, as an extension of the request.
 #[derive(Clone)]
 pub(super) struct WebhookCaller {
     pub(super) place: CallerPlace,
@@ -150,7 +153,7 @@ impl WebhookCaller {
     }
 }
 
-/// Where callers come in. Each agrees on a channel beside the others, so one that is slow keeps nobody
+/// Accepts connections and serves them. Handshakes run beside one another, so a slow caller keeps no other
 /// waiting.
 pub(super) struct WebhookServer {
     pub(super) listener: TcpListener,
@@ -163,7 +166,7 @@ impl WebhookServer {
     /// Serves until `stopped`, and then those that are being answered.
     pub(super) async fn serve(self, stopped: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
-        // Cancelling loses at most a caller that nobody has answered yet.
+        // Cancelling loses at most a connection that was not answered yet.
         tokio::select! {
             () = self.take_callers(&graceful) => {}
             () = stopped => {}
@@ -189,14 +192,14 @@ impl WebhookServer {
     }
 }
 
-/// A caller that has a place, and with whom nothing is agreed on yet.
+/// A caller that has a place, before its TLS handshake.
 struct ArrivedCaller {
     stream: TcpStream,
     peer: SocketAddr,
     place: CallerPlace,
 }
 
-/// Agrees with a caller, and answers it.
+/// Runs the TLS handshake with a caller, and serves its requests.
 async fn serve_connection(caller: ArrivedCaller, acceptor: TlsAcceptor, router: Router, watcher: Watcher) {
     let ArrivedCaller { stream, peer, place } = caller;
     let handshake = acceptor.accept(place.seat(stream));

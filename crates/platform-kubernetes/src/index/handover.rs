@@ -26,7 +26,7 @@ const LINGERS_FOR: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Takeover {
     pub(crate) service: ObjectKey,
-    /// Of that one, and of no later one of its name.
+    /// The uid of the Service, which tells it from a later Service of its name.
     pub(crate) uid: String,
     /// What its Endpoints object is to say, if there is one.
     pub(crate) endpoints: Vec<EndpointSubset>,
@@ -121,7 +121,7 @@ impl Index {
         self.believed_slices.remove(key);
         let Some(slice) = self.slices.remove(key) else { return };
         let Some(service) = slices::service_of(&slice.object) else { return };
-        // Before the review, after which the Service may be nobody's, and its revision not to be found by it.
+        // Before the review, after which the Service may have no revision any more.
         self.unrouted.extend(self.revision_of_service(&service));
         self.review(&service);
     }
@@ -339,7 +339,7 @@ impl Index {
         let uid = &self.services.get(key)?.uid;
         let ours: Vec<&EndpointSlice> = self.slices_of(key, uid).collect();
         let leftovers: Vec<OtherSlice> = self.leftovers_of(key).cloned().collect();
-        // Make before break: whoever is named there serves until somebody is named here.
+        // Make before break: the endpoints of their slices serve until ours name one.
         let names_somebody = ours.iter().any(|slice| !slice.endpoints.is_empty());
         let desired = endpoints::desired(&ours);
         let is_behind = self.endpoints.get(key).is_some_and(|there| *there != desired);

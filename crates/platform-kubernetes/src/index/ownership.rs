@@ -3,7 +3,7 @@
 //!
 //! A Deployment owns its pods through ReplicaSets, which are not watched for this: one that is made for a
 //! Deployment is named after it and after the hash that its pods have as a label. A ReplicaSet under any
-//! other name was taken over by whoever selects its pods.
+//! other name was taken over by the workload that selects its pods.
 
 use vocabulary::{PodName, RevisionName};
 
@@ -88,7 +88,7 @@ impl Index {
     /// Whether a pod of the same namespace is a workload's.
     pub(super) fn is_pod_of(&self, pod: &PodObject, revision: &RevisionName, workload: &Workload) -> bool {
         workload.record.selector.selects(&pod.labels)
-            // One that nobody looks after is taken over by whoever selects it.
+            // A pod without a controller is taken over by the workload that selects it.
             && pod.controller.as_ref().is_none_or(|owner| self.may_own(revision, workload, (owner, pod)))
     }
 

@@ -98,8 +98,8 @@ impl Index {
         [self.ports.next_deadline(), self.ports_due].into_iter().flatten().min()
     }
 
-    /// Whether pods serve past us, so that nobody could hold requests for them, or count them: then they are
-    /// not taken out of the path, nor away.
+    /// Whether pods serve past us, so that no activator could hold requests for them, or count them: then
+    /// they are not taken out of the path, nor away.
     pub(crate) fn stays_direct(&self, revision: &RevisionName) -> bool {
         let mut services = self.services_of(revision);
         services.any(|service| self.unheld_ports(service).next().is_some()) || self.has_bare_pods(revision)
@@ -177,8 +177,7 @@ impl Index {
         })
     }
 
-    /// Whether there are pods that nobody gave a queue-proxy, or not before each port that a Service leads
-    /// to.
+    /// Whether there are pods without a queue-proxy, or without one before each port that a Service leads to.
     fn has_bare_pods(&self, revision: &RevisionName) -> bool {
         let pods = self.pods_of(revision).map(|pod| &pod.record).chain(self.plain_pods_of(revision));
         let mut living = pods.filter(|pod| matches!(pod.life, PodLife::Pending | PodLife::Running));

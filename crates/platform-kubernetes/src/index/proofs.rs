@@ -75,7 +75,7 @@ impl Index {
         service.is_some_and(|service| slices::owner_uid(slice) == Some(service.uid.as_str()))
     }
 
-    /// Of all slices whose Services there are.
+    /// The claims of all slices of Services that exist.
     pub(super) fn claims_of_slices(&self) -> Vec<PortClaim> {
         let slices = self.slices.values().filter(|slice| self.is_of_service(&slice.object));
         slices.filter_map(|slice| self.claim_of(slice)).collect()

@@ -29,7 +29,7 @@ pub(super) struct Restraint {
 /// What ebb may write of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteScope {
-    /// The count, and who serves.
+    /// The count, and the slices of its Services.
     Everything,
     /// No count: none of its Services is ours yet, or another program or a person decides.
     Nothing,

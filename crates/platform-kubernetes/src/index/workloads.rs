@@ -114,8 +114,8 @@ impl Index {
     }
 
     /// Reads a workload's annotations anew; what was wrong with them, if anything, is a problem, and the last
-    /// good ones stay. Where nobody has seen good ones, as after a change of owner, what is right of them
-    /// does: dropped, it would be out of reach at zero.
+    /// good ones stay. Where no valid settings were ever seen, as after a change of owner, the valid part
+    /// counts: without it the workload would be out of reach at zero.
     pub(super) fn read_settings(&mut self, revision: &RevisionName) {
         let Some(workload) = self.workloads.get_mut(revision) else { return };
         let why = match workload.record.settings(&self.cluster) {

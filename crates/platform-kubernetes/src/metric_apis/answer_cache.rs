@@ -1,5 +1,5 @@
 //! How often is one question asked? Once a period, for all that ask: the answer is shared, also while it is
-//! still under way. A question that failed is asked again after growing waits, and until then everybody has
+//! still under way. A question that failed is asked again after growing waits, and until then all askers have
 //! the same words.
 
 use std::collections::BTreeMap;

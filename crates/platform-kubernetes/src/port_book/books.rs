@@ -1,5 +1,5 @@
 //! The ports of all buckets. Bucket b of B gives those that leave b when divided by B, so that no two owners,
-//! who know of each other only through slices, give the same one.
+//! which know of each other only through slices, give the same port.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ impl PortBooks {
         let trust = ClaimTrust {
             share,
             // Whatever was given stood on a Lease before any slice named it: another port is one that has
-            // been free since, and a slice that somebody has kept.
+            // been free since, and a slice that another client has kept.
             given: (!notes.is_empty()).then_some(given),
             has_unsigned: notes.believes_unsigned(now),
         };

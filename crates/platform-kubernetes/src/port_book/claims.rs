@@ -1,9 +1,9 @@
 //! What do slices claim, and which of their claims stand?
 //!
-//! A signed slice was written by an autoscaler, but perhaps long ago: somebody may keep one and put it back
-//! when its ports are another Service's. So of one Service the newest claim stands, and of two Services that
-//! claim one port that with the newer one. Claims with the same number, which those of a version that signed
-//! none all have, prove nothing against each other, and neither stands.
+//! A signed slice was written by an autoscaler, but perhaps long ago: another client may keep one and put it
+//! back when its ports are another Service's. So of one Service the newest claim stands, and of two Services
+//! that claim one port that with the newer one. Claims with the same number, which those of a version that
+//! signed none all have, prove nothing against each other, and neither stands.
 
 use std::collections::BTreeMap;
 

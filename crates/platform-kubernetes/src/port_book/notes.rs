@@ -74,7 +74,7 @@ impl PortNotes {
         self.unsigned_until.is_none_or(|until| now < until)
     }
 
-    /// Whether they are of nobody who gave ports.
+    /// Whether the notes are empty: no owner has given ports yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.next.is_none() && self.number.is_none()
     }

@@ -1,5 +1,5 @@
-//! Which pods a smaller count should end, as a hint for whoever ends them: those with the least deletion cost
-//! go first.
+//! How does Kubernetes hear which pods a smaller count should end? By their deletion costs: pods with the
+//! least cost end first.
 //!
 //! Writing it takes the right to patch pods, which is optional (`deploy/components/pod-deletion-cost`).
 
@@ -19,9 +19,9 @@ use crate::resources::workload::ObjectVersion;
 
 /// The count waits no longer than this for hints.
 const HINTS_WITHIN: Duration = Duration::from_secs(3);
-/// Nor longer than this, once they are written, for our watch of pods to show them: whoever ends pods hears
-/// of pods by one watch and of counts by another. That theirs shows the hints too does not follow, but is
-/// likely.
+/// Nor longer than this, once they are written, for our watch of pods to show them: Kubernetes' controllers
+/// hear of pods by one watch and of counts by another. That their watch shows the hints too does not follow,
+/// but is likely.
 pub(crate) const HINTS_SHOWN_WITHIN: Duration = Duration::from_millis(500);
 /// More are not marked for one change of a count.
 const HINTS_MAX: usize = 100;

@@ -36,7 +36,7 @@ pub(crate) enum TargetPort {
 pub(crate) enum PortKind {
     /// Its requests are measured, limited, and held while no pod is there.
     Served,
-    /// It leads to the pods' own port, and nobody waits for it.
+    /// The port leads to the pods' own port, and no request waits for it.
     Plain,
     /// The template does not declare where it leads, so its pods have no queue-proxy before that.
     Undeclared,

@@ -1,6 +1,6 @@
-//! What does a Service say about who is to serve it? One that names a workload in `ebb.dev/revision` and has
-//! no selector is ours, for with one Kubernetes writes its endpoints itself. Who writes them at present is
-//! another question: [`crate::custody`].
+//! What does a Service say about the workload that is to serve it? A Service that names a workload in
+//! `ebb.dev/revision` and has no selector is ours; with a selector Kubernetes writes its endpoints itself.
+//! Who writes them at present is another question: [`crate::custody`].
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Which address stands in which slice, and in which order are slices written?
 //!
 //! An address stays in the slice that names it already, so that one pod more or less is one write however
-//! many there are. And each single write leaves everybody named who is named before all writes and after
-//! them, and each port with somebody to serve it that has somebody before and after: the next write may fail,
-//! and a pod, or a port, that nobody names meanwhile would lose requests.
+//! many there are. And after each single write every address is named that is named before and after all
+//! writes, and every port has an endpoint that has one before and after: the next write may fail, and a pod,
+//! or a port, that no slice names meanwhile would lose requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ pub(super) fn lay_out(
             slice.address_type == family && slice.ports.as_deref().unwrap_or_default() == ports
         };
         let matching: Vec<&EndpointSlice> = free.extract_if(.., has_same_ports).collect();
-        // A group of nobody has one slice.
+        // A group without endpoints has one slice.
         let mut wants_one = endpoints.is_empty();
         let (settled, rest) = settle(&matching, endpoints);
         for (slice, endpoints) in matching.iter().copied().zip(settled) {
@@ -60,7 +60,7 @@ pub(super) fn lay_out(
     }
     let mut names = Names::of(prefix, present);
     for EndpointGroup { family, ports, endpoints } in homeless {
-        // One write instead of two, and nobody ever sees neither.
+        // One write instead of two, and at no moment is there neither slice.
         let reused = free.iter().position(|slice| slice.address_type == family).map(|at| free.remove(at));
         let name = reused.map_or_else(|| names.next(family), |slice| name_of(slice).to_owned());
         planned.push(PlannedSlice { name, family: family.to_owned(), ports, endpoints });

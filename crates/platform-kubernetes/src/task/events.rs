@@ -51,7 +51,8 @@ impl ClusterTask {
         self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
     }
 
-    /// A count that was `former`, and ours to write, may have been written by somebody else.
+    /// Compares a count of ours with `former`, the count before the watch's news: another client may have
+    /// written it.
     pub(super) fn compare_counts(&mut self, revision: &RevisionName, former: Option<PodCount>) {
         let counts = former.zip(self.index.count_of_ours(revision));
         let Some((former, present)) = counts.filter(|(former, present)| former != present) else { return };

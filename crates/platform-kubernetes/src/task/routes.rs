@@ -1,5 +1,5 @@
-//! Who serves: from an order, or a change of pods, to slices that say so, and to the end of what others left
-//! there.
+//! How does a route reach the slices? From an order, or a change of pods, to slices that name the endpoints,
+//! and to the end of slices that others left there.
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;

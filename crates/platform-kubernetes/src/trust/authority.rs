@@ -45,7 +45,7 @@ pub(super) struct LinkAuthority {
     renew_after: WallSeconds,
 }
 
-/// One whose certificate some still go by.
+/// An authority that was followed by another, while pods still trust its certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FormerAuthority {
     certificate: String,
@@ -53,7 +53,7 @@ struct FormerAuthority {
     successor: String,
     /// The end of the certificate's validity, in seconds since 1970.
     ends: u64,
-    /// Whether its key may be somebody else's: nothing new goes by it.
+    /// Whether its key may have leaked: new pods do not trust it.
     #[serde(default)]
     is_revoked: bool,
 }
@@ -101,7 +101,7 @@ impl LinkAuthority {
         self.renew_after <= now
     }
 
-    /// A certificate for whoever has that name.
+    /// Issues a certificate for the program of this name.
     pub(super) fn issue(&self, name: &str, now: WallSeconds) -> Result<Certificate, rcgen::Error> {
         let key = KeyPair::generate()?;
         let mut parameters = CertificateParams::new(vec![name.to_owned()])?;
@@ -120,7 +120,8 @@ impl LinkAuthority {
         })
     }
 
-    /// By whom others are known now: this one and, until their ends, those before it that are not revoked.
+    /// The authorities that are trusted now: this one and, until their ends, those before it that are not
+    /// revoked.
     pub(super) fn roots(&self, now: WallSeconds) -> String {
         let own = self.certificate.clone();
         let formers = self.formers(now).filter(|former| !former.is_revoked);
