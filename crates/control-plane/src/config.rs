@@ -1,14 +1,15 @@
-//! What the environment says, read once, every problem at once.
+//! What does the environment say? It is read once, and every problem is named at once.
 
 use std::net::SocketAddr;
 
 use runtime::{Environment, EnvironmentReader, TrustedHosts};
 use vocabulary::{CheckedValue, Problem, ReplicaName};
 
-/// Each bucket is a Lease that is renewed every five seconds, and more autoscalers than this nobody runs.
+/// The largest number of buckets. Each is a Lease that is renewed every five seconds, and a cluster needs no
+/// more autoscalers than this.
 const BUCKETS_MAX: usize = 16;
 
-/// What `ebb-autoscaler` needs.
+/// The settings of `ebb-autoscaler`, read once from its environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProgramConfig {
     pub(crate) name: ReplicaName,
@@ -27,9 +28,11 @@ impl ProgramConfig {
     pub(crate) fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
         let name =
-            reader.required(&["POD_NAME", "HOSTNAME"], "by it this autoscaler is known among the others");
-        let namespace =
-            reader.required(&["POD_NAMESPACE"], "its activators, lease and configuration are there");
+            reader.required(&["POD_NAME", "HOSTNAME"], "the other autoscalers know this one by that name");
+        let namespace = reader.required(
+            &["POD_NAMESPACE"],
+            "the activators, the Leases and the ConfigMaps of ebb are in that namespace",
+        );
         let buckets = reader.number("AUTOSCALER_BUCKETS", 1, BUCKETS_MAX);
         let buckets = buckets.and_then(|buckets| u16::try_from(buckets).ok());
         let config = Self {
@@ -68,8 +71,8 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "POD_NAME is not set; by it this autoscaler is known among the others",
-                "POD_NAMESPACE is not set; its activators, lease and configuration are there",
+                "POD_NAME is not set; the other autoscalers know this one by that name",
+                "POD_NAMESPACE is not set; the activators, the Leases and the ConfigMaps of ebb are in that namespace",
                 "AUTOSCALER_API_ADDRESS is \"8080\"; write an address with a port, such as \"[::]:8080\"",
             ]
         );

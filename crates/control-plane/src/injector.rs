@@ -1,17 +1,17 @@
 //! `ebb-injector`: the webhook that gives pods their queue-proxy, and checks what people write.
 //!
-//! Its certificate is the keeper's of all of them (an autoscaler), as files; the API server knows it by the
-//! authority's, which this program writes into its own webhook configurations, and again whenever somebody
-//! else writes something there.
+//! An autoscaler keeps its certificate, which is mounted as files. The API server verifies it by the
+//! authority's certificate, which this program writes into its own webhook configurations, and again whenever
+//! another client has changed them.
 
 mod callers;
 mod config;
 mod config_maps;
-mod desk;
-mod doors;
 mod metrics;
 mod reading;
 mod registration;
+mod review_threads;
+mod webhook_server;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,22 +34,23 @@ use tokio::sync::{Semaphore, watch};
 
 use callers::{CallerLimits, CallerPlaces};
 use config::InjectorConfig;
-use desk::{MissingAnswer, ReviewDesks};
-use doors::{CallerProof, WebhookCaller, WebhookCertificates, WebhookDoor};
 use metrics::{InjectorMetrics, ReviewEnding};
 use reading::ReviewSize;
+use review_threads::{MissingAnswer, ReviewThreads};
+use webhook_server::{CallerProof, WebhookCaller, WebhookCertificates, WebhookServer};
 
-use crate::listen;
+use crate::listening::listen;
 
-/// Ordinary reviews that are read and answered at once, by however many callers. One more waits. With one
-/// large review, and one of each size as values, they take half of the memory that the manifests allow.
+/// The number of ordinary reviews that are read and answered at once, for all callers together; one more
+/// waits. With one large review, and one review of each size as values, they take half of the memory that the
+/// manifests allow.
 const REVIEWS_MAX: usize = 32;
-/// The same of large reviews.
+/// The number of large reviews that are read and answered at once.
 const LARGE_REVIEWS_MAX: usize = 1;
-/// From a question's head to its answer: the API server gives up after as long.
+/// How long one review may take, from its head to its answer: the API server gives up after as long.
 const REVIEW_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// What `ebb-injector` does: answer until asked to stop.
+/// Runs `ebb-injector`: answers reviews until it is asked to stop.
 pub fn injector_main() -> ExitCode {
     run_program(InjectorConfig::read, |config| &config.log, run)
 }
@@ -81,7 +82,7 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
         metrics,
         turns: Semaphore::new(REVIEWS_MAX),
         large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
-        desks: ReviewDesks::start().context("starting the threads that answer reviews")?,
+        review_threads: ReviewThreads::start().context("starting the threads that answer reviews")?,
         proof: certificates.proof,
         patience: REVIEW_TIME_MAX,
     });
@@ -93,10 +94,10 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listen(config.address)?)?;
     let stopped = async move {
         stop_requests.next().await;
-        // The API server may be told a moment later that nobody is here any more; until then it is answered.
-        tokio::time::sleep(doors::LINGER).await;
+        // The API server may learn a moment later that this replica is gone; until then reviews are answered.
+        tokio::time::sleep(webhook_server::SERVES_AFTER_STOP).await;
     };
-    WebhookDoor { listener, certificates, places: callers, router: router(&state) }.serve(stopped).await;
+    WebhookServer { listener, certificates, places: callers, router: router(&state) }.serve(stopped).await;
     Ok(())
 }
 
@@ -109,7 +110,7 @@ fn router(state: &Arc<WebhookState>) -> Router {
         .merge(probe_router(state))
 }
 
-/// What kubelet asks, at the webhook's own port and beside it, where it needs no TLS for that.
+/// The pages that kubelet probes: at the webhook's own port, and at the port of metrics, which needs no TLS.
 fn probe_router(state: &Arc<WebhookState>) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -117,24 +118,24 @@ fn probe_router(state: &Arc<WebhookState>) -> Router {
         .with_state(Arc::clone(state))
 }
 
-/// What answers stand on.
+/// What the webhook needs to answer a review.
 struct WebhookState {
     image: String,
     roots: watch::Receiver<String>,
     cluster: watch::Receiver<ClusterConfig>,
     observability: watch::Receiver<Option<String>>,
-    /// Whether the API server knows us.
+    /// Whether the authority is in the webhook configurations.
     is_known: watch::Receiver<bool>,
     metrics: InjectorMetrics,
     turns: Semaphore,
     large_turns: Semaphore,
-    desks: ReviewDesks,
+    review_threads: ReviewThreads,
     proof: CallerProof,
-    /// With a review.
+    /// How long one review may take, from its head to its answer.
     patience: Duration,
 }
 
-/// Reads and answers a question once there is room for it. Probes have room always.
+/// Reads and answers a review once it has a turn. Probes of kubelet need no turn.
 async fn in_turn(state: State<Arc<WebhookState>>, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<WebhookCaller>().cloned();
     let is_proven = caller.as_ref().is_some_and(|caller| caller.is_proven);
@@ -152,21 +153,21 @@ async fn in_turn(state: State<Arc<WebhookState>>, request: Request, next: Next) 
     let answering = async {
         let _turn = match &caller {
             Some(caller) => {
-                // Of each caller one review stands in line, however many it has sent, so the line is short.
+                // One review of each caller stands in the line for turns, however many it has sent, so the
+                // line is short.
                 let _foremost = caller.line(size).lock().await;
                 turns.acquire().await
             }
             None => turns.acquire().await,
         };
-        // From here on its caller stays. One that only waits for its turn may have to go.
+        // From here on the caller keeps its place. A caller that only waits for a turn may have to make room.
         let _review = caller.as_ref().map(|caller| caller.place.begin_review());
         next.run(request).await
     };
-    // The wait for a turn is in it: an API server that has given up makes its own answer, and work for it is
-    // work for nobody.
+    // The time includes the wait for a turn: an API server that has given up does not read the answer.
     let response = tokio::time::timeout(state.patience, answering).await.unwrap_or_else(|_| {
         state.metrics.ended(question, ReviewEnding::Late);
-        (StatusCode::SERVICE_UNAVAILABLE, "it took too long\n").into_response()
+        (StatusCode::SERVICE_UNAVAILABLE, "the review took too long\n").into_response()
     });
     if let Some(caller) = caller.filter(|_| response.status().is_success()) {
         caller.place.note_reviewed();
@@ -174,12 +175,16 @@ async fn in_turn(state: State<Arc<WebhookState>>, request: Request, next: Next) 
     response
 }
 
-/// Before the API server knows us, each of its questions would end in an error.
+/// Ready once the authority is in the webhook configurations: before, each review would fail in the API
+/// server.
 async fn ready(state: State<Arc<WebhookState>>) -> (StatusCode, &'static str) {
     if *state.is_known.borrow() {
         return (StatusCode::OK, "ready\n");
     }
-    (StatusCode::SERVICE_UNAVAILABLE, "its authority is not in its webhook configurations yet\n")
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the authority of the injector's certificate is not in the webhook configurations yet\n",
+    )
 }
 
 async fn inject_pod(state: State<Arc<WebhookState>>, request: Request) -> Response {
@@ -195,7 +200,7 @@ async fn reviewed(state: &WebhookState, request: Request, question: ReviewQuesti
         Ok(review) => review,
         Err(unread) => {
             state.metrics.ended(question, ReviewEnding::Unreadable);
-            // What is left of it would be read as the next question.
+            // The rest of the body would be read as the next request.
             return (unread.status(), [(CONNECTION, "close")]).into_response();
         }
     };
@@ -205,7 +210,7 @@ async fn reviewed(state: &WebhookState, request: Request, question: ReviewQuesti
         cluster: state.cluster.borrow().clone(),
         observability: state.observability.borrow().clone(),
     };
-    match state.desks.answer(review, question, settings).await {
+    match state.review_threads.answer(review, question, settings).await {
         Ok(answer) => {
             state.metrics.ended(question, ReviewEnding::Answered(answer.verdict));
             ([(CONTENT_TYPE, "application/json")], answer.text).into_response()

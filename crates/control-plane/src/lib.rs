@@ -1,14 +1,13 @@
-//! The programs of a cluster that decide, wired to Kubernetes: `ebb-autoscaler`, and `ebb-injector`
-//! ([`injector_main`]).
+//! The programs of a cluster that need its API server: `ebb-autoscaler` ([`autoscaler_main`]) and
+//! `ebb-injector` ([`injector_main`]).
 //!
-//! Nothing is decided here. The control loop is the autoscaler's ([`autoscaler`]), what it stands on is the
-//! platform's ([`platform_kubernetes`]), and this crate reads the environment, binds ports, and ends both in
-//! order.
+//! Nothing is decided here. The control loop is in [`autoscaler`], the objects of the cluster are in
+//! [`platform_kubernetes`], and this crate reads the environment, binds ports, and ends both in order.
 
 mod config;
 mod injector;
+mod listening;
 
-use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,11 +26,12 @@ use tokio::sync::watch;
 
 use crate::config::ProgramConfig;
 pub use crate::injector::injector_main;
+use crate::listening::listen;
 
-/// How long giving up the lease may take; whoever waits for it takes it 15 s later anyway.
+/// How long giving up the Leases may take; another replica takes them 15 s later anyway.
 const GIVE_UP_MAX: Duration = Duration::from_secs(2);
 
-/// What `ebb-autoscaler` does: decide until asked to stop, then leave its place to the next.
+/// Runs `ebb-autoscaler`: decides until it is asked to stop, then leaves its Leases to the next replica.
 pub fn autoscaler_main() -> ExitCode {
     run_program(ProgramConfig::read, |config| &config.log, run)
 }
@@ -67,20 +67,15 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         tokio::spawn(vital("a page of the autoscaler", serving));
     }
     stop_requests.next().await;
-    tracing::info!("leaving");
+    tracing::info!("the autoscaler leaves, as it was asked to");
     autoscaler.stop().await;
     if tokio::time::timeout(GIVE_UP_MAX, platform.given_up()).await.is_err() {
-        tracing::warn!("the lease could not be given up in time; it runs out by itself");
+        tracing::warn!("the Leases could not be given up in time; they run out within 15 s");
     }
     Ok(())
 }
 
-/// Listens for whoever calls this program.
-fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    runtime::listen(address).with_context(|| format!("listening on {address}"))
-}
-
-/// Shows whatever certificate is kept for autoscalers, and the next one from when there is one.
+/// A dialler of links that shows the autoscaler's present certificate, also after each renewal.
 fn dialler(mut certificates: watch::Receiver<LinkCertificates>) -> anyhow::Result<Arc<TlsDialler>> {
     let identity = |shown: &LinkCertificates| {
         Identity::from_pem(shown.chain.as_bytes(), shown.key.0.as_bytes(), shown.roots.as_bytes())
@@ -98,7 +93,7 @@ fn dialler(mut certificates: watch::Receiver<LinkCertificates>) -> anyhow::Resul
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(
                         error,
-                        "the links' new certificates are of no use; the former ones are shown"
+                        "the links' new certificates are invalid; the former ones stay in use"
                     );
                 }
             }

@@ -1,26 +1,21 @@
-//! The queue-proxy's container.
+//! How does the queue-proxy's container look, and what does one that is there already say of itself?
 
 use serde_json::{Value, json};
 use vocabulary::QUEUE_PROXY;
 
-use crate::inject::{GRACE_DEFAULT, InjectorSettings};
+use crate::injector_settings::InjectorSettings;
 use crate::limits::PodLimits;
-use crate::ports::ServedPorts;
+use crate::pod::GRACE_DEFAULT;
+use crate::ports::{ADMIN_PORT, ServedPorts};
 use crate::probes::{ProbeJudge, TakenProbes};
 use crate::quality::Quality;
 
-/// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number
-/// there is one that apps like.
-pub(crate) const REQUESTS_PORT: u16 = 8012;
-pub(crate) const ADMIN_PORT: u16 = 8022;
-pub(crate) const LINK_PORT: u16 = 8024;
-pub(crate) const METRICS_PORT: u16 = 19091;
 const ADMIN_VARIABLE: &str = "EBB_ADMIN_PORT";
 const GRACE_VARIABLE: &str = "EBB_APP_GRACE";
 const JUDGE_VARIABLE: &str = "EBB_READINESS_JUDGE";
 const STARTUP_VARIABLE: &str = "EBB_STARTUP_PROBE";
 
-/// Everything that the container follows from.
+/// Everything that the queue-proxy's container is made of.
 pub(crate) struct Sidecar<'a> {
     pub(crate) settings: &'a InjectorSettings,
     pub(crate) limits: &'a PodLimits,
@@ -69,7 +64,7 @@ impl Sidecar<'_> {
         let mut variables = vec![
             field("POD_NAME", "metadata.name"),
             field("SERVING_NAMESPACE", "metadata.namespace"),
-            // Unlike any other's in the cluster; the autoscaler knows the pod by the same.
+            // A name that is unique in the cluster, under which the autoscaler knows the pod too.
             text("SERVING_POD", "$(SERVING_NAMESPACE)/$(POD_NAME)".to_owned()),
             text("CONTAINER_CONCURRENCY", limits.requests.container_concurrency.to_string()),
             text("REVISION_TIMEOUT_SECONDS", seconds(limits.requests.timeouts.request)),
@@ -83,9 +78,9 @@ impl Sidecar<'_> {
             text(ADMIN_VARIABLE, ports.admin.to_string()),
             text("EBB_LINK_PORT", ports.link.to_string()),
             text("EBB_METRICS_PORT", ports.metrics.to_string()),
-            // Connections from there are kubelet's, and no client's.
+            // Connections from the node's addresses are kubelet's, and no client's.
             field("EBB_NODE_ADDRESSES", "status.hostIPs"),
-            // Nobody on a cluster asks for Knative's measurements.
+            // No program on a cluster reads Knative's measurements.
             text("EBB_STAT_PORT", "off".to_owned()),
             text("EBB_LINK_CA", self.settings.link_ca.clone()),
         ];
@@ -103,7 +98,7 @@ impl Sidecar<'_> {
             ProbeJudge::Platform => variables.push(text(JUDGE_VARIABLE, "platform".to_owned())),
         }
         if let Some(observability) = &self.settings.observability {
-            // A line of the request log says it.
+            // A line of the request log may name the pod's address.
             variables.push(field("SERVING_POD_IP", "status.podIP"));
             variables.push(text("OBSERVABILITY_CONFIG", unexpanded(observability)));
         }
@@ -111,18 +106,18 @@ impl Sidecar<'_> {
     }
 }
 
-/// So that kubelet hands it on as it is: it takes `$(NAME)` for the value of another variable, and `$$` for
-/// `$`.
+/// Escapes a text so that kubelet passes it on unchanged: kubelet replaces `$(NAME)` by the value of another
+/// variable, and `$$` by `$`.
 fn unexpanded(text: &str) -> String {
     text.replace('$', "$$")
 }
 
-/// What a queue-proxy that is there already was given.
+/// The settings of a queue-proxy that is there already, as its container says them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PresentSidecar {
     pub(crate) admin: u16,
     pub(crate) own_grace: u64,
-    /// How many of the app's startup probes it asks.
+    /// The number of the app's startup probes that the queue-proxy runs: zero or one.
     pub(crate) startups_asked: usize,
 }
 
@@ -147,7 +142,7 @@ impl PresentSidecar {
     }
 }
 
-/// Makes kubelet the judge of the pod's readiness, if it is not.
+/// Makes kubelet the judge of the pod's readiness, if it is not the judge already.
 pub(crate) fn leave_judgement(container: &mut Value) {
     if let Some(variables) = container["env"].as_array_mut()
         && variables.iter().all(|variable| variable["name"] != JUDGE_VARIABLE)

@@ -1,4 +1,4 @@
-//! The steps, in the order in which they depend on each other.
+//! How does a pod get its queue-proxy? The steps, in the order in which they depend on each other.
 
 use serde_json::{Value, json};
 use settings::ClusterConfig;
@@ -6,68 +6,53 @@ use vocabulary::{INJECT_LABEL, INJECTED_ANNOTATION, QUEUE_PROXY};
 
 use crate::container::{self, PresentSidecar, Sidecar};
 use crate::hooks;
+use crate::injector_settings::InjectorSettings;
 use crate::limits::PodLimits;
+use crate::pod::{GRACE_DEFAULT, containers, containers_mut};
 use crate::ports::ServedPorts;
 use crate::probes::{self, ProbeJudge};
 use crate::quality::Quality;
 
-/// What Kubernetes gives a pod that does not say.
-pub(crate) const GRACE_DEFAULT: u64 = 30;
-
-/// What is the same for all pods.
-#[derive(Clone, Debug)]
-pub struct InjectorSettings {
-    /// The queue-proxy's image.
-    pub image: String,
-    /// By whose certificates its queue-proxy knows the autoscaler: the authority's, in PEM.
-    pub link_ca: String,
-    /// The ConfigMap `config-autoscaler`: what applies where a template says nothing.
-    pub cluster: ClusterConfig,
-    /// What it tells about each request, as a queue-proxy reads it (`OBSERVABILITY_CONFIG`): the ConfigMap
-    /// `config-observability`, whose keys others know. `None` where it tells nothing.
-    pub observability: Option<String>,
-}
-
-/// What became of a pod.
+/// What an injection makes of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It does not ask for anything.
+    /// The pod does not ask for a queue-proxy.
     NotAsked,
-    /// It cannot be served so, for each of these reasons.
+    /// The pod cannot be served as it is, for each of these reasons.
     Refused(Vec<String>),
-    /// It has a queue-proxy.
+    /// The pod has a queue-proxy now, or had one of ours before.
     Injected(Injection),
 }
 
 /// A pod with its queue-proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Injection {
-    /// The pod, whole.
+    /// The whole pod, with every field that it had.
     pub pod: Value,
-    /// What is worth a look.
+    /// Sentences about the pod that people should read.
     pub warnings: Vec<String>,
 }
 
 /// Gives a pod, or the template of one, its queue-proxy.
 pub fn inject(pod: &Value, settings: &InjectorSettings) -> Outcome {
     let plan = InjectionPlan::of(pod, settings);
-    // Of most pods of a cluster nothing is asked, and they need no copy.
+    // Most pods of a cluster do not ask for a queue-proxy, and need no copy.
     if matches!(plan, InjectionPlan::NotAsked) {
         return Outcome::NotAsked;
     }
     plan.carry_out(pod.clone(), settings)
 }
 
-/// What is to be done to a pod.
+/// The step that a pod needs.
 pub(crate) enum InjectionPlan {
     NotAsked,
     Refused(Vec<String>),
-    /// It has a queue-proxy of ours.
+    /// The pod has a queue-proxy of ours, from a former call of the webhook.
     Again,
     FirstTime(Box<FirstInjection>),
 }
 
-/// What the queue-proxy of a pod that has none follows from.
+/// What the queue-proxy of a pod that has none is made of.
 pub(crate) struct FirstInjection {
     limits: PodLimits,
     ports: ServedPorts,
@@ -100,7 +85,7 @@ impl InjectionPlan {
         }
     }
 
-    /// With the pod of which it is.
+    /// Carries out the plan on the pod for which it was made.
     pub(crate) fn carry_out(self, pod: Value, settings: &InjectorSettings) -> Outcome {
         match self {
             Self::NotAsked => Outcome::NotAsked,
@@ -111,7 +96,8 @@ impl InjectionPlan {
     }
 }
 
-/// Others may have added containers since: these get the hook, and kubelet's word counts where it asks them.
+/// Other webhooks may have added containers since: these get the hook, and where kubelet probes them, kubelet
+/// judges the pod's readiness.
 fn again(mut pod: Value) -> Injection {
     let sidecar = containers(&pod).iter().find(|container| container["name"] == QUEUE_PROXY);
     let present = sidecar.map(PresentSidecar::read).unwrap_or_default();
@@ -133,15 +119,15 @@ fn first_time(mut pod: Value, settings: &InjectorSettings, first: &FirstInjectio
     if let Some(containers) = pod["spec"]["containers"].as_array_mut() {
         containers.push(sidecar.container());
     }
-    // Both, one after the other: the app is told to end only when its requests are through, and has its own
-    // time then.
+    // The sum of both: the app is told to end only when its requests have ended, and has its own grace period
+    // from then on.
     pod["spec"]["terminationGracePeriodSeconds"] =
         json!(limits.drain_limit().as_secs().saturating_add(own_grace));
     pod["metadata"]["annotations"][INJECTED_ANNOTATION] = json!("true");
     Injection { pod, warnings }
 }
 
-/// Pods that no Service of ours could lead to, or that end by themselves.
+/// Why a pod cannot be served: no Service of ours could lead to it, or it ends by itself.
 fn refused_kinds(pod: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     if pod["spec"]["hostNetwork"] == true {
@@ -157,26 +143,14 @@ fn refused_kinds(pod: &Value) -> Vec<String> {
     for owner in
         owners.filter_map(|owner| owner["kind"].as_str()).filter(|kind| ["DaemonSet", "Job"].contains(kind))
     {
-        problems
-            .push(format!("it belongs to a {owner}, which is not scaled; remove the label {INJECT_LABEL}"));
+        problems.push(format!(
+            "the pod belongs to a {owner}, which is not scaled; remove the label {INJECT_LABEL}"
+        ));
     }
     if containers(pod).is_empty() {
         problems.push("spec.containers is empty".to_owned());
     }
     problems
-}
-
-pub(crate) fn containers(pod: &Value) -> &[Value] {
-    pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn containers_mut(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
-    pod["spec"]["containers"].as_array_mut().into_iter().flatten()
-}
-
-/// The app's.
-pub(crate) fn app_containers_mut(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
-    containers_mut(pod).filter(|container| container["name"] != QUEUE_PROXY)
 }
 
 #[cfg(test)]

@@ -12,13 +12,16 @@
 mod container;
 mod hooks;
 mod inject;
+mod injector_settings;
 mod limits;
+mod pod;
 mod ports;
 mod probes;
 mod quality;
 mod review;
 mod tree;
 
-pub use inject::{Injection, InjectorSettings, Outcome, inject};
+pub use inject::{Injection, Outcome, inject};
+pub use injector_settings::InjectorSettings;
 pub use review::{ConfigMapCheck, ReviewAnswer, ReviewQuestion, ReviewVerdict, answer};
 pub use settings::ClusterConfig;

@@ -1,5 +1,6 @@
 //! What does the template say about its pods' requests, and what may their queue-proxy use? Where it says
-//! nothing, the cluster's settings count. A queue-proxy is started with it, so it changes by rollout.
+//! nothing, the cluster's settings count. A queue-proxy is started with these values, so a change takes a
+//! rollout.
 
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use settings::{
 };
 use vocabulary::IgnoredUserAgents;
 
-use crate::review::texts;
+use crate::pod::texts;
 
-/// Before what the queue-proxy may use.
+/// The prefix of annotations about the queue-proxy's resources.
 const RESOURCES_PREFIX: &str = "ebb.dev/queue-proxy-";
 
 /// Whether an annotation is read here.
@@ -27,20 +28,20 @@ pub(crate) fn is_of_template(key: &str) -> bool {
         || key.starts_with(RESOURCES_PREFIX)
 }
 
-/// Limits of one pod.
+/// What applies to the requests of one pod, and to its queue-proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodLimits {
     pub(crate) requests: RequestLimits,
     /// How long requests without a timeout may take in a drain.
     pub(crate) drain_without_timeout: Duration,
-    /// Whose requests are not measured.
+    /// Requests of these user agents are not measured.
     pub(crate) ignored_user_agents: IgnoredUserAgents,
     /// What the queue-proxy may use, by the pod's class.
     pub(crate) resources: QueueProxyResources,
 }
 
 impl PodLimits {
-    /// `None` if something is wrong, which is among the problems then.
+    /// Reads the limits of a template; `None` if one is invalid, with the reason among `problems`.
     pub(crate) fn read(pod: &Value, cluster: &ClusterConfig, problems: &mut Vec<String>) -> Option<Self> {
         let before = problems.len();
         let written = texts(&pod["metadata"]["annotations"]);
@@ -67,7 +68,7 @@ impl PodLimits {
         (problems.len() == before).then_some(limits)
     }
 
-    /// How long a drain may take.
+    /// How long a drain may take, whether requests have a timeout or not.
     pub(crate) fn drain_limit(&self) -> Duration {
         self.requests.timeouts.drain_limit(self.drain_without_timeout)
     }

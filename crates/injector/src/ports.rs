@@ -5,18 +5,23 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, shown};
 
-use crate::container::{ADMIN_PORT, LINK_PORT, METRICS_PORT, REQUESTS_PORT};
-use crate::inject::containers;
+use crate::pod::containers;
 
-/// Where to look for a free port once ours is taken; the next hundred of each.
+/// Where the queue-proxy listens, as far as these are free. Knative's numbers, but for metrics, whose number
+/// there is one that apps like.
+const REQUESTS_PORT: u16 = 8012;
+pub(crate) const ADMIN_PORT: u16 = 8022;
+const LINK_PORT: u16 = 8024;
+const METRICS_PORT: u16 = 19091;
+/// Where a usual port is taken, candidates begin this far above it: at 8100 instead of 8012.
 const NEXT: u16 = 88;
-/// More than any app that we know has; each costs the queue-proxy a listener.
+/// The number of ports that are served: more than any known app has; each costs the queue-proxy a listener.
 const PORTS_MAX: usize = 32;
 
-/// Ports of the app, and the queue-proxy's before and beside them.
+/// The served ports of a pod, with the ports of its queue-proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedPorts {
-    /// The first one is what the queue-proxy takes for the app's.
+    /// The first served port, which the queue-proxy is given as `USER_PORT`.
     pub(crate) first: ServedPort,
     pub(crate) more: Vec<ServedPort>,
     pub(crate) admin: u16,
@@ -24,17 +29,17 @@ pub(crate) struct ServedPorts {
     pub(crate) metrics: u16,
 }
 
-/// A port of the app, and the queue-proxy's before it.
+/// A port of the app, with the queue-proxy's port that takes its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedPort {
-    /// The container that declares it; the first one, if an annotation does.
+    /// The container that declares the port; the first container, if an annotation names the port.
     pub(crate) container: String,
     pub(crate) app: u16,
     pub(crate) requests: u16,
 }
 
 impl ServedPorts {
-    /// `None` if there is none: that is among the problems then.
+    /// Finds the served ports; `None` if there is none or too many, with the reason among `problems`.
     pub(crate) fn find(pod: &Value, problems: &mut Vec<String>) -> Option<Self> {
         let annotation = |key: &str| pod["metadata"]["annotations"][key].as_str().unwrap_or_default();
         let (rule, unreadable) =
@@ -72,7 +77,7 @@ impl ServedPorts {
     }
 
     fn beside(pod: &Value, served: Vec<(String, u16)>) -> Self {
-        // Those that run before the app, or beside it from before, share the pod's network too.
+        // Init containers share the pod's network too, and native sidecars keep running beside the app.
         let init = pod["spec"]["initContainers"].as_array().into_iter().flatten();
         let ports = containers(pod).iter().chain(init).flat_map(declared);
         let apps = served.iter().map(|(_, app)| *app);
@@ -114,7 +119,7 @@ fn number(port: &Value) -> Option<u16> {
     port["containerPort"].as_u64().and_then(|number| u16::try_from(number).ok())
 }
 
-/// `None` for what the API server refuses.
+/// Reads a declared port; `None` for one that the API server refuses.
 fn read(port: &Value) -> Option<DeclaredPort<'_>> {
     let number = number(port)?;
     Some(DeclaredPort { number, name: port["name"].as_str(), protocol: port["protocol"].as_str() })

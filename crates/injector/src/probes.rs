@@ -1,50 +1,50 @@
-//! Who asks the app whether it is well?
+//! Which probes of the app does the queue-proxy run, and which stay kubelet's?
 //!
-//! Readiness is the queue-proxy's: it asks far more often while the app starts, and says so on its link in
-//! the same instant; kubelet asks the queue-proxy. Liveness and startup stay kubelet's, and so does whatever
-//! runs a command in the app's container or asks another port.
+//! The queue-proxy runs the readiness probe: it probes far more often while the app starts, and reports the
+//! outcome on its link in the same instant; kubelet probes the queue-proxy. Liveness and startup probes stay
+//! kubelet's, and so does a readiness probe that runs a command in the app's container or asks another port.
 
 use serde_json::{Value, json};
 use vocabulary::{ProbeQuestion, ProbeSpec, ProbeTiming, QUEUE_PROXY};
 
-use crate::inject::app_containers_mut;
+use crate::pod::app_containers_mut;
 use crate::ports::{ServedPorts, resolve};
 
-/// How long the app's hook may wait for a drain that does not come ([`crate::hooks`]).
+/// How long the app's hook may wait for a drain that does not come, in seconds ([`crate::hooks`]).
 const HOOK_WAITS: u64 = 10;
 /// Three years: for ever, in a number that any clock takes.
 const PATIENCE_SECONDS: u32 = 100_000_000;
 
-/// What the queue-proxy asks, and whose word a pod's readiness is.
+/// The probes that the queue-proxy runs, and the judge of the pod's readiness.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TakenProbes {
     pub(crate) readiness: Option<ProbeSpec>,
-    /// A copy of kubelet's, which ends the app that does not pass it: the queue-proxy asks nothing else
-    /// before.
+    /// A copy of the startup probe that kubelet runs too: the queue-proxy probes readiness only after it has
+    /// passed. Kubelet ends an app that does not pass it.
     pub(crate) startup: Option<ProbeSpec>,
     pub(crate) judge: ProbeJudge,
 }
 
-/// Who knows whether the pod is ready.
+/// Which program knows whether the pod is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeJudge {
     QueueProxy,
-    /// Kubelet asks what a queue-proxy cannot ask.
+    /// Kubelet: it probes something that a queue-proxy cannot.
     Platform,
 }
 
-/// The container whose readiness the queue-proxy asks.
+/// The probes of the container whose readiness the queue-proxy judges.
 struct AskedContainer {
     readiness: ProbeSpec,
     startup: Option<ProbeSpec>,
 }
 
-/// The queue-proxy cannot ask it.
+/// The probe stays kubelet's, because the queue-proxy cannot run it.
 struct KubeletsAlone;
 
 /// Takes the readiness probe of a served port out of its container, the first that there is; a check that the
-/// first port accepts connections where its container has none at all. What it cannot ask in time stays
-/// kubelet's.
+/// first port accepts connections where its container has none at all. A probe that the queue-proxy cannot
+/// run stays kubelet's.
 pub(crate) fn take(pod: &mut Value, ports: &ServedPorts) -> TakenProbes {
     let mut names: Vec<&str> = ports.all().map(|port| port.container.as_str()).collect();
     names.dedup();
@@ -68,7 +68,7 @@ fn take_from(container: &mut Value, ports: &ServedPorts) -> Option<AskedContaine
     Some(AskedContainer { readiness, startup })
 }
 
-/// For a container that has no readiness probe.
+/// The probe for a container that has no readiness probe: a connection to its first served port.
 fn connection_to(container: &Value, ports: &ServedPorts) -> Option<AskedContainer> {
     if container.get("readinessProbe").is_some() {
         return None;
@@ -84,14 +84,14 @@ fn connection_to(container: &Value, ports: &ServedPorts) -> Option<AskedContaine
 fn startup_of(container: &Value, ports: &ServedPorts) -> Result<Option<ProbeSpec>, KubeletsAlone> {
     let Some(startup) = container.get("startupProbe") else { return Ok(None) };
     let mut startup = with_number(startup.clone(), container, ports).ok_or(KubeletsAlone)?;
-    // It is kubelet who gives up.
+    // Kubelet alone gives up on an app that does not start.
     let period = startup.timing.period_seconds.unwrap_or(1).max(1);
     startup.timing.failure_threshold = Some(PATIENCE_SECONDS / period);
     Ok(Some(startup))
 }
 
-/// Whether kubelet goes by more than what the queue-proxy asks, which is no readiness probe that still stands
-/// in the pod, and so many of its startup probes.
+/// Whether the pod's readiness depends on probes that the queue-proxy does not run. The queue-proxy runs no
+/// readiness probe that still stands in the pod, and `startups_asked` of its startup probes.
 fn asks_more(pod: &Value, startups_asked: usize) -> bool {
     let list = |key: &str| pod["spec"][key].as_array().map(Vec::as_slice).unwrap_or_default();
     let apps = || list("containers").iter().filter(|container| container["name"] != QUEUE_PROXY);
@@ -103,13 +103,13 @@ fn asks_more(pod: &Value, startups_asked: usize) -> bool {
         || !list("readinessGates").is_empty()
 }
 
-/// Whose word the readiness of a pod is whose queue-proxy asks so many of its startup probes.
+/// The judge of a pod's readiness, if its queue-proxy runs `startups_asked` of its startup probes.
 pub(crate) fn judge_of(pod: &Value, startups_asked: usize) -> ProbeJudge {
     if asks_more(pod, startups_asked) { ProbeJudge::Platform } else { ProbeJudge::QueueProxy }
 }
 
-/// The probe with its port as a number; `None` if it is not the queue-proxy's to ask. Any host is another one
-/// here: kubelet asks it from the node.
+/// The probe with its port as a number; `None` if the queue-proxy cannot run it. A probe that names a host is
+/// kubelet's: the host may mean another address from the node than from the pod.
 fn with_number(mut probe: Value, container: &Value, ports: &ServedPorts) -> Option<ProbeSpec> {
     let kind = ["httpGet", "tcpSocket", "grpc"].into_iter().find(|kind| probe.get(*kind).is_some())?;
     let asks_elsewhere = probe[kind]["host"].as_str().is_some_and(|host| !host.is_empty());
@@ -118,12 +118,13 @@ fn with_number(mut probe: Value, container: &Value, ports: &ServedPorts) -> Opti
         return None;
     }
     probe[kind]["port"] = json!(asked);
-    // What a queue-proxy could not read would end it: that stays kubelet's to complain about.
+    // A probe that a queue-proxy cannot read would end the queue-proxy: kubelet keeps it, and reports what is
+    // wrong.
     serde_json::from_value(probe).ok().map(with_defaults)
 }
 
-/// What the API server adds to a probe: the same pod comes out whether it has seen it before us or will see
-/// it after.
+/// Adds the defaults of the API server, so that the result is the same whether the API server saw the pod
+/// before the injection or will see it after.
 fn with_defaults(mut probe: ProbeSpec) -> ProbeSpec {
     let ProbeTiming {
         initial_delay_seconds,
@@ -155,12 +156,13 @@ fn with_defaults(mut probe: ProbeSpec) -> ProbeSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookWait {
     None,
-    /// Our hook does, for a drain that does not come: the container ends by itself, the pod does not.
+    /// Our hook waits for a drain, which does not come where the container ends alone and not its pod.
     ForDrain,
 }
 
-/// What a container has that fails its liveness or startup probe: the time that it had before, and that of
-/// its hook. Without a word it would be the pod's, which the drain has lengthened.
+/// Sets the grace period of a container that fails its liveness or startup probe: the time that it had
+/// before, and the wait of its hook. Otherwise it would be the pod's grace period, which the drain has
+/// lengthened.
 pub(crate) fn keep_grace(container: &mut Value, own_grace: u64, hook: HookWait) {
     let wait = match hook {
         HookWait::None => 0,

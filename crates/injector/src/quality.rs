@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use settings::{QueueProxyResources, ResourceAmount};
 use vocabulary::parse_quantity;
 
-use crate::inject::containers;
+use crate::pod::containers;
 
-/// What the sidecar's resources depend on.
+/// The pod's quality-of-service class, on which the sidecar's resources depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quality {
     BestEffort,
@@ -47,7 +47,7 @@ impl Quality {
         Self::Burstable(if on_all { AppLimits::OnAll } else { AppLimits::NotOnAll })
     }
 
-    /// The sidecar's.
+    /// The sidecar's `resources`, with which the pod keeps its class.
     pub(crate) fn resources(self, amounts: &QueueProxyResources) -> Value {
         let pair = |cpu: &ResourceAmount, memory: &ResourceAmount| json!({"cpu": cpu, "memory": memory});
         let QueueProxyResources {
@@ -73,8 +73,8 @@ impl Quality {
     }
 }
 
-/// Of a container, or of a whole pod, in thousandths; nothing, for what is not written, is zero, or cannot be
-/// read.
+/// An amount of a container, or of a whole pod, in thousandths; `None` if it is not written, is zero, or
+/// cannot be read.
 fn amount(holder: &Value, part: &str, name: &str) -> Option<vocabulary::MilliValue> {
     let written = match &holder["resources"][part][name] {
         Value::String(text) => text.clone(),
@@ -89,7 +89,7 @@ fn asks_for_nothing(holder: &Value) -> bool {
     pairs.iter().all(|(part, name)| amount(holder, part, name).is_none())
 }
 
-/// Limits of both, and requests that are the same or are not written.
+/// Whether a container has limits of CPU and memory, and requests that are the same or are not written.
 fn is_guaranteed(container: &Value) -> bool {
     ["cpu", "memory"].iter().all(|name| {
         let (limit, request) = (amount(container, "limits", name), amount(container, "requests", name));

@@ -1,12 +1,12 @@
-//! What does the API server ask, and what is it answered? Its questions are `AdmissionReview`s, and so are
-//! our answers.
+//! What does the API server ask the webhook, and what does the webhook answer? Questions and answers are
+//! `AdmissionReview`s.
 //!
 //! A pod that asks for a queue-proxy gets it as a patch, or is refused with every reason. What people write
 //! in annotations and in the ConfigMaps of the cluster is checked too, all of it at once; but what was wrong
 //! before may stay wrong, so that an object can be repaired step by step.
 //!
-//! Whoever reaches the webhook may send what they like, so no more of a review becomes values than somebody
-//! looks at ([`crate::tree`]), and one object at a time.
+//! Every caller that reaches the webhook may send any text, so only the parts of a review that are checked
+//! become values ([`crate::tree`]), and one object at a time.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,13 @@ use serde_json::{Value, json};
 use settings::{ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, RevisionSettings};
 use vocabulary::{Findings, INJECT_LABEL, INJECTION_ANNOTATIONS};
 
-use crate::inject::{Injection, InjectionPlan, InjectorSettings, Outcome};
+use crate::inject::{Injection, InjectionPlan, Outcome};
+use crate::injector_settings::InjectorSettings;
 use crate::limits::{self, PodLimits};
+use crate::pod::texts;
 use crate::tree::TreePart;
 
-/// What is looked at of a pod: `spec` and its annotations are written again whole.
+/// The parts of a pod that are read: `spec` and the annotations are written again whole.
 const POD: TreePart = TreePart::Fields(&[
     (
         "metadata",
@@ -36,14 +38,14 @@ const POD: TreePart = TreePart::Fields(&[
 ]);
 static INJECTED_POD: TreePart = POD;
 
-/// Who has written which field of an object, as far as the count is concerned.
+/// The parts of `managedFields` that say which client has applied the count.
 const FIELD_OWNERS: TreePart = TreePart::Each(&TreePart::Fields(&[
     ("operation", TreePart::Whole),
     ("subresource", TreePart::Whole),
     ("fieldsV1", TreePart::Fields(&[("f:spec", TreePart::Fields(&[("f:replicas", TreePart::Presence)]))])),
 ]));
 
-/// What is looked at of a ConfigMap or a workload.
+/// The parts of a ConfigMap or a workload that are checked.
 static CHECKED_OBJECT: TreePart = TreePart::Fields(&[
     ("kind", TreePart::Whole),
     (
@@ -58,51 +60,51 @@ static CHECKED_OBJECT: TreePart = TreePart::Fields(&[
     ("spec", TreePart::Fields(&[("template", POD)])),
 ]);
 
-/// What is looked at of a manifest that was applied.
+/// The part of an applied manifest that is checked: whether it names the count.
 static APPLIED_MANIFEST: TreePart =
     TreePart::Fields(&[("spec", TreePart::Fields(&[("replicas", TreePart::Presence)]))]);
 
 /// What a webhook is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewQuestion {
-    /// How a pod looks with its queue-proxy.
+    /// Asks for the pod with its queue-proxy (`/inject`).
     Inject,
-    /// Whether what people wrote is right.
+    /// Asks whether annotations and ConfigMaps are valid (`/validate`).
     Validate,
 }
 
-/// What became of an object.
+/// How a review of an object ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVerdict {
-    /// It is changed.
+    /// The pod is admitted with a patch.
     Injected,
     /// It may be as it is.
     Accepted,
-    /// The same, with a word about it.
+    /// The object may be as it is, with warnings.
     Warned,
-    /// It may not be.
+    /// The object is refused, with every reason.
     Refused,
 }
 
 /// What the API server is answered, and what that means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewAnswer {
-    /// An `AdmissionReview`.
+    /// The answer as an `AdmissionReview` with a `response`.
     pub review: Value,
     /// What became of its object.
     pub verdict: ReviewVerdict,
 }
 
-/// A ConfigMap of the cluster whose keys this crate does not know, and who does.
+/// A ConfigMap of the cluster whose keys this crate does not know, and the function that checks them.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigMapCheck {
-    /// What it is called.
+    /// The ConfigMap's name in ebb's own namespace.
     pub name: &'static str,
-    /// Everything there is to say of its data.
+    /// Returns all problems and warnings of the ConfigMap's data.
     pub findings: fn(&BTreeMap<String, String>) -> Findings,
 }
 
-/// A review, as far as anybody looks at it. Its objects stay texts until it is their turn.
+/// The fields of a review that are read. Its objects stay texts until each is read in its turn.
 #[derive(Deserialize)]
 struct ReviewText<'t> {
     #[serde(borrow)]
@@ -119,7 +121,8 @@ struct RequestText<'t> {
     old_object: Option<&'t RawValue>,
 }
 
-/// Answers a review. `None` if it is none. Of ConfigMaps, `config-autoscaler` and the `others` are checked.
+/// Answers a review; `None` for a text that is no review. Of ConfigMaps, `config-autoscaler` and the `others`
+/// are checked.
 pub fn answer(
     review: &[u8],
     question: ReviewQuestion,
@@ -140,7 +143,7 @@ pub fn answer(
     Some(ReviewAnswer { review, verdict })
 }
 
-/// What is said of an object.
+/// What the answer says of an object.
 #[derive(Debug, Default)]
 struct ReviewFindings {
     patch: Option<String>,
@@ -210,10 +213,10 @@ fn injected(object: Option<&RawValue>, settings: &InjectorSettings) -> ReviewFin
     }
 }
 
-/// Why an object is not looked at.
+/// Why an object is not read, as the end of a sentence about it.
 const TOO_MANY_PARTS: &str = "has too many parts, or parts within parts, to be read";
 
-/// Nothing else of a pod is ever changed than these two: their places, and what is there.
+/// The two parts of a pod that an injection may change: their JSON pointers and texts.
 fn texts_of(pod: &Value) -> [(&'static str, String); 2] {
     [("/spec", &pod["spec"]), ("/metadata/annotations", &pod["metadata"]["annotations"])]
         .map(|(path, value)| (path, value.to_string()))
@@ -228,14 +231,14 @@ fn difference(before: &[(&str, String)], after: &[(&str, String)]) -> Option<Str
     (!operations.is_empty()).then(|| format!("[{}]", operations.join(",")))
 }
 
-/// What is wrong and was not before is refused, with everything that is wrong; what was wrong before is a
-/// warning.
+/// A change that brings a new problem is refused, with all problems. Problems that were there before are
+/// warnings.
 fn validated(
     request: &RequestText<'_>,
     settings: &InjectorSettings,
     others: &[ConfigMapCheck],
 ) -> ReviewFindings {
-    // One after the other, so that never both are there.
+    // One after the other, so that only one of the two objects is in memory.
     let former = said_of(request.old_object, settings, others);
     let Findings { problems: present, warnings } = said_of(request.object, settings, others);
     if present.iter().all(|problem| former.problems.contains(problem)) {
@@ -245,7 +248,7 @@ fn validated(
     ReviewFindings { refusals: present, ..ReviewFindings::default() }
 }
 
-/// Everything there is to say of an object, one line each.
+/// All problems and warnings of an object, one line each.
 fn said_of(
     object: Option<&RawValue>,
     settings: &InjectorSettings,
@@ -254,7 +257,7 @@ fn said_of(
     let object = match CHECKED_OBJECT.read(object.map_or("null", RawValue::get)) {
         Ok(object) => object,
         Err(_too_many_parts) => {
-            let warnings = vec![format!("ebb has not checked it: it {TOO_MANY_PARTS}")];
+            let warnings = vec![format!("ebb has not checked the object: it {TOO_MANY_PARTS}")];
             return Findings { problems: Vec::new(), warnings };
         }
     };
@@ -301,7 +304,7 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
     problems
 }
 
-/// What is right, and yet not what people want.
+/// Warnings about settings that are valid, and yet have no effect or fight with ebb.
 fn remarks(object: &Value) -> Vec<String> {
     if object["spec"]["template"]["metadata"]["labels"][INJECT_LABEL] != "true" {
         return Vec::new();
@@ -318,13 +321,13 @@ fn remarks(object: &Value) -> Vec<String> {
     let is_in_file = applied.is_some_and(|applied| applied["spec"].get("replicas").is_some());
     if is_in_file || is_count_applied(&object["metadata"]["managedFields"]) {
         remarks.push(
-            "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave it out".to_owned(),
+            "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out".to_owned(),
         );
     }
     remarks
 }
 
-/// Whether a server-side apply names the count: whoever does so owns the field.
+/// Whether a server-side apply names the count, and so owns the field.
 fn is_count_applied(managed_fields: &Value) -> bool {
     let mut entries = managed_fields.as_array().into_iter().flatten();
     entries.any(|entry| {
@@ -339,12 +342,6 @@ fn is_of_scaling(key: &str) -> bool {
     let is_under_prefix = ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
     let is_of_injection = INJECTION_ANNOTATIONS.contains(&key);
     key != PROGRESS_DEADLINE_ANNOTATION && is_under_prefix && !is_of_injection
-}
-
-/// Those of a map that are texts.
-pub(crate) fn texts(map: &Value) -> BTreeMap<String, String> {
-    let pairs = map.as_object().into_iter().flatten();
-    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 fn lines(problems: Vec<vocabulary::Problem>) -> Vec<String> {

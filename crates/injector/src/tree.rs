@@ -1,8 +1,8 @@
-//! What of a JSON text is read into values, and how much of it at most?
+//! Which parts of a JSON text are read into values, and how much memory may they take?
 //!
 //! A text of a few megabytes can take a hundred times as much memory as values: `{"":0}` is 7 bytes, and 640
-//! as a map. Whoever reaches the webhook may send one. So only the parts of an object that somebody looks at
-//! become values ([`TreePart`]), and each is paid for before it is made.
+//! as a map. Every caller that reaches the webhook may send such a text. So only the parts of an object that
+//! are checked become values ([`TreePart`]), and each is paid for from a budget before it is made.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,13 +33,13 @@ const TEXT_BYTES: usize = 16;
 /// Which parts of a text become values. What is not what a part expects becomes null.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TreePart {
-    /// All of it.
+    /// The part with everything in it.
     Whole,
-    /// Only that it is there.
+    /// Only whether the part is there: its value is null.
     Presence,
-    /// Of each item of a list, this.
+    /// A list, of each item of which this part is read.
     Each(&'static TreePart),
-    /// Of a map these fields, each in part.
+    /// A map, of which these fields are read, each as its part says.
     Fields(&'static [(&'static str, TreePart)]),
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum TreePart {
 pub(crate) struct TooManyParts;
 
 impl TreePart {
-    /// These parts of a text. What is no JSON is null.
+    /// Reads these parts of a text; a text that is no JSON is null.
     pub(crate) fn read(&'static self, text: &str) -> Result<Value, TooManyParts> {
         let most = text.len().saturating_mul(BYTES_PER_CHARACTER_MAX).clamp(TREE_BYTES_MIN, TREE_BYTES_MAX);
         let mut budget = TreeBudget { left: most, is_spent: false };
@@ -63,7 +63,7 @@ impl TreePart {
     }
 }
 
-/// What may still be made.
+/// How many bytes of values may still be made from one text.
 struct TreeBudget {
     left: usize,
     is_spent: bool,
@@ -86,7 +86,7 @@ impl TreeBudget {
     }
 }
 
-/// Reads one value.
+/// Reads one value of a text, and pays for it from the budget.
 struct PartSeed<'b> {
     part: &'static TreePart,
     budget: &'b mut TreeBudget,

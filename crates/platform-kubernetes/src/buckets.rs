@@ -1,19 +1,21 @@
-//! About which buckets of revisions do we decide?
+//! About which buckets of revisions does this autoscaler decide?
 //!
-//! Each bucket is a Lease ([`LeaseKeeper`]). Replicas share them by waiting: one that nobody holds is taken
-//! at once by who has none, and half a second later by who has some already. So two replicas that start
-//! together get one of two each, and when one of them leaves in order a newcomer comes before the one that
-//! stays. Where one has several nevertheless (it was there first, or another one has died) and a replica has
-//! none, that one holds the Lease [`AutoscalerLease::Waiting`] until it has been given one:
+//! Each bucket is a Lease ([`LeaseKeeper`]). Replicas share buckets by waiting: a bucket without a holder is
+//! taken at once by a replica that has none, and half a second later by a replica that has some already. So
+//! of two buckets two replicas that start together get one each, and when one of them leaves in order a new
+//! replica comes before the one that stays. Where a replica has several nevertheless (it was there first, or
+//! another one has died) and another replica has none, the latter holds the Lease
+//! [`AutoscalerLease::Waiting`] until it has been given a bucket:
 //!
 //! ```text
 //! one    owns 0 and 1 ──────────────► gives up 1                       owns 0
 //! two    owns none ► holds "waiting"              ► takes 1, gives "waiting" up
 //! ```
 //!
-//! How many there are is the same for all, and every Lease says it: beside somebody who goes by another
-//! number nobody takes anything, or a revision would be in a bucket of each. Once their number has changed a
-//! revision may be in another bucket than before, so whoever takes one has an epoch beyond all of them.
+//! The number of buckets is the same for all replicas, and every Lease says it. While a live replica goes by
+//! another number, no replica takes a bucket, or a revision would be in a bucket of each. Once the number has
+//! changed a revision may be in another bucket than before, so the new holder of a bucket has an epoch beyond
+//! those of all buckets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,19 +28,19 @@ use vocabulary::{
 use crate::lease::{LEASE, LeaseKeeper, LeaseRecord, LeaseWrite, Right, VacancyUse};
 use crate::port_book::LeaseNotes;
 
-/// How long who has a bucket already leaves another one to those who have none.
+/// How long a replica that has a bucket leaves another one, without a holder, to replicas that have none.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long nothing more is given to those who wait: as long as one of them may be gone without a word, or it
-/// would be given, and taken back, again and again.
+/// How long a replica gives no second bucket away. A waiting replica that was killed holds its Lease for as
+/// long; a bucket would be given to it, and taken back, again and again.
 const GIVE_EVERY: Duration = LEASE;
 
-/// A Lease of autoscalers.
+/// A Lease by which autoscalers agree about buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AutoscalerLease {
-    /// Who decides about it.
+    /// The Lease whose holder decides about this bucket.
     Bucket(Bucket),
-    /// Who has no bucket, and asks for one of somebody's who has several.
+    /// The Lease by which a replica without buckets asks for one of a replica that has several.
     Waiting,
 }
 
@@ -48,7 +50,7 @@ impl AutoscalerLease {
         if name == WAITING_LEASE { Some(Self::Waiting) } else { bucket_of_lease(name).map(Self::Bucket) }
     }
 
-    /// What it is called.
+    /// The name of the Lease object, in ebb's own namespace.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Bucket(bucket) => owner_lease(bucket),
@@ -63,20 +65,21 @@ pub(crate) type Rights = BTreeMap<Bucket, Right>;
 /// One autoscaler's view of all buckets.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    /// By number.
+    /// One keeper for each bucket, in the order of the buckets' numbers.
     keepers: Vec<LeaseKeeper>,
-    /// Of buckets that exist only for others.
-    strangers: BTreeMap<Bucket, LeaseKeeper>,
+    /// Keepers of the Leases of buckets that exist only where others count more of them.
+    beyond_our_count: BTreeMap<Bucket, LeaseKeeper>,
     waiting: LeaseKeeper,
-    /// One of ours that is given to whoever waits: nothing is decided about it any more.
-    giving: Option<Bucket>,
-    gave_at: Option<Timestamp>,
+    /// The bucket of ours that is being given to the waiting replica: nothing is decided about it any more.
+    being_given: Option<Bucket>,
+    last_given_at: Option<Timestamp>,
     is_leaving: bool,
     name: ReplicaName,
-    /// When a bucket was last asked for that nobody held.
+    /// When this autoscaler last asked for a bucket without a holder.
     asked_at: Option<Timestamp>,
-    /// What is wrong with how many others say there are.
-    quarrel: Option<String>,
+    /// Which other live autoscaler goes by another number of buckets, in words. While one does, nothing is
+    /// taken.
+    bucket_count_mismatch: Option<String>,
 }
 
 impl Buckets {
@@ -88,29 +91,29 @@ impl Buckets {
         }
         let mut buckets = Self {
             keepers,
-            strangers: BTreeMap::new(),
+            beyond_our_count: BTreeMap::new(),
             waiting: LeaseKeeper::new(name.clone()),
-            giving: None,
-            gave_at: None,
+            being_given: None,
+            last_given_at: None,
             is_leaving: false,
             name: name.clone(),
             asked_at: None,
-            quarrel: None,
+            bucket_count_mismatch: None,
         };
-        // The very first write of a Lease says it already: by a Lease without it somebody who counts
-        // otherwise would not see that we disagree.
+        // The very first write of a Lease says the number of buckets already. From a Lease without it, a
+        // replica that goes by another number would not see that the two disagree.
         for bucket in buckets.all().collect::<Vec<_>>() {
             buckets.note(bucket, LeaseNotes::new());
         }
         buckets
     }
 
-    /// Whose view it is.
+    /// The name of this autoscaler, as it stands on the Leases that it holds.
     pub(crate) fn name(&self) -> &ReplicaName {
         &self.name
     }
 
-    /// How many there are.
+    /// The number of buckets by which this autoscaler goes; at least one.
     pub(crate) fn count(&self) -> u16 {
         u16::try_from(self.keepers.len()).expect("made of one")
     }
@@ -119,9 +122,9 @@ impl Buckets {
         (0..self.count()).map(Bucket)
     }
 
-    /// Of all buckets that there are for anybody.
-    fn with_strangers(&self) -> impl Iterator<Item = &LeaseKeeper> {
-        self.keepers.iter().chain(self.strangers.values())
+    /// The keepers of all Leases of buckets, also of those beyond our own count.
+    fn all_keepers(&self) -> impl Iterator<Item = &LeaseKeeper> {
+        self.keepers.iter().chain(self.beyond_our_count.values())
     }
 
     fn keeper(&mut self, bucket: Bucket) -> Option<&mut LeaseKeeper> {
@@ -133,9 +136,9 @@ impl Buckets {
         Ownership { epochs: BTreeMap::new(), buckets: self.count() }.bucket_of(revision)
     }
 
-    /// The rights in force.
+    /// The rights to buckets that are in force now; none to a bucket that is being given away.
     pub(crate) fn rights(&self, now: Timestamp) -> Rights {
-        let rights = self.all().zip(&self.keepers).filter(|(bucket, _)| Some(*bucket) != self.giving);
+        let rights = self.all().zip(&self.keepers).filter(|(bucket, _)| Some(*bucket) != self.being_given);
         rights.filter_map(|(bucket, keeper)| Some((bucket, keeper.right(now)?))).collect()
     }
 
@@ -144,15 +147,15 @@ impl Buckets {
         Ownership { epochs: epochs(&self.rights(now)), buckets: self.count() }
     }
 
-    /// Whoever decides here does so still.
+    /// The autoscaler says that it still decides: the Leases that are ours are to be renewed.
     pub(crate) fn renew(&mut self) {
         self.keepers.iter_mut().for_each(LeaseKeeper::renew);
         self.waiting.renew();
     }
 
-    /// What is to stand on a bucket's Lease beside how many there are.
+    /// The notes that are to stand on a bucket's Lease beside the number of buckets.
     pub(crate) fn note(&mut self, bucket: Bucket, mut notes: LeaseNotes) {
-        // A Lease that does not say it stands for one bucket (`settle_quarrel`).
+        // A Lease that does not say it stands for one bucket (`check_bucket_counts`).
         if self.count() > 1 {
             notes.insert(BUCKETS_ANNOTATION.to_owned(), self.count().to_string());
         }
@@ -161,46 +164,45 @@ impl Buckets {
         }
     }
 
-    /// What stands on the Lease of a bucket, as far as we know.
+    /// The notes on the Lease of a bucket, as the watch showed them last.
     pub(crate) fn noted(&self, bucket: Bucket) -> Option<&LeaseNotes> {
         self.keepers.get(usize::from(bucket.0))?.noted()
     }
 
-    /// What stands on the Leases of all others, also of those that exist only where others count more.
+    /// The notes on the Leases of all other buckets, also of those beyond our own count.
     pub(crate) fn noted_elsewhere(&self, bucket: Bucket) -> Vec<&LeaseNotes> {
         let own =
             self.all().zip(&self.keepers).filter(|(other, _)| *other != bucket).map(|(_, keeper)| keeper);
-        own.chain(self.strangers.values()).filter_map(LeaseKeeper::noted).collect()
+        own.chain(self.beyond_our_count.values()).filter_map(LeaseKeeper::noted).collect()
     }
 
-    /// Nobody decides here any more.
+    /// The autoscaler has left its seat: all Leases that are ours are to be given up.
     pub(crate) fn leave(&mut self) {
         self.is_leaving = true;
         self.keepers.iter_mut().for_each(LeaseKeeper::leave);
     }
 
-    /// Whether somebody decides here (again).
+    /// An autoscaler has taken the seat (again): Leases may be taken.
     pub(crate) fn enter(&mut self) {
-        (self.is_leaving, self.giving) = (false, None);
+        (self.is_leaving, self.being_given) = (false, None);
         self.keepers.iter_mut().for_each(LeaseKeeper::enter);
     }
 
-    /// What the API server has; `None`: there is no such Lease. One of a bucket that does not exist here says
-    /// that others count more of them.
+    /// A Lease as the API server has it; `None` if there is no such Lease. A Lease of a bucket beyond our own
+    /// count says that others go by a larger number.
     pub(crate) fn observe(&mut self, which: AutoscalerLease, lease: Option<LeaseRecord>, now: Timestamp) {
         let AutoscalerLease::Bucket(bucket) = which else { return self.waiting.observe(lease, now) };
         let name = &self.name;
-        let stranger = || LeaseKeeper::new(name.clone());
+        let new_keeper = || LeaseKeeper::new(name.clone());
         match self.keepers.get_mut(usize::from(bucket.0)) {
             Some(keeper) => keeper.observe(lease, now),
-            None => self.strangers.entry(bucket).or_insert_with(stranger).observe(lease, now),
+            None => self.beyond_our_count.entry(bucket).or_insert_with(new_keeper).observe(lease, now),
         }
     }
 
     /// All Leases have been looked for: what was not observed is not there.
     pub(crate) fn listed(&mut self, now: Timestamp) {
-        // A Lease that nobody ever made is no event of a watch, and waiting for one would be waiting for
-        // ever.
+        // A Lease that was never made is in no event of a watch, so waiting for one would never end.
         let keepers = self.keepers.iter_mut().chain([&mut self.waiting]);
         for keeper in keepers.filter(|keeper| !keeper.is_known()) {
             keeper.observe(None, now);
@@ -209,22 +211,22 @@ impl Buckets {
 
     /// What is to be written now, if anything.
     pub(crate) fn next_write(&mut self, now: Timestamp) -> Option<(AutoscalerLease, LeaseWrite)> {
-        self.settle_quarrel(now);
+        self.check_bucket_counts(now);
         self.settle_shares(now);
-        let is_peaceful = self.quarrel.is_none();
+        let do_counts_agree = self.bucket_count_mismatch.is_none();
         let may_take = self.patience_ends(now).is_none_or(|at| at <= now);
         let vacancy = if may_take { VacancyUse::TakeIt } else { VacancyUse::LeaveIt };
-        let greatest = self.with_strangers().filter_map(LeaseKeeper::greatest_transitions).max();
+        let greatest = self.all_keepers().filter_map(LeaseKeeper::greatest_transitions).max();
         for (bucket, keeper) in self.all().zip(&mut self.keepers) {
-            // What is ours is renewed all the same: nobody else would take it meanwhile, and its revisions
-            // would be nobody's.
-            if !is_peaceful && !keeper.is_ours_or_asked_for(now) {
+            // A bucket of ours is renewed all the same: no other replica would take it meanwhile, and its
+            // revisions would have no owner.
+            if !do_counts_agree && !keeper.is_ours_or_asked_for(now) {
                 continue;
             }
             let was_vacant = keeper.vacant_since().is_some();
             let Some(write) = keeper.next_write(now, vacancy, greatest) else { continue };
-            // One at a time. With this the wait begins anew, in which another replica may come first to the
-            // next one.
+            // One at a time. The wait begins anew with each bucket, so that another replica may take the next
+            // one.
             if was_vacant {
                 self.asked_at = Some(now);
             }
@@ -248,7 +250,7 @@ impl Buckets {
         }
     }
 
-    /// It failed, or nobody knows whether it did.
+    /// The write of a Lease failed, or its answer never came.
     pub(crate) fn failed(&mut self, which: AutoscalerLease, now: Timestamp) {
         if let Some(keeper) = self.keeper_of(which) {
             keeper.failed(now);
@@ -260,11 +262,11 @@ impl Buckets {
         let keepers = self.keepers.iter().chain([&self.waiting]);
         let own = keepers.filter_map(|keeper| keeper.next_deadline(now));
         let is_any_vacant = self.keepers.iter().any(|keeper| keeper.vacant_since().is_some());
-        // Only where there is something to take, and only once: a time that has passed would wake us again
-        // and again.
+        // Only while a bucket is without a holder, and only ahead of us: a deadline that has passed would
+        // wake the task again and again.
         let patience = self.patience_ends(now).filter(|at| is_any_vacant && *at > now);
-        let gives_again = self.gave_at.map(|at| at + GIVE_EVERY).filter(|at| *at > now);
-        own.chain(patience).chain(gives_again.filter(|_| self.is_asked(now))).min()
+        let gives_again = self.last_given_at.map(|at| at + GIVE_EVERY).filter(|at| *at > now);
+        own.chain(patience).chain(gives_again.filter(|_| self.is_bucket_requested(now))).min()
     }
 
     /// Whether nothing of ours is left to be written on the way out.
@@ -272,7 +274,7 @@ impl Buckets {
         self.keepers.iter().chain([&self.waiting]).all(LeaseKeeper::has_left)
     }
 
-    /// Until when one that nobody holds is left to others; `None` for who has none.
+    /// Until when a bucket without a holder is left to other replicas; `None` if this replica has no bucket.
     fn patience_ends(&self, now: Timestamp) -> Option<Timestamp> {
         let has_some = self.keepers.iter().any(|keeper| keeper.is_ours_or_asked_for(now));
         let since = self.keepers.iter().filter_map(LeaseKeeper::vacant_since).chain(self.asked_at).max()?;
@@ -282,36 +284,36 @@ impl Buckets {
     /// Asks for a bucket, or gives one, where one replica has several and another none.
     fn settle_shares(&mut self, now: Timestamp) {
         let is_leaving = self.is_leaving;
-        if let Some(bucket) = self.giving
+        if let Some(bucket) = self.being_given
             && let Some(keeper) = self.keeper(bucket).filter(|keeper| keeper.has_left())
         {
-            // It is anybody's now, ours too, if whoever has asked for it does not take it.
+            // Any replica may take the bucket now, this one too, if the waiting replica does not take it.
             if !is_leaving {
                 keeper.enter();
             }
-            self.giving = None;
+            self.being_given = None;
         }
-        if self.is_to_ask(now) {
+        if self.has_to_request_bucket(now) {
             self.waiting.enter();
         } else {
             self.waiting.leave();
         }
-        if self.giving.is_none()
-            && self.gave_at.is_none_or(|at| at + GIVE_EVERY <= now)
-            && self.is_asked(now)
+        if self.being_given.is_none()
+            && self.last_given_at.is_none_or(|at| at + GIVE_EVERY <= now)
+            && self.is_bucket_requested(now)
             && let Some(bucket) = self.rights(now).into_keys().next_back()
             && let Some(keeper) = self.keeper(bucket)
         {
             keeper.leave();
-            (self.giving, self.gave_at) = (Some(bucket), Some(now));
+            (self.being_given, self.last_given_at) = (Some(bucket), Some(now));
         }
     }
 
-    /// Whether we have none, none is free, and somebody has several.
-    fn is_to_ask(&self, now: Timestamp) -> bool {
+    /// Whether this replica has no bucket, none is free, and another replica has several.
+    fn has_to_request_bucket(&self, now: Timestamp) -> bool {
         let is_open =
             |keeper: &LeaseKeeper| keeper.is_ours_or_asked_for(now) || keeper.vacant_since().is_some();
-        if self.is_leaving || self.quarrel.is_some() || self.keepers.iter().any(is_open) {
+        if self.is_leaving || self.bucket_count_mismatch.is_some() || self.keepers.iter().any(is_open) {
             return false;
         }
         let mut holders: Vec<_> = self.holders(now).collect();
@@ -319,38 +321,38 @@ impl Buckets {
         holders.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// Whether we have several, and somebody asks who has none.
-    fn is_asked(&self, now: Timestamp) -> bool {
+    /// Whether this replica has several buckets, and a replica without one asks.
+    fn is_bucket_requested(&self, now: Timestamp) -> bool {
         let asks = self.waiting.held_by_another(now).and_then(|lease| lease.holder.as_deref());
         !self.is_leaving
             && self.rights(now).len() > 1
             && asks.is_some_and(|asks| self.holders(now).all(|holder| holder != asks))
     }
 
-    /// Who else has buckets, each as often as it has some.
+    /// The other holders of buckets; a replica with two buckets comes twice.
     fn holders(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         self.keepers.iter().filter_map(move |keeper| keeper.held_by_another(now)?.holder.as_deref())
     }
 
-    /// Whether somebody who may live still goes by another number of buckets.
-    fn settle_quarrel(&mut self, now: Timestamp) {
-        let others = self.with_strangers().filter_map(|keeper| keeper.held_by_another(now));
-        let quarrel = others.filter_map(|lease| {
+    /// Looks for a live replica that goes by another number of buckets, and logs the first time it is found.
+    fn check_bucket_counts(&mut self, now: Timestamp) {
+        let others = self.all_keepers().filter_map(|keeper| keeper.held_by_another(now));
+        let mismatch = others.filter_map(|lease| {
             let theirs = lease.notes.get(BUCKETS_ANNOTATION).map_or("1", String::as_str);
             let holder = lease.holder.as_deref().unwrap_or_default();
             (theirs != self.count().to_string()).then(|| format!("{holder} goes by {theirs}"))
         });
-        // Of several always the same one, or each look would find another and say it.
-        let quarrel = quarrel.min();
-        if quarrel != self.quarrel
-            && let Some(quarrel) = &quarrel
+        // Of several replicas always the same one, or each look would find and log another.
+        let mismatch = mismatch.min();
+        if mismatch != self.bucket_count_mismatch
+            && let Some(mismatch) = &mismatch
         {
             tracing::error!(
                 buckets = self.count(),
-                "{quarrel} buckets; nothing is decided here before it has ended (change their number only with all autoscalers stopped)"
+                "{mismatch} buckets; this autoscaler takes no bucket until that one has ended (change the number of buckets only with all autoscalers stopped)"
             );
         }
-        self.quarrel = quarrel;
+        self.bucket_count_mismatch = mismatch;
     }
 }
 

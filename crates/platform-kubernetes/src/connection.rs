@@ -53,7 +53,7 @@ fn wait(headers: &HeaderMap) -> Option<u32> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// Who is turned away before anybody looks at the request gets a line of text.
+/// A request that the server turns away unread gets a line of text.
 fn status(text: &[u8], parts: &Parts, seconds: u32) -> Value {
     let written = serde_json::from_slice(text).ok().filter(|status: &Value| status["kind"] == "Status");
     let mut status = written.unwrap_or_else(|| {

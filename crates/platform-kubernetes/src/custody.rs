@@ -8,14 +8,14 @@
 //! ```
 //!
 //! Nothing of this is remembered but what lingers: it follows from the Service and from whether slices of
-//! ours stand, so whoever decides next goes on where the former one stopped.
+//! ours stand, so the next owner goes on where the former one stopped.
 
 use vocabulary::{REVISION_ANNOTATION, RevisionName};
 
 use crate::notice::{NO_SELECTOR, Notice, SELECTOR_PRESENT};
 use crate::resources::service::{ServiceAddressing, ServiceClaim, ServiceRecord, ServiceSelection};
 
-/// Who writes the endpoints.
+/// Who writes the endpoints of one Service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Custody {
     /// Others, and nothing of ours is there.
@@ -24,11 +24,11 @@ pub(crate) enum Custody {
     Refused(Notice),
     /// Kubernetes, until the selector is removed; activators know it already.
     Prepared(RevisionName),
-    /// We do.
+    /// We do, because the Service names this revision and has no selector.
     Adopted(RevisionName),
-    /// We do, until those that Kubernetes writes have somebody ready.
+    /// We do, until the endpoints that Kubernetes writes name a ready pod.
     GivingBack(RevisionName),
-    /// We do, although nobody asks us to: there is no selector, so nobody else can.
+    /// We do, although no annotation asks for it: there is no selector, so Kubernetes cannot.
     Abandoned(RevisionName),
     /// Kubernetes again. Some nodes may not have heard of it yet.
     Lingering(RevisionName),
@@ -78,9 +78,9 @@ impl Custody {
 /// What of ours is there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Traces {
-    /// For whom our slices were written, if any stand.
+    /// The revision for which our slices were written, if any stand.
     pub(crate) slices: Option<RevisionName>,
-    /// For whom they were until a moment ago.
+    /// The revision for which they were written until a moment ago.
     pub(crate) lingers: Option<RevisionName>,
 }
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_through_us_stays_so_when_it_becomes_what_is_not_taken_over() {
+    fn an_adopted_service_stays_adopted_when_it_becomes_unservable() {
         let ours = RevisionName::new("default", "deployment", "hello").expect("a name");
         let written = Traces { slices: Some(ours.clone()), lingers: None };
         let with = |spec: Value| {

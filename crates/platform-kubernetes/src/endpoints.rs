@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_marked_and_owned_once() {
+    fn existing_endpoints_are_marked_and_owned_once() {
         let owner = |uid: &str| OwnerReference { uid: uid.to_owned(), ..OwnerReference::default() };
         let subsets = desired(&[&slice("IPv4", &[("10.0.0.1", true)])]);
         let there =

@@ -1,4 +1,4 @@
-//! Which Events are to be written, so that people read what happened and nobody drowns in it?
+//! Which Events are to be written, so that people read what happened, and few enough to read?
 //!
 //! The first word about an object and a reason is written at once. Whatever follows within a minute is
 //! counted, and written as one series when the minute is over; the next word begins another Event, with words
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use vocabulary::Timestamp;
 
-use crate::index::Tone;
+use crate::notice::Tone;
 
 /// One Event of a kind in so long.
 const SERIES_LASTS: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ pub(crate) struct EventObject {
     pub(crate) uid: String,
 }
 
-/// Something worth an Event.
+/// One occurrence for which an object gets an Event, or a count in a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventNote {
     pub(crate) object: EventObject,
@@ -46,7 +46,7 @@ pub(crate) struct EventNote {
 pub(crate) enum EventWrite {
     /// A new Event, under this name.
     Create { name: String, note: EventNote },
-    /// It happened so often.
+    /// The series of a former Event: how often the same happened since.
     Count { name: String, object: EventObject, count: i32 },
 }
 

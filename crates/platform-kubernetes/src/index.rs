@@ -1,11 +1,12 @@
-//! What is there, and what follows from it for whoever decides?
+//! Which objects are there, and what follows from them for the autoscaler?
 //!
 //! A synchronous value: objects go in ([`Index::put_service`] and its like), what has changed comes out as
 //! [`Topic`]s, each of which is rendered when there is room for it. So a subject that changes a hundred times
-//! while nobody reads is told once, as it is then.
+//! while the autoscaler reads nothing makes one fact, of its last state.
 
 mod adoption;
 mod autoscalers;
+mod config_maps;
 mod count;
 mod facts;
 mod failures;
@@ -27,14 +28,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use orchestration::{PodFailure, PodReach, RouteInForce, Subject};
-use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use scaling::RevisionOrigin;
-use settings::{CONFIG_MAP_NAME, ClusterConfig};
-use vocabulary::{Bucket, Findings, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use settings::ClusterConfig;
+use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::custody::Custody;
-use crate::notice::{BAD_ANNOTATION, Notice};
-use crate::port_book::{PortBooks, WallSeconds};
+use crate::notice::Notice;
+use crate::port_book::WallSeconds;
+use crate::port_book::books::PortBooks;
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::autoscaler::AutoscalerRecord;
@@ -47,15 +48,15 @@ use crate::slice_key::SliceKey;
 
 use adoption::ServiceAdoption;
 use count::UnseenCount;
-use failures::{Hopelessness, PodFailures};
+use failures::{PodFailures, WaitRefusal};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
-pub(crate) use notices::{Announcement, Tone};
+pub(crate) use notices::Announcement;
 use proofs::KnownSlice;
 
-/// What whoever decides has to be told. In the order in which it is: what is named later stands on what is
-/// named earlier.
+/// A subject of which the autoscaler has to be sent a fact. Facts go out in this order: those of a later
+/// variant rely on those of an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Topic {
     Configuration,
@@ -71,22 +72,22 @@ pub(crate) enum Topic {
 #[derive(Debug)]
 pub(crate) struct Index {
     keys: HopKeys,
-    /// With which our slices are signed.
+    /// The key with which our slices are signed.
     slice_key: SliceKey,
-    /// When it is, for hop keys.
+    /// The day of hop keys that is in force.
     key_turn: KeyTurn,
     /// When the next turn begins.
     keys_due: Option<Timestamp>,
     cluster: Arc<ClusterConfig>,
     /// All of the cluster: any of them may reach pods of ours.
     services: BTreeMap<ObjectKey, ServiceRecord>,
-    /// Who writes their endpoints, of those that concern us.
+    /// Who writes the endpoints of each Service that concerns us.
     custody: BTreeMap<ObjectKey, Custody>,
-    /// Those that are ours, or are about to be or not to be, as we write their endpoints.
+    /// Services that are ours, are about to be, or are being given back, with what our slices need of them.
     adopted: BTreeMap<ObjectKey, AdoptedService>,
     /// The Services for each workload.
     served: BTreeMap<RevisionName, BTreeSet<ObjectKey>>,
-    /// Since when they have been, and whether Kubernetes served them before.
+    /// Since when each Service has been ours, and whether Kubernetes served it before.
     adoptions: BTreeMap<ObjectKey, ServiceAdoption>,
     /// Services whose slices of ours have just gone, and since when that was noticed.
     lingering: BTreeMap<ObjectKey, (RevisionName, Option<Timestamp>)>,
@@ -101,7 +102,7 @@ pub(crate) struct Index {
     plain_pods: BTreeMap<PodName, PodObject>,
     /// When a container of these will have been impossible to start for long enough.
     start_troubles: BTreeMap<PodName, Timestamp>,
-    /// Of both.
+    /// Labels of pods with a queue-proxy and of pods without one.
     pod_labels: PodLabels,
     activators: BTreeMap<ReplicaName, ActivatorObject>,
     /// In which zone each node is, of those that are in one.
@@ -109,51 +110,53 @@ pub(crate) struct Index {
     /// Kubernetes' own, and what each scales.
     autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
     slices: BTreeMap<ObjectKey, KnownSlice>,
-    /// Those without a signature that are believed.
+    /// Slices without a signature that are believed.
     believed_slices: BTreeSet<ObjectKey>,
-    /// The names of those that are not ours, by their Services.
+    /// The names of forged slices, by their Services.
     forged_slices: BTreeMap<ObjectKey, BTreeSet<String>>,
     /// The activators' ports before Services'.
     ports: PortBooks,
     /// Services whose ports have perhaps not got theirs.
     unsettled: BTreeSet<ObjectKey>,
-    /// When one may be free for those for which none was.
+    /// When a port may be free for Services that got none.
     ports_due: Option<Timestamp>,
-    /// Others', as far as they are of a Service.
+    /// Slices of Services that others write.
     other_slices: BTreeMap<ObjectKey, OtherSlice>,
     /// What the Endpoints objects that we keep say.
     endpoints: BTreeMap<ObjectKey, Vec<EndpointSubset>>,
-    /// Who is to serve, as ordered last or found.
+    /// The route of each revision, as it was ordered last or found on slices.
     routes: BTreeMap<RevisionName, RouteInForce>,
-    /// Those that were ordered here, by whoever decides now: slices may say what was before.
+    /// Revisions whose route was ordered here, by the present owner. Slices may still say the route before
+    /// that.
     ordered_routes: BTreeSet<RevisionName>,
     notices: BTreeMap<Subject, Vec<Notice>>,
     /// What there is to say of each ConfigMap.
     config_map_notices: BTreeMap<&'static str, Vec<Notice>>,
-    /// What people have not been told yet.
+    /// News of objects for which no Event was written yet.
     announcements: VecDeque<Announcement>,
-    /// Revisions that whoever decides knows.
-    told: BTreeSet<RevisionName>,
+    /// Revisions of which the autoscaler was sent facts.
+    sent_revisions: BTreeSet<RevisionName>,
     topics: BTreeSet<Topic>,
     /// Revisions whose slices may have to be written.
     unrouted: BTreeSet<RevisionName>,
-    /// Whether everything is known that was there when we began to look.
+    /// Whether every object is known that was there when the watches began.
     is_listed: bool,
 }
 
 #[derive(Debug)]
 struct Workload {
     record: WorkloadRecord,
-    /// The last good ones, or what is right of those that are written; `None` if that is nothing of ours.
+    /// The last settings without a problem, or the valid part of those that are written; `None` if another
+    /// autoscaler is meant.
     settings: Option<WorkloadSettings>,
-    /// Whether nobody has seen good ones.
-    is_makeshift: bool,
-    /// What is wrong with those that are written.
+    /// Whether the settings are only what is valid of annotations that were never seen without a problem.
+    has_valid_subset_only: bool,
+    /// The problems of the settings that are written.
     problems: Vec<Notice>,
     /// Containers of its pods that end by a hook of their own.
     own_hooks: BTreeSet<String>,
-    /// Why no request waits for its pods, if so.
-    hopelessness: Option<Hopelessness>,
+    /// Why requests are refused, and do not wait for pods, if so.
+    wait_refusal: Option<WaitRefusal>,
     /// How a pod of it failed last.
     last_failure: Option<PodFailure>,
     origin: RevisionOrigin,
@@ -163,8 +166,8 @@ struct Workload {
 #[derive(Debug)]
 struct Pod {
     record: PodObject,
-    /// What its queue-proxy said last.
-    said: Option<PodState>,
+    /// The state that the queue-proxy said last on its link.
+    reported_state: Option<PodState>,
     /// Whether clients reach it, as its owner said last.
     reach: PodReach,
     seen_ending: Option<Timestamp>,
@@ -172,7 +175,7 @@ struct Pod {
 }
 
 impl Index {
-    /// With as many buckets as whoever decides shares.
+    /// An empty index for as many buckets as the autoscalers share.
     pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
         Self {
             keys: secrets.hop_keys,
@@ -210,7 +213,7 @@ impl Index {
             notices: BTreeMap::new(),
             config_map_notices: BTreeMap::new(),
             announcements: VecDeque::new(),
-            told: BTreeSet::new(),
+            sent_revisions: BTreeSet::new(),
             topics: BTreeSet::new(),
             unrouted: BTreeSet::new(),
             is_listed: false,
@@ -238,39 +241,6 @@ impl Index {
         self.topics.extend(over.map(|(revision, _)| Topic::Revision(revision.clone())));
     }
 
-    /// `config-autoscaler` as it is written; without one the defaults apply.
-    pub(crate) fn put_config(&mut self, data: &BTreeMap<String, String>) {
-        let problems = match ClusterConfig::parse(data) {
-            Ok(checked) => {
-                self.cluster = Arc::new(checked.value);
-                self.topics.insert(Topic::Configuration);
-                let all: Vec<RevisionName> = self.workloads.keys().cloned().collect();
-                for revision in &all {
-                    self.read_settings(revision);
-                }
-                checked.warnings
-            }
-            Err(problems) => problems,
-        };
-        self.put_config_map(CONFIG_MAP_NAME, problems.into_iter().map(|problem| problem.message));
-    }
-
-    /// `config-observability` as it is written. Nothing here follows from it: activators and injectors read
-    /// it themselves. But here people look for what is wrong.
-    pub(crate) fn put_observability(&mut self, data: &BTreeMap<String, String>) {
-        let Findings { problems, warnings } = Observability::findings(data);
-        let said = problems.into_iter().chain(warnings);
-        let said = said.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}"));
-        self.put_config_map(OBSERVABILITY_CONFIG_MAP, said);
-    }
-
-    fn put_config_map(&mut self, name: &'static str, said: impl Iterator<Item = String>) {
-        let notices = said.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
-        self.config_map_notices.insert(name, notices);
-        let all = self.config_map_notices.values().flatten().cloned().collect();
-        self.put_notices(Subject::Configuration, all);
-    }
-
     pub(crate) fn put_pod(&mut self, record: PodObject, now: Timestamp) {
         let name = record.pod_name();
         self.notice_failed_part(&name, &record);
@@ -281,7 +251,7 @@ impl Index {
             let owners = if is_news { self.owners_of(&record) } else { Vec::new() };
             self.pod_labels.insert(&record);
             self.plain_pods.insert(name, record);
-            // Once it is there: what people are told of a workload's pods follows from all of them.
+            // Only once the pod is in the index: notices about a workload follow from all of its pods.
             for revision in owners {
                 self.pods_changed(&revision);
             }
@@ -295,22 +265,24 @@ impl Index {
             self.pod_labels.remove(&former.record);
         }
         self.pod_labels.insert(&record);
-        // One that a StatefulSet makes anew has the name of the pod before it, and has said nothing yet.
+        // A pod that a StatefulSet makes anew has the name of the former pod, and has said nothing yet.
         let former = former.filter(|former| former.record.uid == record.uid);
         if let Some(former) = former.as_ref().filter(|former| former.record == record) {
-            let (said, reach, seen_ending) = (former.said, former.reach, former.seen_ending);
+            let (reported_state, reach, seen_ending) =
+                (former.reported_state, former.reach, former.seen_ending);
             let failures = former.failures.clone();
-            self.pods.insert(name, Pod { record, said, reach, seen_ending, failures });
+            self.pods.insert(name, Pod { record, reported_state, reach, seen_ending, failures });
             return;
         }
         let is_ending = matches!(record.life, PodLife::Terminating(_) | PodLife::Over);
         let seen_ending = former.as_ref().and_then(|former| former.seen_ending).or(is_ending.then_some(now));
-        let (said, reach) = former.as_ref().map(|former| (former.said, former.reach)).unwrap_or_default();
+        let (reported_state, reach) =
+            former.as_ref().map(|former| (former.reported_state, former.reach)).unwrap_or_default();
         let known = former.as_ref().map(|former| former.failures.clone());
         let mut failures = known.unwrap_or_else(|| PodFailures::first_seen(&record));
-        failures.observe(&record, said, now);
+        failures.observe(&record, reported_state, now);
         let owners = self.owners_of(&record);
-        self.pods.insert(name.clone(), Pod { record, said, reach, seen_ending, failures });
+        self.pods.insert(name.clone(), Pod { record, reported_state, reach, seen_ending, failures });
         self.watch_start_trouble(&name);
         self.note_pod_failure(&name, former.as_ref().map(|former| &former.record), now);
         for revision in owners {
@@ -338,11 +310,11 @@ impl Index {
     /// What a pod's queue-proxy says of itself.
     pub(crate) fn note_state(&mut self, name: &PodName, state: PodState) {
         let Some(pod) = self.pods.get_mut(name) else { return };
-        pod.said = Some(state);
-        pod.failures.note_readiness(&pod.record, pod.said);
+        pod.reported_state = Some(state);
+        pod.failures.note_readiness(&pod.record, pod.reported_state);
         let record = pod.record.clone();
-        // Slices follow from it, and whether a wait for its pods is of use: whoever decides is the one who
-        // told us.
+        // Slices follow from the state, and whether a request should wait for pods. No fact does: the state
+        // came from the autoscaler.
         for revision in self.owners_of(&record) {
             self.review_failures(&revision);
             self.unrouted.insert(revision);
@@ -379,7 +351,8 @@ impl Index {
         }
     }
 
-    /// Slices that name it are not as they should be, whoever decides what in their place.
+    /// An activator is another than before: slices that name it have to be written anew, also without a new
+    /// order.
     fn activator_changed(&mut self, name: &ReplicaName) {
         self.topics.insert(Topic::Activators);
         let naming = self.routes.iter().filter(|(_, route)| route.activators.contains(name));
@@ -393,20 +366,20 @@ impl Index {
             None => self.zones.remove(node),
         };
         if former.as_deref() != zone {
-            // A node is somewhere else rarely, so nobody keeps who is on it.
+            // The zone of a node changes rarely, so no list of the pods on a node is kept.
             self.unrouted.extend(self.served.keys().cloned());
         }
     }
 
-    /// Who is to serve a revision from now on.
+    /// The route of a revision from now on, as it was ordered.
     pub(crate) fn set_route(&mut self, revision: &RevisionName, route: RouteInForce) {
         self.routes.insert(revision.clone(), route);
         self.ordered_routes.insert(revision.clone());
         self.unrouted.insert(revision.clone());
     }
 
-    /// Who decides about these buckets is another from now on, perhaps ourselves: slices say who is to serve,
-    /// until that one does.
+    /// These buckets have another owner from now on, perhaps this autoscaler. Until that owner orders routes,
+    /// slices say what they are.
     pub(crate) fn decider_changed(&mut self, changed: &BTreeSet<Bucket>) {
         let ports = &self.ports;
         let theirs = |revision: &RevisionName| changed.contains(&ports.bucket_of(revision));

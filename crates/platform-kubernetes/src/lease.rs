@@ -1,20 +1,21 @@
 //! Is a bucket ours, and until when?
 //!
-//! A Lease object says who holds it. Whoever wants it watches: one that its holder has not renewed for as
-//! long as it lasts, by our own clock since we saw the renewal, is free, and so is one that names nobody. The
-//! holder counts from before it *sent* its renewal, so it stops before anybody else begins, whatever the
-//! clocks of the two say. Its epoch is the object's count of transitions, which grows with every acquisition:
-//! beyond those of all other buckets too, for a revision may have been in another one while there were more
-//! or fewer, and whoever serves it goes by the greatest epoch that it has heard of.
+//! A Lease object names its holder. Every replica watches it: a Lease that was not renewed for as long as it
+//! lasts, by our own clock since we saw the renewal, is free, and so is a Lease without a holder. The holder
+//! counts from before it *sent* its renewal, so it stops before another replica begins, whatever the clocks
+//! of the two say. Its epoch is the object's count of transitions, which grows with every acquisition: beyond
+//! those of all other buckets too, for a revision may have been in another bucket while there were more or
+//! fewer, and activators and pods follow the greatest epoch that they have heard of.
 //!
 //! Pure: what is to be written comes out of [`LeaseKeeper::next_write`], what the API server has comes in by
 //! [`LeaseKeeper::observe`].
 
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use vocabulary::{Epoch, ReplicaName, Timestamp};
 
-use crate::port_book::LeaseNotes;
+use crate::port_book::{LeaseNotes, PortNotes};
 
 /// How long an owner may go without renewing: what Kubernetes' own controllers allow.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
@@ -26,7 +27,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A Lease object, as far as it concerns us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeaseRecord {
-    /// Empty or none: nobody's.
+    /// The autoscaler that holds the Lease; empty or none while nobody does.
     pub(crate) holder: Option<String>,
     pub(crate) transitions: i32,
     /// How long it lasts after a renewal.
@@ -36,26 +37,39 @@ pub(crate) struct LeaseRecord {
     pub(crate) notes: LeaseNotes,
 }
 
+pub(crate) fn read_lease(lease: &Lease) -> LeaseRecord {
+    let spec = lease.spec.clone().unwrap_or_default();
+    let seconds =
+        spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default();
+    LeaseRecord {
+        holder: spec.holder_identity,
+        transitions: spec.lease_transitions.unwrap_or_default(),
+        lasts: Duration::from_secs(seconds),
+        resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
+        notes: PortNotes::among(lease.metadata.annotations.as_ref()),
+    }
+}
+
 /// What is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseWrite {
-    /// Nobody's, when the holder leaves.
+    /// The name to write as the holder's; `None` when the holder leaves.
     pub(crate) holder: Option<String>,
     pub(crate) transitions: i32,
-    /// Over which version; none, if there is no object yet.
+    /// The version of the object that the write replaces; `None` if there is no object yet.
     pub(crate) over: Option<String>,
     pub(crate) notes: LeaseNotes,
 }
 
-/// Whether a Lease that nobody holds is to be taken.
+/// Whether a Lease without a holder is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VacancyUse {
     TakeIt,
-    /// Somebody who has less may want it.
+    /// It is left for now to a replica with fewer buckets.
     LeaveIt,
 }
 
-/// By what right orders are given.
+/// The right by which orders about a bucket are given: an epoch, and when it runs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Right {
     pub(crate) epoch: Epoch,
@@ -66,9 +80,9 @@ pub(crate) struct Right {
 #[derive(Debug)]
 pub(crate) struct LeaseKeeper {
     name: ReplicaName,
-    /// What the API server had last, and since when we know.
+    /// The Lease as the API server had it last, and since when we know.
     seen: Option<(LeaseRecord, Timestamp)>,
-    /// Since when it was looked for: before, nothing is known, not even that there is none.
+    /// Since when the Lease was looked for. Before that nothing is known, not even that there is none.
     known_since: Option<Timestamp>,
     right: Option<Right>,
     /// The write under way, and when it was sent.
@@ -76,9 +90,9 @@ pub(crate) struct LeaseKeeper {
     is_renewal_due: bool,
     is_leaving: bool,
     not_before: Timestamp,
-    /// The most transitions that were ever seen: an object that somebody deleted is made again with more.
+    /// The most transitions that were ever seen: a Lease that was deleted is made again with more.
     greatest: Option<i32>,
-    /// What is to stand there while it is ours.
+    /// The notes that are to stand on the Lease while it is ours.
     notes: LeaseNotes,
 }
 
@@ -103,12 +117,12 @@ impl LeaseKeeper {
         self.right.filter(|right| right.until > now)
     }
 
-    /// Whoever decides here does so still.
+    /// The autoscaler says that it still decides, so the Lease is to be renewed.
     pub(crate) fn renew(&mut self) {
         self.is_renewal_due = true;
     }
 
-    /// What is to stand there from now on, for whoever owns next; it is written at once.
+    /// The notes that are to stand on the Lease from now on, for the next owner; they are written at once.
     pub(crate) fn note(&mut self, notes: LeaseNotes) {
         if self.notes != notes {
             self.notes = notes;
@@ -121,17 +135,17 @@ impl LeaseKeeper {
         self.greatest
     }
 
-    /// What stands there, as far as we know.
+    /// The notes on the Lease, as far as we know.
     pub(crate) fn noted(&self) -> Option<&LeaseNotes> {
         self.seen.as_ref().map(|(lease, _)| &lease.notes)
     }
 
-    /// Nobody decides here any more.
+    /// The Lease is to be given up, and not to be taken.
     pub(crate) fn leave(&mut self) {
         self.is_leaving = true;
     }
 
-    /// Whether somebody decides here (again).
+    /// The Lease may be taken (again).
     pub(crate) fn enter(&mut self) {
         self.is_leaving = false;
     }
@@ -160,9 +174,9 @@ impl LeaseKeeper {
         self.seen = lease.map(|lease| (lease, now));
     }
 
-    /// What is to be written now, if anything. One write is under way at a time. What was left to whoever
-    /// wants it is taken only if that is wanted. `elsewhere` is the most transitions that any Lease of a
-    /// bucket has: who takes this one writes more.
+    /// What is to be written now, if anything. One write is under way at a time. A Lease without a holder is
+    /// taken only as `vacancy` says. `elsewhere` is the most transitions that any Lease of a bucket has: a
+    /// new holder of this one writes more.
     pub(crate) fn next_write(
         &mut self,
         now: Timestamp,
@@ -195,8 +209,8 @@ impl LeaseKeeper {
             return is_ours.then_some(LeaseWrite { holder: None, transitions, over, notes });
         }
         if is_ours {
-            // One that ran out was perhaps nobody's for a moment; it counts as a new acquisition, so that
-            // nothing from before is in force.
+            // A Lease that ran out was perhaps without an owner for a moment. It counts as a new acquisition,
+            // so that no order from before is in force.
             let has_run_out = self.right(now).is_none();
             let transitions = if has_run_out { acquired } else { lease.transitions };
             let notes = self.notes.clone();
@@ -218,7 +232,7 @@ impl LeaseKeeper {
         self.known_since.is_some()
     }
 
-    /// Since when it has been there for whoever wants it, as far as we know: nobody's time has to run out
+    /// Since when the Lease has had no holder, as far as we know, so that no holder's time has to run out
     /// first.
     pub(crate) fn vacant_since(&self) -> Option<Timestamp> {
         let since = match &self.seen {
@@ -235,7 +249,7 @@ impl LeaseKeeper {
         self.right(now).is_some() || self.under_way.as_ref().is_some_and(|(write, _)| write.holder.is_some())
     }
 
-    /// What somebody else who may live still has there.
+    /// The Lease, if another replica that may be alive still holds it.
     pub(crate) fn held_by_another(&self, now: Timestamp) -> Option<&LeaseRecord> {
         let (lease, seen_at) = self.seen.as_ref()?;
         let lives = !lease.holder.as_deref().unwrap_or_default().is_empty()
@@ -243,7 +257,7 @@ impl LeaseKeeper {
         (lives && !self.is_named(lease)).then_some(lease)
     }
 
-    /// The write went through.
+    /// The API server took the write that was under way.
     pub(crate) fn written(&mut self, resource_version: String, now: Timestamp) {
         let Some((write, sent_at)) = self.under_way.take() else { return };
         self.right = write
@@ -255,7 +269,7 @@ impl LeaseKeeper {
         self.seen = Some((LeaseRecord { holder, transitions, lasts: LEASE, resource_version, notes }, now));
     }
 
-    /// The write failed, or nobody knows whether it did.
+    /// The write failed, or its answer never came.
     pub(crate) fn failed(&mut self, now: Timestamp) {
         if self.under_way.take().is_some() {
             // `next_write` called it done when the write began.
@@ -283,7 +297,7 @@ impl LeaseKeeper {
     }
 }
 
-/// Transitions begin at zero, epochs at one: zero is nobody's.
+/// Transitions begin at zero, epochs at one: no owner ever has epoch zero.
 fn epoch_of(transitions: i32) -> Epoch {
     Epoch(u64::try_from(transitions).unwrap_or_default() + 1)
 }

@@ -2,25 +2,28 @@
 //!
 //! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
 //! count is written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service.
-//! There is no resource of our own. Who may write is a Lease's word, asked immediately before each request.
+//! There is no resource of our own. A Lease says which autoscaler may write; it is asked immediately before
+//! each request.
 //!
 //! ```text
 //!   API server ──watches──► Index (what is there) ──facts──► autoscaler
 //!       ▲                     │                                  │
-//!       └──────requests───── Task ◄────────── desk ◄───orders────┘
+//!       └──────requests───── Task ◄────────── inbox ◄──orders────┘
 //! ```
 //!
 //! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`,
 //! `buckets`);
 //! `watches` and `requests` are the edge.
 
-mod audience;
 mod buckets;
+mod cluster_inbox;
 mod connection;
 mod custody;
-mod desk;
+mod deletion_hint;
+mod drained_pods;
 mod endpoints;
 mod event_book;
+mod fact_feed;
 mod index;
 mod lease;
 mod metric_apis;
@@ -38,10 +41,10 @@ mod slices;
 mod target;
 mod task;
 mod trust;
-mod wall;
+mod wall_clock;
 mod watches;
-mod work;
 mod write_pace;
+mod write_queue;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +57,7 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::ReplicaName;
 
 use crate::buckets::Buckets;
-use crate::desk::{ClusterDesk, KubernetesSeat, NewSeat, SeatNumber};
+use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat, SeatNumber};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
 use crate::port_book::WallSeconds;
@@ -65,7 +68,7 @@ use crate::task::ClusterTask;
 use crate::trust::Trust;
 pub use crate::trust::{LinkCertificates, LinkKey, TrustError};
 
-/// Facts that may wait for the autoscaler; more are kept as "changed", not as facts.
+/// The number of facts that may wait for the autoscaler; further changes wait in the index as topics.
 const FACTS_MAX: usize = 256;
 /// Older API servers lack what this stands on (native sidecars, `trafficDistribution`).
 const MINOR_MIN: u32 = 29;
@@ -80,7 +83,7 @@ pub struct KubernetesConfig {
     /// Into how many buckets revisions are hashed, each of which one autoscaler decides about; from 1. All
     /// autoscalers that run say the same.
     pub buckets: u16,
-    /// This process's clock.
+    /// The clock of the process, by which leases and waits are measured.
     pub clock: Clock,
 }
 
@@ -90,19 +93,19 @@ pub enum StartError {
     /// There is no way to an API server.
     #[error("no way to an API server: neither a service account of a pod nor a kubeconfig")]
     Configuration(#[source] Box<kube::Error>),
-    /// It did not answer.
+    /// The API server was asked for its version, and did not say one.
     #[error("the API server did not say its version")]
     Unreachable(#[source] Box<kube::Error>),
-    /// It is too old.
+    /// The API server is of a version that lacks objects or fields that ebb needs.
     #[error("the cluster runs Kubernetes {found}; ebb needs 1.{MINOR_MIN} or newer")]
     TooOld {
-        /// Its version.
+        /// The version that the API server says, such as `v1.28.3`.
         found: String,
     },
-    /// What our programs must know could be neither read nor made.
+    /// A Secret with keys of ebb's programs could be neither read nor made.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Nor could their certificates.
+    /// The certificates of links could be neither read nor made.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
@@ -110,7 +113,7 @@ pub enum StartError {
 /// Pods as Kubernetes runs them.
 #[derive(Debug)]
 pub struct KubernetesPlatform {
-    desk: Arc<ClusterDesk>,
+    inbox: Arc<ClusterInbox>,
     metric_apis: Arc<MetricApis>,
     seats_taken: AtomicU64,
     certificates: watch::Receiver<LinkCertificates>,
@@ -118,7 +121,7 @@ pub struct KubernetesPlatform {
 
 impl KubernetesPlatform {
     /// Connects and begins to watch, on the current tokio runtime. Nothing is written, but a Secret that is
-    /// missing, before somebody takes a seat.
+    /// missing, before an autoscaler takes a seat.
     pub async fn start(config: KubernetesConfig) -> Result<Arc<Self>, StartError> {
         let client =
             connection::connect().await.map_err(|error| StartError::Configuration(Box::new(error)))?;
@@ -132,16 +135,16 @@ impl KubernetesPlatform {
         let (shown, certificates) = watch::channel(trust.settle(WallSeconds::now()).await?);
         tokio::spawn(vital("the keeper of the links' certificates", trust.keep(shown)));
         let (watches, news) = watches::start(&client, &config.namespace);
-        let desk = Arc::<ClusterDesk>::default();
+        let inbox = Arc::<ClusterInbox>::default();
         let KubernetesConfig { name, namespace, buckets, clock } = config;
-        let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&desk)));
+        let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&inbox)));
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
         let task =
-            ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&desk));
+            ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&inbox));
         tokio::spawn(vital("the platform's task", task.run(news)));
-        Ok(Arc::new(Self { desk, metric_apis, seats_taken: AtomicU64::default(), certificates }))
+        Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))
     }
 
     /// What an autoscaler shows on links, now and whenever that is renewed.
@@ -151,7 +154,7 @@ impl KubernetesPlatform {
 
     /// Returns once what was owned is free for others, after the seat was left.
     pub async fn given_up(&self) {
-        self.desk.given_up.notified().await;
+        self.inbox.given_up.notified().await;
     }
 }
 
@@ -159,10 +162,10 @@ impl Platform for KubernetesPlatform {
     fn subscribe(&self, _owner: &ReplicaName) -> Subscription {
         let (facts_in, facts) = mpsc::channel(FACTS_MAX);
         let seat = SeatNumber(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
-        self.desk.leave(|left| left.arrival = Some(NewSeat { seat, facts: facts_in }));
+        self.inbox.update(|contents| contents.new_seat = Some(NewSeat { seat, facts: facts_in }));
         Subscription {
             facts,
-            seat: Box::new(KubernetesSeat { id: seat, desk: Arc::clone(&self.desk) }),
+            seat: Box::new(KubernetesSeat { id: seat, inbox: Arc::clone(&self.inbox) }),
             renew_every: Some(lease::RENEW_EVERY),
         }
     }

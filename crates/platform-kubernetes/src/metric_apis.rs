@@ -1,4 +1,4 @@
-//! Who is asked on a cluster for what pods use and for other metrics: the API server, behind which others
+//! Which program serves metrics of pods and other metrics on a cluster? The API server, behind which others
 //! serve three APIs.
 //!
 //! What pods use is asked for a namespace as a whole, once a period however many workloads there are;
@@ -28,11 +28,11 @@ use self::records::{
     ApiGroup, ApiResourceList, ExternalMetricValueList, MetricValueList, ObjectMetricValue, PodMetrics,
     PodMetricsList,
 };
-use crate::desk::ClusterDesk;
+use crate::cluster_inbox::ClusterInbox;
 use crate::requests::{Failure, within_time};
 use crate::resources::selector::Selector;
 use crate::target::{NamedSample, TargetRecord};
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// A server that does not answer within this time is given up for this round, which has a little longer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -47,7 +47,7 @@ const WINDOW_DEFAULT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct MetricApis {
     server: Server,
-    desk: Arc<ClusterDesk>,
+    inbox: Arc<ClusterInbox>,
     pods: AnswerCache<PodMetricsList>,
     values: AnswerCache<MetricValueList>,
     external: AnswerCache<ExternalMetricValueList>,
@@ -55,7 +55,7 @@ pub(crate) struct MetricApis {
     kinds: AnswerCache<ApiResourceList>,
 }
 
-/// Whom to ask.
+/// The API server as a source of metrics, with a limit of questions at once.
 struct Server {
     client: Client,
     clock: Clock,
@@ -88,10 +88,10 @@ impl MetricSource for MetricApis {
 }
 
 impl MetricApis {
-    pub(crate) fn new(client: Client, clock: Clock, desk: Arc<ClusterDesk>) -> Self {
+    pub(crate) fn new(client: Client, clock: Clock, inbox: Arc<ClusterInbox>) -> Self {
         Self {
             server: Server { client, clock, turns: Semaphore::new(REQUESTS_MAX) },
-            desk,
+            inbox,
             pods: AnswerCache::new(clock),
             values: AnswerCache::new(clock),
             external: AnswerCache::new(clock),
@@ -144,7 +144,7 @@ impl MetricApis {
     /// As the platform's task has it.
     async fn target(&self, revision: &RevisionName) -> Option<TargetRecord> {
         let (reply, answer) = oneshot::channel();
-        self.desk.leave(|left| left.questions.push((revision.clone(), reply)));
+        self.inbox.update(|contents| contents.target_queries.push((revision.clone(), reply)));
         answer.await.ok().flatten()
     }
 }

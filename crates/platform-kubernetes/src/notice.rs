@@ -15,21 +15,28 @@ impl Notice {
     }
 }
 
+/// Whether people have to do something about a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Normal,
+    Warning,
+}
+
 /// A Service is served by us from now on.
 pub(crate) const ADOPTED: &str = "Adopted";
-/// It names a workload and still has a selector.
+/// A Service names a workload and still has a selector.
 pub(crate) const SELECTOR_PRESENT: &str = "SelectorPresent";
-/// It was ours, is not any more, and has no selector: nobody else can serve it.
+/// A Service was ours, is not any more, and has no selector, so Kubernetes cannot serve it.
 pub(crate) const NO_SELECTOR: &str = "NoSelector";
-/// It was ours, and Kubernetes serves it again.
+/// A Service was ours, and Kubernetes serves it again.
 pub(crate) const GIVEN_BACK: &str = "GivenBack";
-/// Somebody else writes endpoints of a Service of ours.
+/// Another program writes endpoints of a Service of ours.
 pub(crate) const FOREIGN_ENDPOINTS: &str = "ForeignEndpoints";
 /// A slice of a Service looks as if ebb had written it, and ebb did not.
 pub(crate) const FORGED_SLICE: &str = "ForgedSlice";
 /// A Service is of a kind that cannot be served.
 pub(crate) const NOT_SERVABLE: &str = "NotServable";
-/// It selects pods of another workload than the one it names.
+/// A Service selects pods of another workload than the one that it names.
 pub(crate) const SEVERAL_WORKLOADS: &str = "SeveralWorkloads";
 /// An annotation says something that has no meaning.
 pub(crate) const BAD_ANNOTATION: &str = "BadAnnotation";
@@ -39,7 +46,7 @@ pub(crate) const NO_WORKLOAD: &str = "NoWorkload";
 pub(crate) const NOT_ROUTABLE: &str = "NotRoutable";
 /// A port of a Service leads to one that no container declares, so it is served past us.
 pub(crate) const PORT_NOT_DECLARED: &str = "PortNotDeclared";
-/// The same, for all ports of activators are given.
+/// A Service is served past us because all ports of activators are given.
 pub(crate) const NO_PORT_LEFT: &str = "NoPortLeft";
 /// There are pods without a queue-proxy.
 pub(crate) const NOT_INJECTED: &str = "NotInjected";

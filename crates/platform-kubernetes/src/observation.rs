@@ -1,5 +1,5 @@
-//! What our reading makes of objects and answers as the API server has them: for whoever compares it with
-//! what Kubernetes' own autoscaler makes of the same.
+//! What does this crate make of objects and answers of the API server? For tests that compare it with what
+//! Kubernetes' own autoscaler makes of the same.
 
 use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,7 +12,7 @@ use crate::metric_apis::read_answer;
 use crate::resources::scaled_pod;
 use crate::resources::selector::Selector;
 use crate::target::TargetRecord;
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// A target of class hpa.
 #[derive(Clone, Debug)]

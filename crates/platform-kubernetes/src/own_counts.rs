@@ -1,16 +1,18 @@
-//! Was a count that the watch shows written by us, or by somebody else?
+//! Was a count that the watch shows written by this autoscaler, or by another client?
 //!
-//! The watch may show ours before the answer to the request comes, later than the next request begins, or,
-//! of several, the last alone. So it is remembered what was asked for, until it or a later one is seen.
+//! The watch may show a count of ours before the answer to the request comes, later than the next request
+//! begins, or, of several counts, the last alone. So each count that was asked for is remembered, until that
+//! count or a later one is seen.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use vocabulary::{PodCount, RevisionName};
 
-/// More are not under way: a request ends before the next one begins, and the watch is not far behind.
+/// The number of counts that are remembered for one workload. A request ends before the next one begins, and
+/// the watch is not far behind, so no more can be unseen.
 const REMEMBERED_MAX: usize = 4;
 
-/// What we asked for, of each workload; the oldest first.
+/// The counts that we asked for and have not seen yet, by workload; the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct OwnCounts(BTreeMap<RevisionName, VecDeque<PodCount>>);
 
@@ -39,7 +41,7 @@ impl OwnCounts {
         true
     }
 
-    /// The workload is gone.
+    /// A workload is gone, and its remembered counts with it.
     pub(crate) fn forget(&mut self, revision: &RevisionName) {
         self.0.remove(revision);
     }
@@ -50,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_we_wrote_is_known_once_however_late_it_is_seen() {
+    fn our_own_count_is_recognised_once_however_late_it_is_seen() {
         let revision = RevisionName::new("default", "deployment", "hello").expect("a name");
         let mut counts = OwnCounts::default();
         let seen = |counts: &mut OwnCounts, count: u32| counts.seen(&revision, PodCount::new(count));

@@ -1,17 +1,17 @@
-//! Which port of the activators is whose?
+//! Which port of the activators belongs to which port of which Service?
 //!
 //! Each port of an adopted Service has one of its own on the activators, so that a client may call the
-//! Service by any name. A connection that somebody opened a moment too late must never end at another's
+//! Service by any name. A connection that a client opened a moment too late must never end at another
 //! workload, so ports are given out going round: one comes again only after all others, and not within an
 //! hour of when it was let go. Where the round stands, what is given and what rests stands on the Lease, and
-//! is written there before anybody listens; which port is which Service's stands on the Service's slices,
+//! is written there before activators listen; which port is which Service's stands on the Service's slices,
 //! signed ([`crate::slice_key`]), where the next owner finds it.
 //!
 //! ```text
 //!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
 //! ```
 
-mod books;
+pub(crate) mod books;
 mod claims;
 mod notes;
 
@@ -22,32 +22,20 @@ use vocabulary::{RevisionName, Timestamp};
 
 use crate::resources::ports::{ServicePort, TargetPort};
 use crate::slice_key::ClaimNumber;
-pub(crate) use books::{PortBooks, PortHandover};
-pub(crate) use claims::PortClaim;
+pub(crate) use claims::{PortClaim, PortEntry};
 pub(crate) use notes::{LeaseNotes, PortNotes, WallSeconds};
 
 /// The ports of activators that are given to revisions.
 pub(crate) const FIRST: u16 = 10_000;
 pub(crate) const LAST: u16 = 29_999;
-/// How long a port is given to nobody after the last one has let go of it.
+/// How long a port rests after its last owner has let go of it.
 const REST: Duration = Duration::from_hours(1);
 /// How long slices of a version that signed none are believed, from when the first owner that signs takes a
-/// bucket over: it signs them within seconds, and who takes over from it meanwhile finds some of each.
+/// bucket over: it signs them within seconds, and an owner that follows it meanwhile finds some of each.
 const UNSIGNED_FOR: Duration = Duration::from_hours(1);
 /// How long activators still take requests at the port of a Service's port that is gone: far longer than any
 /// node takes to hear of that.
 const FORMER_SERVES: Duration = Duration::from_mins(1);
-
-/// A port of a Service, and the activators' port before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PortEntry {
-    pub(crate) name: Option<String>,
-    pub(crate) number: u16,
-    /// As the Service says now; unknown for what was only read from a slice.
-    pub(crate) target: Option<TargetPort>,
-    /// `None`: none was left.
-    pub(crate) port: Option<u16>,
-}
 
 /// A port that no Service's port has any more, while requests may still come in there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +45,7 @@ pub(crate) struct FormerPort {
     until: Timestamp,
 }
 
-/// A Service whose ports are to be given some.
+/// A Service whose ports are to be given ports of activators.
 pub(crate) struct PortSeeker<'a> {
     pub(crate) uid: &'a str,
     pub(crate) revision: &'a RevisionName,
@@ -78,7 +66,7 @@ impl PortShare {
     }
 }
 
-/// A Service's ports.
+/// What is given to one Service, and to which revision requests go from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ServicePorts {
     revision: RevisionName,
@@ -109,27 +97,27 @@ struct PortBook {
     share: PortShare,
     /// Whether they are ours to give; else slices say what is given.
     is_ours: bool,
-    /// By the Services' uids.
+    /// Services with ports of this bucket, by their uids.
     services: BTreeMap<String, ServicePorts>,
     former: BTreeMap<u16, FormerPort>,
-    /// Nobody's, but activators may still listen there.
+    /// Ports without an owner, where activators may still listen.
     let_go: BTreeSet<u16>,
-    /// All of the above.
+    /// The ports of `services`, `former` and `let_go` together.
     taken: BTreeSet<u16>,
     resting: BTreeMap<u16, WallSeconds>,
-    /// Those of them that the Lease called given when the bucket became ours, and no slice named.
+    /// Resting ports that the Lease called given when the bucket became ours, and no slice named.
     orphaned: BTreeSet<u16>,
     /// Where the round goes on.
     next: Option<u16>,
     /// That of the latest claim.
     number: ClaimNumber,
-    /// As it is to stand on the Lease.
+    /// Until when unsigned slices are believed, as it is to stand on the Lease.
     unsigned_until: Option<WallSeconds>,
     /// Whether the Lease said nothing when the bucket became ours.
     was_unnoted: bool,
-    /// When one comes free, if none was for somebody.
+    /// When a port comes free, if a Service has got none.
     free_again: Option<WallSeconds>,
-    /// Given, and not on the Lease yet.
+    /// Ports that are given, and are not on the Lease yet.
     unrecorded: BTreeSet<u16>,
     /// What is to be on the Lease may be something else than when it was last asked for.
     is_noteworthy: bool,
@@ -156,8 +144,8 @@ impl PortBook {
         }
     }
 
-    /// The present owner's notes, for who takes over, with the claims that stand. What the notes call given
-    /// and no slice names was let go by nobody knows whom, so it rests from now on.
+    /// The bucket is ours from now on, with the former owner's notes and the claims that stand. A port that
+    /// the notes call given and no slice names was let go at an unknown time, so it rests from now on.
     pub(crate) fn take_over(&mut self, notes: &PortNotes, claims: Vec<PortClaim>, now: WallSeconds) {
         self.is_ours = true;
         // What is remembered of an earlier time as owner is out of date; what of it is still given stands in
@@ -218,7 +206,7 @@ impl PortBook {
     pub(crate) fn learn(&mut self, claim: PortClaim) {
         let known = self.services.get(&claim.uid);
         let is_news = if self.is_ours {
-            // Who gives its ports knows better, but of one that nobody knew.
+            // The owner of the bucket knows better than a slice, except about a Service that it did not know.
             known.is_none() && claim.number > ClaimNumber::UNSIGNED && self.was_late(&claim)
         } else {
             known.is_none_or(|known| known.number <= claim.number)
@@ -324,14 +312,14 @@ impl PortBook {
         self.let_go.extend(entries.filter_map(|entry| entry.port));
     }
 
-    /// Ports at which nobody comes in any more; returns whose they were.
+    /// Lets go of former ports at which no requests come in any more; returns their revisions.
     pub(crate) fn expire(&mut self, now: Timestamp) -> BTreeSet<RevisionName> {
         let expired: Vec<_> = self.former.extract_if(.., |_, former| former.until <= now).collect();
         self.let_go.extend(expired.iter().map(|(port, _)| *port));
         expired.into_iter().map(|(_, former)| former.revision).collect()
     }
 
-    /// Services that got none for a port, once one is free again.
+    /// Services that got no port of activators for one of theirs, once one is free again.
     pub(crate) fn starving(&mut self, wall: WallSeconds) -> impl Iterator<Item = &String> {
         let is_due = self.is_ours && self.free_again.take_if(|again| *again <= wall).is_some();
         let has_none = |service: &ServicePorts| service.entries.iter().any(|entry| entry.port.is_none());
@@ -349,20 +337,20 @@ impl PortBook {
         self.former.values().map(|former| former.until).min()
     }
 
-    /// Nobody listens there any more.
+    /// No activator listens at this port any more.
     pub(crate) fn rest(&mut self, port: u16, wall: WallSeconds) {
         self.former.remove(&port);
         if self.let_go.remove(&port) {
             self.taken.remove(&port);
             self.is_noteworthy = true;
             self.resting.insert(port, wall.later(REST));
-            // Whoever waits does so for the first of them; that is asked for again when it is due.
+            // Services wait for the first port that comes free; the next one is looked for when that is due.
             self.free_again = self.free_again.or_else(|| self.has_starving().then(|| wall.later(REST)));
         }
     }
 
-    /// The next one that nobody has, neither here nor `elsewhere`: from a time when there was another number
-    /// of buckets.
+    /// The next port without an owner, neither here nor `elsewhere`: from a time when there was another
+    /// number of buckets.
     fn give(&mut self, elsewhere: &BTreeSet<u16>, wall: WallSeconds) -> Option<u16> {
         self.resting.retain(|_, until| *until > wall);
         // The notes are text on a Lease that others may write: where they make no sense the round begins

@@ -6,9 +6,9 @@
 mod events;
 mod handover;
 mod hints;
-mod reaping;
 mod rights;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,53 +24,52 @@ use parking_lot::Mutex;
 use runtime::Clock;
 use scaling::Decision;
 use tokio::sync::watch;
-use vocabulary::{PodCount, PodName, RevisionName};
+use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
 
-pub(crate) use self::hints::DeletionHint;
 #[cfg(test)]
 pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
-pub(crate) use self::reaping::OutlivingPod;
-pub(crate) use self::rights::PodRights;
 use crate::buckets::Rights;
-use crate::lease::{LEASE, LeaseRecord, LeaseWrite};
+use crate::lease::{LEASE, LeaseRecord, LeaseWrite, read_lease};
 use crate::resources::workload::{ObjectVersion, WorkloadRecord};
 use crate::scale;
 use crate::slices::SliceChange;
-use crate::watches::read_lease;
 
-/// A request without an answer after this long has failed. Less than a lease, so that a renewal can be tried
-/// again.
+/// How long an answer may take before the request has failed. Less than a lease lasts, so that a renewal can
+/// be tried again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(4);
-/// Under which our fields are noted in objects.
+/// The field manager under which the API server notes the fields that ebb writes.
 const FIELD_MANAGER: &str = "ebb-autoscaler";
 
-/// What requests need.
+/// Whether pods of a namespace may be patched, as the API server said, and when it said so.
+pub(crate) type PodRights = Arc<Mutex<BTreeMap<String, (bool, Timestamp)>>>;
+
+/// What every request to the API server needs; clones share the rights.
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) clock: Clock,
-    /// As the Leases give them; the platform's task writes them.
+    /// The rights that the Leases give; the platform's task keeps them up to date.
     pub(crate) rights: Arc<Mutex<Rights>>,
     pub(crate) pod_rights: PodRights,
-    /// The newest version of a pod that the watch has shown; the platform's task writes it.
+    /// The newest version of a pod that the watch has shown; the platform's task keeps it up to date.
     pub(crate) shown_pods: watch::Sender<Option<ObjectVersion>>,
 }
 
 /// Why a request did nothing, as far as we know.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The right is another's by now.
+    /// Another autoscaler owns the bucket by now.
     NotOwner,
-    /// The server knows no such object; if that is so, the watch says it too.
+    /// The server knows no such object; if the object is gone, the watch says so too.
     Gone(String),
-    /// It was written meanwhile, by us or another; what it is now comes by the watch.
+    /// The object was written meanwhile, by us or by another writer; the watch brings what it is now.
     Conflict,
-    /// As it is; it says what is wrong.
+    /// The server does not take the object as it is, and says what is wrong with it.
     Refused(String),
-    /// We may not.
+    /// The API server refuses for want of a right, and names it.
     Forbidden(String),
-    /// Perhaps later; the server may have said when.
+    /// The request may succeed later; the server may have said when.
     Passing { why: String, after: Option<Duration> },
 }
 
@@ -93,7 +92,7 @@ impl Failure {
         }
     }
 
-    /// How long the server wants to be left alone.
+    /// How long the server asked to wait before the next attempt; zero if it did not.
     pub(crate) fn wait(&self) -> Duration {
         match self {
             Self::Passing { after, .. } => after.unwrap_or_default(),
@@ -110,13 +109,14 @@ impl Failure {
             | Self::Refused(words)
             | Self::Forbidden(words)
             | Self::Passing { why: words, .. } => words,
-            Self::NotOwner => "another autoscaler decides",
-            Self::Conflict => "somebody else wrote it at the same time",
+            Self::NotOwner => "another autoscaler owns the bucket",
+            Self::Conflict => "another client wrote the object at the same time",
         }
     }
 
-    /// As whoever ordered it hears of it. What is refused today (by a webhook, say) may be taken tomorrow,
-    /// and nobody else would try again while the answer to the load stays the same.
+    /// The outcome of an order that failed so, as the autoscaler hears of it. What is refused today (by a
+    /// webhook, say) may be taken tomorrow, and the autoscaler gives no new order while the wanted count
+    /// stays the same.
     pub(crate) fn outcome(&self) -> OrderOutcome {
         match self {
             Self::NotOwner => OrderOutcome::NotOwner,
@@ -128,41 +128,42 @@ impl Failure {
     }
 }
 
-/// What to do about a count.
+/// One write of a workload's count, with the decision that led to it.
 #[derive(Clone, Debug)]
-pub(crate) struct ScaleErrand {
+pub(crate) struct CountWrite {
     pub(crate) order: orchestration::OrderId,
-    pub(crate) seat: crate::desk::SeatNumber,
+    pub(crate) seat: crate::cluster_inbox::SeatNumber,
     pub(crate) fence: Fence,
     pub(crate) revision: RevisionName,
     pub(crate) from: PodCount,
     pub(crate) to: PodCount,
-    /// Whose end disturbs least, of a smaller count.
+    /// With a smaller count, the pods whose end disturbs the fewest requests.
     pub(crate) end_first: Vec<PodName>,
     pub(crate) because: Arc<Decision>,
 }
 
-impl ScaleErrand {
-    /// It is done instead of `replaced`, which was not: what would have been written then is not there.
-    pub(crate) fn stand_in_for(&mut self, replaced: &Self) {
+impl CountWrite {
+    /// This write takes the place of `replaced`, which was not done: the count that `replaced` would have
+    /// written is not there.
+    pub(crate) fn supersede(&mut self, replaced: &Self) {
         if self.seat == replaced.seat {
             self.from = orchestration::decided_upon(self.from, replaced.from, replaced.to);
         }
     }
 
-    /// It waited while `before` was done. Whoever ordered it may not have known that: what was decided upon
-    /// the count before is written over the one that is there now.
-    pub(crate) fn come_after(&mut self, before: &Self) {
+    /// This write waited while `before` was done. The autoscaler may have ordered it before it knew that: a
+    /// count that was decided upon the former count is written over the present one.
+    pub(crate) fn rebase_onto(&mut self, before: &Self) {
         if self.seat == before.seat && self.from == before.from {
             self.from = before.to;
         }
     }
 }
 
-/// What became of a count.
+/// How the write of a count ended.
 pub(crate) struct ScaleAnswer {
     pub(crate) outcome: OrderOutcome,
-    /// From which version of its object on the count is there, if it is.
+    /// The version of the object from which on the count is there, if it is.
     pub(crate) version: Option<ObjectVersion>,
 }
 
@@ -172,7 +173,7 @@ impl From<OrderOutcome> for ScaleAnswer {
     }
 }
 
-/// Whose count it is.
+/// The workload whose count is written; another object of the same name is refused.
 pub(crate) struct ScaleSubject {
     uid: String,
     resource: ApiResource,
@@ -202,29 +203,30 @@ impl Requests {
         within(request).await
     }
 
-    /// Writes a count, unless somebody else wrote another one.
+    /// Writes a count, unless another writer has changed it since it was decided upon.
     pub(crate) async fn scale(
         &self,
-        errand: &ScaleErrand,
+        write: &CountWrite,
         target: &ScaleSubject,
     ) -> Result<ScaleAnswer, Failure> {
         let ScaleSubject { uid, resource } = target;
-        let namespace = errand.revision.namespace();
+        let namespace = write.revision.namespace();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, resource);
-        let name = errand.revision.name();
-        let patch = Patch::Json::<()>(scale::patch(uid, errand.from, errand.to));
+        let name = write.revision.name();
+        let patch = Patch::Json::<()>(scale::patch(uid, write.from, write.to));
         let parameters = patch_parameters();
-        match self.fenced(errand.fence, api.patch_scale(name, &parameters, &patch)).await {
+        match self.fenced(write.fence, api.patch_scale(name, &parameters, &patch)).await {
             Ok(present) => Ok(done(&present)),
             Err(Failure::Refused(why)) => {
-                let present = self.fenced(errand.fence, api.get_scale(name)).await?;
+                let present = self.fenced(write.fence, api.get_scale(name)).await?;
                 let found = present.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
                 let found = PodCount::new(u32::try_from(found).unwrap_or_default());
                 let is_same = present.metadata.uid.as_ref() == Some(uid);
-                match (is_same, found == errand.from) {
-                    // Perhaps by us, in a request whose answer never came.
-                    (true, false) if found == errand.to => Ok(done(&present)),
-                    // Another of this name, about which nobody has decided anything.
+                match (is_same, found == write.from) {
+                    // The count is the wanted one already, perhaps by a request of ours whose answer never
+                    // came.
+                    (true, false) if found == write.to => Ok(done(&present)),
+                    // Another object of this name, about which nothing was decided.
                     (false, _) => Ok(OrderOutcome::Gone.into()),
                     (true, false) => Ok(OrderOutcome::Conflict { found }.into()),
                     // The patch's tests hold, so it was refused for another reason.
@@ -308,7 +310,7 @@ impl Requests {
     }
 }
 
-/// The count is there.
+/// The answer to a write after which the workload has the wanted count.
 fn done(present: &Scale) -> ScaleAnswer {
     ScaleAnswer { outcome: OrderOutcome::Done, version: ObjectVersion::of(&present.metadata) }
 }

@@ -17,7 +17,7 @@ pub(crate) mod workload;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Namespace and name.
+/// Namespace and name of an object, whose kind follows from the context.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectKey {
     pub(crate) namespace: String,

@@ -1,53 +1,54 @@
-//! Which revisions' slices are being written, and who waits for that?
+//! Which revisions' slices are being written, and which orders wait for that?
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use orchestration::OrderId;
 use vocabulary::{PodName, RevisionName, Timestamp};
 
-use crate::desk::SeatNumber;
+use crate::cluster_inbox::SeatNumber;
 use crate::index::Index;
 use crate::resources::ObjectKey;
-use crate::work::Work;
+use crate::write_queue::WriteQueue;
 
-/// An order and its giver.
-pub(crate) type Giver = (SeatNumber, OrderId);
+/// An order, by the seat from which it was given and its number there.
+pub(crate) type OrderKey = (SeatNumber, OrderId);
 
 /// The slices of one revision.
 #[derive(Debug, Default)]
 pub(crate) struct RouteWork {
-    pub(crate) work: Work<()>,
-    /// Who ordered the route that is to be written.
-    pub(crate) ordered_by: Option<Giver>,
-    /// Pods that no slice may name any more, and who wants to know when none does.
-    releases: BTreeMap<PodName, Giver>,
-    /// Services of which people are told once nothing of others is left on them.
+    pub(crate) queue: WriteQueue<()>,
+    /// The order of the route that is to be written.
+    pub(crate) ordered_by: Option<OrderKey>,
+    /// Pods that no slice may name any more, with the orders that end when no slice names them.
+    releases: BTreeMap<PodName, OrderKey>,
+    /// Services whose adoption is announced once no slice of another writer is left on them.
     pub(crate) adopting: BTreeSet<ObjectKey>,
 }
 
 impl RouteWork {
-    /// A pod is to be named no more; returns an earlier order of the same.
-    pub(crate) fn release(&mut self, pod: PodName, giver: Giver) -> Option<Giver> {
-        self.work.put(());
-        self.releases.insert(pod, giver)
+    /// No slice may name this pod any more; returns an earlier order of the same.
+    pub(crate) fn release(&mut self, pod: PodName, key: OrderKey) -> Option<OrderKey> {
+        self.queue.put(());
+        self.releases.insert(pod, key)
     }
 
-    /// All is written: whoever ordered the route, and those whose pods no slice names.
-    pub(crate) fn settle(&mut self, revision: &RevisionName, index: &Index) -> Vec<Giver> {
+    /// All slices are written: returns the order of the route, and the orders about pods that no slice names
+    /// now.
+    pub(crate) fn settle(&mut self, revision: &RevisionName, index: &Index) -> Vec<OrderKey> {
         let free = self.releases.extract_if(.., |pod, _| !index.is_pod_named(revision, pod));
-        let mut settled: Vec<Giver> = free.map(|(_, giver)| giver).collect();
+        let mut settled: Vec<OrderKey> = free.map(|(_, key)| key).collect();
         settled.extend(self.ordered_by.take());
         settled
     }
 
-    /// Nothing can be written by us any more.
-    pub(crate) fn give_up(&mut self) -> Vec<Giver> {
+    /// The bucket is not ours any more: returns all orders that wait.
+    pub(crate) fn give_up(&mut self) -> Vec<OrderKey> {
         let releases = std::mem::take(&mut self.releases);
         releases.into_values().chain(self.ordered_by.take()).collect()
     }
 
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
-        self.work.is_idle(now)
+        self.queue.is_idle(now)
             && self.ordered_by.is_none()
             && self.releases.is_empty()
             && self.adopting.is_empty()

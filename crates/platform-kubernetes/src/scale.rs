@@ -1,5 +1,6 @@
-//! How is a count written so that nobody else's is overwritten? As a JSON patch that names the object and the
-//! count it was decided upon: if either is another by now, the API server answers 422 and changes nothing.
+//! How is a count written so that no other client's is overwritten? As a JSON patch that names the object and
+//! the count it was decided upon: if either is another by now, the API server answers 422 and changes
+//! nothing.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::{Value, json};

@@ -42,25 +42,25 @@ pub enum SecretError {
     /// The API server did not give or take it.
     #[error("Secret {name} of namespace {namespace}")]
     Request {
-        /// The Secret's.
+        /// The name of the Secret that was read or made.
         name: &'static str,
-        /// Ebb's own namespace.
+        /// The namespace of ebb's own programs, where the Secret is.
         namespace: String,
         /// What the API server said.
         #[source]
         source: Box<kube::Error>,
     },
-    /// Somebody else wrote something else there.
+    /// Another client wrote something else into the Secret.
     #[error("Secret {name} has no usable {key:?}; delete it, and it is made anew")]
     Content {
-        /// The Secret's.
+        /// The name of the Secret whose content is damaged.
         name: &'static str,
         /// Under which a key was to be.
         key: &'static str,
     },
 }
 
-/// What is in them.
+/// The keys that all autoscalers of a cluster share, read from their Secrets.
 #[derive(Debug)]
 pub(crate) struct Secrets {
     pub(crate) hop_keys: HopKeys,
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_can_be_read_and_what_was_damaged_is_named() {
+    fn a_made_secret_can_be_read_and_a_damaged_one_is_named() {
         for kind in [HOP_KEY, SLICE_KEY] {
             kind.read(kind.make()).expect("it was made to be read");
             let damaged = BTreeMap::from([(kind.key.to_owned(), ByteString(b"x".to_vec()))]);
@@ -207,7 +207,7 @@ mod tests {
         ];
         assert_eq!(exposed(begins), [present, after, before]);
         assert_eq!(exposed(begins + day - 1), [present, after, before]);
-        // Whoever still sends the former one, or sends the next one already, is known at either side.
+        // A peer that still sends the former key, or sends the next one already, is known at either side.
         assert_eq!(exposed(begins - 1)[..2], [before, present]);
         assert_eq!(exposed(begins + day)[0], after);
         assert_eq!(exposed(begins + day)[2], present);

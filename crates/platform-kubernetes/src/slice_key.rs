@@ -1,9 +1,9 @@
 //! How does a slice prove that an autoscaler wrote it?
 //!
-//! Whoever may write slices in a namespace can write one that looks like ours, and which ports of the
-//! activators are whose stands on slices. So what stands there is signed with a key that autoscalers alone
-//! have: for this namespace, this Service and these ports, with a number that is greater for what was given
-//! later.
+//! Every client that may write slices in a namespace can write one that looks like ours, and slices say which
+//! ports of the activators belong to which Service. So what they say is signed with a key that autoscalers
+//! alone have: for this namespace, this Service and these ports, with a number that is greater for what was
+//! given later.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use ring::hmac;
 /// Says for what the key is used, so that nothing else that is ever signed with it passes for this.
 const PURPOSE: &str = "ports of activators";
 
-/// The key of signatures.
+/// The key with which autoscalers sign their `EndpointSlice`s; all of them share it.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceKey(hmac::Key);
 
@@ -40,7 +40,7 @@ impl fmt::Display for ClaimNumber {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortStatement<'a> {
     pub(crate) namespace: &'a str,
-    /// The Service's.
+    /// The uid of the Service to which the slice belongs.
     pub(crate) uid: &'a str,
     /// As it stands on the slice, `KIND/NAME`.
     pub(crate) revision: &'a str,

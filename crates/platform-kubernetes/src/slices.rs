@@ -1,10 +1,11 @@
 //! Which `EndpointSlice`s should a Service have?
 //!
-//! Who serves is an order ([`RouteInForce`]); which addresses that is follows from the pods as they are now.
-//! *Direct* means the pods while one is ready, else the activators, and that change waits for nobody's
-//! decision: it is made here, whenever a pod changes. The order itself stands on the slices as annotations,
-//! so that whoever decides next finds it; and so do the activators' ports, signed.
+//! An order ([`RouteInForce`]) says whether pods or activators serve; the addresses follow from the pods as
+//! they are now. *Direct* means the pods while one is ready, else the activators, and that change waits for
+//! no decision: it is made here, whenever a pod changes. The order itself stands on the slices as
+//! annotations, so that the next owner finds it; and so do the activators' ports, signed.
 
+mod belonging;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -19,46 +20,45 @@ use orchestration::RouteInForce;
 use vocabulary::{REVISION_ANNOTATION, ReplicaName, RevisionName, Routing, SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::port_book::PortEntry;
-use crate::resources::ObjectKey;
 use crate::resources::ports::ServicePort;
 use crate::resources::service::{AdoptedService, TrafficPreference};
 use crate::slice_key::{ClaimNumber, PortStatement, SliceKey};
+pub(crate) use belonging::{SERVICE_LABEL, name_prefix, service_of};
 use plan::EndpointGroup;
 pub(crate) use plan::{SliceChange, changes};
 
-/// Kubernetes names the Service of a slice so.
-pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const ROUTING: &str = "ebb.dev/routing";
 const ACTIVATORS: &str = "ebb.dev/activators";
 const ENTRANCES: &str = "ebb.dev/activator-ports";
 const PROOF: &str = "ebb.dev/activator-ports-proof";
 
-/// Which of a Service's ports go where.
+/// Where each port of a Service leads, and what its slices have to say of that.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceRoute<'a> {
     pub(crate) service: &'a AdoptedService,
     /// The activators' ports before the Service's, in their order; `None` for those that always lead to pods.
     pub(crate) entrances: Vec<Option<u16>>,
-    /// That we say so.
+    /// The signature of the activators' ports, as it is to stand on the slices.
     pub(crate) proof: String,
-    /// As ordered, or found.
+    /// The route as it was ordered, or as slices said.
     pub(crate) route: &'a RouteInForce,
     /// The side that serves: another than was ordered while activators could not stand in for what serves
     /// now.
     pub(crate) side: Routing,
 }
 
-/// Somebody who may serve.
+/// A pod or an activator that a slice may name as an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServingAddress {
     /// One of each family that the cluster has.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Whether it answers; one that does not is named for a Service that names who is not ready too.
+    /// Whether the endpoint answers; one that does not is named for a Service that publishes unready
+    /// addresses.
     pub(crate) is_serving: bool,
     /// Where it serves each of the Service's ports, in their order; `None` for those that it does not serve.
     pub(crate) ports: Vec<Option<u16>>,
     pub(crate) node: Option<String>,
-    /// Its node's.
+    /// The zone of the node, if the node is in one.
     pub(crate) zone: Option<String>,
     pub(crate) pod: PodReference,
 }
@@ -71,11 +71,11 @@ pub(crate) struct PodReference {
     pub(crate) uid: String,
 }
 
-/// Everybody who could serve a revision now.
+/// All pods and activators that could serve a revision now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Servers {
     pub(crate) ready_pods: Vec<ServingAddress>,
-    /// Pods that are ready as far as anybody heard, and whose hosts take no connection now.
+    /// Pods that said they are ready, and whose hosts accept no connection now.
     pub(crate) unreachable_pods: Vec<ServingAddress>,
     /// Pods on their way out, which still serve.
     pub(crate) ending_pods: Vec<ServingAddress>,
@@ -116,7 +116,7 @@ impl ServingAddress {
     }
 }
 
-/// Of which list of [`Servers`] somebody is.
+/// The list of [`Servers`] from which an endpoint comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerKind {
     ReadyPod,
@@ -124,7 +124,7 @@ enum ServerKind {
     EndingPod,
 }
 
-/// Ports of a Service by their places, and where whoever is named serves them.
+/// Places of a Service's ports, each with the port of the endpoint that serves it.
 type PortSet = Vec<(usize, u16)>;
 
 /// The slices that a Service should have, whole. What those say that are `present` stays where it is as far
@@ -149,7 +149,7 @@ pub(crate) fn desired(
             EndpointGroup { family, ports: ports.collect(), endpoints: endpoints.collect() }
         });
         let mut of_family: Vec<_> = of_family.filter(|group| !group.endpoints.is_empty()).collect();
-        // One without addresses says who serves while nobody does.
+        // A slice without addresses keeps the route while no endpoint serves.
         if of_family.is_empty() {
             of_family.push(EndpointGroup { family, ports: Vec::new(), endpoints: Vec::new() });
         }
@@ -165,8 +165,8 @@ pub(crate) fn desired(
     slices.collect()
 }
 
-/// Who serves which ports: a slice has the same ports for all its addresses, and pods of two templates may
-/// have others. In the order of their names.
+/// The endpoints by the ports that they serve: a slice has the same ports for all its addresses, and pods of
+/// two templates may have different ones. In the order of the pods' names.
 fn port_sets<'a>(
     route: &ServiceRoute<'_>,
     servers: &'a Servers,
@@ -193,11 +193,6 @@ fn family_of(address: IpAddr) -> &'static str {
     }
 }
 
-/// With this begin the names of all slices of a Service.
-pub(crate) fn name_prefix(service: &str) -> String {
-    format!("{service}-ebb-")
-}
-
 fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
     let (service, route) = (of.service, of.route);
     let text =
@@ -215,7 +210,7 @@ fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
             (SLICE_WRITER_LABEL, SLICE_WRITER.to_owned()),
         ])),
         annotations: Some(text(vec![
-            // A Service may stop saying whose it was while these still stand.
+            // A Service may lose the annotation of its revision while these slices still stand.
             (REVISION_ANNOTATION, revision_out(service)),
             (ROUTING, routing.to_owned()),
             (ACTIVATORS, activators.join(",")),
@@ -265,16 +260,16 @@ pub(crate) fn proof(
     key.sign(&PortStatement { namespace, uid, revision: &revision, ports: &ports }, number)
 }
 
-/// By whom a slice was written that has our label.
+/// The writer of a slice that has our label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SliceAuthor {
     Autoscaler(ClaimNumber),
-    /// By an autoscaler of a version that signed none, or by anybody.
+    /// An autoscaler of a version that signed no slices, or any other client.
     Unsigned,
     Forger,
 }
 
-/// As its signature proves.
+/// The author of a slice with our label, as its signature proves.
 pub(crate) fn author_of(slice: &EndpointSlice, key: &SliceKey) -> SliceAuthor {
     let annotation = |name: &str| slice.metadata.annotations.as_ref()?.get(name).map(String::as_str);
     let Some(proof) = annotation(PROOF) else { return SliceAuthor::Unsigned };
@@ -320,8 +315,8 @@ pub(crate) fn entrances_of(slice: &EndpointSlice) -> Option<Vec<PortEntry>> {
     entries.collect()
 }
 
-/// As Kubernetes' own controller gives them: to whoever is ready. Not to activators: they take all that
-/// comes, from everywhere; few of them are in a route, and whoever is far from the pods is not far from all.
+/// Hints as Kubernetes' own controller gives them: to ready pods. Not to activators: they take requests from
+/// all zones, few of them are in a route, and an activator that is far from one client is near another.
 fn hints(preference: TrafficPreference, server: &ServingAddress, kind: ServerKind) -> Option<EndpointHints> {
     if kind != ServerKind::ReadyPod {
         return None;
@@ -358,13 +353,7 @@ fn endpoint(server: &ServingAddress, address: IpAddr, kind: ServerKind) -> Endpo
     }
 }
 
-/// The Service that a slice is of.
-pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
-    let name = slice.metadata.labels.as_ref()?.get(SERVICE_LABEL)?.clone();
-    Some(ObjectKey { namespace: slice.metadata.namespace.clone()?, name })
-}
-
-/// For whom a slice of ours was written.
+/// The revision for which a slice of ours was written.
 pub(crate) fn revision_of(slice: &EndpointSlice, namespace: &str) -> Option<RevisionName> {
     let (kind, name) = slice.metadata.annotations.as_ref()?.get(REVISION_ANNOTATION)?.split_once('/')?;
     RevisionName::new(namespace, kind, name).ok()

@@ -10,21 +10,21 @@ use vocabulary::{MilliValue, PodCount, PodId};
 
 use crate::resources::scaled_pod::ScaledPodRecord;
 use crate::resources::selector::Selector;
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// What the index knows of a workload's pods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TargetRecord {
     pub(crate) selector: Selector,
-    /// By name.
+    /// The pods that the selector selects, by their names in the namespace.
     pub(crate) pods: BTreeMap<String, ScaledPodRecord>,
-    /// `status.replicas`.
+    /// The pods that the workload says there are (`status.replicas`).
     pub(crate) present: PodCount,
     /// Another workload of this class selects one of the pods too.
     pub(crate) is_shared: bool,
 }
 
-/// One sample, whose pod may be a stranger.
+/// One sample of a metric, by the name of its pod, which may be gone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedSample<'a> {
     pub(crate) pod: &'a str,

@@ -1,10 +1,10 @@
 //! The one task that owns the index: watches, orders and answers come in; facts and requests go out. It never
 //! waits for the API server: requests run beside it, one per object.
 
+mod counts;
+mod events;
 mod intake;
-mod reaping;
 mod routes;
-mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{Entrance, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use vocabulary::{Bucket, Epoch, PodName, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
 
-use crate::audience::Listener;
 use crate::buckets::{AutoscalerLease, Buckets, epochs};
-use crate::desk::{ClusterDesk, SeatNumber};
+use crate::cluster_inbox::{ClusterInbox, SeatNumber};
+use crate::drained_pods::DrainedPods;
 use crate::event_book::EventBook;
+use crate::fact_feed::FactFeed;
 use crate::index::{Index, Takeover};
 use crate::lease::LeaseRecord;
 use crate::own_counts::OwnCounts;
 use crate::port_book::WallSeconds;
-use crate::requests::{Failure, Requests, ScaleAnswer, ScaleErrand, ScaleSubject};
+use crate::requests::{CountWrite, Failure, Requests, ScaleAnswer};
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::routes::RouteWork;
 use crate::secrets::Secrets;
 use crate::slices::SliceChange;
 use crate::watches::{News, Watches};
-use crate::work::Work;
 use crate::write_pace::WritePace;
-use reaping::DrainedPod;
+use crate::write_queue::WriteQueue;
 
-/// News that are taken in before anything follows from them.
+/// The number of news that are taken in before facts and requests follow from them.
 const NEWS_PER_TURN_MAX: usize = 256;
 
-/// A count is written once in so long, and after a rest once more at once. The first of many requests that
-/// come at once brings the first order, and by the second one all of them are known: it must not wait until
-/// the first pod takes the processor. What lay between later ones would be writes more, and counts to which
-/// nobody scaled.
+/// Minimum interval between two writes of one workload's replica count; bursts of two. The first of many
+/// requests that come at once brings the first order, and the second order knows all of them: it must not
+/// wait until the first pod takes the processor. Counts that are ordered within the interval are not written:
+/// they would be more writes, and counts at which no workload was meant to stay.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 /// Kinds of objects that are watched.
@@ -62,43 +62,42 @@ enum Kind {
     Lease,
 }
 
-/// What a request came to.
+/// How a request to the API server ended.
 enum Answer {
     Scaled(RevisionName, Result<ScaleAnswer, Failure>),
     SlicesWritten(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
     TakenOver(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
     LeaseWritten(AutoscalerLease, Result<LeaseRecord, Failure>),
     EventWritten(Result<(), Failure>),
-    Reaped(PodName, DrainedPod, Result<(), Failure>),
 }
 
 pub(crate) struct ClusterTask {
     name: ReplicaName,
-    desk: Arc<ClusterDesk>,
+    inbox: Arc<ClusterInbox>,
     requests: Requests,
     watches: Watches,
     index: Index,
     buckets: Buckets,
-    listener: Option<Listener>,
-    /// Kinds whose first list is not complete: until it is, nobody is told anything.
+    feed: Option<FactFeed>,
+    /// Kinds whose first list is not complete. Until all lists are, no facts, Events or writes go out.
     unlisted: BTreeSet<Kind>,
-    /// Keys that a list has to name, or they are gone.
+    /// The keys of the objects that are known. An object that a complete list does not name is gone.
     known: BTreeMap<Kind, BTreeSet<ObjectKey>>,
-    scales: BTreeMap<RevisionName, Work<ScaleErrand>>,
-    /// What was asked of the API server and may yet come back by the watch.
+    count_writes: BTreeMap<RevisionName, WriteQueue<CountWrite>>,
+    /// Counts that were asked of the API server, and that the watch may still show.
     own_counts: OwnCounts,
     routes: BTreeMap<RevisionName, RouteWork>,
     pace: WritePace,
     answers: JoinSet<Answer>,
-    /// The buckets of which ports are given, and since which epoch.
-    gives_ports: BTreeMap<Bucket, Epoch>,
+    /// The buckets of which this autoscaler gives ports of activators, and since which epoch.
+    port_allocator_epochs: BTreeMap<Bucket, Epoch>,
     events: EventBook,
     /// Pods of which the app alone is left.
-    drained: BTreeMap<PodName, DrainedPod>,
-    /// The buckets of ours of which people were told what is so.
-    tells: BTreeMap<Bucket, Epoch>,
-    /// The buckets of ours in which routes are ordered here.
-    decides: BTreeMap<Bucket, Epoch>,
+    drained: DrainedPods,
+    /// The buckets of ours about whose objects people were told everything, and since which epoch.
+    notified_epochs: BTreeMap<Bucket, Epoch>,
+    /// The buckets that this autoscaler owns, so that routes are ordered here, and since which epoch.
+    owned_epochs: BTreeMap<Bucket, Epoch>,
 }
 
 impl ClusterTask {
@@ -107,7 +106,7 @@ impl ClusterTask {
         requests: Requests,
         watches: Watches,
         secrets: Secrets,
-        desk: Arc<ClusterDesk>,
+        inbox: Arc<ClusterInbox>,
     ) -> Self {
         let kinds = [
             Kind::Config,
@@ -124,25 +123,25 @@ impl ClusterTask {
             Kind::Lease,
         ];
         Self {
-            desk,
+            inbox,
             requests,
             watches,
             index: Index::new(secrets, buckets.count()),
             name: buckets.name().clone(),
             buckets,
-            listener: None,
+            feed: None,
             unlisted: kinds.into(),
             known: BTreeMap::new(),
-            scales: BTreeMap::new(),
+            count_writes: BTreeMap::new(),
             own_counts: OwnCounts::default(),
             routes: BTreeMap::new(),
             pace: WritePace::default(),
             answers: JoinSet::new(),
-            gives_ports: BTreeMap::new(),
+            port_allocator_epochs: BTreeMap::new(),
             events: EventBook::new(salt()),
-            drained: BTreeMap::new(),
-            tells: BTreeMap::new(),
-            decides: BTreeMap::new(),
+            drained: DrainedPods::default(),
+            notified_epochs: BTreeMap::new(),
+            owned_epochs: BTreeMap::new(),
         }
     }
 
@@ -152,7 +151,7 @@ impl ClusterTask {
             let now = self.requests.clock.now();
             self.settle(now);
             let deadline = self.next_deadline(now);
-            let is_full = self.listener.as_ref().is_some_and(Listener::is_full);
+            let is_full = self.feed.as_ref().is_some_and(FactFeed::is_full);
             // Every arm is cancel-safe: what was not taken stays in its channel, slot or set.
             tokio::select! {
                 Some(first) = news.recv() => {
@@ -163,22 +162,23 @@ impl ClusterTask {
                         self.take_news(more, now);
                     }
                 }
-                () = self.desk.something_new.notified() => self.take_orders(),
+                () = self.inbox.updated.notified() => self.take_orders(),
                 Some(answer) = self.answers.join_next() => match answer {
                     Ok(answer) => self.take_answer(answer),
-                    // What it wrote would count as under way for ever. None is stopped but with this task.
+                    // After a panic the write would count as under way for ever. Requests are stopped only
+                    // with this task.
                     Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                     Err(_stopped) => {}
                 },
                 // Only while it is full: with room to spare this is ready at once, and the loop would never
                 // rest.
-                () = room(self.listener.as_ref()), if is_full => {}
+                () = room_in_feed(self.feed.as_ref()), if is_full => {}
                 () = self.requests.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {}
             }
         }
     }
 
-    /// Does what follows from everything that was taken in.
+    /// Sends the facts and begins the requests that follow from everything that was taken in.
     fn settle(&mut self, now: Timestamp) {
         if !self.unlisted.is_empty() {
             return;
@@ -196,14 +196,14 @@ impl ClusterTask {
         self.index.pass(now);
         self.write_slices(now);
         self.write_counts(now);
-        self.end_outliving(now);
-        self.tell_people(now);
+        self.report_pods_ignoring_sigterm(now);
+        self.write_events(now);
         let ownership = self.buckets.ownership(now);
-        if let Some(listener) = &mut self.listener {
-            listener.say(&mut self.index, &ownership, now);
+        if let Some(feed) = &mut self.feed {
+            feed.send_facts(&mut self.index, &ownership, now);
         }
-        if self.listener.is_none() && self.buckets.has_left() {
-            self.desk.given_up.notify_one();
+        if self.feed.is_none() && self.buckets.has_left() {
+            self.inbox.given_up.notify_one();
         }
     }
 
@@ -211,41 +211,41 @@ impl ClusterTask {
         if !self.unlisted.is_empty() {
             return None;
         }
-        let scales = self.scales.values().filter_map(Work::next_deadline);
-        let routes = self.routes.values().filter_map(|route| route.work.next_deadline()).min();
-        // Those that wait for answers begin when one comes.
+        let count_writes = self.count_writes.values().filter_map(WriteQueue::next_deadline);
+        let routes = self.routes.values().filter_map(|route| route.queue.next_deadline()).min();
+        // Writes that wait for a turn begin when another one is answered.
         let routes = routes.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
-        let ports = self.index.next_port_deadline().filter(|_| !self.gives_ports.is_empty());
+        let ports = self.index.next_port_deadline().filter(|_| !self.port_allocator_epochs.is_empty());
         let own = [
             self.index.next_deadline(),
             self.buckets.next_deadline(now),
             self.events_deadline(now),
-            self.drained_deadline(),
+            self.drained.next_deadline(),
             ports,
         ];
-        scales.chain(routes).chain(own.into_iter().flatten()).min()
+        count_writes.chain(routes).chain(own.into_iter().flatten()).min()
     }
 
-    /// Whoever owns nothing writes no Events.
+    /// An autoscaler that owns no bucket writes no Events, so it need not wake for them.
     fn events_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         self.events.next_deadline().filter(|_| !self.buckets.rights(now).is_empty())
     }
 
-    /// Ports are the owner's to give, and what it has given stands on the bucket's Lease before anybody uses
-    /// it.
+    /// Only the owner of a bucket gives ports, and a port stands on the bucket's Lease before activators or
+    /// slices use it.
     fn keep_ports(&mut self, now: Timestamp) {
         let wall = WallSeconds::now();
-        let former = std::mem::take(&mut self.gives_ports);
+        let former = std::mem::take(&mut self.port_allocator_epochs);
         for (bucket, epoch) in epochs(&self.buckets.rights(now)) {
             let Some(noted) = self.buckets.noted(bucket).cloned() else { continue };
-            // Also where it was ours before: between two epochs somebody else may have given ports.
+            // Also where the bucket was ours before: between two epochs another owner may have given ports.
             if former.get(&bucket) != Some(&epoch) {
                 self.index.take_over_ports(bucket, &noted, &self.buckets.noted_elsewhere(bucket), wall);
             }
-            self.gives_ports.insert(bucket, epoch);
+            self.port_allocator_epochs.insert(bucket, epoch);
             self.index.ports_noted(bucket, &noted);
         }
-        for bucket in former.into_keys().filter(|bucket| !self.gives_ports.contains_key(bucket)) {
+        for bucket in former.into_keys().filter(|bucket| !self.port_allocator_epochs.contains_key(bucket)) {
             self.index.give_up_ports(bucket);
         }
         self.index.settle_ports(now, wall);
@@ -263,40 +263,40 @@ impl ClusterTask {
             });
         }
         let rights = self.buckets.rights(now);
-        let decides = epochs(&rights);
+        let owned = epochs(&rights);
         *self.requests.rights.lock() = rights;
-        let changed = changed(&self.decides, &decides);
-        self.decides = decides;
+        let changed = changed(&self.owned_epochs, &owned);
+        self.owned_epochs = owned;
         if !changed.is_empty() {
             self.index.decider_changed(&changed);
         }
     }
 
     fn take_orders(&mut self) {
-        let left = self.desk.take();
-        // One that leaves late must not unseat whoever has come since.
+        let left = self.inbox.take();
+        // A seat that is left late must not take the place of a newer one.
         if let Some(seat) = left.departed
-            && self.listener.as_ref().is_some_and(|listener| listener.seat == seat)
+            && self.feed.as_ref().is_some_and(|feed| feed.seat == seat)
         {
-            self.listener = None;
+            self.feed = None;
             self.buckets.leave();
         }
-        if let Some(arrival) = left.arrival {
-            self.listener = Some(Listener::new(arrival, &mut self.index));
+        if let Some(new_seat) = left.new_seat {
+            self.feed = Some(FactFeed::new(new_seat, &mut self.index));
             self.buckets.enter();
         }
-        let is_seated = |seat| self.listener.as_ref().is_some_and(|listener| listener.seat == seat);
+        let is_seated = |seat| self.feed.as_ref().is_some_and(|feed| feed.seat == seat);
         if left.renewed.is_some_and(is_seated) {
             self.buckets.renew();
         }
         for (seat, order) in left.superseded {
-            self.ended((seat, order), OrderOutcome::Superseded);
+            self.order_ended((seat, order), OrderOutcome::Superseded);
         }
         for ((_, seat), order) in left.orders {
             self.take_order(seat, order);
         }
-        for (revision, reply) in left.questions {
-            // Whoever asked may have lost patience.
+        for (revision, reply) in left.target_queries {
+            // The metric source may have stopped waiting for the reply.
             let _ = reply.send(self.index.target(&revision));
         }
     }
@@ -306,18 +306,17 @@ impl ClusterTask {
         let now = self.requests.clock.now();
         let right = self.buckets.rights(now).get(&fence.bucket).copied();
         if right.is_none_or(|right| right.epoch != fence.epoch) {
-            return self.ended((seat, id), OrderOutcome::NotOwner);
+            return self.order_ended((seat, id), OrderOutcome::NotOwner);
         }
         match what {
             Order::ScaleTo { revision, from, to, because, end_first } => {
                 let name = revision.clone();
-                let mut errand =
-                    ScaleErrand { order: id, seat, fence, revision, from, to, end_first, because };
-                let work = self.scales.entry(name).or_insert_with(|| Work::paced(COUNT_EVERY));
-                if let Some(waiting) = work.waiting_mut() {
-                    errand.stand_in_for(waiting);
+                let mut write = CountWrite { order: id, seat, fence, revision, from, to, end_first, because };
+                let queue = self.count_writes.entry(name).or_insert_with(|| WriteQueue::paced(COUNT_EVERY));
+                if let Some(waiting) = queue.waiting_mut() {
+                    write.supersede(waiting);
                 }
-                let replaced = work.put(errand);
+                let replaced = queue.put(write);
                 self.superseded(replaced);
             }
             Order::Route { revision, routing, activators } => {
@@ -326,68 +325,31 @@ impl ClusterTask {
             Order::ReleasePod { pod, .. } => self.release_pod((seat, id), pod),
             Order::NotePodState { pod, state, .. } => {
                 self.index.note_state(&pod, state);
-                self.ended((seat, id), OrderOutcome::Done);
+                self.order_ended((seat, id), OrderOutcome::Done);
             }
             Order::NotePodReach { pod, reach } => {
                 self.index.note_reach(&pod, reach);
-                self.ended((seat, id), OrderOutcome::Done);
+                self.order_ended((seat, id), OrderOutcome::Done);
             }
             Order::NoteDrained { revision, pod } => {
-                self.note_drained((pod, revision), fence, now);
-                self.ended((seat, id), OrderOutcome::Done);
+                if let Some(record) = self.index.pod_record(&pod) {
+                    self.drained.note(record, revision, now);
+                }
+                self.order_ended((seat, id), OrderOutcome::Done);
             }
             Order::ReleaseEntrance { entrance, .. } => {
                 match entrance {
                     Entrance::Port(port) => self.index.release_port(port, WallSeconds::now()),
-                    // Nobody is known by its host here.
+                    // On Kubernetes a revision has ports, and no host names, as entrances.
                     Entrance::Host(_) => {}
                 }
-                self.ended((seat, id), OrderOutcome::Done);
+                self.order_ended((seat, id), OrderOutcome::Done);
             }
             Order::Tell { about, reason, text } => {
-                self.told(&about, reason, text, now);
-                self.ended((seat, id), OrderOutcome::Done);
+                self.report(&about, reason, text, now);
+                self.order_ended((seat, id), OrderOutcome::Done);
             }
         }
-    }
-
-    fn write_counts(&mut self, now: Timestamp) {
-        let (mut gone, mut kept) = (Vec::new(), Vec::new());
-        for (revision, work) in &mut self.scales {
-            let Some(errand) = work.begin(now) else { continue };
-            let Some(target) = self.index.record_of(revision).map(ScaleSubject::of) else {
-                work.done();
-                gone.push((errand.seat, errand.order));
-                continue;
-            };
-            if !self.index.may_change(revision, errand.from, errand.to) {
-                work.done();
-                kept.push((errand.seat, errand.order, errand.from));
-                continue;
-            }
-            if errand.from != errand.to {
-                self.own_counts.written(revision, errand.to);
-            }
-            self.index.count_begins(revision, errand.to);
-            let is_smaller = errand.to < errand.from;
-            let hints = is_smaller.then(|| self.index.deletion_hints(revision, errand.to, &errand.end_first));
-            let (requests, revision) = (self.requests.clone(), revision.clone());
-            // A panic in it is ours.
-            self.answers.spawn(async move {
-                // Before the count: whoever ends pods chooses them as soon as that is smaller.
-                requests.hint(errand.fence, revision.namespace(), &hints.unwrap_or_default()).await;
-                let answer = requests.scale(&errand, &target).await;
-                Answer::Scaled(revision, answer)
-            });
-        }
-        for giver in gone {
-            self.ended(giver, OrderOutcome::Gone);
-        }
-        // The count stays as if somebody had written it again; why, the Service's problems say.
-        for (seat, order, found) in kept {
-            self.ended((seat, order), OrderOutcome::Conflict { found });
-        }
-        self.scales.retain(|_, work| !work.is_idle(now));
     }
 
     fn take_answer(&mut self, answer: Answer) {
@@ -403,7 +365,6 @@ impl ClusterTask {
             }
             Answer::Scaled(revision, answer) => self.scaled(&revision, answer, now),
             Answer::TakenOver(revision, takeover, how) => self.taken_over(&revision, &takeover, how, now),
-            Answer::Reaped(pod, drained, how) => self.reaped(pod, drained, how, now),
             Answer::EventWritten(Ok(())) => {}
             Answer::EventWritten(Err(failure)) => {
                 tracing::debug!(?failure, "an Event could not be written");
@@ -414,70 +375,30 @@ impl ClusterTask {
         }
     }
 
-    fn scaled(&mut self, revision: &RevisionName, answer: Result<ScaleAnswer, Failure>, now: Timestamp) {
-        let version = answer.as_ref().ok().and_then(|answer| answer.version);
-        self.index.count_ended(revision, version);
-        let outcome = answer.map(|answer| answer.outcome);
-        let Some(work) = self.scales.get_mut(revision) else { return };
-        let Some(errand) = work.under_way() else { return };
-        let giver = (errand.seat, errand.order);
-        let errand = errand.clone();
-        self.note_scaling(&errand, &outcome, now);
-        let Some(work) = self.scales.get_mut(revision) else { return };
-        let replaced = match &outcome {
-            Err(Failure::Passing { after, .. }) => work.failed(*after, now),
-            // Whether it is gone is the watch's to say, and before the next attempt the index is asked.
-            Err(Failure::Conflict | Failure::Gone(_) | Failure::Refused(_) | Failure::Forbidden(_)) => {
-                work.failed(None, now)
-            }
-            Ok(_) | Err(Failure::NotOwner) => {
-                work.done();
-                None
-            }
-        };
-        if let (Ok(OrderOutcome::Done), Some(waiting)) = (&outcome, work.waiting_mut()) {
-            waiting.come_after(&errand);
-        }
-        if let (Some(replaced), Some(waiting)) = (&replaced, work.waiting_mut()) {
-            waiting.stand_in_for(replaced);
-        }
-        let outcome = outcome.unwrap_or_else(|failure| {
-            tracing::warn!(%revision, ?failure, "the count could not be written");
-            failure.outcome()
-        });
-        self.ended(giver, outcome);
-        self.superseded(replaced);
-    }
-
-    fn superseded(&mut self, errand: Option<ScaleErrand>) {
-        if let Some(errand) = errand {
-            self.ended((errand.seat, errand.order), OrderOutcome::Superseded);
-        }
-    }
-
-    /// Whoever gave the order may have left; then nobody else is told.
-    fn ended(&mut self, (seat, order): (SeatNumber, OrderId), outcome: OrderOutcome) {
-        if let Some(listener) = self.listener.as_mut().filter(|listener| listener.seat == seat) {
-            listener.ended(order, outcome);
+    /// Tells the autoscaler how an order ended. If it has left the seat from which it gave the order, nobody
+    /// is told.
+    fn order_ended(&mut self, (seat, order): (SeatNumber, OrderId), outcome: OrderOutcome) {
+        if let Some(feed) = self.feed.as_mut().filter(|feed| feed.seat == seat) {
+            feed.order_ended(order, outcome);
         }
     }
 }
 
-/// Those that are somebody else's than before, or ours anew.
+/// The buckets that have another owner than before, or are ours in a new epoch.
 fn changed(before: &BTreeMap<Bucket, Epoch>, now: &BTreeMap<Bucket, Epoch>) -> BTreeSet<Bucket> {
     let all = before.keys().chain(now.keys()).copied();
     all.filter(|bucket| before.get(bucket) != now.get(bucket)).collect()
 }
 
-/// Unlike that of any autoscaler before, so that names of Events are.
+/// A number that no autoscaler had before, so that names of Events are unique.
 fn salt() -> u64 {
     let since = runtime::wall_time().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
-async fn room(listener: Option<&Listener>) {
-    match listener {
-        Some(listener) => listener.room().await,
+async fn room_in_feed(feed: Option<&FactFeed>) {
+    match feed {
+        Some(feed) => feed.wait_for_room().await,
         None => std::future::pending().await,
     }
 }

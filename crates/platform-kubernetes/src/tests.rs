@@ -253,7 +253,7 @@ async fn is_tried_again_by(method: &str, fault: Fault, reason: &str) {
 async fn every_refusal_of_a_count_is_tried_again_shown_and_disturbs_nobody_else() {
     let cases = [
         (404, BECAUSE),
-        (409, "somebody else wrote it"),
+        (409, "another client wrote the object"),
         (410, BECAUSE),
         (422, BECAUSE),
         (403, BECAUSE),
@@ -273,7 +273,7 @@ async fn a_count_that_is_refused_although_nothing_has_changed_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_writes_is_not_fought_and_is_told() {
+async fn a_foreign_count_is_kept_and_an_event_names_it() {
     let mut laboratory = Laboratory::start().await;
     laboratory.knows("hello", 0).await;
     // Before the watch knows it.
@@ -282,7 +282,10 @@ async fn what_somebody_else_writes_is_not_fought_and_is_told() {
     assert_eq!(laboratory.end_of(order).await, OrderOutcome::Conflict { found: PodCount::new(7) });
     assert_eq!(laboratory.count_of("hello"), 7);
     let told = laboratory.event("ForeignCount").await;
-    assert!(told.contains("somebody else wrote 7 while ebb was about to write 3 instead of 0"), "{told}");
+    assert!(
+        told.contains("another client wrote a count of 7 while ebb was about to write 3 instead of 0"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -294,7 +297,7 @@ async fn a_count_that_the_watch_shows_is_told_if_it_is_not_our_own() {
     // The watch shows both.
     laboratory.server.put(DEPLOYMENTS, deployment("hello", 5));
     let told = laboratory.event("ForeignCount").await;
-    assert_eq!(told, "somebody else wrote 5, where 3 was wanted; ebb goes on from there");
+    assert_eq!(told, "another client wrote a count of 5, where 3 was wanted; ebb goes on from there");
 }
 
 #[tokio::test]
@@ -342,7 +345,7 @@ async fn is_asked(server: &ScriptedServer, (method, path): (&str, &str), times: 
 }
 
 #[tokio::test]
-async fn what_kubernetes_left_goes_after_its_endpoints_are_kept_and_is_tried_again() {
+async fn slices_of_kubernetes_are_deleted_after_their_endpoints_are_kept() {
     let laboratory = Laboratory::start().await;
     let server = &laboratory.server;
     // As if it had been written meanwhile.
@@ -503,7 +506,7 @@ fn pod(name: &str, cost: Option<&str>) -> Value {
 }
 
 #[tokio::test]
-async fn whose_end_disturbs_least_is_marked_before_the_count_where_that_is_allowed() {
+async fn idle_pods_are_marked_before_the_count_shrinks_where_that_is_allowed() {
     // What somebody else wrote stays, and what we wrote for an earlier count does not.
     let before = [("idle", None), ("busy", Some("-1000")), ("precious", Some("5"))];
     for (is_allowed, after) in
@@ -570,45 +573,32 @@ fn ending(name: &str, running: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn an_app_that_outlives_its_grace_is_told_of_and_ended_where_that_is_allowed() {
-    for is_allowed in [true, false] {
-        let mut laboratory = Laboratory::start().await;
-        if is_allowed {
-            laboratory.server.allow_everything();
-        }
-        laboratory.server.put(PODS, ending("stubborn", &["app", "queue-proxy"]));
-        laboratory.server.put(PODS, ending("ended", &[]));
-        laboratory.server.put(DEPLOYMENTS, deployment("hello", 0));
-        laboratory.knows_pods("hello", 2).await;
-        for pod in ["stubborn", "ended"] {
-            laboratory.orders += 1;
-            let id = OrderId(laboratory.orders);
-            let pod = PodName::new(&format!("shop/{pod}"));
-            let what = Order::NoteDrained { revision: revision("hello"), pod };
-            laboratory.seat.execute(PlatformOrder { id, fence: laboratory.fence, what });
-        }
-        let text = laboratory.event("IgnoresTerm").await;
-        assert!(text.contains("pod shop/stubborn had answered all its requests"), "{text}");
-        let grace = |laboratory: &Laboratory, name: &str| {
-            let pod = laboratory.server.object(PODS, "shop", name).expect("it is there");
-            pod["metadata"]["deletionGracePeriodSeconds"].as_u64()
-        };
-        let wanted = if is_allowed { Some(1) } else { Some(375) };
-        if is_allowed {
-            let path = "/api/v1/namespaces/shop/pods/stubborn";
-            let deleted = async {
-                while laboratory.server.asked("DELETE", path).is_empty() {
-                    tokio::task::yield_now().await;
-                }
-            };
-            tokio::time::timeout(PATIENCE, deleted).await.expect("it is deleted again");
-        }
-        assert_eq!((grace(&laboratory, "stubborn"), grace(&laboratory, "ended")), (wanted, Some(375)));
-        let told = laboratory.server.objects(EVENTS);
-        let about = told.iter().filter(|event| event["reason"] == "IgnoresTerm");
-        let about: Vec<_> = about.map(|event| event["regarding"]["name"].clone()).collect();
-        assert!(!about.contains(&json!("ended")), "{about:?}");
+async fn an_app_that_ignores_sigterm_is_told_of_and_its_pod_is_left_alone() {
+    let mut laboratory = Laboratory::start().await;
+    laboratory.server.allow_everything();
+    laboratory.server.put(PODS, ending("stubborn", &["app", "queue-proxy"]));
+    laboratory.server.put(PODS, ending("ended", &[]));
+    laboratory.server.put(DEPLOYMENTS, deployment("hello", 0));
+    laboratory.knows_pods("hello", 2).await;
+    for pod in ["ended", "stubborn"] {
+        laboratory.orders += 1;
+        let id = OrderId(laboratory.orders);
+        let pod = PodName::new(&format!("shop/{pod}"));
+        let what = Order::NoteDrained { revision: revision("hello"), pod };
+        laboratory.seat.execute(PlatformOrder { id, fence: laboratory.fence, what });
     }
+    let text = laboratory.event("IgnoresTerm").await;
+    assert!(text.contains("pod shop/stubborn had answered all its requests"), "{text}");
+    for name in ["stubborn", "ended"] {
+        let pod = laboratory.server.object(PODS, "shop", name).expect("it is there");
+        assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 375, "{name}");
+        let path = format!("/api/v1/namespaces/shop/pods/{name}");
+        assert!(laboratory.server.asked("DELETE", &path).is_empty(), "{name}");
+    }
+    let told = laboratory.server.objects(EVENTS);
+    let about = told.iter().filter(|event| event["reason"] == "IgnoresTerm");
+    let about: Vec<_> = about.map(|event| event["regarding"]["name"].clone()).collect();
+    assert!(!about.contains(&json!("ended")), "{about:?}");
 }
 
 #[tokio::test]
@@ -625,7 +615,7 @@ async fn a_count_whose_answer_was_cut_is_written_once() {
 }
 
 #[tokio::test]
-async fn what_is_gone_while_its_count_is_tried_again_is_let_go() {
+async fn a_count_of_a_deleted_workload_is_not_tried_again() {
     let mut laboratory = Laboratory::start().await;
     let path = scale_path("hello");
     laboratory.server.fail(&path, Fault::Status(404));

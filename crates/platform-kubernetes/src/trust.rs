@@ -1,10 +1,10 @@
-//! Who vouches for our programs on links?
+//! Which authority signs the certificates of ebb's programs on links?
 //!
 //! An authority of our own, which the first replica makes: a Secret with its key, and one for each role with
 //! what a program of that role shows. All of them are kept: certificates are renewed after two thirds of
 //! their time, and the authority is followed by another one long before it ends (or when somebody puts
 //! `ebb.dev/rotate` on its Secret). The old one also signs the new one, so pods that know the old one alone
-//! take what the new one signed, until they are replaced. Any replica may do this: whoever writes over
+//! take what the new one signed, until they are replaced. Any replica may do this: a replica that writes over
 //! another version than it has read is refused, and reads again.
 //!
 //! Where a key may have leaked, `ebb.dev/rotate: revoke` makes another authority as well, and the former ones
@@ -26,7 +26,7 @@ use vocabulary::{AUTHORITY_SECRET, LinkRole};
 use crate::port_book::WallSeconds;
 use authority::{Certificate, LinkAuthority, SecretData};
 
-/// Somebody wants another authority.
+/// The annotation by which a person asks for another authority.
 const ROTATE: &str = "ebb.dev/rotate";
 /// And that nothing new goes by those before it.
 const REVOKE: &str = "revoke";
@@ -43,9 +43,9 @@ const ATTEMPTS_MAX: u32 = 5;
 pub struct LinkCertificates {
     /// Its own certificate, and those that lead to a root.
     pub chain: String,
-    /// Its key.
+    /// The private key of that certificate.
     pub key: LinkKey,
-    /// The roots.
+    /// The certificates of the authorities that are believed, in PEM.
     pub roots: String,
 }
 
@@ -65,9 +65,9 @@ pub enum TrustError {
     /// The API server did not give or take a Secret.
     #[error("Secret {name} of namespace {namespace}")]
     Request {
-        /// Ebb's own namespace.
+        /// The namespace of ebb's own programs, where the Secret is.
         namespace: String,
-        /// The Secret's.
+        /// The name of the Secret that was read or written.
         name: &'static str,
         /// What the API server said.
         #[source]
@@ -82,7 +82,7 @@ pub enum TrustError {
          whose pods know the authority that it held"
     )]
     Damaged(&'static str),
-    /// Others wrote each time.
+    /// Each attempt to write the Secret met a newer version of it.
     #[error("Secret {0} was written by others each time it was tried")]
     Contended(&'static str),
 }
@@ -93,12 +93,12 @@ pub(crate) struct Trust {
     namespace: String,
 }
 
-/// Whose a certificate is.
+/// The program and the purpose that a certificate is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CertificateHolder {
-    /// On links.
+    /// A program at its end of a link.
     Link(LinkRole),
-    /// Where the API server calls.
+    /// The injector's webhook, which the API server calls.
     Injector,
 }
 
@@ -135,7 +135,7 @@ impl Trust {
         Ok(LinkCertificates { chain: own.chain, key: LinkKey(own.key), roots: authority.roots(now) })
     }
 
-    /// Keeps all of it, for as long as somebody wants to know what an autoscaler shows.
+    /// Keeps all certificates up to date, for as long as an autoscaler receives its own.
     pub(crate) async fn keep(self, shown: watch::Sender<LinkCertificates>) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -151,7 +151,7 @@ impl Trust {
                     }
                     Err(error) => {
                         let why = &error as &dyn std::error::Error;
-                        tracing::warn!(error = why, "the certificates could not be looked after");
+                        tracing::warn!(error = why, "the certificates of links could not be read or renewed");
                     }
                 }
                 tokio::time::sleep(RETRY_AFTER).await;
@@ -179,10 +179,10 @@ impl Trust {
             if asked == Some(REVOKE) {
                 next.revoke_formers();
                 tracing::warn!(
-                    "links have another authority from now on, and the former ones are revoked; pods that are there go by them until they are replaced (`ebb check` names these)"
+                    "links have another authority from now on, and the former authorities are revoked; present pods trust them until the pods are replaced (`ebb check` names these pods)"
                 );
             } else {
-                tracing::info!("links have another authority from now on; the former one vouches for it");
+                tracing::info!("links have another authority from now on, whose certificate the former authority has signed");
             }
             Ok((next.write(now), next, SecretState::Outdated))
         })

@@ -3,15 +3,16 @@
 //! found by what the new list does not name.
 
 mod custom;
+mod expiry;
+mod news;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, EndpointSubset, Endpoints, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
@@ -23,68 +24,23 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::endpoints;
-use crate::lease::LeaseRecord;
-use crate::notice::Notice;
-use crate::port_book::PortNotes;
-use crate::resources::autoscaler::AutoscalerRecord;
+use crate::lease::read_lease;
 use crate::resources::kind::{CustomKind, WorkloadKind};
-use crate::resources::other_slice::{self, OtherSlice};
-use crate::resources::pod::PodObject;
-use crate::resources::service::ServiceRecord;
+use crate::resources::other_slice;
 use crate::resources::workload::ObjectVersion;
-use crate::resources::workload::objects::{self, WorkloadReading};
+use crate::resources::workload::objects;
 use crate::resources::{ObjectKey, autoscaler, pod, service};
+use expiry::{LIST_AGAIN_AFTER, has_expired};
+pub(crate) use news::{Change, News, ShownPod};
 
-/// So that a server that refuses every watch is not asked for lists without an end.
-const LIST_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
-/// Says on a node in which zone it is.
+/// The label of a node that names its zone.
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Our own activators, in our own namespace.
 const ACTIVATORS: &str = "app.kubernetes.io/name=ebb,app.kubernetes.io/component=activator";
 
-/// What a watch says.
-#[derive(Debug)]
-pub(crate) enum News {
-    Config(Change<BTreeMap<String, String>>),
-    Observability(Change<BTreeMap<String, String>>),
-    Service(Change<ServiceRecord>),
-    Workload(WorkloadKind, Change<WorkloadReading>),
-    /// Workloads of a kind cannot be looked at, and why.
-    KindRefused(WorkloadKind, Notice),
-    /// Nothing more comes of a kind, which is not watched any more.
-    KindLeft(WorkloadKind),
-    Pod(Change<ShownPod>),
-    Activator(Change<PodObject>),
-    Autoscaler(Change<AutoscalerRecord>),
-    /// In which zone a node is.
-    Zone(Change<Option<String>>),
-    /// Boxed, for it is far larger than any other record.
-    Slice(Change<Box<EndpointSlice>>),
-    OtherSlice(Change<Option<OtherSlice>>),
-    Endpoints(Change<Vec<EndpointSubset>>),
-    Lease(Change<LeaseRecord>),
-}
-
-/// A pod, as of this version, if those can be compared.
-#[derive(Debug)]
-pub(crate) struct ShownPod {
-    pub(crate) pod: PodObject,
-    pub(crate) version: Option<ObjectVersion>,
-}
-
-/// What happened to objects of one kind.
-#[derive(Debug)]
-pub(crate) enum Change<Record> {
-    /// It is there, as this.
-    Put(ObjectKey, Record),
-    Gone(ObjectKey),
-    /// A list is complete, and these are all there are.
-    Listed(BTreeSet<ObjectKey>),
-}
-
-/// Where watches that nobody needed so far are started.
+/// The handle by which more watches are started and ended.
 pub(crate) struct Watches {
     client: Client,
     news: mpsc::Sender<News>,
@@ -92,7 +48,7 @@ pub(crate) struct Watches {
     custom_kinds: watch::Sender<BTreeSet<CustomKind>>,
 }
 
-/// Starts all watches; they end when nobody receives any more. Kinds other than Deployments are watched from
+/// Starts all watches; they end when the receiver is dropped. Kinds other than Deployments are watched from
 /// when they are asked for.
 pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receiver<News>) {
     let (news, receiver) = mpsc::channel(NEWS_MAX);
@@ -187,19 +143,6 @@ fn read_zone(node: &PartialObjectMeta<Node>) -> Option<String> {
     node.metadata.labels.as_ref()?.get(ZONE_LABEL).cloned()
 }
 
-pub(crate) fn read_lease(lease: &Lease) -> LeaseRecord {
-    let spec = lease.spec.clone().unwrap_or_default();
-    let seconds =
-        spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default();
-    LeaseRecord {
-        holder: spec.holder_identity,
-        transitions: spec.lease_transitions.unwrap_or_default(),
-        lasts: Duration::from_secs(seconds),
-        resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
-        notes: PortNotes::among(lease.metadata.annotations.as_ref()),
-    }
-}
-
 fn spawn<Object, Record>(
     api: Api<Object>,
     config: watcher::Config,
@@ -231,7 +174,7 @@ fn spawn<Object, Record>(
                 }
                 Ok(Event::InitDone) => Change::Listed(std::mem::take(&mut listed)),
                 Err(error) => {
-                    tracing::warn!(%kind, error = &error as &dyn std::error::Error, "a watch broke; it is begun again");
+                    tracing::warn!(%kind, error = &error as &dyn std::error::Error, "a watch broke and is begun again");
                     if has_expired(&error) {
                         tokio::time::sleep(LIST_AGAIN_AFTER).await;
                         events = begin();
@@ -245,11 +188,4 @@ fn spawn<Object, Record>(
         }
     };
     tokio::spawn(vital("a watch over Kubernetes' objects", watch));
-}
-
-/// Whether the changes that a watch asks for are not kept any more, and the server refuses it for that.
-/// kube's watcher lists anew only if the stream says so, and else would ask for the same for ever.
-fn has_expired(error: &watcher::Error) -> bool {
-    let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error else { return false };
-    status.code == 410
 }

@@ -1,7 +1,7 @@
-//! Who may be connected to the webhook at once?
+//! Which callers may be connected to the webhook at once?
 //!
-//! API servers keep a connection or two each, and kubelet comes by for a moment; anybody in the cluster may
-//! call, too. There are so many places. When all are taken, one caller makes room for the next:
+//! API servers keep a connection or two each, and kubelet connects for a moment; any program in the cluster
+//! may call, too. The number of places is fixed. When all are taken, one caller makes room for the next:
 //!
 //! | who | goes |
 //! |---|---|
@@ -26,23 +26,23 @@ use vocabulary::Timestamp;
 
 use super::metrics::InjectorMetrics;
 
-/// A caller that is about to speak does so within this time.
+/// A caller that is about to send its first bytes does so within this time.
 const SETTLING_TIME: Duration = Duration::from_millis(50);
 /// A handshake takes two round trips and a signature of each side.
 const HANDSHAKE_MIN: Duration = Duration::from_millis(250);
-/// How long a caller may take to agree while others have no place.
+/// How long a caller's TLS handshake may take while others have no place.
 const CROWDED_HANDSHAKE_MAX: Duration = Duration::from_secs(1);
 
-/// What the webhook keeps for its callers.
+/// The limits of connections to the webhook.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallerLimits {
-    /// Callers at once.
+    /// The number of callers that may have a connection at once.
     pub(super) places: usize,
     /// No caller that has agreed loses its place to another before it was silent for this long.
     pub(super) silence_min: Duration,
-    /// How many callers keep their places because they have sent a review.
+    /// The number of callers that keep their places because they have sent a review.
     pub(super) known: usize,
-    /// For how long each of them does.
+    /// How long a caller keeps its place after a review.
     pub(super) known_for: Duration,
 }
 
@@ -57,13 +57,13 @@ impl CallerLimits {
     };
 }
 
-/// The places, and who has one.
+/// The places, and the callers that have them.
 pub(super) struct CallerPlaces {
     limits: CallerLimits,
     clock: Clock,
     metrics: InjectorMetrics,
     book: Mutex<CallerBook>,
-    /// Somebody left, or may be sent away from now on.
+    /// Wakes waiting callers: a caller has left, or may be asked to leave from now on.
     changed: Notify,
 }
 
@@ -354,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    /// Two places.
+    /// Places for two callers, one of whom may be known by reviews.
     fn places(registry: &MetricsRegistry) -> Arc<CallerPlaces> {
         let limits = CallerLimits { places: 2, known: 1, ..CallerLimits::WEBHOOK };
         CallerPlaces::new(limits, Clock::start(), InjectorMetrics::register(registry))
@@ -411,7 +411,7 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_millis(50), places.take()).await.is_ok());
     }
 
-    /// Leaves once it must.
+    /// A caller that gives up its place as soon as it is asked to.
     fn obedient(place: CallerPlace) -> tokio::task::JoinHandle<()> {
         tokio::spawn(async move { place.must_go().await })
     }

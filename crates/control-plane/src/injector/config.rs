@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use runtime::{Environment, EnvironmentReader, TrustedHosts};
 use vocabulary::{CheckedValue, Problem};
 
-/// What `ebb-injector` needs.
+/// The settings of `ebb-injector`, read once from its environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InjectorConfig {
     pub(super) address: SocketAddr,
@@ -17,9 +17,9 @@ pub(super) struct InjectorConfig {
     pub(super) callers: Option<PathBuf>,
     /// A folder with a file for each key of `config-autoscaler`.
     pub(super) settings: Option<PathBuf>,
-    /// The same of `config-observability`.
+    /// A folder with a file for each key of `config-observability`.
     pub(super) observability: Option<PathBuf>,
-    /// Of the queue-proxy.
+    /// The image of the queue-proxy that pods are given.
     pub(super) image: String,
     /// Names under which the page of metrics may be asked.
     pub(super) trusted: TrustedHosts,

@@ -13,7 +13,7 @@ use settings::{CONFIG_MAP_NAME, ClusterConfig};
 use tokio::sync::watch;
 use vocabulary::{Findings, Problem};
 
-/// Beside `config-autoscaler`.
+/// The ConfigMaps that are checked beside `config-autoscaler`.
 pub(super) const OTHER_CONFIG_MAPS: &[ConfigMapCheck] = &[
     ConfigMapCheck { name: OBSERVABILITY_CONFIG_MAP, findings: Observability::findings },
     ConfigMapCheck { name: OLDER_TRACING_CONFIG_MAP, findings: findings_of_older_tracing },

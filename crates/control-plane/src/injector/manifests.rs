@@ -45,7 +45,7 @@ fn only_who_asks_for_a_queue_proxy_waits_for_the_injector() {
 
 /// A handshake each second was most of what a sleeping injector did.
 #[test]
-fn what_is_asked_for_as_long_as_a_program_runs_is_asked_rarely_and_without_tls() {
+fn readiness_probes_are_rare_and_without_tls() {
     for text in [INJECTOR, ACTIVATOR, AUTOSCALER] {
         let [deployment] = &documents(text, "Deployment")[..] else { panic!("there is one") };
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];

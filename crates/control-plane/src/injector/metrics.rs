@@ -17,7 +17,7 @@ struct ReviewLabels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReviewEnding {
     Answered(ReviewVerdict),
-    /// It was no review.
+    /// The request could not be read as a review.
     Unreadable,
     /// The API server had given up by then, or would have.
     Late,

@@ -38,7 +38,7 @@ fn announced(body: &Body) -> usize {
     usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX)
 }
 
-/// A review's text.
+/// The text of one review, and whether it counts as large.
 pub(super) struct ReviewBytes {
     pub(super) bytes: Vec<u8>,
     pub(super) size: ReviewSize,

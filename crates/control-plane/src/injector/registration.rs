@@ -1,5 +1,6 @@
-//! By what does the API server know the webhook? The manifests leave that out, for it is made in the cluster;
-//! it is written here, and whenever somebody writes something else.
+//! By which certificate does the API server verify the webhook? The manifests leave the authority out, for it
+//! is made in the cluster. It is written into the webhook configurations here, and again when another client
+//! has changed it.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -13,15 +14,15 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-/// Both configurations have this name.
+/// The name of both webhook configurations.
 const NAME: &str = "ebb-injector";
-/// How often they are looked at.
+/// How often both configurations are read and compared.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Replicas begin at once, and each write of one refuses that of another.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// Keeps both configurations, for as long as there are roots. The first time that both were found right is
-/// told.
+/// Keeps both configurations up to date, for as long as there are roots; sets `is_known` the first time that
+/// both are.
 pub(super) async fn keep(client: Client, mut roots: watch::Receiver<String>, is_known: watch::Sender<bool>) {
     let mutating = Api::<MutatingWebhookConfiguration>::all(client.clone());
     let validating = Api::<ValidatingWebhookConfiguration>::all(client);
@@ -44,7 +45,7 @@ pub(super) async fn keep(client: Client, mut roots: watch::Receiver<String>, is_
             let error = &error as &dyn std::error::Error;
             tracing::warn!(
                 error,
-                "a webhook configuration could not be written; the API server may not know us"
+                "a webhook configuration could not be written; the API server may not trust the webhook"
             );
         }
         // Cancel-safe: what changed is a state, and looking earlier than due does no harm.

@@ -49,17 +49,17 @@ impl Webhook {
             metrics,
             turns: Semaphore::new(REVIEWS_MAX),
             large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
-            desks: ReviewDesks::start().expect("threads start"),
+            review_threads: ReviewThreads::start().expect("threads start"),
             proof: CallerProof::NotAsked,
             patience: Duration::from_secs(2),
         });
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = TcpListener::from_std(crate::listen(any).expect("a port is free"));
+        let listener = TcpListener::from_std(crate::listening::listen(any).expect("a port is free"));
         let listener = listener.expect("it is bound");
         let address = listener.local_addr().expect("it is bound");
-        let door = WebhookDoor { listener, certificates, places, router: router(&state) };
+        let server = WebhookServer { listener, certificates, places, router: router(&state) };
         // Ends with the test.
-        tokio::spawn(door.serve(std::future::pending()));
+        tokio::spawn(server.serve(std::future::pending()));
         let provider = Arc::new(crypto::ring::default_provider());
         let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let client = client.expect("it has versions").with_root_certificates(roots).with_no_client_auth();
@@ -80,7 +80,7 @@ impl Webhook {
     }
 }
 
-/// Its own authority.
+/// Writes a certificate that signs itself, and returns it as the only root.
 fn make_certificates(folder: &Path) -> RootCertStore {
     let made =
         rcgen::generate_simple_self_signed(["injector.ebb-system.svc".to_owned()]).expect("it is made");
@@ -165,7 +165,7 @@ async fn it_is_ready_beside_the_webhook_once_the_api_server_knows_it() {
         metrics: webhook.state.metrics.clone(),
         turns: Semaphore::new(1),
         large_turns: Semaphore::new(LARGE_REVIEWS_MAX),
-        desks: ReviewDesks::start().expect("threads start"),
+        review_threads: ReviewThreads::start().expect("threads start"),
         proof: CallerProof::NotAsked,
         patience: Duration::from_secs(2),
     });

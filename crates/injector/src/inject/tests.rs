@@ -1,6 +1,7 @@
 //! Templates as people write them, and what becomes of them.
 
 use proptest::prelude::*;
+use scaling::ClusterConfig;
 use serde_json::{Value, json};
 
 use super::*;
@@ -60,7 +61,7 @@ fn variable(pod: &Value, name: &str) -> String {
 }
 
 #[test]
-fn who_does_not_ask_is_left_alone() {
+fn a_pod_that_does_not_ask_is_left_alone() {
     let mut pod = one(&web(&json!({})));
     pod["metadata"]["labels"][INJECT_LABEL] = json!("false");
     assert_eq!(inject(&pod, &settings()), Outcome::NotAsked);
@@ -301,7 +302,7 @@ fn there_is_time_for_the_drain_and_for_the_app_after_it() {
 }
 
 #[test]
-fn what_a_failed_probe_leaves_a_container_is_what_it_had_before() {
+fn the_grace_period_after_a_failed_probe_stays_as_long() {
     let after = |kind: &str, given: Option<u64>, hook: Option<Value>| {
         let mut probe = json!({"tcpSocket": {"port": 8080}});
         if let Some(given) = given {
@@ -392,7 +393,7 @@ fn the_clusters_drain_limit_counts_where_the_template_says_nothing() {
 }
 
 #[test]
-fn what_is_told_about_requests_stands_in_the_queue_proxy_and_nowhere_where_nothing_is() {
+fn observability_settings_stand_in_the_queue_proxy_alone() {
     let plain = one(&web(&json!({})));
     let without = injected(&plain).pod;
     // Kubelet would take `$(POD_NAME)` for the pod's name, and `$$` for `$`.
@@ -482,7 +483,7 @@ fn the_clusters_amounts_count_by_class_where_the_template_says_nothing() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_for_every_reason_at_once() {
+fn an_unservable_pod_is_refused_for_every_reason_at_once() {
     let mut other = one(&web(&json!({})));
     other["metadata"]["ownerReferences"] = json!([{"kind": "DaemonSet"}]);
     other["metadata"]["annotations"] = json!({"ebb.dev/container-concurrency": "many", "ebb.dev/timeout": "1.5s", "ebb.dev/drain-limit": "25h"});
@@ -517,7 +518,7 @@ fn a_pod_that_ends_by_itself_is_refused() {
 
 /// Its requests would come to a pod whose mesh is not ready, if the queue-proxy's word were enough.
 #[test]
-fn what_came_later_is_asked_by_kubelet_and_keeps_its_time() {
+fn containers_added_later_are_probed_by_kubelet_and_keep_their_grace() {
     let added = |place: &str, fields: Value| {
         let startup = json!({"tcpSocket": {"port": 8080}});
         let app = web(&json!({"startupProbe": startup}));
@@ -608,7 +609,7 @@ fn pods() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The class alone.
+/// The name of a pod's quality-of-service class.
 fn class(pod: &Value) -> &'static str {
     match Quality::of(pod) {
         Quality::BestEffort => "BestEffort",

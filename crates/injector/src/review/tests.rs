@@ -67,7 +67,7 @@ fn a_pod_is_patched_into_what_ebb_inject_prints_and_a_second_time_not_at_all() {
 }
 
 #[test]
-fn who_does_not_ask_is_let_through_and_who_cannot_be_served_hears_every_reason() {
+fn pods_that_do_not_ask_are_admitted_and_unservable_ones_hear_every_reason() {
     let plain = ask(ReviewQuestion::Inject, &json!({"spec": {}}), &Value::Null);
     assert_eq!((&plain["allowed"], plain.get("patch")), (&json!(true), None));
     let mut bad = pod();
@@ -157,7 +157,7 @@ fn a_server_side_apply_that_names_the_count_is_warned_of() {
 
 /// Each of these is fixed when a pod is made, from its template.
 #[test]
-fn what_only_a_template_can_say_is_warned_of_on_the_workload() {
+fn template_annotations_on_a_workload_are_warned_of() {
     for (key, value) in [
         ("ebb.dev/drain-limit", "10s"),
         ("ebb.dev/ignore-user-agents", "HAProxy"),

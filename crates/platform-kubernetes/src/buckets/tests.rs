@@ -62,7 +62,7 @@ fn owned(buckets: &Buckets, now: Timestamp) -> Vec<u16> {
 }
 
 #[test]
-fn who_is_alone_has_all_of_them_after_a_moment() {
+fn a_single_replica_takes_all_buckets_one_by_one() {
     let (mut server, mut one) = (Server::default(), replica("one", 3));
     for (now, expected) in
         [(0, vec![0]), (499, vec![0]), (500, vec![0, 1]), (999, vec![0, 1]), (1000, vec![0, 1, 2])]
@@ -100,7 +100,7 @@ fn two_that_start_together_get_one_of_two_each() {
 }
 
 #[test]
-fn what_one_leaves_is_a_newcomers_before_it_is_that_of_who_stays() {
+fn a_released_bucket_goes_to_a_replica_without_one_first() {
     let mut server = Server::default();
     let (mut one, mut two, mut new) = (replica("one", 2), replica("two", 2), replica("new", 2));
     turn(&mut one, &mut server, at(0));
@@ -184,7 +184,7 @@ fn turns(replicas: &mut [&mut Buckets], server: &mut Server, times: std::ops::Ra
 }
 
 #[test]
-fn who_has_none_is_given_one_by_who_has_several() {
+fn a_replica_without_buckets_is_given_one_by_a_replica_with_several() {
     let mut server = Server::default();
     let (mut one, mut two, mut three) = (replica("one", 3), replica("two", 3), replica("three", 3));
     turns(&mut [&mut one], &mut server, 0..30);
@@ -208,7 +208,7 @@ fn who_has_none_is_given_one_by_who_has_several() {
 }
 
 #[test]
-fn who_asks_for_one_and_does_not_take_it_is_given_none_again() {
+fn a_given_bucket_that_is_not_taken_returns_and_stays() {
     let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
     turns(&mut [&mut one], &mut server, 0..20);
     turn(&mut two, &mut server, at(2000));

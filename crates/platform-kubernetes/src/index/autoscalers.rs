@@ -41,7 +41,7 @@ impl Index {
         workload: &Workload,
     ) -> Option<&OtherAutoscaler> {
         let mut autoscalers = self.autoscalers.values();
-        autoscalers.find(|one| scales(&one.target, revision, workload)).map(|one| &one.says)
+        autoscalers.find(|one| scales(&one.target, revision, workload)).map(|one| &one.facts)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Which count does a workload have, while we write one? Whoever decides must not hear the former one again:
-//! it would decide the same once more, and policies and Events would count both.
+//! Which count does a workload have, while ebb writes one? The autoscaler must not hear the former count
+//! again: it would decide the same once more, and policies and Events would count both.
 
 use vocabulary::{PodCount, RevisionName};
 
@@ -24,12 +24,13 @@ impl UnseenCount {
 }
 
 impl Workload {
-    /// How many pods it is to have, as far as anybody can know.
+    /// The count of pods that the workload is to have, with a write of ours that the watch has not shown.
     pub(super) fn wanted(&self) -> PodCount {
         self.unseen_count.map_or(self.record.wanted, UnseenCount::count)
     }
 
-    /// What the watch shows is as new as what we have written; returns whether it says another count.
+    /// Forgets our write once the watch shows a version that is as new; returns whether that has another
+    /// count.
     pub(super) fn catch_up(&mut self) -> bool {
         let Some(UnseenCount::Written { count, version }) = self.unseen_count else { return false };
         // Where versions cannot be compared, the watch is believed.
@@ -49,15 +50,15 @@ impl Index {
         }
     }
 
-    /// It has ended, and the count is there from this version of the object on; `None` if that is not so, or
-    /// not known.
+    /// The request has ended, and the count is there from this version of the object on; `None` if the write
+    /// failed, or its outcome is not known.
     pub(crate) fn count_ended(&mut self, revision: &RevisionName, version: Option<ObjectVersion>) {
         let Some(workload) = self.workloads.get_mut(revision) else { return };
         let Some(UnseenCount::UnderWay { count, over }) = workload.unseen_count.take() else { return };
         workload.unseen_count = version.map(|version| UnseenCount::Written { count, version });
         let is_news = match version {
             Some(_) => workload.catch_up(),
-            // What somebody else wrote meanwhile was told as ours.
+            // A count that another writer wrote meanwhile was sent as ours.
             None => workload.record.wanted != over,
         };
         if is_news {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn where_versions_are_no_numbers_the_watch_is_believed() {
+    fn without_comparable_versions_the_watch_is_believed() {
         let mut index = two();
         index.count_ended(&name(), Some(ObjectVersion(13)));
         put_workload(&mut index, 2, &json!({"autoscaling.knative.dev/window": "40s"}));

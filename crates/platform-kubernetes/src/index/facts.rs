@@ -1,4 +1,4 @@
-//! What a topic is, told whole as it is now.
+//! Which fact does a topic make, from the objects as they are now?
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::notice::Notice;
 use crate::resources::activator::ActivatorObject;
 
 impl Index {
-    /// The next thing to be told, if anything has changed.
+    /// The next fact for the autoscaler, if anything has changed.
     pub(crate) fn next_fact(&mut self, now: Timestamp) -> Option<PlatformFact> {
         while let Some(topic) = self.topics.pop_first() {
             if let Some(fact) = self.render(topic, now) {
@@ -21,27 +21,27 @@ impl Index {
         None
     }
 
-    /// Somebody listens who has heard nothing yet.
-    pub(crate) fn tell_everything(&mut self) {
-        // Who never heard that something was there must not be told that it is gone.
-        self.told.clear();
+    /// Makes facts of all objects, for an autoscaler that has received none yet.
+    pub(crate) fn resend_everything(&mut self) {
+        // An autoscaler that never heard of an object must not be told that it is gone.
+        self.sent_revisions.clear();
         self.topics.extend([Topic::Configuration, Topic::Activators]);
         let problems = self.notices.keys().cloned().map(Topic::Problems);
         self.topics.extend(problems);
-        self.tell_what_others_change();
+        self.resend_counts_and_routes();
         let pods = self.workloads.keys().cloned().map(Topic::Pods);
         self.topics.extend(pods);
         let failed = self.workloads.iter().filter(|(_, workload)| workload.last_failure.is_some());
         self.topics.extend(failed.map(|(revision, _)| Topic::Failure(revision.clone())));
     }
 
-    /// Who gets the bucket hears counts and routes once more: its former owner may have changed them.
-    pub(crate) fn tell_what_others_change(&mut self) {
+    /// Makes facts of all counts and routes once more, for a new owner: the former one may have changed them.
+    pub(crate) fn resend_counts_and_routes(&mut self) {
         self.topics.extend(self.workloads.keys().cloned().map(Topic::Revision));
         self.topics.extend(self.routes.keys().cloned().map(Topic::Route));
     }
 
-    /// `None` for what nobody needs to hear: a workload that no Service of ours names.
+    /// `None` for a topic without a fact: a workload that no Service of ours names.
     fn render(&mut self, topic: Topic, now: Timestamp) -> Option<PlatformFact> {
         match topic {
             Topic::Configuration => Some(PlatformFact::ConfigChanged(Arc::clone(&self.cluster))),
@@ -51,9 +51,12 @@ impl Index {
                 Some(PlatformFact::ProblemsChanged { about, problems })
             }
             Topic::Revision(revision) => self.render_revision(revision),
-            Topic::Pods(revision) => self.told.contains(&revision).then(|| self.render_pods(revision, now)),
+            Topic::Pods(revision) => {
+                self.sent_revisions.contains(&revision).then(|| self.render_pods(revision, now))
+            }
             Topic::Failure(revision) => {
-                let workload = self.workloads.get(&revision).filter(|_| self.told.contains(&revision))?;
+                let workload =
+                    self.workloads.get(&revision).filter(|_| self.sent_revisions.contains(&revision))?;
                 let failure = workload.last_failure.clone()?;
                 Some(PlatformFact::PodFailed { revision, failure })
             }
@@ -62,7 +65,8 @@ impl Index {
                 Some(PlatformFact::ActivatorsChanged(facts.collect()))
             }
             Topic::Route(revision) => {
-                let route = self.routes.get(&revision).filter(|_| self.told.contains(&revision))?.clone();
+                let route =
+                    self.routes.get(&revision).filter(|_| self.sent_revisions.contains(&revision))?.clone();
                 Some(PlatformFact::RouteFound { revision, route })
             }
         }
@@ -72,13 +76,13 @@ impl Index {
         let facts = self.workloads.get(&revision).and_then(|workload| self.revision_facts(workload));
         match facts {
             Some(facts) => {
-                self.told.insert(revision);
+                self.sent_revisions.insert(revision);
                 Some(PlatformFact::RevisionChanged(Arc::new(facts)))
             }
             // A new port may not be used before it is on the Lease. Until then the autoscaler keeps what it
             // was told of the revision: were it told that it is gone, activators would refuse its requests.
             None if self.awaits_ports(&revision) => None,
-            None if !self.told.remove(&revision) => None,
+            None if !self.sent_revisions.remove(&revision) => None,
             // Its pods go on without us.
             None if self.workloads.contains_key(&revision) => Some(PlatformFact::RevisionGivenBack(revision)),
             None => Some(PlatformFact::RevisionRemoved(revision)),
@@ -132,7 +136,7 @@ impl Index {
     }
 }
 
-/// All problems stand in one list, so each says whose it is.
+/// All problems stand in one list, so each names its object.
 fn in_words(about: &Subject, notice: &Notice) -> String {
     match about {
         Subject::Revision(name) => {

@@ -1,10 +1,10 @@
-//! When is waiting for a pod of no use? While none of a revision's is ready, and one of them has failed time
+//! When is waiting for a pod of no use? While no pod of a revision is ready, and one of them has failed time
 //! and again, or has had a container for a while that kubelet cannot start. Then requests are refused, with
-//! what is known of it. It is over once a pod is ready, or a pod of another template is there.
+//! the reason. The refusals end once a pod is ready, or a pod of another template is there.
 //!
 //! Kubelet counts the failures of a container since its pod was made. How many of them came after the pod was
-//! last ready is remembered here; who looks for the first time at a pod that was ready before counts none but
-//! the last. So an owner that is new may refuse too late, never too early.
+//! last ready is remembered here. An autoscaler that sees a pod for the first time, which was ready before,
+//! counts the last failure alone. So a new owner may refuse too late, never too early.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::custody::Custody;
 use crate::notice::{CRASH_LOOP, NOT_STARTABLE, Notice};
 use crate::resources::app_container::{ContainerEnd, FailedContainer};
 use crate::resources::pod::PodObject;
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// After so many failures no request waits for the next attempt: as on one machine.
 const FAILURES_MAX: u32 = 3;
@@ -27,7 +27,7 @@ const NOT_STARTABLE_FOR: Duration = Duration::from_secs(30);
 /// How long after a container's end, at most, kubelet writes that its pod is not ready.
 const END_BEFORE_UNREADINESS: Duration = Duration::from_secs(5);
 
-/// What is remembered of a pod's failures.
+/// The failures of one pod since it was last ready.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodFailures {
     /// Those of each container when the pod was last ready.
@@ -49,15 +49,15 @@ enum StartTrouble {
 
 /// Why requests for a revision are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hopelessness {
-    /// As it began, so that people are told once.
+pub(super) struct WaitRefusal {
+    /// The notice as the trouble began, so that people are told once.
     pub(super) notice: Notice,
-    /// As it is now, for whoever sends a request.
+    /// The reason as it is now, for refusals of requests.
     pub(super) why: String,
 }
 
 impl PodFailures {
-    /// Those of a pod that was not known before.
+    /// The failures of a pod that was not known before.
     pub(super) fn first_seen(record: &PodObject) -> Self {
         let Some(until) = record.ready_until else { return Self::default() };
         let is_since = |container: &FailedContainer| {
@@ -72,8 +72,8 @@ impl PodFailures {
     }
 
     /// Takes in what is known of the pod now.
-    pub(super) fn observe(&mut self, record: &PodObject, said: Option<PodState>, now: Timestamp) {
-        self.note_readiness(record, said);
+    pub(super) fn observe(&mut self, record: &PodObject, reported: Option<PodState>, now: Timestamp) {
+        self.note_readiness(record, reported);
         let is_troubled = record.failed.iter().any(|container| container.not_startable.is_some());
         match (is_troubled, &self.start) {
             (false, _) => self.start = StartTrouble::None,
@@ -82,9 +82,9 @@ impl PodFailures {
         }
     }
 
-    /// Whoever calls a pod ready ends its row of failures.
-    pub(super) fn note_readiness(&mut self, record: &PodObject, said: Option<PodState>) {
-        if record.is_ready || said == Some(PodState::Ready) {
+    /// A pod that is ready, by kubelet's word or its own, begins its count of failures anew.
+    pub(super) fn note_readiness(&mut self, record: &PodObject, reported: Option<PodState>) {
+        if record.is_ready || reported == Some(PodState::Ready) {
             let failures = |container: &FailedContainer| (container.name.clone(), container.failures);
             self.before = record.failed.iter().map(failures).collect();
         }
@@ -108,9 +108,9 @@ impl PodFailures {
 }
 
 impl Pod {
-    /// Whether it takes requests, by its own word if it has said one.
+    /// Whether the pod takes requests: as it said itself, or else as kubelet says.
     fn is_ready(&self) -> bool {
-        match self.said {
+        match self.reported_state {
             Some(PodState::Ready) => true,
             Some(PodState::Starting | PodState::Unready | PodState::Draining) => false,
             Some(PodState::Unheard) | None => self.record.is_ready,
@@ -128,23 +128,23 @@ impl Pod {
     }
 
     /// Why no request should wait for its revision, if this pod is the reason.
-    fn hopelessness(&self) -> Option<Hopelessness> {
+    fn wait_refusal(&self) -> Option<WaitRefusal> {
         let name = self.record.pod_name();
         if let Some((container, FAILURES_MAX..)) = self.failures.worst(&self.record) {
             let words = in_words(container);
             let why = format!(
                 "pod {name} has failed {FAILURES_MAX} times or more since it was last ready: {words}"
             );
-            return Some(Hopelessness::new(CRASH_LOOP, why));
+            return Some(WaitRefusal::new(CRASH_LOOP, why));
         }
         let StartTrouble::Standing(trouble) = &self.failures.start else { return None };
         let seconds = NOT_STARTABLE_FOR.as_secs();
         let why = format!("pod {name} has not started for {seconds} s or more: {trouble}");
-        Some(Hopelessness::new(NOT_STARTABLE, why))
+        Some(WaitRefusal::new(NOT_STARTABLE, why))
     }
 }
 
-impl Hopelessness {
+impl WaitRefusal {
     fn new(reason: &'static str, why: String) -> Self {
         let text = format!(
             "{why}; while no pod of it is ready, requests are refused and keep one pod wanted, until one is ready or the template changes"
@@ -177,7 +177,7 @@ impl Index {
         }
     }
 
-    /// Keeps a pod's place among those whose containers cannot be started.
+    /// Notes or forgets when a pod's container will have been impossible to start for long enough.
     pub(super) fn watch_start_trouble(&mut self, name: &PodName) {
         match self.pods.get(name).and_then(|pod| pod.failures.due()) {
             Some(due) => self.start_troubles.insert(name.clone(), due),
@@ -224,21 +224,21 @@ impl Index {
 
     /// Looks whether a wait for a pod of a revision is of use.
     pub(super) fn review_failures(&mut self, revision: &RevisionName) {
-        let mut present = self.hopelessness(revision);
+        let mut present = self.wait_refusal(revision);
         let Some(workload) = self.workloads.get_mut(revision) else { return };
-        if let (Some(present), Some(former)) = (&mut present, &workload.hopelessness)
+        if let (Some(present), Some(former)) = (&mut present, &workload.wait_refusal)
             && present.notice.reason == former.notice.reason
         {
             present.notice = former.notice.clone();
         }
-        if std::mem::replace(&mut workload.hopelessness, present) != workload.hopelessness {
+        if std::mem::replace(&mut workload.wait_refusal, present) != workload.wait_refusal {
             self.topics.insert(Topic::Pods(revision.clone()));
             self.notice_workload(revision);
             self.notice_services_of(revision);
         }
     }
 
-    fn hopelessness(&self, revision: &RevisionName) -> Option<Hopelessness> {
+    fn wait_refusal(&self, revision: &RevisionName) -> Option<WaitRefusal> {
         let pods: Vec<&Pod> = self.pods_of(revision).filter(|pod| pod.record.stays()).collect();
         if pods.iter().any(|pod| pod.is_ready()) || self.plain_pods_of(revision).any(|pod| pod.is_ready) {
             return None;
@@ -250,22 +250,22 @@ impl Index {
             };
             pods.iter().any(|other| is_later(other))
         };
-        let mut hopeless = pods.iter().filter_map(|pod| Some((pod, pod.hopelessness()?)));
-        hopeless.find(|(pod, _)| !is_superseded(pod)).map(|(_, hopelessness)| hopelessness)
+        let mut refusing = pods.iter().filter_map(|pod| Some((pod, pod.wait_refusal()?)));
+        refusing.find(|(pod, _)| !is_superseded(pod)).map(|(_, wait_refusal)| wait_refusal)
     }
 
-    /// What people are told of a revision whose requests are refused.
-    pub(super) fn hopelessness_notice(&self, revision: &RevisionName) -> Option<Notice> {
+    /// The notice about a revision whose requests are refused.
+    pub(super) fn wait_refusal_notice(&self, revision: &RevisionName) -> Option<Notice> {
         let mut services = self.served.get(revision).into_iter().flatten();
         let is_ours = services.any(|key| matches!(self.custody.get(key), Some(Custody::Adopted(_))));
-        let hopelessness = self.workloads.get(revision)?.hopelessness.as_ref();
-        hopelessness.filter(|_| is_ours).map(|hopelessness| hopelessness.notice.clone())
+        let wait_refusal = self.workloads.get(revision)?.wait_refusal.as_ref();
+        wait_refusal.filter(|_| is_ours).map(|wait_refusal| wait_refusal.notice.clone())
     }
 
     /// Why no request should wait for a pod, while it is not ready.
     pub(super) fn hold_of(&self, revision: &RevisionName, pod: &Pod) -> Option<String> {
-        let hopelessness = self.workloads.get(revision)?.hopelessness.as_ref();
-        hopelessness.filter(|_| pod.record.stays() && !pod.is_ready()).map(|cause| cause.why.clone())
+        let wait_refusal = self.workloads.get(revision)?.wait_refusal.as_ref();
+        wait_refusal.filter(|_| pod.record.stays() && !pod.is_ready()).map(|cause| cause.why.clone())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which Services are ours, which were, and what must go once they have changed hands?
+//! Which Services are ours, which were, and which slices must go once a Service has changed hands?
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::{RevisionName, Timestamp};
 
-use super::notices::{Announcement, Tone, service_subject};
+use super::notices::{Announcement, service_subject};
 use super::proofs::KnownSlice;
 use super::{Index, Topic};
 use crate::custody::{Custody, Traces, custody};
 use crate::endpoints;
-use crate::notice::{ADOPTED, FOREIGN_ENDPOINTS, GIVEN_BACK, Notice, SEVERAL_WORKLOADS};
+use crate::notice::{ADOPTED, FOREIGN_ENDPOINTS, GIVEN_BACK, Notice, SEVERAL_WORKLOADS, Tone};
 use crate::resources::ObjectKey;
 use crate::resources::other_slice::{OtherSlice, SliceWriter};
 use crate::resources::pod::{PodLife, PodObject};
@@ -22,11 +22,11 @@ use crate::slices;
 /// those have gone, and connections stand.
 const LINGERS_FOR: Duration = Duration::from_secs(60);
 
-/// What is left of others on a Service of ours, now that our slices stand.
+/// Slices and Endpoints of other writers on a Service of ours, now that our slices stand.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Takeover {
     pub(crate) service: ObjectKey,
-    /// Of that one, and of no later one of its name.
+    /// The uid of the Service, which tells it from a later Service of its name.
     pub(crate) uid: String,
     /// What its Endpoints object is to say, if there is one.
     pub(crate) endpoints: Vec<EndpointSubset>,
@@ -121,7 +121,7 @@ impl Index {
         self.believed_slices.remove(key);
         let Some(slice) = self.slices.remove(key) else { return };
         let Some(service) = slices::service_of(&slice.object) else { return };
-        // Before the review, after which the Service may be nobody's, and its revision not to be found by it.
+        // Before the review, after which the Service may have no revision any more.
         self.unrouted.extend(self.revision_of_service(&service));
         self.review(&service);
     }
@@ -192,7 +192,7 @@ impl Index {
         since.map(|since| since.map_or(Timestamp::ZERO, |since| since + LINGERS_FOR)).min()
     }
 
-    /// Judges anew who writes a Service's endpoints.
+    /// Judges anew the custody of a Service: who writes its endpoints.
     pub(super) fn review(&mut self, key: &ObjectKey) {
         self.review_custody(key);
         self.review_adoption(key);
@@ -216,7 +216,7 @@ impl Index {
         if present == Custody::Foreign {
             self.custody.remove(key);
             if let Some(service) = self.services.get(key) {
-                // Nobody calls activators for it any more.
+                // No client reaches activators for the Service any more.
                 self.ports.remove_service(&service.uid.clone());
             }
         } else {
@@ -275,7 +275,7 @@ impl Index {
         }
     }
 
-    /// For whom the slices of ours were written that a Service has.
+    /// The revision for which the slices of ours were written that a Service has.
     fn written_for(&self, key: &ObjectKey, uid: &str) -> Option<RevisionName> {
         let mut ours = self.known_slices_of(key, uid).filter(|slice| self.is_genuine(slice));
         ours.find_map(|slice| slices::revision_of(&slice.object, &key.namespace))
@@ -339,7 +339,7 @@ impl Index {
         let uid = &self.services.get(key)?.uid;
         let ours: Vec<&EndpointSlice> = self.slices_of(key, uid).collect();
         let leftovers: Vec<OtherSlice> = self.leftovers_of(key).cloned().collect();
-        // Make before break: whoever is named there serves until somebody is named here.
+        // Make before break: the endpoints of their slices serve until ours name one.
         let names_somebody = ours.iter().any(|slice| !slice.endpoints.is_empty());
         let desired = endpoints::desired(&ours);
         let is_behind = self.endpoints.get(key).is_some_and(|there| *there != desired);
@@ -364,7 +364,7 @@ impl Index {
         in_namespace.map(|(_, slice)| slice).filter(|slice| slice.service == key.name)
     }
 
-    /// Somebody else names endpoints of a Service of ours.
+    /// The notice of slices of other writers on a Service of ours.
     pub(super) fn strangers_notice(&self, key: &ObjectKey) -> Option<Notice> {
         let mut others = self.others_of(key);
         others.find_map(|slice| match &slice.writer {

@@ -48,7 +48,7 @@ impl Default for KindBook {
 }
 
 impl KindBook {
-    /// A revision is served.
+    /// A Service names a revision, so workloads of its kind are to be watched.
     pub(super) fn name(&mut self, revision: &RevisionName) {
         let Some(kind) = WorkloadKind::of(revision) else { return };
         self.named.entry(kind.clone()).or_default().insert(revision.clone());

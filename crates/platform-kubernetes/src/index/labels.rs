@@ -16,7 +16,7 @@ use crate::resources::workload::WorkloadRecord;
 /// A namespace, and a label with its value.
 type Label = (String, String, String);
 
-/// Pods by their labels.
+/// Pods by each of their labels, so that a selector reads few of them.
 #[derive(Debug, Default)]
 pub(super) struct PodLabels(BTreeMap<Label, BTreeSet<PodName>>);
 

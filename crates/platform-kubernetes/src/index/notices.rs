@@ -1,5 +1,5 @@
-//! What should people know of each object? Told as problems to whoever asks the API, and, once, as Events of
-//! the object.
+//! What should people know of each object? Notices are problems in the API for as long as they hold, and once
+//! Events of the object.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,21 @@ use vocabulary::{PodName, RevisionName};
 use super::{Index, Topic, Workload};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
-use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY};
+use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY, Tone};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodObject;
 use crate::resources::service::ServiceClaim;
 
-/// Announcements that wait for somebody who may write them; the oldest go first. State stays in the problems.
+/// Announcements that wait for an owner that may write them; the oldest are dropped first. Problems keep what
+/// holds.
 const ANNOUNCEMENTS_MAX: usize = 1000;
 
-/// Something that people are to be told of an object.
+/// News of an object, for which an Event is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
     pub(crate) about: Subject,
     pub(crate) notice: Notice,
     pub(crate) tone: Tone,
-}
-
-/// Whether anything is to be done about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Normal,
-    Warning,
 }
 
 impl Index {
@@ -38,7 +32,7 @@ impl Index {
         std::mem::take(&mut self.announcements).into_iter()
     }
 
-    /// Whoever tells people of these from now on says what is so.
+    /// Announces all notices that hold about these subjects, for an owner that writes Events from now on.
     pub(crate) fn announce_all(&mut self, is_ours: impl Fn(&Subject) -> bool) {
         // All of them are said below, as they are now; what waits may be over.
         self.announcements.retain(|announcement| !is_ours(&announcement.about));
@@ -129,7 +123,7 @@ impl Index {
         };
         let restraint = self.restraint(revision, workload);
         let own = workload.problems.iter().cloned().chain(own_hooks_notice(&workload.own_hooks));
-        let notices = own.chain(self.hopelessness_notice(revision)).chain(restraint.notices).collect();
+        let notices = own.chain(self.wait_refusal_notice(revision)).chain(restraint.notices).collect();
         self.put_notices(Subject::Revision(revision.clone()), notices);
     }
 
@@ -143,7 +137,8 @@ impl Index {
         }
     }
 
-    /// A program of ours that ended because of a bug serves again, and only who started it saw that.
+    /// A program of ebb's that ended because of a bug was started again and serves: only kubelet saw that,
+    /// and this notice says it.
     pub(super) fn notice_failed_part(&mut self, name: &PodName, pod: &PodObject) {
         let notice = pod.failed_part.as_ref().map(|part| {
             Notice::new(PART_FAILED, format!("pod {name}: {part}; this is a bug of ebb, which goes on since"))
@@ -184,7 +179,7 @@ impl Index {
             && let Some(service) = self.adopted.get(key)
         {
             notices.extend(self.port_problems(service));
-            notices.extend(revision.and_then(|revision| self.hopelessness_notice(revision)));
+            notices.extend(revision.and_then(|revision| self.wait_refusal_notice(revision)));
             if self.services.get(key).is_some_and(|service| service.wants_affinity) {
                 let text = "sessionAffinity: an activator that serves it sends each request to any pod; clients stay with one only while routing is direct";
                 notices.push(Notice::new(SESSION_AFFINITY, text));
@@ -198,7 +193,7 @@ fn own_hooks_notice(containers: &BTreeSet<String>) -> Option<Notice> {
     let names = containers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     (!containers.is_empty()).then(|| {
         let text = format!(
-            "containers with a preStop hook of their own: {names}; each is told to stop when its hook ends, whatever requests are under way. Take the hook out of the template, or let it only sleep, and ebb's own lets them end first"
+            "containers with a preStop hook of their own: {names}; each is told to stop when its hook ends, also while requests are under way. Take the hook out of the template, or let it only sleep, and ebb's own lets them end first"
         );
         Notice::new(KEPT_HOOK, text)
     })

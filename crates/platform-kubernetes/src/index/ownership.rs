@@ -1,9 +1,9 @@
-//! Whose is a pod? Its labels say whose it may be, as Kubernetes reads selectors; where those of two
-//! workloads overlap, its owner says whose it is.
+//! To which workload does a pod belong? Its labels say which workloads may have it, as Kubernetes reads
+//! selectors; where the selectors of two workloads overlap, the pod's owner decides.
 //!
 //! A Deployment owns its pods through ReplicaSets, which are not watched for this: one that is made for a
 //! Deployment is named after it and after the hash that its pods have as a label. A ReplicaSet under any
-//! other name was taken over by whoever selects its pods.
+//! other name was taken over by the workload that selects its pods.
 
 use vocabulary::{PodName, RevisionName};
 
@@ -15,13 +15,13 @@ use crate::resources::selector::Selector;
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 impl Index {
-    /// Whose a pod is.
+    /// The revision of a pod; the first in order, if selectors of several select the pod.
     pub(crate) fn revision_of_pod(&self, pod: &PodName) -> Option<RevisionName> {
         let record = &self.pods.get(pod)?.record;
         self.owners_of(record).into_iter().next()
     }
 
-    /// A pod of ours.
+    /// A pod with a queue-proxy, as the watch showed it last.
     pub(crate) fn pod_record(&self, pod: &PodName) -> Option<&PodObject> {
         self.pods.get(pod).map(|pod| &pod.record)
     }
@@ -30,12 +30,12 @@ impl Index {
         self.pod_names_of(revision).filter_map(|name| self.pods.get(name))
     }
 
-    /// Those that nobody gave a queue-proxy, nor was to.
+    /// The revision's pods that have no queue-proxy, and were not to have one.
     pub(super) fn plain_pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodObject> {
         self.pod_names_of(revision).filter_map(|name| self.plain_pods.get(name))
     }
 
-    /// Of both, in their order.
+    /// Names of pods with a queue-proxy and of pods without one, in order.
     fn pod_names_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodName> {
         let owner = self.workloads.get_key_value(revision);
         let selected = owner
@@ -88,7 +88,7 @@ impl Index {
     /// Whether a pod of the same namespace is a workload's.
     pub(super) fn is_pod_of(&self, pod: &PodObject, revision: &RevisionName, workload: &Workload) -> bool {
         workload.record.selector.selects(&pod.labels)
-            // One that nobody looks after is taken over by whoever selects it.
+            // A pod without a controller is taken over by the workload that selects it.
             && pod.controller.as_ref().is_none_or(|owner| self.may_own(revision, workload, (owner, pod)))
     }
 

@@ -8,7 +8,8 @@ use vocabulary::{Bucket, PodExits, RevisionName, Timestamp};
 use super::proofs::UnsignedSlices;
 use super::{Index, Pod};
 use crate::notice::{NO_PORT_LEFT, NOT_INJECTED, Notice, PORT_NOT_DECLARED};
-use crate::port_book::{LeaseNotes, PortEntry, PortHandover, PortNotes, PortSeeker, WallSeconds};
+use crate::port_book::books::PortHandover;
+use crate::port_book::{LeaseNotes, PortEntry, PortNotes, PortSeeker, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodLife;
 use crate::resources::ports::{PortKind, ServicePort, TargetPort};
@@ -36,7 +37,7 @@ impl Index {
         self.unsettled.extend(self.services.keys().cloned());
     }
 
-    /// They are somebody else's to give.
+    /// The ports of a bucket are another owner's to give.
     pub(crate) fn give_up_ports(&mut self, bucket: Bucket) {
         self.ports.give_up(bucket);
     }
@@ -76,7 +77,7 @@ impl Index {
         if !self.ports.is_waiting(bucket) {
             return;
         }
-        // Asked first: once the ports are recorded nobody could tell who had waited for them.
+        // Asked first: once the ports are recorded, it is lost which Services waited for them.
         let services = self.adopted.values();
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
         let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
@@ -87,7 +88,7 @@ impl Index {
         }
     }
 
-    /// Nobody listens there any more.
+    /// No activator listens at this port any more.
     pub(crate) fn release_port(&mut self, port: u16, wall: WallSeconds) {
         self.ports.rest(port, wall);
     }
@@ -97,8 +98,8 @@ impl Index {
         [self.ports.next_deadline(), self.ports_due].into_iter().flatten().min()
     }
 
-    /// Whether pods serve past us, so that nobody could hold requests for them, or count them: then they are
-    /// not taken out of the path, nor away.
+    /// Whether pods serve past us, so that no activator could hold requests for them, or count them: then
+    /// they are not taken out of the path, nor away.
     pub(crate) fn stays_direct(&self, revision: &RevisionName) -> bool {
         let mut services = self.services_of(revision);
         services.any(|service| self.unheld_ports(service).next().is_some()) || self.has_bare_pods(revision)
@@ -176,8 +177,7 @@ impl Index {
         })
     }
 
-    /// Whether there are pods that nobody gave a queue-proxy, or not before each port that a Service leads
-    /// to.
+    /// Whether there are pods without a queue-proxy, or without one before each port that a Service leads to.
     fn has_bare_pods(&self, revision: &RevisionName) -> bool {
         let pods = self.pods_of(revision).map(|pod| &pod.record).chain(self.plain_pods_of(revision));
         let mut living = pods.filter(|pod| matches!(pod.life, PodLife::Pending | PodLife::Running));

@@ -1,9 +1,9 @@
-//! Which slices did autoscalers write, and which only look so?
+//! Which slices did autoscalers write, and which are forgeries?
 //!
-//! One that is signed as it must be is ours. One with another signature is a forgery. One without any may be
-//! of a version that signed none: who takes a bucket over believes those that are there then, for an hour
-//! from the first time on, as far as each goes with a Service that there is; later ones are forgeries, too.
-//! Who does not own a bucket leaves that judgement to its owner.
+//! A slice with a valid signature is ours. A slice with another signature is a forgery. A slice without one
+//! may be of a version that signed none: a new owner of a bucket believes those that are there then, for an
+//! hour from the first time on, if the Service of the slice exists; later ones are forgeries, too. A replica
+//! that does not own the bucket leaves that judgement to its owner.
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::Bucket;
@@ -16,7 +16,7 @@ use crate::resources::ObjectKey;
 use crate::slice_key::{ClaimNumber, SliceKey};
 use crate::slices::{self, SliceAuthor};
 
-/// A slice with our label, and by whom it was written: its signature is verified once, when it comes.
+/// A slice with our label, and its writer: its signature is verified once, when it comes.
 #[derive(Clone, Debug)]
 pub(super) struct KnownSlice {
     pub(super) object: EndpointSlice,
@@ -75,7 +75,7 @@ impl Index {
         service.is_some_and(|service| slices::owner_uid(slice) == Some(service.uid.as_str()))
     }
 
-    /// Of all slices whose Services there are.
+    /// The claims of all slices of Services that exist.
     pub(super) fn claims_of_slices(&self) -> Vec<PortClaim> {
         let slices = self.slices.values().filter(|slice| self.is_of_service(&slice.object));
         slices.filter_map(|slice| self.claim_of(slice)).collect()
@@ -87,7 +87,7 @@ impl Index {
         }
     }
 
-    /// Who takes a bucket over decides about its slices without a signature.
+    /// Decides about the unsigned slices of a bucket that is ours from now on.
     pub(super) fn judge_unsigned(&mut self, bucket: Bucket, unsigned: UnsignedSlices) {
         let unsigned_slices = self.slices.iter().filter(|(_, slice)| slice.author == SliceAuthor::Unsigned);
         let judged = unsigned_slices
@@ -104,8 +104,8 @@ impl Index {
         }
     }
 
-    /// A slice is there, or another than before: people are told of a forgery, and who writes a Service's
-    /// endpoints does not follow from one.
+    /// A slice is new or has changed: people are told of a forgery, and custody of the Service does not
+    /// follow from one.
     pub(super) fn note_author(&mut self, key: &ObjectKey) {
         let Some(slice) = self.slices.get(key) else { return };
         if slice.author != SliceAuthor::Unsigned {
@@ -139,7 +139,7 @@ impl Index {
         }
     }
 
-    /// Of a Service that is not there nobody could be told.
+    /// Puts the notice of forged slices at their Service; a Service that is not there has no notices.
     pub(super) fn notice_forgeries(&mut self, service: &ObjectKey) {
         if self.services.contains_key(service) {
             self.notice_service(service);

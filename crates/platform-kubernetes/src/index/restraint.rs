@@ -1,10 +1,9 @@
 //! What may be done to a workload's count, whatever load and settings say?
 //!
-//! Who is served past us is not measured by us: a count that looked idle would be lowered under those
-//! clients. So as long as there are any, it may grow and does not fall; nor does it while nobody knows what
-//! its people want. And where a person or another
-//! autoscaler decides, nothing is written at all; at zero a request then waits for nobody, and is told so at
-//! once.
+//! Requests that reach pods past ebb are not measured: a count that looked idle would be lowered under those
+//! clients. So while a Service leads to the pods past ebb, the count may grow and does not fall; nor does it
+//! while the workload's annotations were never valid. Where a person or another autoscaler decides, ebb
+//! writes no count at all; at zero a request is then refused at once, with the reason.
 
 use vocabulary::{PodCount, RevisionName};
 
@@ -16,30 +15,30 @@ use crate::resources::ObjectKey;
 use crate::resources::ports::{PortKind, ServicePort};
 use crate::resources::service::{ServiceAddressing, ServiceRecord, ServiceSelection};
 
-/// What holds back whoever decides.
+/// What limits the autoscaler's decisions about one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Restraint {
     pub(super) reach: WriteScope,
-    /// The least count.
+    /// Below this count the autoscaler may not scale.
     pub(super) floor: PodCount,
-    /// Why nobody should wait for a pod while there is none.
+    /// Why a request is refused, and does not wait, while there is no pod.
     pub(super) hold: Option<String>,
     pub(super) notices: Vec<Notice>,
 }
 
-/// What may be written of it.
+/// What ebb may write of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteScope {
-    /// The count, and who serves.
+    /// The count, and the slices of its Services.
     Everything,
-    /// No count: no Service of it is ours yet, or somebody else decides.
+    /// No count: none of its Services is ours yet, or another program or a person decides.
     Nothing,
 }
 
-/// Somebody else decides.
+/// Why another program or a person, and not ebb, decides about a count.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OtherDecider {
-    /// For whoever sends a request while there is no pod.
+    /// The reason in the refusal of a request while there is no pod.
     hold: String,
     notice: Notice,
 }
@@ -49,7 +48,7 @@ impl Index {
         let keys = self.served.get(revision).into_iter().flatten();
         let custody: Vec<&Custody> = keys.filter_map(|key| self.custody.get(key)).collect();
         let is_waiting = custody.iter().all(|custody| matches!(custody, Custody::Prepared(_)));
-        if let Some(OtherDecider { hold, notice }) = self.stop(revision, workload) {
+        if let Some(OtherDecider { hold, notice }) = self.other_decider(revision, workload) {
             let notices = if is_waiting { Vec::new() } else { vec![notice] };
             return Restraint {
                 reach: WriteScope::Nothing,
@@ -67,14 +66,14 @@ impl Index {
                 notices: Vec::new(),
             };
         }
-        let makeshift = workload.is_makeshift.then(|| {
-            let text = "while ebb has looked, its annotations were never all right: what is wrong in them counts as not written, and its count is not lowered until they are mended";
+        let subset_notice = workload.has_valid_subset_only.then(|| {
+            let text = "the annotations of the workload were never all valid since this autoscaler began to watch: those that are invalid count as not written, and its count is not lowered until they are mended";
             Notice::new(BAD_ANNOTATION, text)
         });
-        let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(makeshift).collect();
+        let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(subset_notice).collect();
         let wanted = workload.record.wanted;
-        // Whose Service is being given back is served without us at any moment, so a pod must be there. A
-        // bypass, or not knowing what its people want, only keeps what there is.
+        // A Service that is being given back is served without ebb at any moment, so a pod must be there.
+        // With a bypass, or settings that were never valid, the count only stays what it is.
         let floor = if custody.iter().any(|custody| custody.keeps_a_pod()) {
             wanted.max(PodCount::ONE)
         } else if !notices.is_empty() {
@@ -85,9 +84,9 @@ impl Index {
         Restraint { reach: WriteScope::Everything, floor, hold: None, notices }
     }
 
-    /// Who else decides about a count, if somebody does. What a person asked only to be watched is nobody's
-    /// here.
-    pub(super) fn stop(&self, revision: &RevisionName, workload: &Workload) -> Option<OtherDecider> {
+    /// The other program or the person that decides about a count, if there is one. A workload that ebb only
+    /// shadows needs none.
+    pub(super) fn other_decider(&self, revision: &RevisionName, workload: &Workload) -> Option<OtherDecider> {
         let settings = workload.settings.as_ref()?;
         if settings.scaling.paused == Some(true) {
             let text = "annotation ebb.dev/paused is \"true\", so ebb leaves its count alone, and at zero answers requests 504 at once; take it away to go on";
@@ -105,7 +104,7 @@ impl Index {
         Some(OtherDecider { hold, notice: Notice::new(OTHER_AUTOSCALER, text) })
     }
 
-    /// A Service that leads to its pods past us.
+    /// A notice of a Service that leads to the workload's pods past ebb.
     fn bypass(&self, revision: &RevisionName, workload: &Workload) -> Option<Notice> {
         let namespace = revision.namespace();
         let first = ObjectKey { namespace: namespace.to_owned(), name: String::new() };
@@ -123,8 +122,8 @@ impl Index {
 }
 
 /// Whether clients of a Service reach requests' ports of a workload's pods. Peers of a `StatefulSet` find
-/// each other by its governing Service, and ports that are no affair of ours keep nobody: plain ones, those
-/// that nobody declared, those of other protocols.
+/// each other by its governing Service, and ports that ebb does not serve count for nothing: plain ones,
+/// undeclared ones, those of other protocols.
 fn leads_past_us(key: &ObjectKey, service: &ServiceRecord, workload: &Workload) -> bool {
     let ServiceSelection::Labels(wanted) = &service.selection else { return false };
     let record = &workload.record;

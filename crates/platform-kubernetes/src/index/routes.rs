@@ -1,4 +1,4 @@
-//! Who could serve a revision's Services now, and which slices follow from that?
+//! Which addresses could serve a revision's Services now, and which slices follow from that?
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{PodReach, RouteInForce};
@@ -20,7 +20,7 @@ impl Index {
         keys.filter_map(|key| self.changes_of_service(key, revision)).flatten().collect()
     }
 
-    /// Whether a revision has no pods and is to have none, so that nobody asked for it lately.
+    /// Whether a revision has no pods and is to have none, so that it got no request lately.
     pub(crate) fn is_at_rest(&self, revision: &RevisionName) -> bool {
         let workload = self.workloads.get(revision).map(|workload| &workload.record);
         workload.is_none_or(|record| record.wanted == PodCount::ZERO && record.present == PodCount::ZERO)
@@ -29,7 +29,7 @@ impl Index {
     fn changes_of_service(&self, key: &ObjectKey, revision: &RevisionName) -> Option<Vec<SliceChange>> {
         let (service, custody) = (self.services.get(key)?, self.custody.get(key)?);
         let present: Vec<&EndpointSlice> = self.slices_of(key, &service.uid).collect();
-        // Before anybody has decided, for which an activator or a link is needed, pods that are ready serve.
+        // Before the first order, for which an activator or a link is needed, ready pods serve.
         let undecided = RouteInForce { routing: Routing::Direct, activators: Vec::new() };
         let decided = self.routes.get(revision);
         let route = decided.unwrap_or(&undecided);
@@ -39,8 +39,8 @@ impl Index {
             Custody::GivingBack(_) if self.is_served_by_kubernetes(key, revision) => {
                 return Some(slices::changes(&[], &present));
             }
-            // What is ours no more is served directly while a pod is ready, like by those who are to serve it
-            // again.
+            // A Service that is not ours any more is served directly while a pod is ready, as Kubernetes will
+            // serve it again.
             Custody::GivingBack(_) | Custody::Abandoned(_) => Routing::Direct,
             Custody::Foreign | Custody::Refused(_) | Custody::Prepared(_) | Custody::Lingering(_) => {
                 return None;
@@ -63,16 +63,16 @@ impl Index {
     fn servers(&self, route: &ServiceRoute<'_>) -> Servers {
         let ServiceRoute { service, entrances, route, proof: _, side: _ } = route;
         let mut servers = Servers::default();
-        let ours = self.pods_of(&service.revision).map(|pod| (&pod.record, pod.said, pod.reach));
-        // Kubernetes' word is all there is of those.
+        let ours = self.pods_of(&service.revision).map(|pod| (&pod.record, pod.reported_state, pod.reach));
+        // Pods without a queue-proxy have no link: only kubelet says whether they are ready.
         let plain = self.plain_pods_of(&service.revision).map(|pod| (pod, None, PodReach::Reachable));
-        for (pod, said, reach) in ours.chain(plain) {
+        for (pod, reported, reach) in ours.chain(plain) {
             let ready = match reach {
                 PodReach::Reachable => &mut servers.ready_pods,
                 PodReach::Unreachable => &mut servers.unreachable_pods,
             };
             let Some(address) = self.pod_address(pod, service) else { continue };
-            match (pod.life, said) {
+            match (pod.life, reported) {
                 (PodLife::Terminating(_), _) | (PodLife::Running, Some(PodState::Draining)) => {
                     servers.ending_pods.push(address);
                 }

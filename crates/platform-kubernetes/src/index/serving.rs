@@ -1,4 +1,4 @@
-//! Which slices are there, and what do they say about who serves?
+//! Which slices are there, and which routes and endpoints do they name?
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::RouteInForce;

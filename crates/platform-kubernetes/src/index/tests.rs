@@ -268,7 +268,7 @@ fn a_workload_is_a_revision_once_a_service_of_ours_names_it() {
 }
 
 #[test]
-fn what_did_not_change_is_not_told_again() {
+fn unchanged_objects_make_no_facts() {
     let mut index = index();
     put_service(&mut index, json!({}));
     for _ in 0..3 {
@@ -484,7 +484,7 @@ fn a_plain_port_always_leads_to_the_pods() {
 }
 
 #[test]
-fn what_nobody_could_hold_stays_direct_and_says_why() {
+fn a_service_that_activators_cannot_hold_stays_direct_and_says_why() {
     let mut index = index();
     put_workload(&mut index, 1, &json!({}));
     put_activator(&mut index);
@@ -517,7 +517,7 @@ fn what_nobody_could_hold_stays_direct_and_says_why() {
 }
 
 #[test]
-fn who_serves_follows_the_pods_without_another_order() {
+fn slices_follow_the_pods_without_another_order() {
     let mut index = index();
     put_service(&mut index, json!({}));
     put_workload(&mut index, 1, &json!({}));
@@ -628,7 +628,7 @@ fn the_next_owner_finds_the_route_whatever_comes_first() {
 }
 
 #[test]
-fn who_stands_by_follows_the_route_that_the_owner_writes() {
+fn a_standby_replica_follows_the_route_that_the_owner_writes() {
     let (mut owner, mut next) = (index(), index());
     for index in [&mut owner, &mut next] {
         put_service(index, json!({}));
@@ -667,17 +667,17 @@ fn a_new_listener_hears_everything_and_a_new_owner_counts_and_routes() {
     index.put_config(&BTreeMap::from([("stable-window".to_owned(), "nonsense".to_owned())]));
     index.set_route(&name(), route(Routing::Direct));
     told(&mut index);
-    index.tell_everything();
+    index.resend_everything();
     assert_eq!(
         told(&mut index),
         ["configuration", "1 problems", "revision at 1", "1 pods", "1 activators", "route Direct"]
     );
-    index.tell_what_others_change();
+    index.resend_counts_and_routes();
     assert_eq!(told(&mut index), ["revision at 1", "route Direct"]);
 }
 
 #[test]
-fn what_is_wrong_with_either_config_map_is_told_until_it_is_mended() {
+fn problems_of_either_config_map_stay_until_they_are_mended() {
     let mut index = index();
     let data = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
     let said = |index: &Index| -> Vec<String> {

@@ -7,8 +7,8 @@ use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
 
 use super::restraint::WriteScope;
 use super::{Index, Workload};
+use crate::deletion_hint::DeletionHint;
 use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, Notice};
-use crate::requests::DeletionHint;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::DeletionCost;
 use crate::resources::workload::WorkloadRecord;
@@ -56,15 +56,15 @@ impl Index {
         let mut workload = match former {
             Some(former) => Workload { record, ..former },
             None => Workload {
-                // Somebody is served by it. Whoever sees it for the first time must not think it a new one,
-                // which begins with its initial scale.
+                // A workload with a ready pod serves clients. An autoscaler that sees it for the first time
+                // must not take it for a new one, which begins with its initial scale.
                 origin: if record.has_ready_pod { RevisionOrigin::Found } else { origin },
                 record,
                 settings: None,
-                is_makeshift: false,
+                has_valid_subset_only: false,
                 problems: Vec::new(),
                 own_hooks: BTreeSet::new(),
-                hopelessness: None,
+                wait_refusal: None,
                 last_failure: None,
                 unseen_count: None,
             },
@@ -114,21 +114,21 @@ impl Index {
     }
 
     /// Reads a workload's annotations anew; what was wrong with them, if anything, is a problem, and the last
-    /// good ones stay. Where nobody has seen good ones, as after a change of owner, what is right of them
-    /// does: dropped, it would be out of reach at zero.
+    /// good ones stay. Where no valid settings were ever seen, as after a change of owner, the valid part
+    /// counts: without it the workload would be out of reach at zero.
     pub(super) fn read_settings(&mut self, revision: &RevisionName) {
         let Some(workload) = self.workloads.get_mut(revision) else { return };
         let why = match workload.record.settings(&self.cluster) {
             Ok(settings) => {
-                (workload.settings, workload.is_makeshift) = (Some(settings), false);
+                (workload.settings, workload.has_valid_subset_only) = (Some(settings), false);
                 Vec::new()
             }
             Err(why) => {
                 // Never over good ones: a slip of the pen in one annotation would change all that the others
                 // have set.
-                if workload.settings.is_none() || workload.is_makeshift {
-                    workload.settings = workload.record.makeshift_settings(&self.cluster);
-                    workload.is_makeshift = true;
+                if workload.settings.is_none() || workload.has_valid_subset_only {
+                    workload.settings = workload.record.valid_subset_of_settings(&self.cluster);
+                    workload.has_valid_subset_only = true;
                 }
                 why
             }
@@ -145,7 +145,7 @@ impl Index {
     /// Whether a count may be written: facts that forbid it may be newer than the order.
     pub(crate) fn may_change(&self, revision: &RevisionName, from: PodCount, to: PodCount) -> bool {
         let Some(workload) = self.workloads.get(revision) else { return true };
-        self.stop(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
+        self.other_decider(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
     }
 
     /// Its count, if that is ours to write.
@@ -172,10 +172,10 @@ impl Index {
             let is_chosen = end_first.contains(&pod.pod_name());
             let is_news = match pod.deletion_cost {
                 DeletionCost::None => is_chosen,
-                // Chosen for an earlier order: it would still be the first to end when nobody means it any
-                // more.
+                // Chosen for an earlier order: the pod would still be the first to end when no order means it
+                // any more.
                 DeletionCost::EndsFirst => !is_chosen,
-                // Somebody else wrote a number there, and theirs goes before ours.
+                // Another client wrote a cost on the pod, which goes before ours.
                 DeletionCost::Others => false,
             };
             (is_news && pod.stays()).then(|| DeletionHint { pod: pod.name.clone(), is_chosen })
@@ -183,7 +183,7 @@ impl Index {
         hints.collect()
     }
 
-    /// Whether a workload is not there, as far as anybody can know.
+    /// Whether a workload is not there, once its kind is listed.
     pub(super) fn is_missing(&self, revision: &RevisionName) -> bool {
         let is_known = WorkloadKind::of(revision).is_none_or(|kind| self.kinds.is_listed(&kind));
         self.is_listed && is_known && !self.workloads.contains_key(revision)

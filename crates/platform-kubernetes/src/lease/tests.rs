@@ -66,7 +66,7 @@ fn the_first_makes_it_and_the_second_waits_until_it_is_not_renewed() {
 }
 
 #[test]
-fn who_leaves_is_followed_at_once() {
+fn a_released_lease_is_taken_at_once() {
     let (mut server, mut one, mut two) = (Server::default(), keeper("one"), keeper("two"));
     turn(&mut one, &mut server, at(0));
     turn(&mut two, &mut server, at(0));
@@ -116,7 +116,7 @@ fn a_write_that_failed_is_tried_again_and_not_at_once() {
 }
 
 #[test]
-fn who_finds_his_own_name_begins_a_new_epoch() {
+fn reacquiring_our_own_lease_starts_a_new_epoch() {
     let (mut server, mut former) = (Server::default(), keeper("one"));
     turn(&mut former, &mut server, at(0));
     let mut one = keeper("one");
@@ -136,7 +136,7 @@ fn an_object_that_is_deleted_is_nobodys_right() {
 }
 
 #[test]
-fn what_an_owner_notes_is_written_at_once_and_kept_by_the_next_one() {
+fn notes_of_an_owner_are_written_at_once_and_kept_by_the_next_owner() {
     let (mut server, mut one, mut two) = (Server::default(), keeper("one"), keeper("two"));
     turn(&mut one, &mut server, at(0));
     let notes = LeaseNotes::from([("ebb.dev/ports-next".to_owned(), "10001".to_owned())]);

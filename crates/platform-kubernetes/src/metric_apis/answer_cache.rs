@@ -1,6 +1,6 @@
-//! How often is one question asked? Once a period, whoever asks: the answer is shared, also while it is still
-//! under way. A question that failed is asked again after growing waits, and until then everybody has the
-//! same words.
+//! How often is one question asked? Once a period, for all that ask: the answer is shared, also while it is
+//! still under way. A question that failed is asked again after growing waits, and until then all askers have
+//! the same words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::requests::Failure;
 
 /// The first and the largest wait after a failure. The largest is two of the usual periods.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// A question that nobody asks for so long is forgotten: twice the longest sync period.
+/// A question that was not asked for this long is forgotten: twice the longest sync period.
 const FORGET_AFTER: Duration = Duration::from_secs(2 * 3600);
 /// Two rounds that are due at the same time begin a little apart.
 const SLACK_MAX: Duration = Duration::from_secs(1);
@@ -26,14 +26,14 @@ pub(crate) struct AnswerCache<Record> {
     entries: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Entry<Record>>>>>,
 }
 
-/// What is known, or why nothing is.
+/// The answer that is shared, or why there is none.
 pub(crate) type SharedAnswer<Record> = Result<Arc<Record>, Arc<str>>;
 
 #[derive(Debug)]
 struct Entry<Record> {
     answer: Option<SharedAnswer<Record>>,
     answered: Timestamp,
-    /// After a failure.
+    /// After a failure the question is not asked again before this time.
     not_before: Timestamp,
     backoff: Backoff,
 }
@@ -50,7 +50,7 @@ impl<Record> AnswerCache<Record> {
         Self { clock, entries: Mutex::default() }
     }
 
-    /// The answer for whoever asks once in a period; `ask` is used if nobody has asked in this one.
+    /// The answer of this period; `ask` is run if the question was not asked in it yet.
     pub(crate) async fn get(
         &self,
         path: &str,
@@ -85,7 +85,7 @@ impl<Record> AnswerCache<Record> {
         if let Some(entry) = entries.get(path) {
             return Arc::clone(entry);
         }
-        // Whenever one is added, those that nobody asks for any more make room.
+        // With each new question, those that are not asked any more are dropped.
         let now = self.clock.now();
         entries.retain(|_, entry| {
             entry.try_lock().map_or(true, |entry| now.saturating_since(entry.answered) < FORGET_AFTER)
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_asks_within_a_period_shares_one_answer() {
+    async fn questions_within_one_period_share_an_answer() {
         let server = Server::new();
         let (one, other) = tokio::join!(server.ask("/a", Ok(1)), server.ask("/a", Ok(2)));
         assert_eq!((one, other, server.asked()), (Ok(1), Ok(1), 1), "while it is under way too");

@@ -67,7 +67,7 @@ pub(crate) fn resources(api_version: &str) -> String {
     }
 }
 
-/// `plural` or `plural.group`.
+/// The resource as `kubectl` names it: `pods`, or `ingresses.networking.k8s.io`.
 pub(crate) fn qualified(plural: &str, api_version: &str) -> String {
     match api_version.split_once('/') {
         Some((group, _)) => format!("{plural}.{group}"),

@@ -14,7 +14,7 @@ pub(crate) struct PodMetricsList {
     pub(crate) items: Vec<PodMetrics>,
 }
 
-/// What one pod uses.
+/// CPU and memory that the containers of one pod use, as `metrics.k8s.io` measures them.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PodMetrics {
     pub(crate) metadata: PodMetricsMetadata,
@@ -124,7 +124,7 @@ pub(crate) struct ApiResourceList {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ApiResource {
-    /// In the plural.
+    /// The name in paths, which is the plural: `ingresses`.
     pub(crate) name: String,
     pub(crate) kind: String,
 }

@@ -52,17 +52,17 @@ impl FakeServer {
                 Ok::<_, Infallible>(response)
             }
         });
-        let desk = Arc::<ClusterDesk>::default();
-        let answering = Arc::clone(&desk);
+        let inbox = Arc::<ClusterInbox>::default();
+        let answering = Arc::clone(&inbox);
         tokio::spawn(async move {
             loop {
-                answering.something_new.notified().await;
-                for (_, reply) in answering.take().questions {
+                answering.updated.notified().await;
+                for (_, reply) in answering.take().target_queries {
                     let _ = reply.send(Some(target()));
                 }
             }
         });
-        MetricApis::new(Client::new(service, "default"), Clock::start(), desk)
+        MetricApis::new(Client::new(service, "default"), Clock::start(), inbox)
     }
 
     fn asked(&self) -> Vec<String> {
@@ -186,7 +186,7 @@ async fn each_series_from_outside_counts() {
 }
 
 #[tokio::test]
-async fn what_fails_says_so_in_the_servers_words() {
+async fn failed_metrics_say_so_in_the_servers_words() {
     let none = json!({"items": []});
     let server = FakeServer::default().page(PODS_PATH, none.clone()).page(JOBS_PATH, none);
     let metrics = [CPU, PACKETS, HITS, JOBS].join(", ");

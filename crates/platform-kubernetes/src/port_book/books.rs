@@ -1,28 +1,26 @@
 //! The ports of all buckets. Bucket b of B gives those that leave b when divided by B, so that no two owners,
-//! who know of each other only through slices, give the same one.
+//! which know of each other only through slices, give the same port.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use vocabulary::{Bucket, Ownership, RevisionName, Timestamp};
 
-use super::claims::{self, PortClaim};
-use super::{
-    FormerPort, PortBook, PortEntry, PortNotes, PortSeeker, PortShare, ServicePorts, WallSeconds, is_given,
-};
+use super::claims::{self, PortClaim, PortEntry};
+use super::{FormerPort, PortBook, PortNotes, PortSeeker, PortShare, ServicePorts, WallSeconds, is_given};
 use crate::slice_key::ClaimNumber;
 
 /// A book for each bucket.
 #[derive(Debug)]
 pub(crate) struct PortBooks {
-    /// By number.
+    /// One book for each bucket, in the order of the buckets' numbers.
     books: Vec<PortBook>,
     count: u16,
 }
 
-/// What there is to know of a bucket for who takes it over.
+/// What the new owner of a bucket must know of its ports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortHandover {
-    /// Those of its Lease.
+    /// The notes on the bucket's own Lease.
     pub(crate) notes: PortNotes,
     /// Those of all other Leases.
     pub(crate) elsewhere: Vec<PortNotes>,
@@ -37,7 +35,7 @@ struct ClaimTrust {
     share: PortShare,
     /// All that Leases call given, where any says something.
     given: Option<BTreeSet<u16>>,
-    /// Whether unsigned ones count.
+    /// Whether claims of slices without a signature count.
     has_unsigned: bool,
 }
 
@@ -92,7 +90,7 @@ impl PortBooks {
         let trust = ClaimTrust {
             share,
             // Whatever was given stood on a Lease before any slice named it: another port is one that has
-            // been free since, and a slice that somebody has kept.
+            // been free since, and a slice that another client has kept.
             given: (!notes.is_empty()).then_some(given),
             has_unsigned: notes.believes_unsigned(now),
         };
@@ -120,7 +118,7 @@ impl PortBooks {
         claims
     }
 
-    /// They are somebody else's to give.
+    /// The ports of a bucket are another owner's to give.
     pub(crate) fn give_up(&mut self, bucket: Bucket) {
         self.book_mut(bucket).is_ours = false;
     }
@@ -199,7 +197,7 @@ impl PortBooks {
         }
     }
 
-    /// Ports at which nobody comes in any more; returns whose they were.
+    /// Lets go of former ports at which no requests come in any more; returns their revisions.
     pub(crate) fn expire(&mut self, now: Timestamp) -> BTreeSet<RevisionName> {
         self.books.iter_mut().flat_map(|book| book.expire(now)).collect()
     }
@@ -219,14 +217,15 @@ impl PortBooks {
         self.books.iter().filter_map(PortBook::free_again).min()
     }
 
-    /// Nobody listens there any more.
+    /// No activator listens at this port any more.
     pub(crate) fn rest(&mut self, port: u16, wall: WallSeconds) {
         for book in &mut self.books {
             book.rest(port, wall);
         }
     }
 
-    /// A Service's workload is another since, whose bucket gives it other ports.
+    /// A Service names another workload, whose bucket gives it other ports: the other buckets let go of
+    /// theirs.
     fn leave_others(&mut self, uid: &str, bucket: Bucket) {
         let others = (0..).map(Bucket).zip(&mut self.books).filter(|(other, _)| *other != bucket);
         for (_, book) in others {

@@ -1,21 +1,32 @@
 //! What do slices claim, and which of their claims stand?
 //!
-//! A signed slice was written by an autoscaler, but perhaps long ago: somebody may keep one and put it back
-//! when its ports are another Service's. So of one Service the newest claim stands, and of two Services that
-//! claim one port that with the newer one. Claims with the same number, which those of a version that signed
-//! none all have, prove nothing against each other, and neither stands.
+//! A signed slice was written by an autoscaler, but perhaps long ago: another client may keep one and put it
+//! back when its ports are another Service's. So of one Service the newest claim stands, and of two Services
+//! that claim one port that with the newer one. Claims with the same number, which those of a version that
+//! signed none all have, prove nothing against each other, and neither stands.
 
 use std::collections::BTreeMap;
 
 use vocabulary::RevisionName;
 
-use super::PortEntry;
+use crate::resources::ports::TargetPort;
 use crate::slice_key::ClaimNumber;
+
+/// A port of a Service, and the activators' port before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortEntry {
+    pub(crate) name: Option<String>,
+    pub(crate) number: u16,
+    /// As the Service says now; unknown for what was only read from a slice.
+    pub(crate) target: Option<TargetPort>,
+    /// The activators' port; `None` while all of them are given.
+    pub(crate) port: Option<u16>,
+}
 
 /// What slices, or we ourselves, say of a Service's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortClaim {
-    /// The Service's.
+    /// The uid of the Service that the claim is about.
     pub(crate) uid: String,
     pub(crate) revision: RevisionName,
     pub(crate) entries: Vec<PortEntry>,

@@ -38,7 +38,7 @@ impl WallSeconds {
     }
 }
 
-/// What whoever owns next must know.
+/// What the next owner of a bucket must know of its ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortNotes {
     /// Where the round goes on.
@@ -52,7 +52,7 @@ pub(crate) struct PortNotes {
 }
 
 impl PortNotes {
-    /// What cannot be read is left out: somebody else wrote it.
+    /// What cannot be read is left out: another client wrote it.
     pub(crate) fn read(notes: &LeaseNotes) -> Self {
         let text = |key: &str| notes.get(key).map_or("", String::as_str);
         let parts = |key: &str| text(key).split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -74,7 +74,7 @@ impl PortNotes {
         self.unsigned_until.is_none_or(|until| now < until)
     }
 
-    /// Whether they are of nobody who gave ports.
+    /// Whether the notes are empty: no owner has given ports yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.next.is_none() && self.number.is_none()
     }

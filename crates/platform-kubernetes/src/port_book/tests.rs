@@ -124,7 +124,7 @@ fn when_none_is_left_nobody_gets_anothers() {
 }
 
 #[test]
-fn whoever_found_none_is_named_once_one_has_rested() {
+fn a_service_without_a_port_is_named_once_when_a_port_has_rested() {
     let mut book = PortBook { taken: (FIRST + 1..=LAST).collect(), ..alone() };
     settle(&mut book, "a", &[port("http", 80, 8080)], WALL);
     settle(&mut book, "b", &[port("http", 80, 8080)], WALL);

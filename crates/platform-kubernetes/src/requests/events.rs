@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Failure, Requests, patch_parameters, post_parameters, within};
 use crate::event_book::{EventNote, EventWrite};
-use crate::index::Tone;
+use crate::notice::Tone;
 
 /// What says it, in `kubectl describe`.
 const CONTROLLER: &str = "ebb.dev/autoscaler";

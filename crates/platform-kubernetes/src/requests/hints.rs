@@ -1,5 +1,5 @@
-//! Which pods a smaller count should end, as a hint for whoever ends them: those with the least deletion cost
-//! go first.
+//! How does Kubernetes hear which pods a smaller count should end? By their deletion costs: pods with the
+//! least cost end first.
 //!
 //! Writing it takes the right to patch pods, which is optional (`deploy/components/pod-deletion-cost`).
 
@@ -12,28 +12,19 @@ use kube::api::Patch;
 use orchestration::Fence;
 use serde_json::json;
 
-use super::rights::PodVerb;
 use super::{Failure, Requests, patch_parameters};
+use crate::deletion_hint::DeletionHint;
 use crate::resources::pod::{COST_OF_FIRST, DELETION_COST};
 use crate::resources::workload::ObjectVersion;
 
 /// The count waits no longer than this for hints.
 const HINTS_WITHIN: Duration = Duration::from_secs(3);
-/// Nor longer than this, once they are written, for our watch of pods to show them: whoever ends pods hears
-/// of pods by one watch and of counts by another. That theirs shows the hints too does not follow, but is
-/// likely.
+/// Nor longer than this, once they are written, for our watch of pods to show them: Kubernetes' controllers
+/// hear of pods by one watch and of counts by another. That their watch shows the hints too does not follow,
+/// but is likely.
 pub(crate) const HINTS_SHOWN_WITHIN: Duration = Duration::from_millis(500);
 /// More are not marked for one change of a count.
 const HINTS_MAX: usize = 100;
-
-/// What to write on a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeletionHint {
-    /// Its name in its namespace.
-    pub(crate) pod: String,
-    /// To end before others; else what we wrote before is taken away.
-    pub(crate) is_chosen: bool,
-}
 
 impl Requests {
     /// Writes hints, as far as there is time, and returns when our watch has shown them. One that fails
@@ -43,7 +34,7 @@ impl Requests {
             return;
         }
         let written = tokio::time::timeout(HINTS_WITHIN, async {
-            if !self.may(PodVerb::Patch, namespace).await {
+            if !self.may_patch_pods(namespace).await {
                 return;
             }
             let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);

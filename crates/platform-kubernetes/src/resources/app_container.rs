@@ -12,8 +12,8 @@ const LAST_LINES_MAX: usize = 10;
 /// Letters of one of them: more is no message, but data.
 const LINE_LETTERS_MAX: usize = 300;
 
-/// Why kubelet cannot start a container, as long as nobody changes something: none of these is counted among
-/// a container's restarts. `ImagePullBackOff` is `ErrImagePull` between two attempts.
+/// Why kubelet cannot start a container until a person changes something: none of these is counted among a
+/// container's restarts. `ImagePullBackOff` is `ErrImagePull` between two attempts.
 const NOT_STARTABLE: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",

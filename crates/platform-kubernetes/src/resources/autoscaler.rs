@@ -12,14 +12,14 @@ use vocabulary::PodCount;
 /// Stands where a target or a value is of no kind that is known.
 const UNSAID: &str = "?";
 
-/// One of them.
+/// A `HorizontalPodAutoscaler` as far as it concerns the count of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AutoscalerRecord {
     pub(crate) target: ScaleTargetRef,
-    pub(crate) says: OtherAutoscaler,
+    pub(crate) facts: OtherAutoscaler,
 }
 
-/// What it scales.
+/// The object whose count a `HorizontalPodAutoscaler` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScaleTargetRef {
     pub(crate) namespace: String,
@@ -47,7 +47,7 @@ pub(crate) fn read(autoscaler: &HorizontalPodAutoscaler) -> AutoscalerRecord {
     let metrics = spec.and_then(|spec| spec.metrics.as_deref()).unwrap_or_default();
     AutoscalerRecord {
         target: ScaleTargetRef { namespace, name: target.name, group, kind: target.kind },
-        says: OtherAutoscaler {
+        facts: OtherAutoscaler {
             name: metadata.name.clone().unwrap_or_default(),
             desired: count(Some(status.desired_replicas)),
             current: count(status.current_replicas),
@@ -61,7 +61,7 @@ fn count(replicas: Option<i32>) -> PodCount {
     PodCount::new(replicas.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or_default())
 }
 
-/// `AbleToScale: ReadyForNewScale, ScalingActive: ValidMetricFound`.
+/// The conditions with their reasons, as in `AbleToScale: ReadyForNewScale, ScalingActive: ValidMetricFound`.
 fn conditions(status: &HorizontalPodAutoscalerStatus) -> String {
     let conditions = status.conditions.iter().flatten();
     let words =
@@ -145,8 +145,8 @@ pub(crate) mod tests {
         let record = autoscaler(3, 120);
         let resource = WorkloadKind::Deployment.resource().expect("it is Kubernetes' own");
         assert!(record.target.is_of(&resource) && record.target.name == "hello");
-        assert_eq!(record.says.metrics, "cpu 120%/80%, jobs <unknown>/10");
-        assert_eq!((record.says.desired, record.says.current), (PodCount::new(3), PodCount::new(2)));
-        assert_eq!(record.says.why, "ScalingActive: ValidMetricFound");
+        assert_eq!(record.facts.metrics, "cpu 120%/80%, jobs <unknown>/10");
+        assert_eq!((record.facts.desired, record.facts.current), (PodCount::new(3), PodCount::new(2)));
+        assert_eq!(record.facts.why, "ScalingActive: ValidMetricFound");
     }
 }

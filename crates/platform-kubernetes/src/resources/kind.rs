@@ -10,10 +10,10 @@ use k8s_openapi::api::core::v1::ReplicationController;
 use kube::core::ApiResource;
 use vocabulary::RevisionName;
 
-/// What people may write.
+/// The forms of `ebb.dev/revision` that have a meaning, for refusals of others.
 pub(crate) const KINDS_IN_WORDS: &str = "\"deployment/NAME\", \"statefulset/NAME\", \"replicaset/NAME\", \"replicationcontroller/NAME\", or \"RESOURCE.GROUP/NAME\" of a resource with a scale subresource, such as \"rollouts.argoproj.io/NAME\"";
 
-/// A kind of workload.
+/// A kind of objects that have a count of pods and a `scale` subresource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WorkloadKind {
     Deployment,
@@ -28,7 +28,7 @@ pub(crate) enum WorkloadKind {
 pub(crate) struct CustomKind {
     /// The plural, as in its path: `rollouts`.
     pub(crate) resource: String,
-    /// `argoproj.io`.
+    /// The API group without a version: `argoproj.io`.
     pub(crate) group: String,
 }
 

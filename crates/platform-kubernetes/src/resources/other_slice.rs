@@ -1,4 +1,4 @@
-//! What do slices say that others write: who named which pods of a Service?
+//! What do slices of other writers say: which addresses of a Service do they name?
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::{MIRROR_SLICE_WRITER, SELECTOR_SLICE_WRITER, SLICE_WRITER_LABEL};
@@ -6,11 +6,11 @@ use vocabulary::{MIRROR_SLICE_WRITER, SELECTOR_SLICE_WRITER, SLICE_WRITER_LABEL}
 use crate::resources::ObjectKey;
 use crate::slices::SERVICE_LABEL;
 
-/// A slice of another's.
+/// An `EndpointSlice` of a Service that ebb did not write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherSlice {
     pub(crate) key: ObjectKey,
-    /// The Service's name.
+    /// The name of the Service of which the slice is, by its label.
     pub(crate) service: String,
     pub(crate) writer: SliceWriter,
     pub(crate) uid: Option<String>,
@@ -20,14 +20,14 @@ pub(crate) struct OtherSlice {
     pub(crate) has_ready: bool,
 }
 
-/// Who writes it.
+/// The program that writes a slice, as the slice's label says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SliceWriter {
-    /// Kubernetes, from the selector.
+    /// Kubernetes' own controller, from the Service's selector.
     Controller,
     /// Kubernetes, from an Endpoints object.
     Mirror,
-    /// Somebody who is none of our business.
+    /// Another writer, whose slices ebb leaves alone.
     Stranger(String),
 }
 

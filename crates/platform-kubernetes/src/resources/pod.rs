@@ -18,11 +18,11 @@ use vocabulary::{
 use crate::resources::app_container::{self, FailedContainer};
 use crate::resources::ports::{ContainerPorts, PortKind, ServicePort, TargetPort};
 use crate::resources::scaled_pod::{self, ScaledPodRecord};
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// By it Kubernetes chooses which pods a smaller count ends: the least first; none counts as 0.
 pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// What we write there. Any other number is somebody else's.
+/// The cost that ebb writes. Any other number is another client's.
 pub(crate) const COST_OF_FIRST: &str = "-1000";
 
 /// The queue-proxy's own numbers, where its environment says no others.
@@ -35,14 +35,14 @@ const REVISION_HASH: &str = "controller-revision-hash";
 /// What Kubernetes gives a pod that does not say.
 const APP_GRACE: Duration = Duration::from_secs(30);
 
-/// A pod.
+/// A pod as the watch shows it, as far as anything follows from it here.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodObject {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) labels: BTreeMap<String, String>,
-    /// Who made it, if that looks after it.
+    /// The controller that made the pod and replaces it, if there is one.
     pub(crate) controller: Option<PodController>,
     pub(crate) node: Option<String>,
     /// One of each family that the cluster has, the preferred one first; none before it has a network.
@@ -50,7 +50,7 @@ pub(crate) struct PodObject {
     pub(crate) is_ready: bool,
     /// What the app's containers declare.
     pub(crate) ports: ContainerPorts,
-    /// `None` for a pod that nobody gave a queue-proxy.
+    /// `None` for a pod without a queue-proxy.
     pub(crate) queue_proxy: Option<QueueProxyRecord>,
     /// Containers whose preStop hook is not ours: they end without waiting for the queue-proxy.
     pub(crate) own_hooks: Vec<String>,
@@ -72,7 +72,7 @@ pub(crate) struct PodObject {
     pub(crate) scaled: ScaledPodRecord,
 }
 
-/// What looks after a pod.
+/// The controller of a pod: the owner that makes and replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodController {
     pub(crate) kind: String,
@@ -83,12 +83,12 @@ pub(crate) struct PodController {
 /// Whether a pod is to end before others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DeletionCost {
-    /// Nobody says so.
+    /// The pod has no deletion cost.
     #[default]
     None,
-    /// We did.
+    /// Ebb has written the cost of a pod that ends before others.
     EndsFirst,
-    /// Somebody else has said something about that, which stays.
+    /// Another client has written a cost, which stays.
     Others,
 }
 
@@ -303,7 +303,7 @@ impl PodObject {
         self.addresses.first().copied()
     }
 
-    /// Where it takes requests.
+    /// The address and port at which the queue-proxy takes requests for the app's first port.
     pub(crate) fn requests(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.address()?, self.queue_proxy.as_ref()?.requests_port))
     }
@@ -498,7 +498,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_keeps_a_pod_from_running_is_told() {
+    fn the_trouble_of_a_pod_that_cannot_run_is_read() {
         let waiting = |reason: &str| {
             let state = json!({"waiting": {"reason": reason, "message": "no such image"}});
             let status = json!({"name": "app", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});

@@ -36,7 +36,7 @@ pub(crate) enum TargetPort {
 pub(crate) enum PortKind {
     /// Its requests are measured, limited, and held while no pod is there.
     Served,
-    /// It leads to the pods' own port, and nobody waits for it.
+    /// The port leads to the pods' own port, and no request waits for it.
     Plain,
     /// The template does not declare where it leads, so its pods have no queue-proxy before that.
     Undeclared,
@@ -61,7 +61,7 @@ impl ServicePort {
         self.app_protocol.as_deref().is_some_and(|protocol| !PROTOCOLS_OF_OURS.contains(&protocol))
     }
 
-    /// For people.
+    /// The port's name and number, or its number alone, for messages.
     pub(crate) fn text(&self) -> String {
         match &self.name {
             Some(name) => format!("{name} ({})", self.number),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port_of_tcp_is_none_of_ours() {
+    fn a_port_of_another_protocol_than_tcp_is_not_read() {
         let udp = serde_json::from_value(json!({"port": 53, "protocol": "UDP"})).expect("a ServicePort");
         assert_eq!(ServicePort::read(&udp), None);
     }

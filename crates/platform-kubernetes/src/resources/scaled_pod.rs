@@ -10,7 +10,7 @@ use scaling::hpa::{HpaPod, HpaPodPhase, ReadyCondition, ReadyStatus};
 use settings::hpa::{ContainerRequests, PodRequests, ResourceRequests};
 use vocabulary::{PodId, Timestamp, parse_quantity};
 
-use crate::wall::Moment;
+use crate::wall_clock::Moment;
 
 /// A pod as class hpa looks at it, in Kubernetes' own times.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,7 +144,7 @@ mod tests {
     /// A pod that runs for days and got unready long after its start is another one than one that never was
     /// ready.
     #[test]
-    fn what_lies_before_our_axis_keeps_its_distance() {
+    fn times_before_our_axis_keep_their_distance() {
         let now = moment("2026-11-22T10:00:00Z");
         let got_unready =
             running("2026-11-19T10:00:00Z", "False", "2026-11-20T10:00:00Z").on_axis(PodId(1), now);

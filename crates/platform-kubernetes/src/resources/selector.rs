@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 pub(crate) struct Selector(LabelSelector);
 
 impl Selector {
-    /// Whether it says nothing.
+    /// Whether the selector has no requirement, and so selects nothing here.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
             && self.0.match_expressions.as_ref().is_none_or(Vec::is_empty)

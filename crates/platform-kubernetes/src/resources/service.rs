@@ -1,6 +1,6 @@
-//! What does a Service say about who is to serve it? One that names a workload in `ebb.dev/revision` and has
-//! no selector is ours, for with one Kubernetes writes its endpoints itself. Who writes them at present is
-//! another question: [`crate::custody`].
+//! What does a Service say about the workload that is to serve it? A Service that names a workload in
+//! `ebb.dev/revision` and has no selector is ours; with a selector Kubernetes writes its endpoints itself.
+//! Who writes them at present is another question: [`crate::custody`].
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::resources::ports::ServicePort;
 /// Says that clients of this Service may find no pod: it does not keep any.
 const BYPASS_ANNOTATION: &str = "ebb.dev/bypass";
 
-/// A Service, whoever serves it.
+/// A Service of the cluster, adopted or not.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceRecord {
     pub(crate) uid: String,
@@ -46,10 +46,10 @@ pub(crate) enum ServiceClaim {
     Refused(Notice),
 }
 
-/// Whose pods Kubernetes makes the endpoints of a Service.
+/// The pods that Kubernetes makes the endpoints of a Service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ServiceSelection {
-    /// Nobody's: somebody else writes them.
+    /// No selector: Kubernetes writes no endpoints.
     None,
     Labels(BTreeMap<String, String>),
 }
@@ -68,7 +68,7 @@ pub(crate) enum ServiceAddressing {
 /// What of a Service its endpoints must fit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceShape {
-    /// Those of TCP.
+    /// The Service's ports of protocol TCP.
     pub(crate) ports: Vec<ServicePort>,
     /// `IPv4`, `IPv6`: which kinds of endpoints it has.
     pub(crate) families: Vec<String>,
@@ -77,14 +77,14 @@ pub(crate) struct ServiceShape {
     pub(crate) names_unready: bool,
 }
 
-/// To whom nodes are to prefer to send connections (`trafficDistribution`).
+/// Endpoints that nodes are to prefer for connections (`trafficDistribution`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TrafficPreference {
-    /// To nobody.
+    /// No preference: endpoints carry no hints.
     #[default]
     None,
     SameZone,
-    /// And if there is nobody, to the same zone.
+    /// Endpoints on the same node, or else in the same zone.
     SameNode,
 }
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_refused_with_what_to_do() {
+    fn an_unservable_service_is_refused_with_its_reason() {
         let rows = [
             (json!({"clusterIP": "None"}), "headless"),
             (json!({"type": "ExternalName"}), "ExternalName"),

@@ -48,7 +48,7 @@ pub(crate) struct WorkloadRecord {
     /// Whether a pod of it was ready when this was read.
     pub(crate) has_ready_pod: bool,
     pub(crate) selector: Selector,
-    /// What its template declares.
+    /// The ports that containers of the template declare.
     pub(crate) ports: ContainerPorts,
     /// Those of its pods, by which Services find them.
     pub(crate) template_labels: BTreeMap<String, String>,
@@ -63,7 +63,7 @@ pub(crate) struct WorkloadRecord {
     limits: BTreeMap<String, String>,
 }
 
-/// What annotations mean.
+/// The settings that annotations of a workload and of its template amount to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WorkloadSettings {
     pub(crate) scaling: RevisionSettings,
@@ -104,7 +104,7 @@ impl WorkloadRecord {
     }
 
     /// What is right of its settings, with defaults for the rest; `None` if another autoscaler is meant.
-    pub(crate) fn makeshift_settings(&self, cluster: &ClusterConfig) -> Option<WorkloadSettings> {
+    pub(crate) fn valid_subset_of_settings(&self, cluster: &ClusterConfig) -> Option<WorkloadSettings> {
         let mut rest = self.clone();
         let scaling = loop {
             let problems = match rest.scaling(cluster) {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_the_workload_itself_is_stronger() {
+    fn annotations_of_the_workload_override_those_of_its_template() {
         let record = workload(
             &[("autoscaling.knative.dev/target", "5"), ("kubectl.kubernetes.io/x", "y")],
             &[
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_of_settings_is_known_without_what_is_wrong() {
+    fn valid_settings_are_kept_without_the_invalid_ones() {
         let record = workload(
             &[
                 ("autoscaling.knative.dev/window", "5"),
@@ -224,18 +224,18 @@ mod tests {
             ],
             &[("ebb.dev/container-concurrency", "7"), ("ebb.dev/timeout", "soon")],
         );
-        let settings = record.makeshift_settings(&ClusterConfig::default()).expect("some are right");
+        let settings = record.valid_subset_of_settings(&ClusterConfig::default()).expect("some are right");
         assert_eq!((settings.scaling.stable_window, settings.scaling.paused), (None, Some(true)));
         let bounds = (settings.scaling.min_scale, settings.scaling.max_scale);
         assert!(bounds.0.is_none() != bounds.1.is_none(), "one of two that are at odds: {bounds:?}");
         assert_eq!((settings.requests.container_concurrency, settings.requests.timeouts.request), (7, None));
         assert_eq!(settings.progress_deadline, PROGRESS_DEADLINE_DEFAULT);
         let others = workload(&[("autoscaling.knative.dev/class", "keda.example.com")], &[]);
-        assert_eq!(others.makeshift_settings(&ClusterConfig::default()), None);
+        assert_eq!(others.valid_subset_of_settings(&ClusterConfig::default()), None);
         for document in ["{maxReplicas", "{maxReplicas: 0}"] {
             let broken = workload(&[(DOCUMENT_ANNOTATION, document), ("ebb.dev/paused", "true")], &[]);
             let settings =
-                broken.makeshift_settings(&ClusterConfig::default()).expect("it is paused").scaling;
+                broken.valid_subset_of_settings(&ClusterConfig::default()).expect("it is paused").scaling;
             assert_eq!((settings.paused, settings.document), (Some(true), None), "{document}");
         }
     }

@@ -1,15 +1,15 @@
 //! Which address stands in which slice, and in which order are slices written?
 //!
 //! An address stays in the slice that names it already, so that one pod more or less is one write however
-//! many there are. And each single write leaves everybody named who is named before all writes and after
-//! them, and each port with somebody to serve it that has somebody before and after: the next write may fail,
-//! and a pod, or a port, that nobody names meanwhile would lose requests.
+//! many there are. And after each single write every address is named that is named before and after all
+//! writes, and every port has an endpoint that has one before and after: the next write may fail, and a pod,
+//! or a port, that no slice names meanwhile would lose requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 
-use super::{name_prefix, service_of};
+use super::belonging::{name_prefix, service_of};
 
 /// What Kubernetes' own controller puts into one, so that a change of one pod is one small write.
 const ENDPOINTS_MAX: usize = 100;
@@ -43,7 +43,7 @@ pub(super) fn lay_out(
             slice.address_type == family && slice.ports.as_deref().unwrap_or_default() == ports
         };
         let matching: Vec<&EndpointSlice> = free.extract_if(.., has_same_ports).collect();
-        // A group of nobody has one slice.
+        // A group without endpoints has one slice.
         let mut wants_one = endpoints.is_empty();
         let (settled, rest) = settle(&matching, endpoints);
         for (slice, endpoints) in matching.iter().copied().zip(settled) {
@@ -60,7 +60,7 @@ pub(super) fn lay_out(
     }
     let mut names = Names::of(prefix, present);
     for EndpointGroup { family, ports, endpoints } in homeless {
-        // One write instead of two, and nobody ever sees neither.
+        // One write instead of two, and at no moment is there neither slice.
         let reused = free.iter().position(|slice| slice.address_type == family).map(|at| free.remove(at));
         let name = reused.map_or_else(|| names.next(family), |slice| name_of(slice).to_owned());
         planned.push(PlannedSlice { name, family: family.to_owned(), ports, endpoints });
@@ -183,7 +183,7 @@ impl SliceStep<'_> {
         }
     }
 
-    /// Who adds goes before who takes out.
+    /// Writes that add an address go before writes that take one out.
     fn rank(self) -> u8 {
         match (self.former, self.next) {
             (None, _) => 0,
@@ -214,7 +214,7 @@ fn steps<'a>(desired: &'a [EndpointSlice], present: &[&'a EndpointSlice]) -> Vec
 
 /// A port of a Service, in one family of addresses.
 type NamedPort<'a> = (&'a str, Option<&'a str>);
-/// Who serves one, and where.
+/// An address with the port at which it serves.
 type NamedServer<'a> = (NamedPort<'a>, Option<i32>, &'a str);
 
 fn servers(slice: &EndpointSlice) -> impl Iterator<Item = NamedServer<'_>> {
@@ -225,11 +225,11 @@ fn servers(slice: &EndpointSlice) -> impl Iterator<Item = NamedServer<'_>> {
     })
 }
 
-/// Who is named by how many slices, while they are written one by one.
+/// How many slices name each address and port, while slices are written one by one.
 struct ServerBook<'a> {
     servers: BTreeMap<NamedServer<'a>, usize>,
     ports: BTreeMap<NamedPort<'a>, usize>,
-    /// Who is to be named in the end.
+    /// The addresses that slices are to name in the end.
     wanted: BTreeSet<NamedServer<'a>>,
     wanted_ports: BTreeSet<NamedPort<'a>>,
 }
@@ -245,7 +245,7 @@ impl<'a> ServerBook<'a> {
         book
     }
 
-    /// Whether nobody who stays, and no port, is named by no slice after it.
+    /// Whether after this step a slice still names each address that stays, and each port.
     fn allows(&self, step: SliceStep<'a>) -> bool {
         let Some(former) = step.former else { return true };
         let next: BTreeSet<_> = step.next.into_iter().flat_map(servers).collect();

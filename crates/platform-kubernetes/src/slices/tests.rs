@@ -62,7 +62,7 @@ fn everybody() -> Servers {
 }
 
 #[test]
-fn whoever_can_serve_is_named_and_a_draining_pod_last() {
+fn addresses_that_can_serve_are_named_and_draining_pods_last() {
     let none = Servers::default();
     let unreachable = Servers { unreachable_pods: vec![server("p4", "10.0.0.4")], ..everybody() };
     let only_unreachable = Servers { ready_pods: Vec::new(), activators: Vec::new(), ..unreachable.clone() };
@@ -141,7 +141,7 @@ fn no_slice_holds_more_than_a_hundred_addresses_or_another_family() {
 }
 
 #[test]
-fn who_has_addresses_of_both_families_is_in_the_slices_of_both() {
+fn an_endpoint_with_both_families_is_in_the_slices_of_both() {
     let mut both = server("both", "10.0.0.7");
     both.addresses.push("fd00::7".parse().expect("an address"));
     let servers = Servers { ready_pods: vec![both.clone()], activators: vec![both], ..Servers::default() };
@@ -196,7 +196,7 @@ fn written(mut slice: EndpointSlice) -> EndpointSlice {
 }
 
 #[test]
-fn what_is_there_already_is_not_written_again() {
+fn a_slice_that_is_there_already_is_not_written_again() {
     let present: Vec<_> =
         slices_of(&service(), Routing::Direct, &everybody()).into_iter().map(written).collect();
     let present: Vec<_> = present.iter().collect();
@@ -208,7 +208,7 @@ fn what_is_there_already_is_not_written_again() {
 }
 
 #[test]
-fn who_serves_is_named_before_others_are_taken_out() {
+fn serving_addresses_are_added_before_others_are_removed() {
     let mut servers = everybody();
     for number in 3..150_u8 {
         servers.ready_pods.push(server(&format!("p{number:03}"), &format!("10.0.0.{number}")));

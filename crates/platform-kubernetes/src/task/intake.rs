@@ -76,8 +76,8 @@ impl ClusterTask {
                         task.buckets.observe(which, lease, now);
                     }
                 });
-                // After the Leases themselves: until then one that is there would look as if nobody had made
-                // it.
+                // After the Leases themselves: until then a Lease that is there would look as if it had never
+                // been made.
                 if is_list {
                     self.buckets.listed(now);
                 }
@@ -86,7 +86,7 @@ impl ClusterTask {
     }
 
     fn take_workloads(&mut self, kind: &WorkloadKind, change: Change<WorkloadReading>) {
-        // What is in the first list was there before anybody looked.
+        // Workloads of the first list were there before this watch began.
         let is_first = !self.index.is_kind_listed(kind);
         let origin = if is_first { RevisionOrigin::Found } else { RevisionOrigin::New };
         if matches!(change, Change::Listed(_)) {
@@ -95,7 +95,8 @@ impl ClusterTask {
         self.take(Kind::Workload(kind.clone()), change, |task, key, reading| {
             let Some(revision) = kind.revision(&key.namespace, &key.name) else { return };
             if let Some(reading) = reading {
-                // Before it is read: who else wrote the count shows only in the difference to what it was.
+                // Before it is read: a count of another writer shows only in the difference to the former
+                // count.
                 let former = task.index.count_of_ours(&revision);
                 task.index.read_workload(&revision, reading, origin);
                 task.compare_counts(&revision, former);
@@ -151,7 +152,7 @@ impl ClusterTask {
         }
     }
 
-    /// Services may name kinds that nobody has looked at: those of Kubernetes' own are waited for, too.
+    /// Services may name kinds that are not watched yet: those of Kubernetes' own are waited for, too.
     /// Another one may not be there at all.
     fn everything_listed(&mut self) {
         for kind in self.index.take_kinds_to_watch() {

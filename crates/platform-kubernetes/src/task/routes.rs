@@ -1,5 +1,5 @@
-//! Who serves: from an order, or a change of pods, to slices that say so, and to the end of what others left
-//! there.
+//! How does a route reach the slices? From an order, or a change of pods, to slices that name the endpoints,
+//! and to the end of slices that others left there.
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -10,65 +10,65 @@ use super::{Answer, ClusterTask};
 use crate::index::Takeover;
 use crate::requests::Failure;
 use crate::resources::ObjectKey;
-use crate::routes::Giver;
+use crate::routes::OrderKey;
 use crate::slices::{self, SliceChange};
 
 impl ClusterTask {
-    pub(super) fn take_route(&mut self, giver: Giver, revision: RevisionName, route: RouteInForce) {
+    pub(super) fn take_route(&mut self, key: OrderKey, revision: RevisionName, route: RouteInForce) {
         if !self.index.is_revision(&revision) {
-            return self.ended(giver, OrderOutcome::Gone);
+            return self.order_ended(key, OrderOutcome::Gone);
         }
         self.index.set_route(&revision, route);
-        let replaced = self.routes.entry(revision).or_default().ordered_by.replace(giver);
+        let replaced = self.routes.entry(revision).or_default().ordered_by.replace(key);
         if let Some(replaced) = replaced {
-            self.ended(replaced, OrderOutcome::Superseded);
+            self.order_ended(replaced, OrderOutcome::Superseded);
         }
     }
 
-    pub(super) fn release_pod(&mut self, giver: Giver, pod: PodName) {
+    pub(super) fn release_pod(&mut self, key: OrderKey, pod: PodName) {
         let Some(revision) = self.index.revision_of_pod(&pod) else {
-            return self.ended(giver, OrderOutcome::Gone);
+            return self.order_ended(key, OrderOutcome::Gone);
         };
-        let replaced = self.routes.entry(revision).or_default().release(pod, giver);
+        let replaced = self.routes.entry(revision).or_default().release(pod, key);
         if let Some(replaced) = replaced {
-            self.ended(replaced, OrderOutcome::Superseded);
+            self.order_ended(replaced, OrderOutcome::Superseded);
         }
     }
 
-    /// Begins to write whatever slices are not as they should be. Who waits for them is told once nothing is
-    /// left to be written.
+    /// Begins to write all slices that are not as they should be. The giver of an order hears of its end once
+    /// no slice of the revision is left to be written.
     pub(super) fn write_slices(&mut self, now: Timestamp) {
         for revision in self.index.take_unrouted() {
-            self.routes.entry(revision).or_default().work.put(());
+            self.routes.entry(revision).or_default().queue.put(());
         }
         if !self.pace.is_open(now) {
             return;
         }
-        let due = self.routes.iter().filter(|(_, route)| route.work.is_due(now));
+        let due = self.routes.iter().filter(|(_, route)| route.queue.is_due(now));
         let mut due: Vec<RevisionName> = due.map(|(revision, _)| revision.clone()).collect();
-        // Requests are on their way to those that have pods; who rests can wait for its turn.
+        // Requests are on their way to revisions that have pods; a revision at rest can wait for its turn.
         due.sort_by_cached_key(|revision| self.index.is_at_rest(revision));
         for revision in due {
             if !self.pace.is_open(now) {
                 break;
             }
-            for (giver, outcome) in self.write_slices_of(&revision, now) {
-                self.ended(giver, outcome);
+            for (key, outcome) in self.write_slices_of(&revision, now) {
+                self.order_ended(key, outcome);
             }
         }
         self.routes.retain(|_, route| !route.is_idle(now));
     }
 
-    /// Begins to write what is to be written of one revision; returns whose waiting has ended.
-    fn write_slices_of(&mut self, revision: &RevisionName, now: Timestamp) -> Vec<(Giver, OrderOutcome)> {
-        let Some(route) = self.routes.get_mut(revision).filter(|route| route.work.is_due(now)) else {
+    /// Begins to write the slices of one revision; returns the orders that have ended, with their outcomes.
+    fn write_slices_of(&mut self, revision: &RevisionName, now: Timestamp) -> Vec<(OrderKey, OrderOutcome)> {
+        let Some(route) = self.routes.get_mut(revision).filter(|route| route.queue.is_due(now)) else {
             return Vec::new();
         };
-        route.work.begin(now);
+        route.queue.begin(now);
         let bucket = self.buckets.bucket_of(revision);
         let Some(right) = self.buckets.rights(now).get(&bucket).copied() else {
-            route.work.done();
-            return route.give_up().into_iter().map(|giver| (giver, OrderOutcome::NotOwner)).collect();
+            route.queue.done();
+            return route.give_up().into_iter().map(|key| (key, OrderOutcome::NotOwner)).collect();
         };
         let fence = Fence { bucket, epoch: right.epoch };
         let changes = self.index.slice_changes(revision);
@@ -85,10 +85,10 @@ impl ClusterTask {
             return Vec::new();
         }
         if changes.is_empty() {
-            route.work.done();
+            route.queue.done();
             route.adopting.retain(|service| !self.index.announce_adopted(service));
             let settled = route.settle(&revision, &self.index);
-            return settled.into_iter().map(|giver| (giver, OrderOutcome::Done)).collect();
+            return settled.into_iter().map(|key| (key, OrderOutcome::Done)).collect();
         }
         let index = &self.index;
         route.adopting.extend(created(&changes).filter(|service| !index.has_slices(service)));
@@ -121,15 +121,15 @@ impl ClusterTask {
         }
         let Some(route) = self.routes.get_mut(revision) else { return };
         let Err(failure) = how else {
-            // Whether that was all is asked anew, for pods may have changed meanwhile.
-            route.work.done();
-            route.work.put(());
+            // The next look says whether that was all, for pods may have changed meanwhile.
+            route.queue.done();
+            route.queue.put(());
             return;
         };
         self.route_failed(revision, &failure, now);
     }
 
-    /// What others left is gone, or not yet.
+    /// The slices that Kubernetes or others left on a Service are deleted, or could not be.
     pub(super) fn taken_over(
         &mut self,
         revision: &RevisionName,
@@ -147,8 +147,8 @@ impl ClusterTask {
                     self.index.put_endpoints(takeover.service.clone(), subsets);
                 }
                 if let Some(route) = self.routes.get_mut(revision) {
-                    route.work.done();
-                    route.work.put(());
+                    route.queue.done();
+                    route.queue.put(());
                 }
             }
             Err(failure) => self.route_failed(revision, &failure, now),
@@ -157,7 +157,7 @@ impl ClusterTask {
 
     fn route_failed(&mut self, revision: &RevisionName, failure: &Failure, now: Timestamp) {
         let Some(route) = self.routes.get_mut(revision) else { return };
-        tracing::warn!(%revision, ?failure, "who serves could not be written");
+        tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
         let after = match failure {
             Failure::Passing { after, .. } => *after,
             Failure::NotOwner
@@ -166,16 +166,16 @@ impl ClusterTask {
             | Failure::Refused(_)
             | Failure::Forbidden(_) => None,
         };
-        route.work.failed(after, now);
-        // It is tried again, whatever it was: who serves must become true.
-        if let Some(giver) = route.ordered_by {
+        route.queue.failed(after, now);
+        // Every failure is tried again: slices must come to name the addresses that serve.
+        if let Some(key) = route.ordered_by {
             let outcome = OrderOutcome::Retrying(failure.words().to_owned());
-            self.ended(giver, outcome);
+            self.order_ended(key, outcome);
         }
     }
 }
 
-/// The Services that get one slice of ours more.
+/// The Services for which a slice of ours is created.
 fn created(changes: &[SliceChange]) -> impl Iterator<Item = ObjectKey> {
     let created = changes.iter().filter_map(|change| match change {
         SliceChange::Create(slice) => Some(slice),

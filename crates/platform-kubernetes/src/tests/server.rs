@@ -13,14 +13,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use vocabulary::Timestamp;
 
-/// How it fails.
+/// How the server fails a request on demand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// With this status; the body is a `Status` that says `because`.
     Status(u16),
     /// 429 by who looks at no request: seconds in the header, and a line of text.
     TurnedAway { seconds: u32 },
-    /// Nothing is answered, ever.
+    /// The request is read, and never answered.
     Silence,
     /// A head, and nothing after it.
     HangsAfterHead,
@@ -30,10 +30,10 @@ pub(super) enum Fault {
     Late,
 }
 
-/// What its refusals say.
+/// The message of every refusal that a test asked for.
 pub(super) const BECAUSE: &str = "because the test wants it";
 
-/// How a watch ends.
+/// How the server ends a watch on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchEnd {
     /// As it does after some minutes.
@@ -82,7 +82,7 @@ struct WireRequest {
     body: Value,
 }
 
-/// What a path names.
+/// The collection and the object that a request's path names.
 struct Place {
     collection: String,
     namespace: Option<String>,
@@ -460,12 +460,6 @@ impl ServerState {
                 };
                 if differs("uid") || differs("resourceVersion") {
                     return (409, status(409, "it is another one, or was written meanwhile"));
-                }
-                if let Some(seconds) = body["gracePeriodSeconds"].as_u64().filter(|seconds| *seconds > 0) {
-                    let mut object = present;
-                    object["metadata"]["deletionGracePeriodSeconds"] = json!(seconds);
-                    self.put(&place.collection, object);
-                    return (200, self.objects[&path].clone());
                 }
                 self.objects.remove(&path);
                 self.note(&place.collection, "DELETED", present);

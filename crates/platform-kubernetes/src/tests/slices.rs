@@ -92,7 +92,7 @@ async fn a_slice_that_cannot_be_written_is_tried_again_and_disturbs_nobody() {
     let within = "the API server did not answer within 4 s";
     let statuses = [403, 404, 410, 422, 429, 500, 503, 504].map(|code| (Fault::Status(code), BECAUSE));
     let others = [
-        (Fault::Status(409), "somebody else wrote it at the same time"),
+        (Fault::Status(409), "another client wrote the object at the same time"),
         (Fault::Silence, within),
         (Fault::HangsAfterHead, within),
     ];
@@ -154,7 +154,7 @@ async fn a_slice_that_somebody_deletes_or_writes_is_as_it_should_be_again() {
     server.change_unseen(SLICES, emptied);
     let order = laboratory.route("hello", Routing::ThroughActivator);
     let why = laboratory.trouble_of(order).await;
-    assert_eq!(why, "somebody else wrote it at the same time");
+    assert_eq!(why, "another client wrote the object at the same time");
     server.end_watches(SLICES, WatchEnd::GoneInStream);
     assert_eq!(laboratory.end_of(order).await, OrderOutcome::Done);
     assert_eq!(laboratory.written(), ("through-activator".to_owned(), vec![ACTIVATOR.to_owned()]));

@@ -35,30 +35,30 @@ const CLOCK_RESERVE: Duration = Duration::from_hours(1);
 
 pub(super) type SecretData = BTreeMap<String, ByteString>;
 
-/// Who signs.
+/// The authority that signs the certificates of links, with those before it.
 #[derive(Debug)]
 pub(super) struct LinkAuthority {
     key: KeyPair,
     certificate: String,
-    /// The newest first.
+    /// The former authorities by whose certificates some pods still go, the newest first.
     formers: Vec<FormerAuthority>,
     renew_after: WallSeconds,
 }
 
-/// One whose certificate some still go by.
+/// An authority that was followed by another, while pods still trust its certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FormerAuthority {
     certificate: String,
     /// What it signed last: the certificate of the authority that followed it.
     successor: String,
-    /// In seconds since 1970.
+    /// The end of the certificate's validity, in seconds since 1970.
     ends: u64,
-    /// Whether its key may be somebody else's: nothing new goes by it.
+    /// Whether its key may have leaked: new pods do not trust it.
     #[serde(default)]
     is_revoked: bool,
 }
 
-/// What a program shows.
+/// A certificate that one of ebb's programs shows, with its private key.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Certificate {
     /// Its own, and those that lead from it to each former authority.
@@ -101,7 +101,7 @@ impl LinkAuthority {
         self.renew_after <= now
     }
 
-    /// A certificate for whoever has that name.
+    /// Issues a certificate for the program of this name.
     pub(super) fn issue(&self, name: &str, now: WallSeconds) -> Result<Certificate, rcgen::Error> {
         let key = KeyPair::generate()?;
         let mut parameters = CertificateParams::new(vec![name.to_owned()])?;
@@ -120,7 +120,8 @@ impl LinkAuthority {
         })
     }
 
-    /// By whom others are known now: this one and, until their ends, those before it that are not revoked.
+    /// The authorities that are trusted now: this one and, until their ends, those before it that are not
+    /// revoked.
     pub(super) fn roots(&self, now: WallSeconds) -> String {
         let own = self.certificate.clone();
         let formers = self.formers(now).filter(|former| !former.is_revoked);
@@ -192,7 +193,7 @@ impl Certificate {
     }
 }
 
-/// An authority's own.
+/// The parameters of an authority's own certificate, which signs itself.
 fn parameters(key: &KeyPair, now: WallSeconds) -> Result<CertificateParams, rcgen::Error> {
     let mut parameters = CertificateParams::new(Vec::<String>::new())?;
     parameters.distinguished_name.push(DnType::CommonName, name_of(key));
@@ -238,7 +239,7 @@ mod tests {
     const NOW: WallSeconds = WallSeconds(1_800_000_000);
 
     #[test]
-    fn what_is_written_can_be_read_and_what_is_damaged_is_nothing() {
+    fn a_written_authority_can_be_read_and_a_damaged_one_cannot() {
         let authority = LinkAuthority::make(NOW).expect("it is made").successor(NOW).expect("and followed");
         let data = authority.write(NOW);
         let read = LinkAuthority::read(&data).expect("it was written to be read");

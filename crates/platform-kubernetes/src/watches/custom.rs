@@ -3,8 +3,8 @@
 //! kind that is there, can be scaled and may be listed is watched, and of each of its objects that changes
 //! the `scale` is read, for only that says what its count is and which pods it has.
 //!
-//! Whoever may write a Service may name any kind. So a kind that is not there costs no request of its own,
-//! and only one that is watched takes one of the places.
+//! Every client that may write a Service may name any kind. So a kind that is not there costs no request of
+//! its own, and only a kind that is watched takes one of the places.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,14 +20,16 @@ use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
-use super::{Change, LIST_AGAIN_AFTER, News, has_expired};
+use super::expiry::{LIST_AGAIN_AFTER, has_expired};
+use super::news::{Change, News};
 use crate::notice::{NOT_SCALABLE, Notice};
 use crate::requests::{Failure, within_time};
 use crate::resources::ObjectKey;
 use crate::resources::kind::{CustomKind, WorkloadKind};
 use crate::resources::workload::objects;
 
-/// Kinds that are watched at once. Somebody has given the right to look at each, so these are many.
+/// The number of kinds that are watched at once. An administrator gave the right to each, so the limit is
+/// rarely met.
 const KINDS_MAX: usize = 32;
 /// A kind that is not there may come: people install what they need in any order.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
@@ -47,7 +49,7 @@ pub(super) struct KindSeeker {
     news: mpsc::Sender<News>,
     wanted: watch::Receiver<BTreeSet<CustomKind>>,
     watched: BTreeSet<CustomKind>,
-    /// Why others are not, as the news said last.
+    /// Why other wanted kinds are not watched, as the news said last.
     refused: BTreeMap<CustomKind, Notice>,
     watches: JoinSet<(CustomKind, KindWatchEnd)>,
 }
@@ -251,7 +253,7 @@ struct KindWatch {
 }
 
 impl KindWatch {
-    /// Returns why the kind cannot be looked at any more; `None` once nobody receives.
+    /// Returns why the kind cannot be watched any more; `None` once the receiver is gone.
     async fn run(&self) -> Option<Notice> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
         let begin = || watcher(api.clone(), watcher::Config::default()).default_backoff().boxed();
@@ -274,7 +276,7 @@ impl KindWatch {
                     if let Some(why) = refusal(&self.kind, &error) {
                         return Some(why);
                     }
-                    tracing::warn!(kind = %self.kind, error = &error as &dyn std::error::Error, "a watch broke; it is begun again");
+                    tracing::warn!(kind = %self.kind, error = &error as &dyn std::error::Error, "a watch broke and is begun again");
                     if has_expired(&error) {
                         tokio::time::sleep(LIST_AGAIN_AFTER).await;
                         events = begin();
@@ -299,7 +301,7 @@ impl KindWatch {
                 let reading = objects::custom(object, &scale, &self.kind, &self.resource);
                 Some(Change::Put(key, reading))
             }
-            // It went while we looked; that is news of its own.
+            // The object went while its scale was read; the watch says so itself.
             Err(Failure::Gone(_)) => None,
             Err(Failure::Forbidden(why)) => {
                 Some(Change::Put(key, Err(Notice::new(NOT_SCALABLE, forbidden(&self.kind, &why)))))

@@ -11,15 +11,13 @@ use tests::cluster::{SYSTEM, audit_log, in_namespace};
 
 /// Each has roles whose names begin with its own, in the namespace, the cluster or both.
 const PROGRAMS: [&str; 3] = ["autoscaler", "activator", "injector"];
-/// But for this one of the autoscaler's.
-const REAPER: &str = "ebb-pod-reaper";
 /// What the suites need not ask for, and why it is given all the same: program, resource, verb.
 const UNUSED: [(&str, &str, &str); 6] = [
     // Asked for by admission of OpenShift alone.
     ("autoscaler", "endpointslices/restricted", "create"),
     ("autoscaler", "endpoints/restricted", "create"),
     // Read only when somebody else wrote a count at that moment; shown before a server that fails on demand
-    // (`what_somebody_else_writes_is_not_fought_and_is_told` in platform-kubernetes).
+    // (`a_foreign_count_is_kept_and_an_event_names_it` in platform-kubernetes).
     ("autoscaler", "deployments/scale", "get"),
     ("autoscaler", "statefulsets/scale", "get"),
     ("autoscaler", "replicasets/scale", "get"),
@@ -116,9 +114,7 @@ fn each_program_has_the_rights_that_the_suites_used_and_no_others() {
         let mut found = BTreeSet::new();
         for program in PROGRAMS {
             let used: Vec<&Request> = requests.iter().filter(|request| request.program == program).collect();
-            let is_own = |name: &str| {
-                name.starts_with(&format!("ebb-{program}")) || (program, name) == ("autoscaler", REAPER)
-            };
+            let is_own = |name: &str| name.starts_with(&format!("ebb-{program}"));
             let own = roles.iter().filter(|(name, _)| is_own(name));
             let granted: Vec<&PolicyRule> = own.flat_map(|(_, rules)| rules).collect();
             // An API server that has just started may not know yet what it allows.

@@ -114,7 +114,7 @@ fn later_slices_of_ours_are_no_later_adoption() {
     for slice in &slices {
         index.remove_slice(slice);
     }
-    index.tell_everything();
+    index.resend_everything();
     assert_eq!(told_pods(&mut index), a(Some(id(20))));
 }
 
@@ -132,7 +132,7 @@ fn a_service_that_is_given_back_and_adopted_again_is_adopted_anew() {
     put_service(&mut index, json!({}));
     write_at(&mut index, 90);
     index.remove_other_slice(&leftover);
-    index.tell_everything();
+    index.resend_everything();
     assert_eq!(told_pods(&mut index), a(Some(id(90))));
 }
 
@@ -145,7 +145,7 @@ fn a_service_that_was_ours_from_the_start_was_never_adopted() {
         index.listed();
         index.set_route(&name(), RouteInForce { routing: Routing::Direct, activators: Vec::new() });
         write_at(&mut index, slice);
-        index.tell_everything();
+        index.resend_everything();
         assert_eq!(told_pods(&mut index), a(expected), "made at {service}, served at {slice}");
     }
 }

@@ -235,7 +235,7 @@ fn the_first_failure_is_told_with_exit_code_reason_and_last_words() {
     });
     let expected = "container app ended with exit code 1 (Error): no database, failure 1 since the pod was last ready; from the third on requests are refused while no pod is ready";
     assert_eq!(trouble.as_deref(), Some(expected));
-    cluster.index.tell_everything();
+    cluster.index.resend_everything();
     assert!(super::told(&mut cluster.index).contains(&"default/a failed".to_owned()));
 }
 

@@ -73,7 +73,7 @@ fn carry_out(index: &mut Index) {
     }
 }
 
-/// Where our slices lead.
+/// The addresses of all endpoints in the slices that ebb wrote.
 fn addresses_that_stand(index: &Index) -> Vec<&str> {
     let endpoints = index.slices.values().flat_map(|slice| &slice.object.endpoints);
     endpoints.flat_map(|endpoint| &endpoint.addresses).map(String::as_str).collect()
@@ -112,7 +112,7 @@ fn without_a_selector_ours_are_written_first_directly_and_then_the_others_go() {
 }
 
 #[test]
-fn what_kubernetes_left_stays_as_long_as_ours_name_nobody() {
+fn slices_of_kubernetes_stay_while_ours_name_no_address() {
     let mut index = running();
     index.remove_pod(&PodName::new("default/a"));
     index.remove_activator(&ReplicaName::new("activator-1"));
@@ -202,7 +202,7 @@ fn the_next_owner_gives_back_what_the_former_one_began_to() {
 }
 
 #[test]
-fn what_is_served_through_us_and_becomes_what_is_not_taken_over_is_served_on_and_says_so() {
+fn an_adopted_service_that_becomes_unservable_is_served_on_with_a_notice() {
     let udp = json!([{"name": "http", "port": 80, "targetPort": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}]);
     for spec in [json!({"ports": udp}), json!({"externalTrafficPolicy": "Local"})] {
         let mut index = taken_over();
@@ -227,7 +227,7 @@ fn what_is_served_through_us_and_becomes_what_is_not_taken_over_is_served_on_and
 
 fn facts_of_revision_after(index: &mut Index, spec: Value) -> std::sync::Arc<orchestration::RevisionFacts> {
     put_service(index, spec);
-    index.tell_everything();
+    index.resend_everything();
     facts_of_revision(index)
 }
 
@@ -240,7 +240,7 @@ fn an_annotation_that_breaks_is_what_people_are_told_of() {
 }
 
 #[test]
-fn what_is_given_back_keeps_the_pods_that_it_needed() {
+fn a_service_given_back_keeps_the_pods_that_it_needed() {
     let mut index = taken_over();
     put_workload(&mut index, 4, &json!({}));
     put_annotated(&mut index, &json!({}), with_selector());

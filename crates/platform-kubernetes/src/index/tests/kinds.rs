@@ -70,7 +70,7 @@ fn a_kind_is_watched_once_a_service_names_it_and_nothing_is_missing_before_it_is
 }
 
 #[test]
-fn what_cannot_be_scaled_is_named_at_the_service_and_not_touched() {
+fn an_unscalable_workload_is_named_at_its_service_and_left_alone() {
     let mut index = index();
     index.listed();
     name_kind(&mut index, "replicaset");
@@ -103,7 +103,7 @@ fn a_kind_that_nobody_may_look_at_says_so_until_somebody_may() {
 }
 
 #[test]
-fn where_labels_overlap_the_owner_says_whose_a_pod_is() {
+fn overlapping_labels_leave_a_pod_to_its_owner() {
     let mut index = index();
     index.listed();
     put_workload(&mut index, 1, &json!({}));

@@ -12,7 +12,7 @@ fn service_subject() -> Subject {
 }
 
 #[test]
-fn who_finds_all_ports_given_is_served_direct_and_gets_one_as_soon_as_one_is_free() {
+fn a_service_without_a_free_port_is_direct_until_one_is_free() {
     let mut index = Index::new(secrets(), 1);
     // What is given and stands on no slice rests for an hour.
     let notes = LeaseNotes::from([("ebb.dev/ports-given".to_owned(), "10000-29999".to_owned())]);

@@ -28,7 +28,7 @@ struct WorkloadParts<'o> {
     counted: &'o ObjectMeta,
     selector: Selector,
     template: Option<&'o PodTemplateSpec>,
-    /// `status.replicas`.
+    /// The pods that there are (`status.replicas`).
     present: Option<i32>,
     ready: Option<i32>,
     /// What people call its present template.
@@ -274,7 +274,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_another_object_controls_is_refused_and_that_is_named() {
+    fn a_controlled_workload_is_refused_and_its_controller_named() {
         let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "front", "uid": "d", "controller": true});
         let refused = replica_set(&read(object(&json!({}), Some(owner)))).expect_err("it is controlled");
         assert!(refused.text.contains("Deployment front"), "{}", refused.text);

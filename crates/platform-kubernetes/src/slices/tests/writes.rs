@@ -129,7 +129,7 @@ fn one_pod_of_many_is_one_write() {
 }
 
 #[test]
-fn whoever_has_no_slice_any_more_leaves_none_behind() {
+fn surplus_slices_are_deleted() {
     let mut present = written_at_once(Routing::Direct, &pods(0..250));
     let few = Servers { activators: Vec::new(), ..pods(0..1) };
     go(&mut present, Routing::Direct, &few);
@@ -158,7 +158,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nobody_who_stays_is_missing_after_any_single_write(
+    fn remaining_addresses_are_named_after_every_single_write(
         situations in proptest::collection::vec(anybody(), 1..5),
     ) {
         let mut present = Vec::new();

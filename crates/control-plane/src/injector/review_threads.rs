@@ -1,8 +1,9 @@
-//! Where reviews are answered, one at a time.
+//! On which threads are reviews answered?
 //!
-//! A review takes more memory as values than as a text. Two threads make them: one those of ordinary size,
-//! and one the large ones, so that a large one keeps no other waiting. Each uses again what it used before,
-//! which the workers of the runtime would each take for themselves.
+//! A review takes more memory as values than as a text. Two threads parse and answer reviews, one review at a
+//! time each: one thread those of ordinary size, and one the large ones, so that a large review keeps no
+//! ordinary one waiting. Each thread uses the memory of its former review again; the workers of the runtime
+//! would each take as much for themselves.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::Builder;
@@ -14,23 +15,23 @@ use tokio::sync::{mpsc, oneshot};
 use super::config_maps::OTHER_CONFIG_MAPS;
 use super::reading::{ReviewBytes, ReviewSize};
 
-/// A review's answer, as it is sent.
+/// The answer to a review, as it is sent to the API server.
 pub(super) struct WrittenAnswer {
     pub(super) text: Vec<u8>,
     pub(super) verdict: ReviewVerdict,
 }
 
-/// Why a review has none.
+/// Why a review has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingAnswer {
-    /// It was no review.
+    /// The text is no `AdmissionReview`.
     Unreadable,
-    /// Nobody is there to answer it.
+    /// The thread has ended, or a bug made it panic over this review.
     Failed,
 }
 
-/// Both threads.
-pub(super) struct ReviewDesks {
+/// The ways to the thread of ordinary reviews and to the thread of large ones.
+pub(super) struct ReviewThreads {
     ordinary: mpsc::Sender<ReviewWork>,
     large: mpsc::Sender<ReviewWork>,
 }
@@ -42,8 +43,8 @@ struct ReviewWork {
     answer: oneshot::Sender<Result<WrittenAnswer, MissingAnswer>>,
 }
 
-impl ReviewDesks {
-    /// They end with the desks.
+impl ReviewThreads {
+    /// Both threads end when this value is dropped.
     pub(super) fn start() -> std::io::Result<Self> {
         Ok(Self { ordinary: start("reviews")?, large: start("large-reviews")? })
     }
@@ -54,19 +55,19 @@ impl ReviewDesks {
         question: ReviewQuestion,
         settings: InjectorSettings,
     ) -> Result<WrittenAnswer, MissingAnswer> {
-        let desk = match review.size {
+        let thread = match review.size {
             ReviewSize::Ordinary => &self.ordinary,
             ReviewSize::Large => &self.large,
         };
         let (answer, answered) = oneshot::channel();
         let work = ReviewWork { review, question, settings, answer };
-        desk.send(work).await.map_err(|_| MissingAnswer::Failed)?;
+        thread.send(work).await.map_err(|_| MissingAnswer::Failed)?;
         answered.await.unwrap_or(Err(MissingAnswer::Failed))
     }
 }
 
 fn start(name: &'static str) -> std::io::Result<mpsc::Sender<ReviewWork>> {
-    let (desk, mut work) = mpsc::channel::<ReviewWork>(1);
+    let (reviews, mut work) = mpsc::channel::<ReviewWork>(1);
     Builder::new().name(name.to_owned()).spawn(move || {
         vital_thread(name, || {
             while let Some(next) = work.blocking_recv() {
@@ -74,15 +75,15 @@ fn start(name: &'static str) -> std::io::Result<mpsc::Sender<ReviewWork>> {
             }
         });
     })?;
-    Ok(desk)
+    Ok(reviews)
 }
 
 impl ReviewWork {
     fn carry_out(self) {
         let Self { review, question, settings, answer } = self;
-        // Whoever asked may have given up while this waited.
+        // The caller may have given up while the review waited.
         if !answer.is_closed() {
-            // A bug in one answer costs that answer.
+            // A panic costs the answer to this review alone.
             let written = catch_unwind(AssertUnwindSafe(|| write(&review, question, &settings)));
             let _ = answer.send(written.unwrap_or(Err(MissingAnswer::Failed)));
         }

@@ -1,4 +1,5 @@
-//! Where the API server calls: TLS, with certificates that somebody else renews as files.
+//! How does the API server reach the webhook? By TLS, with certificates that an autoscaler renews and that
+//! are mounted as files.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -31,21 +32,22 @@ use vocabulary::TLS_ROOTS;
 use super::callers::{CallerPlace, CallerPlaces, CallerStream};
 use super::reading::ReviewSize;
 
-/// How long it answers on after it was asked to stop: as long as a node may take to hear that its address is
-/// gone.
-pub(super) const LINGER: Duration = Duration::from_secs(5);
-/// How long a caller may take to agree on a channel: the API server gives up after as long. While others have
-/// no place it is less ([`super::callers`]).
+/// How long the webhook goes on serving after it was asked to stop: as long as a node may take to hear that
+/// the pod's address is gone.
+pub(super) const SERVES_AFTER_STOP: Duration = Duration::from_secs(5);
+/// How long a TLS handshake may take: the API server gives up after as long. While other callers have no
+/// place it is less ([`super::callers`]).
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
-/// The wait after a caller could not be taken (out of file descriptors, for one).
+/// The wait after a connection could not be accepted (out of file descriptors, for one).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long those that are being answered have once nobody else is.
-const FAREWELL_MAX: Duration = Duration::from_secs(5);
+/// How long the last answers may take once no new connection is accepted.
+const LAST_ANSWERS_MAX: Duration = Duration::from_secs(5);
 
-/// Of heads, and of what is read ahead of a body. An API server sends half a kilobyte.
+/// Limits of a request's head, and of what is read ahead of a body. An API server sends half a kilobyte of
+/// heads.
 const HEAD_BYTES_MAX: u32 = 16 << 10;
 const READ_AHEAD_MAX: usize = 64 << 10;
-/// What may come of a body before somebody reads it, by stream and by connection.
+/// How much of a body may arrive before it is read, by stream and by connection.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 /// One API server asks about so many objects at once over one connection; further ones wait there.
@@ -53,7 +55,8 @@ const STREAMS_MAX: u32 = 32;
 /// How often a caller over HTTP/2 that is silent is asked whether it lives, and how long it has to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What is shown, by which roots others know it, and by which it knows its callers.
+/// The certificate that the webhook shows, the roots by which callers verify it, and how callers prove what
+/// they are.
 #[derive(Clone)]
 pub(super) struct WebhookCertificates {
     shown: Arc<ArcSwap<ServerConfig>>,
@@ -126,7 +129,7 @@ fn config_of(files: &MountedCertificates, callers: Option<&Path>) -> anyhow::Res
     Ok(Arc::new(config))
 }
 
-/// Who asks, as a request has it with it.
+/// The caller of a request, as an extension of the request.
 #[derive(Clone)]
 pub(super) struct WebhookCaller {
     pub(super) place: CallerPlace,
@@ -150,25 +153,25 @@ impl WebhookCaller {
     }
 }
 
-/// Where callers come in. Each agrees on a channel beside the others, so one that is slow keeps nobody
+/// Accepts connections and serves them. Handshakes run beside one another, so a slow caller keeps no other
 /// waiting.
-pub(super) struct WebhookDoor {
+pub(super) struct WebhookServer {
     pub(super) listener: TcpListener,
     pub(super) certificates: WebhookCertificates,
     pub(super) places: Arc<CallerPlaces>,
     pub(super) router: Router,
 }
 
-impl WebhookDoor {
+impl WebhookServer {
     /// Serves until `stopped`, and then those that are being answered.
     pub(super) async fn serve(self, stopped: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
-        // Cancelling loses at most a caller that nobody has answered yet.
+        // Cancelling loses at most a connection that was not answered yet.
         tokio::select! {
             () = self.take_callers(&graceful) => {}
             () = stopped => {}
         }
-        let _ = tokio::time::timeout(FAREWELL_MAX, graceful.shutdown()).await;
+        let _ = tokio::time::timeout(LAST_ANSWERS_MAX, graceful.shutdown()).await;
     }
 
     async fn take_callers(&self, graceful: &GracefulShutdown) {
@@ -176,7 +179,7 @@ impl WebhookDoor {
             let (stream, peer) = match self.listener.accept().await {
                 Ok(caller) => caller,
                 Err(error) => {
-                    tracing::warn!(%error, "the webhook cannot take a caller");
+                    tracing::warn!(%error, "the webhook could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -184,26 +187,26 @@ impl WebhookDoor {
             let caller = ArrivedCaller { stream, peer, place: self.places.take().await };
             let acceptor = TlsAcceptor::from(self.certificates.shown.load_full());
             // A panic ends this caller alone.
-            tokio::spawn(attend(caller, acceptor, self.router.clone(), graceful.watcher()));
+            tokio::spawn(serve_connection(caller, acceptor, self.router.clone(), graceful.watcher()));
         }
     }
 }
 
-/// A caller that has a place, and with whom nothing is agreed on yet.
+/// A caller that has a place, before its TLS handshake.
 struct ArrivedCaller {
     stream: TcpStream,
     peer: SocketAddr,
     place: CallerPlace,
 }
 
-/// Agrees with a caller, and answers it.
-async fn attend(caller: ArrivedCaller, acceptor: TlsAcceptor, router: Router, watcher: Watcher) {
+/// Runs the TLS handshake with a caller, and serves its requests.
+async fn serve_connection(caller: ArrivedCaller, acceptor: TlsAcceptor, router: Router, watcher: Watcher) {
     let ArrivedCaller { stream, peer, place } = caller;
-    let agreeing = acceptor.accept(place.seat(stream));
-    let stream = match tokio::time::timeout(HANDSHAKE_MAX, agreeing).await {
+    let handshake = acceptor.accept(place.seat(stream));
+    let stream = match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%peer, %error, "a caller and the webhook did not agree"),
-        Err(_) => return tracing::debug!(%peer, "a caller took too long"),
+        Ok(Err(error)) => return tracing::debug!(%peer, %error, "the TLS handshake with a caller failed"),
+        Err(_) => return tracing::debug!(%peer, "the TLS handshake with a caller took too long"),
     };
     place.agree();
     let is_proven = stream.get_ref().1.peer_certificates().is_some();

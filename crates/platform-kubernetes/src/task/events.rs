@@ -6,28 +6,28 @@ use vocabulary::{Bucket, PodCount, RevisionName, Timestamp};
 use super::{Answer, ClusterTask, changed};
 use crate::buckets::{Buckets, epochs};
 use crate::event_book::EventNote;
-use crate::index::{Announcement, Tone};
-use crate::notice::Notice;
-use crate::requests::{Failure, ScaleErrand};
+use crate::index::Announcement;
+use crate::notice::{IGNORES_TERM, Notice, Tone};
+use crate::requests::{CountWrite, Failure};
 
-/// What was being done, as `events.k8s.io` wants to know.
+/// The field `action` of an Event: what ebb was doing.
 const SCALING: &str = "Scaling";
 const SERVING: &str = "Serving";
 
 impl ClusterTask {
-    /// Tells people what has not been told, as far as we are the one who tells them.
-    pub(super) fn tell_people(&mut self, now: Timestamp) {
-        let tells = epochs(&self.buckets.rights(now));
-        let gained = changed(&self.tells, &tells);
-        self.tells = tells;
+    /// Writes Events for all news about objects of our buckets.
+    pub(super) fn write_events(&mut self, now: Timestamp) {
+        let notified = epochs(&self.buckets.rights(now));
+        let gained = changed(&self.notified_epochs, &notified);
+        self.notified_epochs = notified;
         if !gained.is_empty() {
             let buckets = &self.buckets;
-            self.index.announce_all(|about| gained.contains(&teller(buckets, about)));
+            self.index.announce_all(|about| gained.contains(&notifying_bucket(buckets, about)));
         }
         let announcements: Vec<Announcement> = self.index.take_announcements().collect();
         for Announcement { about, notice, tone } in announcements {
-            // Whoever decides about the others tells of them.
-            if self.tells.contains_key(&teller(&self.buckets, &about)) {
+            // The owners of the other buckets write Events about the others.
+            if self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about)) {
                 self.note(&about, notice, tone, now);
             }
         }
@@ -39,54 +39,73 @@ impl ClusterTask {
         }
     }
 
-    pub(super) fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
+    fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
         let Some(object) = self.index.event_object(about) else { return };
         let action = if about_count(notice.reason) { SCALING } else { SERVING };
         self.events.note(EventNote { object, reason: notice.reason, action, tone, text: notice.text }, now);
     }
 
-    /// Something that the control loop wants people to know.
-    pub(super) fn told(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
+    /// Logs and writes as an Event what the control loop reports of an object.
+    pub(super) fn report(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
         tracing::warn!(?about, %reason, "{text}");
         self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
     }
 
-    /// A count that was `former`, and ours to write, may have been written by somebody else.
+    /// Compares a count of ours with `former`, the count before the watch's news: another client may have
+    /// written it.
     pub(super) fn compare_counts(&mut self, revision: &RevisionName, former: Option<PodCount>) {
         let counts = former.zip(self.index.count_of_ours(revision));
         let Some((former, present)) = counts.filter(|(former, present)| former != present) else { return };
         let about = Subject::Revision(revision.clone());
-        // Who stands by sees what the one who decides writes.
-        if self.own_counts.seen(revision, present) || !self.tells.contains_key(&teller(&self.buckets, &about))
+        // A standby replica sees counts that the owner wrote, and says nothing of them.
+        if self.own_counts.seen(revision, present)
+            || !self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about))
         {
             return;
         }
-        let text =
-            format!("somebody else wrote {present}, where {former} was wanted; ebb goes on from there");
+        let text = format!(
+            "another client wrote a count of {present}, where {former} was wanted; ebb goes on from there"
+        );
         let now = self.requests.clock.now();
         self.note(&about, Notice::new(FOREIGN_COUNT, text), Tone::Normal, now);
+    }
+
+    /// Tells people of pods whose apps run on for longer than their own grace period.
+    pub(super) fn report_pods_ignoring_sigterm(&mut self, now: Timestamp) {
+        for (name, drained) in self.drained.take_overdue(now) {
+            if !self.index.pod_record(&name).is_some_and(|pod| drained.ignores_sigterm(pod)) {
+                continue;
+            }
+            let grace = drained.app_grace.as_secs();
+            let text = format!(
+                "pod {name} had answered all its requests and was told to stop, and its app still runs after {grace} s, the grace period of the template. Let the app end on SIGTERM; such a pod stays for as long as the longest drain may take (docs/kubernetes-operating.md, \"Apps that ignore SIGTERM\")"
+            );
+            for about in [Subject::Pod(name), Subject::Revision(drained.revision)] {
+                self.note(&about, Notice::new(IGNORES_TERM, text.clone()), Tone::Warning, now);
+            }
+        }
     }
 
     /// What became of an attempt to change a count.
     pub(super) fn note_scaling(
         &mut self,
-        errand: &ScaleErrand,
+        write: &CountWrite,
         outcome: &Result<OrderOutcome, Failure>,
         now: Timestamp,
     ) {
-        let (from, to) = (errand.from, errand.to);
+        let (from, to) = (write.from, write.to);
         let (reason, text, tone) = match outcome {
-            // It was decided once more before it was known to be there.
+            // The same count was ordered once more before the first write of it was known to be done.
             Ok(OrderOutcome::Done) if from == to => return,
             Ok(OrderOutcome::Done) => {
                 let reasons: Vec<String> =
-                    errand.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
+                    write.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
                 let reason = if to > from { SCALED_UP } else { SCALED_DOWN };
                 (reason, format!("from {from} to {}: {}", pods(to), reasons.join("; ")), Tone::Normal)
             }
             Ok(OrderOutcome::Conflict { found }) => {
                 let text = format!(
-                    "somebody else wrote {found} while ebb was about to write {to} instead of {from}; ebb goes on from there"
+                    "another client wrote a count of {found} while ebb was about to write {to} instead of {from}; ebb goes on from there"
                 );
                 (FOREIGN_COUNT, text, Tone::Normal)
             }
@@ -95,26 +114,27 @@ impl ClusterTask {
                 (SCALING_FAILED, format!("from {from} to {}: {}", pods(to), failure.words()), Tone::Warning)
             }
         };
-        let about = Subject::Revision(errand.revision.clone());
+        let about = Subject::Revision(write.revision.clone());
         self.note(&about, Notice::new(reason, text), tone, now);
     }
 }
 
-/// So many, in words.
+/// A number of pods in words: `1 pod`, `2 pods`.
 fn pods(count: PodCount) -> String {
     let word = if count == PodCount::new(1) { "pod" } else { "pods" };
     format!("{count} {word}")
 }
 
-/// The bucket of whoever tells people about something. What is of no revision is of the first.
-fn teller(buckets: &Buckets, about: &Subject) -> Bucket {
+/// The bucket whose owner writes Events about a subject. Subjects without a revision belong to the first
+/// bucket.
+fn notifying_bucket(buckets: &Buckets, about: &Subject) -> Bucket {
     match about {
         Subject::Revision(revision) => buckets.bucket_of(revision),
         Subject::Configuration | Subject::Pod(_) | Subject::Activator(_) => Bucket(0),
     }
 }
 
-/// More pods, and fewer.
+/// Reasons of Events: a count was written that is larger, or smaller.
 const SCALED_UP: &str = "ScaledUp";
 const SCALED_DOWN: &str = "ScaledDown";
 /// The count was another than we knew.

@@ -1,0 +1,90 @@
+//! Where do orders, seats and questions wait for the platform's task? Of orders about one subject the latest
+//! wins, so what lies here is bounded by the number of pods and revisions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use orchestration::{Errand, OrderId, PlatformFact, PlatformOrder};
+use parking_lot::Mutex;
+use platform::Seat;
+use tokio::sync::{Notify, mpsc, oneshot};
+use vocabulary::RevisionName;
+
+use crate::target::TargetRecord;
+
+/// What the autoscaler and its metric source leave for the platform's task, which takes all of it at once.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterInbox {
+    contents: Mutex<ClusterInboxContents>,
+    /// Wakes the platform's task after [`ClusterInbox::update`].
+    pub(crate) updated: Notify,
+    /// Wakes the program on its way out: no Lease is ours, and no write of ours is under way.
+    pub(crate) given_up: Notify,
+}
+
+/// Everything that was left since the platform's task took the contents last.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterInboxContents {
+    pub(crate) new_seat: Option<NewSeat>,
+    /// The seat that the autoscaler left last.
+    pub(crate) departed: Option<SeatNumber>,
+    /// The seat that said last that its autoscaler still decides.
+    pub(crate) renewed: Option<SeatNumber>,
+    /// States of pods come first, so that what follows goes by them.
+    pub(crate) orders: BTreeMap<(Errand, SeatNumber), PlatformOrder>,
+    pub(crate) superseded: Vec<(SeatNumber, OrderId)>,
+    /// Questions of class hpa for the pods of a revision; at most two are under way for each revision.
+    pub(crate) target_queries: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
+}
+
+/// One seat of the autoscaler, which may be rebuilt; never given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SeatNumber(pub(crate) u64);
+
+/// The autoscaler takes a seat, and receives facts from then on.
+#[derive(Debug)]
+pub(crate) struct NewSeat {
+    pub(crate) seat: SeatNumber,
+    pub(crate) facts: mpsc::Sender<PlatformFact>,
+}
+
+impl ClusterInbox {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ClusterInboxContents)) {
+        change(&mut self.contents.lock());
+        self.updated.notify_one();
+    }
+
+    pub(crate) fn take(&self) -> ClusterInboxContents {
+        std::mem::take(&mut *self.contents.lock())
+    }
+}
+
+/// The autoscaler's end: orders and renewals go from here to the inbox.
+#[derive(Debug)]
+pub(crate) struct KubernetesSeat {
+    pub(crate) id: SeatNumber,
+    pub(crate) inbox: Arc<ClusterInbox>,
+}
+
+impl Seat for KubernetesSeat {
+    fn execute(&self, mut order: PlatformOrder) {
+        self.inbox.update(|contents| {
+            let subject = (order.what.errand(), self.id);
+            if let Some(replaced) = contents.orders.remove(&subject) {
+                order.what.stand_in_for(&replaced.what);
+                contents.superseded.push((self.id, replaced.id));
+            }
+            contents.orders.insert(subject, order);
+        });
+    }
+
+    fn renew(&self) {
+        self.inbox.update(|contents| contents.renewed = Some(self.id));
+    }
+}
+
+impl Drop for KubernetesSeat {
+    fn drop(&mut self) {
+        self.inbox.update(|contents| contents.departed = Some(self.id));
+    }
+}

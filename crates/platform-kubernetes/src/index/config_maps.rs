@@ -1,0 +1,48 @@
+//! What do the ConfigMaps of ebb say, and what is wrong with them?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use orchestration::Subject;
+use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
+use scaling::ClusterConfig;
+use scaling::config::CONFIG_MAP_NAME;
+use vocabulary::{Findings, RevisionName};
+
+use super::{Index, Topic};
+use crate::notice::{BAD_ANNOTATION, Notice};
+
+impl Index {
+    /// `config-autoscaler` as it is written; without one the defaults apply.
+    pub(crate) fn put_config(&mut self, data: &BTreeMap<String, String>) {
+        let problems = match ClusterConfig::parse(data) {
+            Ok(checked) => {
+                self.cluster = Arc::new(checked.value);
+                self.topics.insert(Topic::Configuration);
+                let all: Vec<RevisionName> = self.workloads.keys().cloned().collect();
+                for revision in &all {
+                    self.read_settings(revision);
+                }
+                checked.warnings
+            }
+            Err(problems) => problems,
+        };
+        self.put_config_map(CONFIG_MAP_NAME, problems.into_iter().map(|problem| problem.message));
+    }
+
+    /// `config-observability` as it is written. Nothing here follows from it: activators and injectors read
+    /// it themselves. But here people look for what is wrong.
+    pub(crate) fn put_observability(&mut self, data: &BTreeMap<String, String>) {
+        let Findings { problems, warnings } = Observability::findings(data);
+        let messages = problems.into_iter().chain(warnings);
+        let messages = messages.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}"));
+        self.put_config_map(OBSERVABILITY_CONFIG_MAP, messages);
+    }
+
+    fn put_config_map(&mut self, name: &'static str, messages: impl Iterator<Item = String>) {
+        let notices = messages.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
+        self.config_map_notices.insert(name, notices);
+        let all = self.config_map_notices.values().flatten().cloned().collect();
+        self.put_notices(Subject::Configuration, all);
+    }
+}
