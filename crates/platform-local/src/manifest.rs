@@ -21,13 +21,13 @@ mod resources;
 mod security;
 mod service;
 mod source;
+mod trouble;
 mod yaml;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,27 +41,7 @@ pub(crate) use crate::manifest::pod::MOST_SIDECARS;
 pub(crate) use crate::manifest::reading::{FilesReading, Item};
 pub(crate) use crate::manifest::service::ManifestService;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource};
-
-/// Something in a file that is refused, or accepted with a word of warning.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Trouble {
-    /// The file, as the user named it.
-    pub file: PathBuf,
-    /// Line and column, from 1, where known.
-    pub place: Option<(u64, u64)>,
-    /// What is wrong and what to do about it.
-    pub message: String,
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.display();
-        match self.place {
-            Some((line, column)) => write!(formatter, "{file}:{line}:{column}: {}", self.message),
-            None => write!(formatter, "{file}: {}", self.message),
-        }
-    }
-}
+pub use crate::manifest::trouble::Trouble;
 
 /// Everything that the files say.
 #[derive(Clone, Debug, Default)]
