@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use scaling::ClusterConfig;
-use vocabulary::ProbeQuestion;
+use vocabulary::{ProbeQuestion, RevisionName};
 
 use super::*;
-use crate::front_door::{CertifiedNames, FrontTlsDoor};
+use crate::front_door::{CertifiedNames, FrontDoor, FrontTlsDoor};
 
 const MINIMAL: &str = "\
 apiVersion: serving.knative.dev/v1
