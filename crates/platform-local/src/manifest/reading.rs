@@ -13,15 +13,14 @@ use vocabulary::{RevisionName, did_you_mean};
 
 use crate::manifest::autoscalers::Autoscalers;
 use crate::manifest::data::{self, DataDocuments, DataKind, DataName, DataReading};
+use crate::manifest::document::{Document, DocumentKind, items, kind_of, place_of};
 use crate::manifest::fields::Report;
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
-use crate::manifest::yaml::{self, TextPlace, YamlNode, YamlValue};
+use crate::manifest::yaml::{self, TextPlace};
 use crate::manifest::{LoadedManifest, PlacedService, Trouble, config_map};
 
 use only_one::{AppliedSettings, ConfigMap};
-
-const SERVICES: &str = "serving.knative.dev/v1";
 
 /// What all files say at one moment.
 #[derive(Debug, Default)]
@@ -77,25 +76,6 @@ impl fmt::Display for Item {
             Self::Data(name) => name.fmt(formatter),
         }
     }
-}
-
-/// A document and the file that it stands in.
-#[derive(Debug)]
-struct Document<'f> {
-    file: &'f Path,
-    node: YamlNode,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DocumentKind {
-    Service,
-    Autoscaler,
-    ConfigMap,
-    Observability,
-    Data(DataKind),
-    /// Something for a cluster, skipped.
-    Foreign,
-    Unknown,
 }
 
 impl FilesReading {
@@ -399,89 +379,8 @@ impl FilesReading {
     }
 }
 
-/// The documents in a document: `kubectl get -o yaml` wraps several in a `List`.
-fn items(document: YamlNode) -> Vec<YamlNode> {
-    if document.field("kind").and_then(YamlNode::text) != Some("List") {
-        return vec![document];
-    }
-    let YamlValue::Map(entries) = document.value else { return Vec::new() };
-    let mut items = entries.into_iter().filter(|(key, _)| key.text == "items").map(|(_, items)| items.value);
-    match items.next() {
-        Some(YamlValue::List(items)) => items,
-        Some(_) | None => Vec::new(),
-    }
-}
-
 /// If not even the directory is there, somebody took away more than a file: a mount, maybe.
 fn is_in_a_directory(file: &Path) -> bool {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).is_dir()
-}
-
-fn place_of(document: &Document<'_>) -> String {
-    let (line, column) = document.node.place;
-    format!("{}:{line}:{column}", document.file.display())
-}
-
-fn kind_of(document: &YamlNode, foreign: ForeignKinds, report: &mut Report) -> DocumentKind {
-    let text = |name| document.field(name).and_then(YamlNode::text);
-    let (Some(version), Some(kind)) = (text("apiVersion"), text("kind")) else {
-        report.refuse(
-            document.place,
-            format!(
-                "is no manifest: apiVersion and kind must say what it is \
-             (apiVersion: {SERVICES}, kind: Service)"
-            ),
-        );
-        return DocumentKind::Unknown;
-    };
-    let name_of = || document.field("metadata")?.field("name")?.text();
-    match (version, kind) {
-        (SERVICES, "Service") => DocumentKind::Service,
-        (version, "HorizontalPodAutoscaler")
-            if version.starts_with("autoscaling/")
-                && (foreign == ForeignKinds::Refused || scales_service(document)) =>
-        {
-            DocumentKind::Autoscaler
-        }
-        ("v1", "ConfigMap") if name_of() == Some(CONFIG_MAP_NAME) => DocumentKind::ConfigMap,
-        ("v1", "ConfigMap") if name_of() == Some(OBSERVABILITY_CONFIG_MAP) => DocumentKind::Observability,
-        ("v1", "ConfigMap") => DocumentKind::Data(DataKind::ConfigMap),
-        ("v1", "Secret") => DocumentKind::Data(DataKind::Secret),
-        _ if foreign == ForeignKinds::Skipped => {
-            let name = name_of().unwrap_or("without a name");
-            report.warn(document.place, format!("{kind} {name} of {version} is skipped"));
-            DocumentKind::Foreign
-        }
-        (_, kind) => {
-            refuse_foreign(document, version, kind, report);
-            DocumentKind::Unknown
-        }
-    }
-}
-
-/// Where documents for a cluster are skipped, so is an autoscaler of something that is skipped.
-fn scales_service(document: &YamlNode) -> bool {
-    let target = || document.field("spec")?.field("scaleTargetRef")?.field("kind")?.text();
-    target() == Some("Service")
-}
-
-fn refuse_foreign(document: &YamlNode, version: &str, kind: &str, report: &mut Report) {
-    let place_of = |field| document.field(field).map(|node| node.place);
-    if kind == "Service" {
-        report.refuse(
-            place_of("apiVersion"),
-            format!("apiVersion is {version:?}; a Service that ebb can run has apiVersion: {SERVICES}"),
-        );
-        return;
-    }
-    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler"]);
-    let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
-    report.refuse(
-        place_of("kind"),
-        format!(
-            "kind is {kind} of {version}; what can be read is Service of {SERVICES}, \
-             HorizontalPodAutoscaler of autoscaling/v2, ConfigMap and Secret of v1{advice}"
-        ),
-    );
 }

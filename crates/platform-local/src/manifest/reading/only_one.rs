@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Document, place_of};
+use crate::manifest::document::{Document, place_of};
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::YamlNode;
 
