@@ -11,6 +11,7 @@ mod autoscalers;
 mod config_map;
 mod container;
 mod data;
+mod data_name;
 mod document;
 mod env;
 mod existence;

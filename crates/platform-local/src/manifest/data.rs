@@ -10,45 +10,12 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+use crate::manifest::data_name::{DataKind, DataName};
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode};
 
 /// Where a document belongs that does not say.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
-
-/// What kind of document holds data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DataKind {
-    /// Texts.
-    ConfigMap,
-    /// The same in base64, or, under `stringData`, as they are.
-    Secret,
-}
-
-impl fmt::Display for DataKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::ConfigMap => "ConfigMap",
-            Self::Secret => "Secret",
-        })
-    }
-}
-
-/// By which a document is found.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DataName {
-    /// Its kind.
-    pub(crate) kind: DataKind,
-    /// Its namespace.
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-impl fmt::Display for DataName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "the {} {} of namespace {}", self.kind, self.name, self.namespace)
-    }
-}
 
 /// One value. What it is never gets into a log.
 #[derive(Clone, PartialEq, Eq)]

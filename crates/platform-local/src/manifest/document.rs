@@ -6,7 +6,7 @@ use runtime::OBSERVABILITY_CONFIG_MAP;
 use scaling::config::CONFIG_MAP_NAME;
 use vocabulary::did_you_mean;
 
-use crate::manifest::data::DataKind;
+use crate::manifest::data_name::DataKind;
 use crate::manifest::fields::Report;
 use crate::manifest::source::ForeignKinds;
 use crate::manifest::yaml::{YamlNode, YamlValue};

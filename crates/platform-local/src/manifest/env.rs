@@ -3,7 +3,8 @@
 
 use vocabulary::{did_you_mean, shown};
 
-use crate::manifest::data::{DataDocuments, DataKind, DataName, Datum, PlacedData};
+use crate::manifest::data::{DataDocuments, Datum, PlacedData};
+use crate::manifest::data_name::{DataKind, DataName};
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::yaml::{TextPlace, YamlNode};
 use crate::pod::{DownwardFact, EnvValue};

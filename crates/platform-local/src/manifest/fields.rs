@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use vocabulary::{Findings, did_you_mean};
 
 use crate::manifest::Trouble;
-use crate::manifest::data::DataName;
+use crate::manifest::data_name::DataName;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 
 /// Collects what is to be said about one file.

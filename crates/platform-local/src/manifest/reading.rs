@@ -12,7 +12,8 @@ use scaling::config::CONFIG_MAP_NAME;
 use vocabulary::{RevisionName, did_you_mean};
 
 use crate::manifest::autoscalers::Autoscalers;
-use crate::manifest::data::{self, DataDocuments, DataKind, DataName, DataReading};
+use crate::manifest::data::{self, DataDocuments, DataReading};
+use crate::manifest::data_name::{DataKind, DataName};
 use crate::manifest::document::{Document, DocumentKind, items, kind_of, place_of};
 use crate::manifest::fields::Report;
 use crate::manifest::service::{self, Surroundings};

@@ -1,7 +1,7 @@
 //! Environment variables from `ConfigMap`s, `Secret`s and the pod.
 
 use super::*;
-use crate::manifest::data::{DataKind, DataName};
+use crate::manifest::data_name::{DataKind, DataName};
 use crate::pod::{DownwardFact, EnvValue};
 
 const DATA: &str = "\
