@@ -10,6 +10,7 @@
 //! While they stand still nothing is read and nothing is ordered, so nothing is lost between the two: what
 //! pods say and print waits in their sockets and pipes for whoever goes on.
 
+mod handles;
 pub(super) mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use vocabulary::PodName;
 
 use super::fleet::PodNews;
 use super::{Supervisor, process};
+pub(super) use handles::{ContainerOutputs, PipeHandles, PodHandles};
 use records::{PlatformRecord, ProcessRecord};
 
 /// How long everybody may take to stand still. Who cannot waits for somebody to read our own output.
@@ -106,40 +108,6 @@ pub(super) async fn decided(verdict: &mut watch::Receiver<HandOverVerdict>) -> H
 pub(super) struct HandOverQuestion {
     pub(super) reply: mpsc::Sender<(PodName, PodHandles)>,
     pub(super) verdict: watch::Receiver<HandOverVerdict>,
-}
-
-/// What belongs to a pod's process.
-#[derive(Debug)]
-pub(super) struct PodHandles {
-    /// Our end of its standard input.
-    pub(super) socket: OwnedFd,
-    /// Itself.
-    pub(super) process: OwnedFd,
-    pub(super) pid: i32,
-    /// What was read of a message that is not whole yet.
-    pub(super) begun: Vec<u8>,
-    /// Of each container, the app's first.
-    pub(super) outputs: Vec<ContainerOutputs>,
-}
-
-/// What a container prints to.
-#[derive(Debug)]
-pub(super) struct ContainerOutputs {
-    /// Which, where there are several.
-    pub(super) container: Option<String>,
-    /// `None`: nobody prints there any more.
-    pub(super) stdout: Option<PipeHandles>,
-    pub(super) stderr: Option<PipeHandles>,
-}
-
-/// What belongs to one of its outputs.
-#[derive(Debug)]
-pub(super) struct PipeHandles {
-    pub(super) pipe: OwnedFd,
-    /// What was read of a line that is not whole yet.
-    pub(super) begun: Vec<u8>,
-    /// The last lines of standard error.
-    pub(super) last: Vec<String>,
 }
 
 impl Supervisor {

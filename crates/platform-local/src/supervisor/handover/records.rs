@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocabulary::{PodName, QueueProxyAnnouncement, ReplicaName, RevisionName, Routing};
 
-use super::{ContainerOutputs, PipeHandles, PodHandles};
+use super::handles::{ContainerOutputs, PipeHandles, PodHandles};
 use crate::pod::Template;
 
 /// Everything.
