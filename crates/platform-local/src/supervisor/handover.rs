@@ -12,6 +12,7 @@
 
 mod handles;
 pub(super) mod records;
+mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -25,6 +26,7 @@ use super::fleet::PodNews;
 use super::{Supervisor, process};
 pub(super) use handles::{ContainerOutputs, PipeHandles, PodHandles};
 use records::{PlatformRecord, ProcessRecord};
+pub(super) use verdict::{HandOverQuestion, HandOverVerdict, decided};
 
 /// How long everybody may take to stand still. Who cannot waits for somebody to read our own output.
 const STANDSTILL_PATIENCE: Duration = Duration::from_secs(5);
@@ -86,29 +88,6 @@ impl HandoverDecision {
 
 /// Where [`Handover`] goes.
 pub(super) type Reply = oneshot::Sender<Result<(Handover, HandoverDecision), String>>;
-
-/// Who goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HandOverVerdict {
-    Pending,
-    Kept,
-    Given,
-}
-
-/// Waits for the verdict. If nobody is left to give one, nothing was given.
-pub(super) async fn decided(verdict: &mut watch::Receiver<HandOverVerdict>) -> HandOverVerdict {
-    match verdict.wait_for(|verdict| *verdict != HandOverVerdict::Pending).await {
-        Ok(verdict) => *verdict,
-        Err(_) => HandOverVerdict::Kept,
-    }
-}
-
-/// Asks the watch over a pod for what belongs to it, and to stand still from then on.
-#[derive(Clone, Debug)]
-pub(super) struct HandOverQuestion {
-    pub(super) reply: mpsc::Sender<(PodName, PodHandles)>,
-    pub(super) verdict: watch::Receiver<HandOverVerdict>,
-}
 
 impl Supervisor {
     /// Stands still, with everything, until it is decided whose the pods are.
