@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use vocabulary::RevisionName;
 
+use super::Deletion;
+use super::event_loop::Supervisor;
 use super::outbox::PlatformTopic;
-use super::{Deletion, Supervisor};
 use crate::manifest::{FilesReading, LoadedManifest, PlacedService, Trouble};
 
 impl Supervisor {

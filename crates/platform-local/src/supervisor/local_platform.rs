@@ -15,10 +15,10 @@ use runtime::{Clock, RequestReporting, vital};
 use tokio::sync::{mpsc, oneshot, watch};
 use vocabulary::{ReplicaName, RevisionName};
 
-use super::Supervisor;
 use super::audience::Audience;
 use super::cores::Cores;
 use super::desk::{Desk, LocalSeat, SeatArrival, SeatChange};
+use super::event_loop::Supervisor;
 use super::fleet::Fleet;
 use super::handover::{Handover, HandoverDecision};
 use super::identities::new_hop_key;

@@ -1,18 +1,24 @@
 //! The fleet through time: what is started and ended when, without a process and without a clock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::{Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, RouteInForce};
 use scaling::PodPhase;
+use tokio::sync::mpsc;
 use vocabulary::{
-    Bucket, Epoch, HopKey, Ownership, PodCount, PodState, QueueProxyAnnouncement, ReplicaName, RevisionName,
+    Bucket, Epoch, HopKey, Ownership, PodCount, PodName, PodState, QueueProxyAnnouncement, ReplicaName,
+    RevisionName,
 };
 
+use super::audience::Audience;
 use super::desk::SeatArrival;
-use super::outbox::FactOutbox;
-use super::*;
+use super::fleet::{Fleet, PodNews, TargetPresence};
+use super::leases::SeatId;
+use super::outbox::{FactOutbox, PlatformTopic, Surface};
+use super::supervised_revision::{Action, CountOrder};
 use crate::front_door::FrontDoor;
-use crate::manifest::{ManifestService, PlacedService};
+use crate::manifest::{LoadedManifest, ManifestService, PlacedService};
 use crate::pod::{Container, PodMessage, Template};
 
 struct World {

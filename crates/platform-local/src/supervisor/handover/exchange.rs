@@ -10,8 +10,9 @@ use vocabulary::PodName;
 
 use super::records::{PlatformRecord, ProcessRecord};
 use super::{HandOverQuestion, HandOverVerdict, Handover, HandoverDecision, PodHandles, Reply};
+use crate::supervisor::event_loop::Supervisor;
 use crate::supervisor::fleet::PodNews;
-use crate::supervisor::{Supervisor, process};
+use crate::supervisor::process;
 
 /// How long everybody may take to stand still. Who cannot waits for somebody to read our own output.
 const STANDSTILL_PATIENCE: Duration = Duration::from_secs(5);
