@@ -31,6 +31,7 @@ mod supervised_revision;
 #[cfg(test)]
 mod tests;
 
+pub use desk::Deletion;
 pub use handover::{Handover, HandoverDecision};
-pub use local_platform::{Deletion, LocalConfig, LocalPlatform};
+pub use local_platform::{LocalConfig, LocalPlatform};
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};

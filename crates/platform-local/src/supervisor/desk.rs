@@ -2,6 +2,7 @@
 //! bounded by the number of pods and revisions; whoever gave an order that was replaced is told.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{ReplicaName, RevisionName};
 
-use super::Deletion;
 use super::handover::Reply;
 use super::leases::SeatId;
 use super::process::ProcessWish;
@@ -64,6 +64,18 @@ pub(super) struct SeatArrival {
     pub(super) name: ReplicaName,
     /// Where it is told facts.
     pub(super) facts: mpsc::Sender<PlatformFact>,
+}
+
+/// What became of the order to remove a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// Its pods drain. It comes back when this file is written again and still holds it.
+    Begun {
+        /// The file.
+        file: PathBuf,
+    },
+    /// There is no such Service, or everything ends anyway.
+    Unknown,
 }
 
 impl Orders {

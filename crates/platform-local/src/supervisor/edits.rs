@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vocabulary::RevisionName;
 
-use super::Deletion;
+use super::desk::Deletion;
 use super::event_loop::Supervisor;
 use super::outbox::PlatformTopic;
 use crate::manifest::{FilesReading, LoadedManifest, PlacedService, Trouble};

@@ -17,7 +17,7 @@ use vocabulary::{ReplicaName, RevisionName};
 
 use super::audience::Audience;
 use super::cores::Cores;
-use super::desk::{Desk, LocalSeat, SeatArrival, SeatChange};
+use super::desk::{Deletion, Desk, LocalSeat, SeatArrival, SeatChange};
 use super::event_loop::Supervisor;
 use super::fleet::Fleet;
 use super::handover::{Handover, HandoverDecision};
@@ -74,18 +74,6 @@ pub struct LocalPlatform {
     /// How many autoscalers share this platform.
     autoscalers: usize,
     seats_taken: AtomicU64,
-}
-
-/// What became of the order to remove a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    /// Its pods drain. It comes back when this file is written again and still holds it.
-    Begun {
-        /// The file.
-        file: PathBuf,
-    },
-    /// There is no such Service, or everything ends anyway.
-    Unknown,
 }
 
 impl LocalPlatform {
