@@ -101,7 +101,7 @@ impl ProcessHandle {
 pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
     let ProcessStart { ebb, pod, spec, logs, news } = start;
     let ebb = ebb.unwrap_or_else(this_executable);
-    let log = logs.of_pod(&spec.owner(), &pod);
+    let log = PodLog::of(&logs, &spec.owner(), &pod);
     let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
     let how = match spawn(&ebb, &spec) {
         Ok(mut process) => {
@@ -119,7 +119,7 @@ pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
 /// The same for a process that another `ebb up` started.
 pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
     let TakenOver { pod, owner, handles, logs, news } = taken;
-    let log = logs.of_pod(&owner, &pod);
+    let log = PodLog::of(&logs, &owner, &pod);
     let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
     let how = match PodProcess::taken_over(handles) {
         Ok(process) => watch.follow(process).await,

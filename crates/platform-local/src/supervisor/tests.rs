@@ -1,6 +1,5 @@
 //! The fleet through time: what is started and ended when, without a process and without a clock.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::{Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, RouteInForce};
@@ -13,6 +12,7 @@ use vocabulary::{
 
 use super::audience::Audience;
 use super::desk::SeatArrival;
+use super::failure::ProcessFailure;
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::leases::SeatId;
 use super::outbox::{FactOutbox, PlatformTopic, Surface};
@@ -116,7 +116,7 @@ impl World {
         let reason = "the app exited with code 3".to_owned();
         self.note(
             pod,
-            &PodNews::Failed(failure::ProcessFailure { reason, last_lines: vec!["no database".to_owned()] }),
+            &PodNews::Failed(ProcessFailure { reason, last_lines: vec!["no database".to_owned()] }),
         );
         self.ends(pod);
     }

@@ -9,7 +9,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LineWriter, LogStream};
+use super::sink::LineWriter;
+use super::store::LogStream;
 use crate::lines::Lines;
 use crate::supervisor::handover::{HandOverVerdict, PipeHandles, decided};
 
