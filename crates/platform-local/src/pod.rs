@@ -45,6 +45,7 @@ use vocabulary::{AppEndLine, Timestamp};
 use crate::control_groups::ContainerGroup;
 use children::PlacedContainer;
 use descendants::RemainingChildren;
+use messages::tell;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
 use orphans::{OrphanAge, Orphans};
 use ports::ReservedPort;
@@ -185,15 +186,6 @@ fn take_signals() -> nix::Result<SignalFd> {
 
 fn pid_of(id: u32) -> Pid {
     Pid::from_raw(i32::try_from(id).expect("Linux has fewer than 2^22 processes"))
-}
-
-/// Tells the supervisor, at the other end of our standard input. If it does not listen any more, the end of
-/// standard input says so too.
-fn tell(message: &PodMessage) {
-    let mut line = serde_json::to_vec(message).expect("messages are plain data");
-    line.push(b'\n');
-    // Through a copy, because the standard library only reads from standard input.
-    let _ = io::stdin().as_fd().try_clone_to_owned().and_then(|socket| File::from(socket).write_all(&line));
 }
 
 /// A container's process, or the queue-proxy's.

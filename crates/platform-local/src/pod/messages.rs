@@ -1,5 +1,9 @@
 //! What `ebb pod` tells the supervisor: one JSON object per line on the socket that is its standard input.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
 use serde::{Deserialize, Serialize};
 use vocabulary::QueueProxyAnnouncement;
 
@@ -57,3 +61,12 @@ pub(crate) struct SidecarProcess {
 /// The longest line in either direction: a specification with all its environment fits easily, and anything
 /// longer is not ours.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;
+
+/// Tells the supervisor, at the other end of our standard input. If it does not listen any more, the end of
+/// standard input says so too.
+pub(super) fn tell(message: &PodMessage) {
+    let mut line = serde_json::to_vec(message).expect("messages are plain data");
+    line.push(b'\n');
+    // Through a copy, because the standard library only reads from standard input.
+    let _ = io::stdin().as_fd().try_clone_to_owned().and_then(|socket| File::from(socket).write_all(&line));
+}

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vocabulary::FIRST_ANSWER;
 
-use super::{PodMessage, tell};
+use super::messages::{PodMessage, tell};
 use crate::lines::Lines;
 
 /// Longer lines of the queue-proxy are cut.
