@@ -24,15 +24,13 @@ mod spec;
 mod start;
 mod usage;
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_thp_disable};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -40,7 +38,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use runtime::{Clock, set_descriptor_limit};
-use vocabulary::{AppEndLine, Timestamp};
+use vocabulary::Timestamp;
 
 use crate::control_groups::ContainerGroup;
 use children::PlacedContainer;
@@ -52,7 +50,7 @@ use ports::ReservedPort;
 use relay::{AnnouncementSource, Relay};
 pub(crate) use spec::{Container, DownwardFact, EnvValue, PodSpec, Probes, Template};
 pub(crate) use start::send_outputs;
-use usage::UsageMeter;
+use usage::UsageReporter;
 
 /// What a queue-proxy has to answer its requests when its app is gone.
 pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
@@ -253,43 +251,6 @@ struct RunningPod {
     usage: UsageReporter,
 }
 
-/// Tells the queue-proxy every second what the app uses, and at last how it ended.
-struct UsageReporter {
-    pipe: File,
-    meter: UsageMeter,
-    due: Timestamp,
-}
-
-impl UsageReporter {
-    fn to(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
-        // A queue-proxy that does not read loses words; this loop waits for nobody.
-        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
-        Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
-    }
-
-    fn report_if_due(&mut self, now: Timestamp) {
-        if self.due > now {
-            return;
-        }
-        // Not from when it was due: what was missed is not made up for.
-        self.due = now + usage::EVERY;
-        if let Some(line) = self.meter.read(now) {
-            self.say(&line);
-        }
-    }
-
-    /// Says how the app ended: its clients are to read it.
-    fn say_end(&mut self, how: &str) {
-        self.say(&AppEndLine { ended: how.to_owned() });
-    }
-
-    fn say(&mut self, line: &impl serde::Serialize) {
-        let mut line = serde_json::to_vec(line).expect("numbers and texts are JSON");
-        line.push(b'\n');
-        let _ = self.pipe.write(&line);
-    }
-}
-
 impl RunningPod {
     fn run(mut self, signals: &SignalFd, mut relays: Vec<Relay>) -> anyhow::Result<ExitCode> {
         // What ended before signals were taken over was not signalled.
@@ -350,7 +311,7 @@ impl RunningPod {
         let alive = self.processes().filter(|process| process.is_alive);
         let kills = alive.filter_map(|process| process.kill_at);
         let kills = kills.chain(self.orphans.as_ref().map(Orphans::kill_at));
-        let Some(next) = kills.chain([self.usage.due]).min() else { return PollTimeout::NONE };
+        let Some(next) = kills.chain([self.usage.next_deadline()]).min() else { return PollTimeout::NONE };
         // Rounded up, so that the loop does not spin through the last millisecond.
         let wait = next.saturating_since(self.clock.now()) + Duration::from_millis(1);
         PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)

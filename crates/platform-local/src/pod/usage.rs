@@ -10,18 +10,22 @@
 //! Shared memory counts in each process that has it resident, as in `ps`.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use anyhow::Context;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
-use vocabulary::{ResourceUsageLine, Timestamp};
+use vocabulary::{AppEndLine, ResourceUsageLine, Timestamp};
 
 use super::descendants;
 
 /// How often usage is read.
-pub(super) const EVERY: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(1);
 /// What a CPU value is the mean of: Kubernetes' metrics-server has the same by default.
 const WINDOW: Duration = Duration::from_secs(15);
 /// After so many readings the members of the family are looked up again.
@@ -31,9 +35,51 @@ const TICK: Duration = Duration::from_millis(10);
 /// The size of a page where nothing else is known; `AT_PAGESZ` of all machines that are built for here.
 const PAGE_BYTES: u64 = 4096;
 
+/// Tells the queue-proxy every second what the app uses, and at last how it ended.
+pub(super) struct UsageReporter {
+    pipe: File,
+    meter: UsageMeter,
+    due: Timestamp,
+}
+
+impl UsageReporter {
+    pub(super) fn to(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
+        // A queue-proxy that does not read loses words; this loop waits for nobody.
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
+        Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
+    }
+
+    pub(super) fn report_if_due(&mut self, now: Timestamp) {
+        if self.due > now {
+            return;
+        }
+        // Not from when it was due: what was missed is not made up for.
+        self.due = now + EVERY;
+        if let Some(line) = self.meter.read(now) {
+            self.say(&line);
+        }
+    }
+
+    /// Says how the app ended: its clients are to read it.
+    pub(super) fn say_end(&mut self, how: &str) {
+        self.say(&AppEndLine { ended: how.to_owned() });
+    }
+
+    fn say(&mut self, line: &impl serde::Serialize) {
+        let mut line = serde_json::to_vec(line).expect("numbers and texts are JSON");
+        line.push(b'\n');
+        let _ = self.pipe.write(&line);
+    }
+
+    /// When [`UsageReporter::report_if_due`] is due.
+    pub(super) fn next_deadline(&self) -> Timestamp {
+        self.due
+    }
+}
+
 /// Reads one app's usage.
 #[derive(Debug)]
-pub(super) struct UsageMeter {
+struct UsageMeter {
     /// Not the app's, though below us.
     queue_proxy: Pid,
     family: Vec<Pid>,
@@ -43,12 +89,12 @@ pub(super) struct UsageMeter {
 }
 
 impl UsageMeter {
-    pub(super) fn new(queue_proxy: Pid) -> Self {
+    fn new(queue_proxy: Pid) -> Self {
         Self { queue_proxy, family: Vec::new(), readings_to_look: 0, readings: VecDeque::new() }
     }
 
     /// Reads; `None` at the first time, when nothing can be said of a rate.
-    pub(super) fn read(&mut self, now: Timestamp) -> Option<ResourceUsageLine> {
+    fn read(&mut self, now: Timestamp) -> Option<ResourceUsageLine> {
         if self.readings_to_look == 0 {
             self.family = descendants::below_us_but(self.queue_proxy);
             self.readings_to_look = READINGS_PER_LOOK;
