@@ -11,11 +11,9 @@ use std::time::Duration;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
-pub(crate) use serving::{
-    InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions, WhosePlace,
-};
-pub(crate) use values::TokenGroup;
+pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
 use values::duration;
+pub(crate) use values::{TokenGroup, WhosePlace};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]

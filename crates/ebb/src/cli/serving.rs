@@ -12,8 +12,8 @@ use platform_local::{ForeignKinds, ManifestSource};
 use runtime::TrustedHost;
 
 use super::values::{
-    TokenGroup, activators, autoscalers, domain, duration, pod_limit, socket_address, token_group, user_name,
-    whose_place,
+    TokenGroup, WhosePlace, activators, autoscalers, domain, duration, pod_limit, socket_address,
+    token_group, user_name, whose_place,
 };
 
 /// Which manifests, and how they are understood.
@@ -145,15 +145,6 @@ pub(crate) struct TlsOptions {
 pub(crate) enum TlsMode {
     /// A certificate made on this machine, for this machine.
     Dev,
-}
-
-/// Whose place another `ebb up` takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhosePlace {
-    /// Of the one whose API is where ours is to be.
-    SameApi,
-    /// Of the one whose API is there.
-    ApiAt(SocketAddr),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -6,8 +6,6 @@ use std::time::Duration;
 use nix::unistd::{Group, getegid, geteuid, getgroups};
 use vocabulary::parse_duration;
 
-use super::serving::WhosePlace;
-
 /// More than this on one machine only take each other's cores.
 const ACTIVATORS_MAX: usize = 16;
 
@@ -49,6 +47,15 @@ pub(super) fn pod_limit(text: &str) -> Result<usize, String> {
 /// Reads a span of time.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; write something like 10s, 5m or 1h30m"))
+}
+
+/// Whose place another `ebb up` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhosePlace {
+    /// Of the one whose API is where ours is to be.
+    SameApi,
+    /// Of the one whose API is there.
+    ApiAt(SocketAddr),
 }
 
 pub(super) fn whose_place(text: &str) -> Result<WhosePlace, String> {
