@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::ScrapedPod;
+use super::scraped_pod::ScrapedPod;
 
 /// What is taken of a pod's page. The rest is about its process, and named like ours.
 const PREFIX: &str = "queue_proxy_";
