@@ -10,8 +10,9 @@ use runtime::vital_thread;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
+use super::messages::{Offer, TakeOverMessage, VERSION};
 use super::place::{self, TakeOverSocket};
-use super::{Offer, TakeOverMessage, VERSION, wire};
+use super::wire;
 
 /// How long the other side may take for one message: it reads what it was offered, and that is all.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -11,7 +11,8 @@ use platform_local::Handover;
 use tokio::io::AsyncReadExt as _;
 use tracing::info;
 
-use super::{Offer, TakeOverMessage, VERSION, place, wire};
+use super::messages::{Offer, PredecessorActivator, TakeOverMessage, VERSION};
+use super::{place, wire};
 use crate::api_token::ApiToken;
 use crate::cli::UpOptions;
 use crate::up::{Sockets, bind, tls};
@@ -98,7 +99,7 @@ fn understand(
     let tls = if offer.has_tls { descriptors.pop() } else { None };
     match join(options, offer.platform, descriptors, tls) {
         Ok((Sockets { requests, api, tls }, platform)) => {
-            let activators = offer.activators.into_iter().map(super::PredecessorActivator::facts).collect();
+            let activators = offer.activators.into_iter().map(PredecessorActivator::facts).collect();
             let predecessor = Predecessor { pid: offer.pid, activators, connection };
             let (activators_started, api_token) = (offer.activators_started, offer.api_token);
             Ok(TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token })

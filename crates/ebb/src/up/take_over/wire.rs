@@ -12,7 +12,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::TakeOverMessage;
+use super::messages::TakeOverMessage;
 
 /// Descriptors in one piece; the kernel takes up to 253.
 const AT_ONCE: usize = 64;

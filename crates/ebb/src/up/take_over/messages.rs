@@ -1,0 +1,93 @@
+//! What two `ebb up` say to each other in a take-over.
+
+use orchestration::{ActivatorFacts, ActivatorLife};
+use serde::{Deserialize, Serialize};
+use vocabulary::{LinkAddress, LinkToken, ReplicaName};
+
+use crate::api_token::ApiToken;
+
+/// What can be understood by both; whoever takes over says which it speaks.
+pub(super) const VERSION: u32 = 1;
+
+/// What the two say.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TakeOverMessage {
+    /// The first word of whoever wants to take over.
+    Ask { version: u32 },
+    /// What there is. Descriptors come with it: the two listening sockets, the platform's, and the listening
+    /// socket for TLS if there is one. That is the last, so that whoever does not know of it finds one too
+    /// many, and refuses.
+    Offer(Box<Offer>),
+    /// It cannot be now.
+    Refused { reason: String },
+    /// It was understood.
+    Prepared,
+    /// It is done.
+    Yours,
+}
+
+/// What is offered.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::up) struct Offer {
+    /// Whose it is; for people.
+    pub(super) pid: u32,
+    /// Those that hold requests, now and for a while.
+    pub(super) activators: Vec<PredecessorActivator>,
+    /// How many there were: their names are numbers.
+    pub(super) activators_started: u64,
+    /// Of `platform_local`.
+    pub(super) platform: serde_json::Value,
+    /// Whether requests are taken over TLS; an older executable does not say.
+    #[serde(default)]
+    pub(super) has_tls: bool,
+    /// Of the API; an older executable has none.
+    #[serde(default)]
+    pub(super) api_token: Option<ApiToken>,
+}
+
+/// An activator of the running one.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PredecessorActivator {
+    name: ReplicaName,
+    link: std::net::SocketAddr,
+    token: Option<LinkToken>,
+}
+
+impl Offer {
+    /// Everything but the descriptors.
+    pub(in crate::up) fn new(
+        activators: Vec<ActivatorFacts>,
+        activators_started: u64,
+        platform: serde_json::Value,
+        api_token: ApiToken,
+    ) -> Self {
+        let record = |facts: ActivatorFacts| PredecessorActivator {
+            name: facts.name,
+            link: facts.link.socket,
+            token: facts.link.token,
+        };
+        let activators = activators.into_iter().map(record).collect();
+        Self {
+            pid: std::process::id(),
+            activators,
+            activators_started,
+            platform,
+            has_tls: false,
+            api_token: Some(api_token),
+        }
+    }
+
+    /// The last descriptor is the listening socket for TLS.
+    pub(in crate::up) fn adds_tls(&mut self) {
+        self.has_tls = true;
+    }
+}
+
+impl PredecessorActivator {
+    /// It accepts nothing more as soon as it is somebody else's.
+    pub(super) fn facts(self) -> ActivatorFacts {
+        let link = LinkAddress { token: self.token, ..self.link.into() };
+        ActivatorFacts { name: self.name, link, life: ActivatorLife::Terminating }
+    }
+}
