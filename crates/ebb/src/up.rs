@@ -11,6 +11,7 @@ mod parts;
 mod scraping;
 mod service_manager;
 mod shutdown;
+mod sockets;
 mod state_folder;
 mod take_over;
 mod tls;
@@ -18,12 +19,12 @@ mod token_file;
 mod watchdog;
 
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::{FrontDoor, FrontTlsDoor, Handover, LoadedManifest, LocalPlatform, ServiceAddress};
+use platform_local::{FrontDoor, Handover, LoadedManifest, LocalPlatform, ServiceAddress};
 use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -32,12 +33,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::api_token::ApiToken;
-use crate::cli::{LogStyle, Part, TlsOptions, UpOptions, WhosePlace};
+use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
 use access::ApiAccess;
 use api::{PersonalOrders, RestartOrder};
 use parts::{Entrances, Foundations, HandOverEnd, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
+use sockets::Sockets;
 use take_over::{HandOverOrder, Predecessor, TakeOverSocket, TakenParts};
 use tls::FrontTls;
 pub(crate) use tls::{LISTEN_OPTION as TLS_LISTEN_OPTION, address as tls_address, named_certificates};
@@ -159,14 +161,6 @@ fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
     runtime::start_logs(format, &options.operation.log, if on_terminal { Colours::On } else { Colours::Off })
 }
 
-/// The sockets that outlive every part.
-struct Sockets {
-    requests: TcpListener,
-    api: TcpListener,
-    /// Where clients speak TLS, if somewhere they do.
-    tls: Option<TcpListener>,
-}
-
 /// What another `ebb up` left, besides its sockets.
 struct Inheritance {
     platform: Handover,
@@ -185,43 +179,6 @@ impl Inheritance {
         let inheritance = Self { platform, predecessor, activators_started, api_token };
         (Sockets { requests, api, tls }, Some(inheritance))
     }
-}
-
-impl Sockets {
-    /// Those that were given are taken instead of what the options say.
-    fn bind(options: &UpOptions, given: GivenSockets) -> Result<Self, Vec<anyhow::Error>> {
-        let requests = given.requests.map_or_else(|| bind(options.listen, "--listen"), Ok);
-        let api = given.api.map_or_else(|| bind(options.api, "--api"), Ok);
-        let tls = match (given.tls, tls::address(&options.tls, options.listen)) {
-            (None, None) => Ok(None),
-            (Some(_), None) => Err(anyhow::anyhow!(
-                "LISTEN_FDS gives a third socket, which is for TLS; add --tls-cert and --tls-key, or --tls dev"
-            )),
-            (Some(given), Some(_)) => Ok(Some(given)),
-            (None, Some(address)) => bind(address, tls::LISTEN_OPTION).map(Some),
-        };
-        match (requests, api, tls) {
-            (Ok(requests), Ok(api), Ok(tls)) => Ok(Self { requests, api, tls }),
-            (requests, api, tls) => {
-                Err([requests.err(), api.err(), tls.err()].into_iter().flatten().collect())
-            }
-        }
-    }
-
-    /// Where clients come in.
-    fn front_door(&self, options: &TlsOptions) -> std::io::Result<FrontDoor> {
-        let tls = self.tls.as_ref().map(TcpListener::local_addr).transpose()?;
-        Ok(FrontDoor {
-            requests: self.requests.local_addr()?,
-            tls: tls.map(|address| FrontTlsDoor { address, names: tls::names(options) }),
-        })
-    }
-}
-
-fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    runtime::listen(address).with_context(|| {
-        format!("cannot listen on {address}; end what uses it, or choose another address with {option}")
-    })
 }
 
 async fn serve(

@@ -15,7 +15,8 @@ use super::messages::{Offer, PredecessorActivator, TakeOverMessage, VERSION};
 use super::{place, wire};
 use crate::api_token::ApiToken;
 use crate::cli::UpOptions;
-use crate::up::{Sockets, bind, tls};
+use crate::up::sockets::{Sockets, bind};
+use crate::up::tls;
 
 /// How long the running one may take until it offers something, and then until it lets go: longer than it
 /// gives itself for either.
