@@ -6,6 +6,7 @@
 
 mod access;
 mod api;
+mod inheritance;
 mod logs;
 mod parts;
 mod scraping;
@@ -24,7 +25,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::{FrontDoor, Handover, LoadedManifest, LocalPlatform, ServiceAddress};
+use platform_local::{FrontDoor, LoadedManifest, LocalPlatform, ServiceAddress};
 use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -32,15 +33,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::api_token::ApiToken;
 use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
 use access::ApiAccess;
 use api::{PersonalOrders, RestartOrder};
+use inheritance::Inheritance;
 use parts::{Entrances, Foundations, HandOverEnd, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
 use sockets::Sockets;
-use take_over::{HandOverOrder, Predecessor, TakeOverSocket, TakenParts};
+use take_over::{HandOverOrder, TakeOverSocket, TakenParts};
 use tls::FrontTls;
 pub(crate) use tls::{LISTEN_OPTION as TLS_LISTEN_OPTION, address as tls_address, named_certificates};
 use watchdog::ServiceWatchdog;
@@ -159,26 +160,6 @@ fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
     let format = format_of(options.operation.log_format);
     let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     runtime::start_logs(format, &options.operation.log, if on_terminal { Colours::On } else { Colours::Off })
-}
-
-/// What another `ebb up` left, besides its sockets.
-struct Inheritance {
-    platform: Handover,
-    predecessor: Predecessor,
-    activators_started: u64,
-    api_token: Option<ApiToken>,
-}
-
-impl Inheritance {
-    fn split(taken: TakenParts) -> (Sockets, Option<Self>) {
-        let TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token } = taken;
-        info!(
-            pid = predecessor.pid,
-            "everything was taken over; the other one answers what it holds, and ends"
-        );
-        let inheritance = Self { platform, predecessor, activators_started, api_token };
-        (Sockets { requests, api, tls }, Some(inheritance))
-    }
 }
 
 async fn serve(

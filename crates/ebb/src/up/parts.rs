@@ -26,8 +26,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use vocabulary::{LinkAddress, ReplicaName, RevisionName};
 
-use super::Inheritance;
 use super::api::CurrentRouter;
+use super::inheritance::Inheritance;
 use super::shutdown;
 use super::watchdog::Vitals;
 use crate::StartAutoscaler;
