@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use platform_local::{FrontDoor, LoadedManifest, LocalPlatform, ServiceAddress};
-use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
+use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -54,7 +54,7 @@ const RESTARTS_WAITING: usize = 4;
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
     // Before anything can go wrong: whoever collects what is said here reads every line as JSON.
-    runtime::print_errors_as(format_of(options.operation.log_format));
+    runtime::print_errors_as(options.operation.log_format.format());
     let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
     let source = if options.operation.shadow { source.in_shadow() } else { source };
@@ -149,15 +149,8 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
         .context("starting the asynchronous runtime")
 }
 
-fn format_of(style: LogStyle) -> LogFormat {
-    match style {
-        LogStyle::Text => LogFormat::Text,
-        LogStyle::Json => LogFormat::Json,
-    }
-}
-
 fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
-    let format = format_of(options.operation.log_format);
+    let format = options.operation.log_format.format();
     let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     runtime::start_logs(format, &options.operation.log, if on_terminal { Colours::On } else { Colours::Off })
 }

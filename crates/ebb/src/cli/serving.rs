@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
-use runtime::TrustedHost;
+use runtime::{LogFormat, TrustedHost};
 
 use super::values::{
     TokenGroup, WhosePlace, activators, autoscalers, domain, duration, pod_limit, socket_address,
@@ -153,6 +153,16 @@ pub(crate) enum LogStyle {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+impl LogStyle {
+    /// The same for the logs of this process and for the lines of pods.
+    pub(crate) fn format(self) -> LogFormat {
+        match self {
+            Self::Text => LogFormat::Text,
+            Self::Json => LogFormat::Json,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -209,7 +209,7 @@ impl Parts {
             connections,
             limits: limits(),
             reporting: platform.reporting(),
-            log_format: super::format_of(options.operation.log_format),
+            log_format: options.operation.log_format.format(),
             forwarders: TrustedForwarders::Networks(options.operation.trust_forwarded.clone().into()),
             at_once: options.operation.activators,
             started: names_given,
@@ -398,7 +398,7 @@ impl ActivatorStarter {
 fn log_options(options: &UpOptions) -> LogOptions {
     let of_terminal = crate::output::is_terminal().then_some(Duration::ZERO);
     LogOptions {
-        format: super::format_of(options.operation.log_format),
+        format: options.operation.log_format.format(),
         patience: options.operation.log_patience.or(of_terminal),
     }
 }
