@@ -21,7 +21,6 @@ mod watchdog;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -29,14 +28,13 @@ use platform_local::{FrontDoor, LoadedManifest, LocalPlatform, ServiceAddress};
 use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
 use crate::{StartAutoscaler, lint, output};
 use access::ApiAccess;
-use api::{PersonalOrders, RestartOrder};
+use api::{ApiServer, PersonalOrders, RestartOrder};
 use inheritance::Inheritance;
 use parts::{Entrances, Foundations, HandOverEnd, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
@@ -232,13 +230,6 @@ struct Front {
     /// Where another one may ask for everything.
     place: Option<TakeOverSocket>,
     watchdog: ServiceWatchdog,
-}
-
-struct ApiServer {
-    task: JoinHandle<()>,
-    /// To be handed over.
-    socket: OwnedFd,
-    access: ApiAccess,
 }
 
 /// Works until it is to stop, or until everything is somebody else's; then finishes what is held.

@@ -14,7 +14,7 @@ use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
 use super::{AnnouncedActivators, Entrances, Parts, PresentActivator};
-use crate::up::ApiServer;
+use crate::up::api::ApiServer;
 use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer, Predecessor};
 
 /// How long the other one may take from the offer to its acceptance.
