@@ -1,16 +1,13 @@
 //! The three parts of `ebb up`, and how each is started, rebuilt and ended.
 
-mod succession;
+mod activators;
+pub(super) mod succession;
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{
-    Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, Pulse, TlsListener,
-    TrustedForwarders,
-};
+use activator::{Activator, ActivatorConfig, Limits, Listeners, TlsListener, TrustedForwarders};
 use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
@@ -18,13 +15,12 @@ use dataplane::{ConnectionBudget, MemoryBudget};
 use futures_util::future::join_all;
 use link::TcpDialler;
 use orchestration::{ActivatorFacts, ActivatorLife};
-use parking_lot::Mutex;
 use platform::Platform;
 use platform_local::{FrontDoor, LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
 use runtime::{Clock, DescriptorLimit, LogFormat, MetricsRegistry, RequestReporting};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use vocabulary::{LinkAddress, ReplicaName, RevisionName};
+use vocabulary::{LinkAddress, ReplicaName};
 
 use super::api::CurrentRouter;
 use super::inheritance::Inheritance;
@@ -32,7 +28,7 @@ use super::shutdown;
 use super::watchdog::Vitals;
 use crate::StartAutoscaler;
 use crate::cli::UpOptions;
-pub(super) use succession::HandOverEnd;
+use activators::{AnnouncedActivators, RunningActivator};
 
 /// More threads than this would take requests from each other without serving them sooner.
 const WORKERS_MAX: usize = 8;
@@ -83,93 +79,6 @@ pub(super) struct Manifests {
     pub(super) loaded: LoadedManifest,
 }
 
-struct RunningActivator {
-    activator: Activator,
-    facts: ActivatorFacts,
-}
-
-impl RunningActivator {
-    /// Ends it once it has answered what it holds, or after so long.
-    async fn retire(self, activators: Arc<AnnouncedActivators>, at_most: Duration) {
-        self.activator.drained(at_most).await;
-        activators.remove(&self.facts.name);
-    }
-}
-
-/// The activators that hold requests, as the platform is told.
-struct AnnouncedActivators {
-    platform: Arc<LocalPlatform>,
-    present: Mutex<Vec<PresentActivator>>,
-}
-
-/// One of them.
-pub(super) struct PresentActivator {
-    pub(super) facts: ActivatorFacts,
-    /// What it holds, and whether it moves; of another process's neither is known.
-    pub(super) own: Option<(Holdings, Pulse)>,
-}
-
-impl AnnouncedActivators {
-    fn none(platform: &Arc<LocalPlatform>) -> Arc<Self> {
-        Arc::new(Self { platform: Arc::clone(platform), present: Mutex::default() })
-    }
-
-    fn add(&self, running: &RunningActivator) {
-        let own = (running.activator.holdings(), running.activator.pulse());
-        self.change(|present| {
-            present.push(PresentActivator { facts: running.facts.clone(), own: Some(own) });
-        });
-    }
-
-    /// It accepts nothing more, and finishes what it holds.
-    fn retire(&self, name: &ReplicaName) {
-        self.change(|present| {
-            for activator in present.iter_mut().filter(|activator| activator.facts.name == *name) {
-                activator.facts.life = ActivatorLife::Terminating;
-            }
-        });
-    }
-
-    fn remove(&self, name: &ReplicaName) {
-        self.change(|present| present.retain(|activator| activator.facts.name != *name));
-    }
-
-    /// What all of them hold, by revision.
-    fn held(&self) -> Vec<HeldRequests> {
-        let mut all = BTreeMap::<RevisionName, HeldRequests>::new();
-        let present = self.present.lock();
-        let holdings = present.iter().filter_map(|activator| activator.own.as_ref());
-        for held in holdings.flat_map(|(holdings, _)| holdings.list()) {
-            match all.get_mut(&held.revision) {
-                Some(sum) => sum.requests += held.requests,
-                None => drop(all.insert(held.revision.clone(), held)),
-            }
-        }
-        all.into_values().collect()
-    }
-
-    /// Of each thread of those that accept, by the activator's name, how often it has shown that it moves.
-    fn beats(&self) -> BTreeMap<(ReplicaName, usize), u64> {
-        let mut all = BTreeMap::new();
-        for PresentActivator { facts, own } in self.present.lock().iter() {
-            // Threads of one that retires end with what they serve, and would look as if they hung.
-            let is_at_work = facts.life == ActivatorLife::Ready;
-            let beats = own.as_ref().filter(|_| is_at_work).map(|(_, pulse)| pulse.beats());
-            for (thread, beats) in beats.unwrap_or_default().into_iter().enumerate() {
-                all.insert((facts.name.clone(), thread), beats);
-            }
-        }
-        all
-    }
-
-    /// The platform hears of changes in their order.
-    fn change(&self, change: impl FnOnce(&mut Vec<PresentActivator>)) {
-        let mut present = self.present.lock();
-        change(&mut present);
-        self.platform.set_activators(present.iter().map(|activator| activator.facts.clone()).collect());
-    }
-}
-
 impl Parts {
     /// Starts the supervisor, the activators and the autoscalers.
     pub(super) async fn start(
@@ -217,7 +126,7 @@ impl Parts {
         let activators = AnnouncedActivators::none(&platform);
         let mut retiring = JoinSet::new();
         if let Some(predecessor) = predecessor {
-            retiring.spawn(succession::outlive(predecessor, Arc::clone(&activators))?);
+            retiring.spawn(activators::outlive(predecessor, Arc::clone(&activators))?);
         }
         let mut accepting = Vec::new();
         for _ in 0..options.operation.activators {

@@ -1,7 +1,6 @@
 //! When another process takes everything over, or did before: what of the parts goes, and what stays until it
 //! has answered.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use autoscaler::Autoscaler;
@@ -9,13 +8,12 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
 use futures_util::future::join_all;
-use orchestration::ActivatorFacts;
 use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
-use super::{AnnouncedActivators, Entrances, Parts, PresentActivator};
+use super::{Entrances, Parts};
 use crate::up::api::ApiServer;
-use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer, Predecessor};
+use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer};
 
 /// How long the other one may take from the offer to its acceptance.
 const ACCEPTANCE_PATIENCE: Duration = Duration::from_secs(20);
@@ -104,28 +102,5 @@ impl Parts {
             (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")], "another `ebb up` has taken over\n")
         }));
         self.answered().await;
-    }
-}
-
-/// Makes the activators of the process before known for as long as it answers what they hold.
-pub(super) fn outlive(
-    predecessor: Predecessor,
-    activators: Arc<AnnouncedActivators>,
-) -> anyhow::Result<impl Future<Output = ()>> {
-    let (theirs, connection) = predecessor.into_parts()?;
-    let present_of = |facts: &ActivatorFacts| PresentActivator { facts: facts.clone(), own: None };
-    activators.change(|present| present.extend(theirs.iter().map(present_of)));
-    Ok(async move {
-        Predecessor::ended(connection).await;
-        for facts in theirs {
-            activators.remove(&facts.name);
-        }
-    })
-}
-
-impl AnnouncedActivators {
-    /// All that are known.
-    fn facts(&self) -> Vec<ActivatorFacts> {
-        self.present.lock().iter().map(|activator| activator.facts.clone()).collect()
     }
 }
