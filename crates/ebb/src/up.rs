@@ -32,10 +32,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
-use crate::{StartAutoscaler, lint, output};
+use crate::{lint, output};
 use access::ApiAccess;
 use api::{ApiServer, PersonalOrders, RestartOrder};
 use inheritance::Inheritance;
+pub use parts::StartAutoscaler;
 use parts::succession::HandOverEnd;
 use parts::{Entrances, Foundations, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};

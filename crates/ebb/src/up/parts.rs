@@ -26,9 +26,11 @@ use super::api::CurrentRouter;
 use super::inheritance::Inheritance;
 use super::shutdown;
 use super::watchdog::Vitals;
-use crate::StartAutoscaler;
 use crate::cli::UpOptions;
 use activators::{AnnouncedActivators, RunningActivator};
+
+/// How `ebb up` starts an autoscaler: by [`Autoscaler::start`], unless a harness puts something around it.
+pub type StartAutoscaler = fn(AutoscalerConfig, Arc<dyn Platform>) -> Autoscaler;
 
 /// More threads than this would take requests from each other without serving them sooner.
 const WORKERS_MAX: usize = 8;
