@@ -6,7 +6,7 @@
 use autoscaler::api_types::RevisionSummary;
 
 use super::reason::reason;
-use super::{number, serves};
+use super::values::{number, serves};
 use crate::output;
 
 /// Between two columns.
