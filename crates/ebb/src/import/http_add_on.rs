@@ -7,8 +7,9 @@
 
 use scaling::hpa::reading::{self, DocumentNode};
 
+use super::result::{ImportResult, document_annotations, messages};
 use super::scaled_object::{COOLDOWN_DEFAULT, MAX_DEFAULT};
-use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};
+use super::tree::{at, fields, map, number_at, text, text_at};
 
 /// `targetValue` where an `HTTPScaledObject` has none; an `InterceptorRoute` must have one.
 const TARGET_DEFAULT: i64 = 100;

@@ -5,7 +5,8 @@
 
 use scaling::hpa::reading::DocumentNode;
 
-use super::{ImportResult, at, fields, number_at, text_at};
+use super::result::ImportResult;
+use super::tree::{at, fields, number_at, text_at};
 
 pub(super) fn service(document: &DocumentNode) -> ImportResult {
     let name = text_at(document, &["metadata", "name"]).unwrap_or_default();

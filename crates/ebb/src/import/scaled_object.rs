@@ -6,7 +6,8 @@
 
 use scaling::hpa::reading::{self, DocumentNode};
 
-use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};
+use super::result::{ImportResult, document_annotations, messages};
+use super::tree::{at, fields, map, number_at, text, text_at};
 
 /// What is kept after the last activity where nobody says, in seconds (KEDA's `cooldownPeriod`).
 pub(super) const COOLDOWN_DEFAULT: i64 = 300;
