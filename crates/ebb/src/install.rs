@@ -6,6 +6,7 @@
 
 mod certificates;
 mod manuals;
+mod scope;
 mod units;
 
 use std::fs;
@@ -19,6 +20,7 @@ use anyhow::{Context, anyhow, bail};
 use crate::cli::InstallOptions;
 use crate::{lint, output, up};
 use manuals::ManualsTask;
+use scope::{ServiceScope, own_folder};
 use units::{MARK, StartCondition, TlsFacts, UnitFacts, UnitFile};
 
 /// Where systemd looks for what a machine's administrator writes.
@@ -27,23 +29,6 @@ const SYSTEM_UNITS: &str = "/etc/systemd/system";
 const PACKAGED_EXECUTABLE: &str = "/usr/bin/ebb";
 /// Where its service looks for manifests.
 const PACKAGED_MANIFESTS: &str = "/etc/ebb";
-
-/// Whose services these are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ServiceScope {
-    User,
-    System,
-}
-
-impl ServiceScope {
-    /// What a person types.
-    fn command(self) -> &'static str {
-        match self {
-            Self::User => "systemctl --user",
-            Self::System => "systemctl",
-        }
-    }
-}
 
 /// Writes or removes the units, and says what to run next.
 pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
@@ -176,15 +161,6 @@ fn unit_directory(manager: ServiceScope) -> anyhow::Result<PathBuf> {
         return Ok(SYSTEM_UNITS.into());
     }
     Ok(own_folder("XDG_CONFIG_HOME", ".config", "--unit-directory")?.join("systemd/user"))
-}
-
-/// A folder of this user: as a variable says, or at its usual place at home.
-fn own_folder(variable: &str, usual: &str, option: &str) -> anyhow::Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(usual)));
-    folder.with_context(|| {
-        format!("neither {variable} nor HOME says where this user's files are; say it with {option}")
-    })
 }
 
 /// Whether a file is what an earlier `ebb install` wrote; `None` if there is no file.

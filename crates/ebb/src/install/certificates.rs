@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use dataplane::CertificateFiles;
 
-use super::ServiceScope;
+use super::scope::ServiceScope;
 use super::units::TlsFacts;
 use crate::cli::InstallOptions;
 use crate::up;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap_complete::Shell;
 
-use super::ServiceScope;
+use super::scope::{ServiceScope, own_folder};
 use crate::{manual, output};
 
 /// With this in one of its first lines a file is ours: any other is left alone.
@@ -72,7 +72,7 @@ pub(super) fn attend_to(directory: &Path, task: ManualsTask) -> anyhow::Result<(
 pub(super) fn directory(manager: ServiceScope) -> anyhow::Result<PathBuf> {
     match manager {
         ServiceScope::System => Ok(OF_MACHINE.into()),
-        ServiceScope::User => super::own_folder("XDG_DATA_HOME", ".local/share", "--manual-directory"),
+        ServiceScope::User => own_folder("XDG_DATA_HOME", ".local/share", "--manual-directory"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use dataplane::CertificateFiles;
 
-use super::ServiceScope;
+use super::scope::ServiceScope;
 use crate::cli::TokenGroup;
 use crate::up::TLS_LISTEN_OPTION;
 

@@ -1,0 +1,31 @@
+//! For whom systemd runs the service: the machine, or one user.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+/// Whose services these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServiceScope {
+    User,
+    System,
+}
+
+impl ServiceScope {
+    /// What a person types.
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Self::User => "systemctl --user",
+            Self::System => "systemctl",
+        }
+    }
+}
+
+/// A folder of this user: as a variable says, or at its usual place at home.
+pub(super) fn own_folder(variable: &str, usual: &str, option: &str) -> anyhow::Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(usual)));
+    folder.with_context(|| {
+        format!("neither {variable} nor HOME says where this user's files are; say it with {option}")
+    })
+}
