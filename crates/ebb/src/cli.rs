@@ -1,5 +1,6 @@
 //! The command line.
 
+mod api;
 mod cluster;
 mod serving;
 mod values;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+pub(crate) use api::{ApiArguments, ApiOptions, CredentialOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
 pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
 use values::duration;
@@ -198,45 +200,6 @@ pub(crate) struct ExplainOptions {
     pub(crate) revision: String,
     #[command(flatten)]
     pub(crate) asking: AutoscalerArguments,
-}
-
-/// What every command that asks a running `ebb up` takes.
-#[derive(Debug, Args)]
-pub(crate) struct ApiArguments {
-    /// How to show it.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: OutputFormat,
-    #[command(flatten)]
-    pub(crate) api: ApiOptions,
-}
-
-/// Which `ebb up` is meant.
-#[derive(Debug, Args)]
-pub(crate) struct ApiOptions {
-    /// The API of the running `ebb up`.
-    #[arg(long = "api", value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
-    pub(crate) url: String,
-    #[command(flatten)]
-    pub(crate) credentials: CredentialOptions,
-}
-
-/// By what an API knows the user of a command.
-#[derive(Debug, Args)]
-pub(crate) struct CredentialOptions {
-    /// The file with the token of the API, where that is on another machine. Without this, the one that the
-    /// API of this machine names.
-    #[arg(long, value_name = "FILE", env = "EBB_TOKEN_FILE", hide_short_help = true)]
-    pub(crate) token_file: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// For people; what does not fit the terminal's width is left out.
-    Table,
-    /// For people with room: every column, nothing cut.
-    Wide,
-    /// For programs.
-    Json,
 }
 
 #[derive(Debug, Args)]

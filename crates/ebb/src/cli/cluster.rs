@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{CredentialOptions, OutputFormat, duration};
+use super::api::{CredentialOptions, OutputFormat};
+use super::values::duration;
 
 /// What commands take that ask an autoscaler, on this machine or of a cluster.
 #[derive(Debug, Args)]
