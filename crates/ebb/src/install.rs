@@ -7,6 +7,7 @@
 mod certificates;
 mod manuals;
 mod scope;
+mod template;
 mod units;
 
 use std::fs;
