@@ -33,6 +33,11 @@ const PACKAGED_MANIFESTS: &str = "/etc/ebb";
 
 /// Writes or removes the units, and says what to run next.
 pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
+    if options.for_package
+        && let Err(errors) = refuse_beside_package(options)
+    {
+        return Ok(refuse(&errors));
+    }
     let manager = if options.whose.system { ServiceScope::System } else { ServiceScope::User };
     let directory = match &options.unit_directory {
         Some(directory) => std::path::absolute(directory)?,
@@ -63,10 +68,7 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
         refused.and_then(|()| runtime::check_log_filter(&options.operation.log).map_err(|error| vec![error]));
     let tls = match refused.and_then(|()| certificates::of_service(options, manager)) {
         Ok(tls) => tls,
-        Err(errors) => {
-            errors.iter().for_each(output::print_error);
-            return Ok(ExitCode::from(2));
-        }
+        Err(errors) => return Ok(refuse(&errors)),
     };
     let units = units::all(&facts(options, manager, tls)?);
     for unit in &units {
@@ -82,6 +84,23 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     let verb = if options.dry_run { "then" } else { "now" };
     output::print_line(&format!("{verb} run:\n{}", next(manager)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn refuse(errors: &[anyhow::Error]) -> ExitCode {
+    errors.iter().for_each(output::print_error);
+    ExitCode::from(2)
+}
+
+/// The units of a package are the same on every machine, so an option about one machine would be lost there.
+fn refuse_beside_package(options: &InstallOptions) -> Result<(), Vec<anyhow::Error>> {
+    let problem = |option: &String| {
+        anyhow!(
+            "{option} has no effect on what a package brings; remove it, or say it where the package is installed: `systemctl \
+             edit ebb.service`"
+        )
+    };
+    let problems: Vec<_> = options.given_beside_package.iter().map(problem).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 /// Systemd ignores a socket without a port, and then refuses the whole unit.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use activator::Network;
 use anyhow::Context as _;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
 use runtime::{LogFormat, TrustedHost};
 
@@ -209,15 +209,25 @@ pub(crate) struct InstallOptions {
     pub(crate) uninstall: bool,
     /// Write what a package of ebb brings, for /usr/bin/ebb and manifests in /etc/ebb; `cargo xtask dist`
     /// does.
-    #[arg(long, hide = true, requires = "system", requires = "unit_directory", conflicts_with_all = ["files", "uninstall", "token_group"])]
+    #[arg(long, hide = true, requires = "system", requires = "unit_directory")]
     pub(crate) for_package: bool,
+    /// The options on the command line that say nothing about what a package brings.
+    #[arg(skip)]
+    pub(crate) given_beside_package: Vec<String>,
 }
 
+/// What `--for-package` goes by.
+const OF_PACKAGE: [&str; 5] = ["for_package", "system", "unit_directory", "listen", "api"];
+
 impl InstallOptions {
-    /// Remembers the words that the service gives `ebb up`.
+    /// Remembers what the command line gives: the words that the service gives `ebb up`, and the options that
+    /// `--for-package` leaves no place for.
     pub(super) fn note_given(&mut self, matches: &ArgMatches) {
         self.given_to_up =
             [given_words::<ReadingOptions>(matches), given_words::<OperationOptions>(matches)].concat();
+        let beside = given::<Self>(matches).into_iter();
+        let beside = beside.filter(|option| !OF_PACKAGE.contains(&option.get_id().as_str()));
+        self.given_beside_package = beside.map(|option| format!("--{}", long_name(&option))).collect();
     }
 }
 
@@ -233,17 +243,25 @@ pub(crate) struct ScopeOptions {
     pub(crate) system: bool,
 }
 
-/// The options of one kind that a command line gives, as another command line gives them. What the
-/// environment or a default says is left out.
+/// The options of one kind that a command line gives. What the environment or a default says is left out.
+fn given<Options: Args>(matches: &ArgMatches) -> Vec<Arg> {
+    let all = Options::augment_args(Command::new("options"));
+    let is_given =
+        |option: &&Arg| matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine);
+    all.get_arguments().filter(is_given).cloned().collect()
+}
+
+fn long_name(option: &Arg) -> &str {
+    option.get_long().expect("each option has a long name")
+}
+
+/// The same, as another command line gives them.
 fn given_words<Options: Args>(matches: &ArgMatches) -> Vec<String> {
     let mut words = Vec::new();
-    for option in Options::augment_args(Command::new("options")).get_arguments() {
-        let (id, name) = (option.get_id().as_str(), option.get_long().expect("each has a long name"));
-        if matches.value_source(id) != Some(ValueSource::CommandLine) {
-            continue;
-        }
+    for option in given::<Options>(matches) {
+        let name = long_name(&option);
         if option.get_action().takes_values() {
-            let values = matches.get_raw(id).into_iter().flatten();
+            let values = matches.get_raw(option.get_id().as_str()).into_iter().flatten();
             words.extend(values.map(|value| format!("--{name}={}", value.to_string_lossy())));
         } else {
             words.push(format!("--{name}"));
