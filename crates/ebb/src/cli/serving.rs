@@ -110,9 +110,9 @@ pub(crate) struct OperationOptions {
     /// memory holds at 48 MiB each.
     #[arg(long, value_name = "N", value_parser = pod_limit)]
     pub(crate) max_pods: Option<usize>,
-    /// How many autoscalers decide: they divide the revisions among them, and one that stops or hangs for 15
-    /// s is replaced by another.
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = autoscalers)]
+    /// How many autoscalers decide. For the tests alone, which run what a cluster has on one machine: several
+    /// in one process share its one thread, and none of them outlives the others.
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = autoscalers, hide = true)]
     pub(crate) autoscalers: usize,
     /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted
     /// ("0s": drops at once). Without this, apps wait for a file or pipe, and not at all for a terminal.
@@ -289,6 +289,26 @@ mod tests {
             long_names("up").into_iter().filter(|name| !of_service.contains(name)).collect();
         // `systemctl reload` is one.
         assert_eq!(missing, ["take-over"]);
+    }
+
+    #[test]
+    fn the_number_of_autoscalers_is_taken_and_shown_to_nobody() {
+        let CliCommand::Up(up) =
+            Cli::read(["ebb", "up", "-f", "manifests", "--autoscalers", "3"].into_iter().map(Into::into))
+                .command
+        else {
+            panic!("it is `up`")
+        };
+        assert_eq!(up.operation.autoscalers, 3);
+        for command in ["up", "install"] {
+            let mut all = Cli::command();
+            let help =
+                all.find_subcommand_mut(command).expect("it is a command").render_long_help().to_string();
+            assert!(help.contains("--activators") && !help.contains("--autoscalers"), "{help}");
+        }
+        let pages = crate::manual::pages().expect("pages are made in memory");
+        assert!(pages.iter().any(|(_, page)| page.contains("activators")));
+        assert!(pages.iter().all(|(_, page)| !page.contains("\\-autoscalers")), "{pages:?}");
     }
 
     #[test]
