@@ -57,12 +57,10 @@ pub(crate) struct NotYaml {
 /// Reads every document of a text; empty ones are left out.
 pub(crate) fn read_documents(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let documents: Vec<YamlNode> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| NotYaml {
-            place: error.location().map(place_of),
-            message: one_line(&error.to_string()),
-        })?;
-    Ok(documents.into_iter().filter(|document| document.value != YamlValue::Null).collect())
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| NotYaml {
+        place: error.location().map(place_of),
+        message: one_line(&error.to_string()),
+    })
 }
 
 impl YamlValue {
@@ -128,14 +126,6 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_unit<E>(self) -> Result<YamlValue, E> {
         Ok(YamlValue::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<YamlValue, E> {
-        Ok(YamlValue::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
-        YamlValue::deserialize(deserializer)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<YamlValue, E> {
