@@ -8,7 +8,6 @@
 mod audience;
 mod causes;
 mod cores;
-mod desk;
 mod edits;
 mod event_loop;
 mod failure;
@@ -20,6 +19,7 @@ mod lifeline;
 mod limits;
 mod local_platform;
 mod logs;
+mod order_inbox;
 mod outbox;
 mod pod;
 mod process;
@@ -31,7 +31,7 @@ mod supervised_revision;
 #[cfg(test)]
 mod tests;
 
-pub use desk::Deletion;
 pub use handover::{Handover, HandoverDecision};
 pub use local_platform::{LocalConfig, LocalPlatform};
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
+pub use order_inbox::Deletion;

@@ -10,9 +10,9 @@ use futures_util::future::select_all;
 use orchestration::{Fence, OrderId, OrderOutcome};
 use vocabulary::{Epoch, ReplicaName, Timestamp};
 
-use super::desk::SeatArrival;
 use super::fleet::{Changes, Fleet};
 use super::leases::{Leases, SeatId};
+use super::order_inbox::SeatArrival;
 use super::outbox::{FactOutbox, PlatformTopic, Surface};
 
 /// All autoscalers that have a seat.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use vocabulary::RevisionName;
 
-use super::desk::Deletion;
 use super::event_loop::Supervisor;
+use super::order_inbox::Deletion;
 use super::outbox::PlatformTopic;
 use crate::manifest::{FilesReading, LoadedManifest, PlacedService, Trouble};
 

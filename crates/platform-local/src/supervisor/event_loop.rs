@@ -13,12 +13,12 @@ use vocabulary::{PodName, PodState, RevisionName, Timestamp};
 use super::audience::Audience;
 use super::causes::why;
 use super::cores::Cores;
-use super::desk::{Desk, SeatChange};
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::handover::{HandOverVerdict, Reply};
 use super::leases::SeatId;
 use super::limits::LimitKeeper;
 use super::logs::LogSink;
+use super::order_inbox::{OrderInbox, SeatChange};
 use super::outbox::{PlatformTopic, Surface};
 use super::process::{self, ProcessHandle, ProcessStart, ProcessWish};
 use super::starts::{Machine, Starts};
@@ -28,7 +28,7 @@ use crate::memory::free_kib;
 use crate::pod::PodSpec;
 
 pub(super) struct Supervisor {
-    pub(super) desk: Arc<Desk>,
+    pub(super) inbox: Arc<OrderInbox>,
     pub(super) clock: Clock,
     pub(super) app_descriptors: Option<u64>,
     /// The executable for pods, if it is not this one.
@@ -62,7 +62,7 @@ impl Supervisor {
         mut readings: mpsc::Receiver<FilesReading>,
     ) {
         // However this ends, nobody waits for it any longer.
-        let _ended = self.desk.ended.clone().drop_guard();
+        let _ended = self.inbox.ended.clone().drop_guard();
         self.apply(&Arc::clone(&self.loaded));
         loop {
             // One turn: what the fleet wants done is done, whoever subscribed hears what has changed, and
@@ -86,7 +86,7 @@ impl Supervisor {
             let deadline = deadlines.into_iter().flatten().min();
             // Every arm is cancel-safe: what was not received stays in its channel or slot.
             tokio::select! {
-                () = self.desk.something_new.notified() => {
+                () = self.inbox.changed.notified() => {
                     let reply = self.take_orders();
                     if let Some(reply) = reply
                         && self.hand_over(reply, &mut news).await == HandOverVerdict::Given
@@ -110,12 +110,12 @@ impl Supervisor {
     pub(super) fn apply(&mut self, loaded: &LoadedManifest) {
         self.limits.warn_of_unkept(loaded);
         self.fleet.apply(loaded, self.clock.now());
-        *self.desk.longest_drain.lock() = self.fleet.longest_drain();
+        *self.inbox.longest_drain.lock() = self.fleet.longest_drain();
     }
 
     /// Returns to whom everything is to be handed over, if somebody wants that.
     fn take_orders(&mut self) -> Option<Reply> {
-        let orders = std::mem::take(&mut *self.desk.orders.lock());
+        let orders = std::mem::take(&mut *self.inbox.orders.lock());
         let now = self.clock.now();
         for change in orders.seats {
             match change {

@@ -11,10 +11,10 @@ use vocabulary::{
 };
 
 use super::audience::Audience;
-use super::desk::SeatArrival;
 use super::failure::ProcessFailure;
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::leases::SeatId;
+use super::order_inbox::SeatArrival;
 use super::outbox::{FactOutbox, PlatformTopic, Surface};
 use super::supervised_revision::{Action, CountOrder};
 use crate::front_door::FrontDoor;
