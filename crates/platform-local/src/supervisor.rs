@@ -5,7 +5,6 @@
 //! changed. Everybody else leaves what they want in slots, where the latest wins, so nobody ever waits for
 //! this task.
 
-mod audience;
 mod causes;
 mod cores;
 mod edits;
@@ -26,6 +25,7 @@ mod process;
 mod queue_proxy_settings;
 mod restarts;
 mod starts;
+mod subscribers;
 mod supervised_revision;
 
 #[cfg(test)]

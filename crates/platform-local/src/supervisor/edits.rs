@@ -36,8 +36,8 @@ impl Supervisor {
         let loaded = Arc::new(loaded);
         if loaded.cluster != self.loaded.cluster {
             tracing::info!("the ConfigMap changed");
-            self.surface.cluster = loaded.cluster.clone();
-            self.audience.note_topic(PlatformTopic::Config);
+            self.status.cluster = loaded.cluster.clone();
+            self.subscribers.note_topic(PlatformTopic::Config);
         }
         if loaded.observability != self.loaded.observability {
             tracing::info!("the ConfigMap config-observability changed");
@@ -59,9 +59,9 @@ impl Supervisor {
         if troubles.is_empty() {
             tracing::info!("the files are flawless again");
         }
-        self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
+        self.status.problems = troubles.iter().map(Trouble::to_string).collect();
         self.troubles = troubles;
-        self.audience.note_topic(PlatformTopic::Problems);
+        self.subscribers.note_topic(PlatformTopic::Problems);
     }
 
     fn note_warnings(&mut self, warnings: Vec<Trouble>) {

@@ -10,7 +10,6 @@ use runtime::{Clock, RequestReporting, vital};
 use tokio::sync::{mpsc, watch};
 use vocabulary::{PodName, PodState, RevisionName, Timestamp};
 
-use super::audience::Audience;
 use super::causes::why;
 use super::cores::Cores;
 use super::fleet::{Fleet, PodNews, TargetPresence};
@@ -19,9 +18,10 @@ use super::leases::SeatId;
 use super::limits::LimitKeeper;
 use super::logs::LogSink;
 use super::order_inbox::{OrderInbox, SeatChange};
-use super::outbox::{PlatformTopic, Surface};
+use super::outbox::{PlatformStatus, PlatformTopic};
 use super::process::{self, ProcessHandle, ProcessStart, ProcessWish};
 use super::starts::{Machine, Starts};
+use super::subscribers::Subscribers;
 use super::supervised_revision::{Action, CountOrder};
 use crate::manifest::{FilesReading, LoadedManifest, Trouble};
 use crate::memory::free_kib;
@@ -34,8 +34,8 @@ pub(super) struct Supervisor {
     /// The executable for pods, if it is not this one.
     pub(super) ebb: Option<PathBuf>,
     pub(super) fleet: Fleet,
-    pub(super) audience: Audience,
-    pub(super) surface: Surface,
+    pub(super) subscribers: Subscribers,
+    pub(super) status: PlatformStatus,
     /// What applies.
     pub(super) loaded: Arc<LoadedManifest>,
     /// The same for who reads the files.
@@ -76,13 +76,13 @@ impl Supervisor {
                 self.logs.store().forget(removed);
                 self.starts.forget(removed);
             }
-            self.audience.note(&changes);
-            let more_to_say = self.audience.say(&self.fleet, &self.surface);
+            self.subscribers.note_changes(&changes);
+            let more_to_say = self.subscribers.deliver(&self.fleet, &self.status);
             if self.fleet.has_ended() && self.processes.is_empty() {
                 break;
             }
             let deadlines =
-                [self.fleet.next_deadline(), self.starts.next_deadline(), self.audience.next_deadline()];
+                [self.fleet.next_deadline(), self.starts.next_deadline(), self.subscribers.next_deadline()];
             let deadline = deadlines.into_iter().flatten().min();
             // Every arm is cancel-safe: what was not received stays in its channel or slot.
             tokio::select! {
@@ -96,11 +96,11 @@ impl Supervisor {
                 }
                 Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
                 Some(reading) = readings.recv() => self.take_reading(reading),
-                () = self.audience.room(), if more_to_say => {}
+                () = self.subscribers.wait_for_room(), if more_to_say => {}
                 () = self.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {
                     let now = self.clock.now();
                     self.fleet.advance(now);
-                    self.audience.advance(&self.fleet, now);
+                    self.subscribers.advance(&self.fleet, now);
                 }
             }
         }
@@ -119,20 +119,20 @@ impl Supervisor {
         let now = self.clock.now();
         for change in orders.seats {
             match change {
-                SeatChange::Taken(arrival) => self.audience.sit(arrival, &self.fleet, now),
-                SeatChange::Left(seat) => self.audience.leave(seat, &self.fleet, now),
+                SeatChange::Taken(arrival) => self.subscribers.take_seat(arrival, &self.fleet, now),
+                SeatChange::Left(seat) => self.subscribers.leave_seat(seat, &self.fleet, now),
             }
         }
         if !orders.renewals.is_empty() {
-            self.audience.renew(orders.renewals, &self.fleet, now);
+            self.subscribers.renew(orders.renewals, &self.fleet, now);
         }
         if let Some(activators) = orders.activators {
-            self.surface.activators = activators;
-            self.audience.note_topic(PlatformTopic::Activators);
+            self.status.activators = activators;
+            self.subscribers.note_topic(PlatformTopic::Activators);
         }
         // Told before the orders that took their place, in the order in which they were given.
         for (seat, order) in orders.superseded {
-            self.audience.ended(seat, order, OrderOutcome::Superseded);
+            self.subscribers.order_ended(seat, order, OrderOutcome::Superseded);
         }
         for ((_, seat), order) in orders.under_way {
             self.carry_out(seat, &order, now);
@@ -168,12 +168,12 @@ impl Supervisor {
     /// Does as an autoscaler orders, and tells how that went. Everything here is done at once, so no order is
     /// ever under way for long.
     fn carry_out(&mut self, seat: SeatId, order: &PlatformOrder, now: Timestamp) {
-        let outcome = if self.audience.is_in_force(seat, order.fence) {
+        let outcome = if self.subscribers.is_in_force(seat, order.fence) {
             self.errands(order, now)
         } else {
             OrderOutcome::NotOwner
         };
-        self.audience.ended(seat, order.id, outcome);
+        self.subscribers.order_ended(seat, order.id, outcome);
     }
 
     fn errands(&mut self, order: &PlatformOrder, now: Timestamp) -> OrderOutcome {
@@ -228,7 +228,7 @@ impl Supervisor {
     /// Carries out what the fleet decided.
     fn act(&mut self) {
         // While everything ends, nobody is left to tell the activators once the autoscaler is gone.
-        if self.fleet.is_ending() && !self.audience.is_there() {
+        if self.fleet.is_ending() && !self.subscribers.any_connected() {
             self.fleet.release_all(self.clock.now());
         }
         let now = self.clock.now();

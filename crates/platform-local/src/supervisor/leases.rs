@@ -90,48 +90,48 @@ impl Leases {
     }
 
     /// An autoscaler takes a seat, and with it the buckets whose home it is and those of its former seat.
-    pub(crate) fn sit(&mut self, seat: SeatId, name: ReplicaName, now: Timestamp) {
+    pub(crate) fn take_seat(&mut self, seat: SeatId, name: ReplicaName, now: Timestamp) {
         let former = self.seats.extract_if(.., |_, occupant| occupant.name == name);
         let former: Vec<SeatId> = former.map(|(seat, _)| seat).collect();
         for index in 0..self.buckets.len() {
             let lease = &self.buckets[index];
             let was_its = matches!(lease.tenure, Tenure::Held { seat, .. } if former.contains(&seat));
             if was_its || lease.home == name {
-                self.give(index, seat);
+                self.assign(index, seat);
             }
         }
         self.seats.insert(seat, Occupant { name, until: self.lease_from(now) });
-        self.settle(now);
+        self.assign_vacant(now);
     }
 
     /// An autoscaler has left its seat.
-    pub(crate) fn leave(&mut self, seat: SeatId, now: Timestamp) {
+    pub(crate) fn leave_seat(&mut self, seat: SeatId, now: Timestamp) {
         self.seats.remove(&seat);
         for lease in &mut self.buckets {
             if matches!(lease.tenure, Tenure::Held { seat: holder, .. } if holder == seat) {
                 lease.tenure = Tenure::Free;
             }
         }
-        self.settle(now);
+        self.assign_vacant(now);
     }
 
     /// These autoscalers are alive. Those that speak together are taken in together, so that none loses to
     /// another by the order of their words.
     pub(crate) fn renew(&mut self, seats: impl IntoIterator<Item = SeatId>, now: Timestamp) {
-        self.forgive_own_absence(now);
+        self.extend_after_own_stall(now);
         let until = self.lease_from(now);
         for seat in seats {
             if let Some(occupant) = self.seats.get_mut(&seat) {
                 occupant.until = until;
             }
         }
-        self.settle(now);
+        self.assign_vacant(now);
     }
 
     /// Gives away what nobody holds, or somebody who has not renewed in time, as far as somebody else is
     /// alive.
-    pub(crate) fn settle(&mut self, now: Timestamp) {
-        self.forgive_own_absence(now);
+    pub(crate) fn assign_vacant(&mut self, now: Timestamp) {
+        self.extend_after_own_stall(now);
         self.looked_at = now;
         for index in 0..self.buckets.len() {
             let is_vacant = match self.buckets[index].tenure {
@@ -139,15 +139,15 @@ impl Leases {
                 Tenure::Free => true,
                 Tenure::Held { seat, .. } => !self.is_alive(seat, now),
             };
-            if is_vacant && let Some(successor) = self.least_laden(now) {
-                self.give(index, successor);
+            if is_vacant && let Some(successor) = self.least_loaded(now) {
+                self.assign(index, successor);
             }
         }
     }
 
-    /// When [`Leases::settle`] is due at the latest.
+    /// When [`Leases::assign_vacant`] is due at the latest.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        self.ends().filter(|end| *end > self.looked_at && *end < Timestamp::MAX).min()
+        self.expiries().filter(|end| *end > self.looked_at && *end < Timestamp::MAX).min()
     }
 
     /// What a seat owns.
@@ -166,7 +166,7 @@ impl Leases {
         lease.is_some_and(|lease| lease.tenure == Tenure::Held { seat, epoch: fence.epoch })
     }
 
-    fn give(&mut self, index: usize, seat: SeatId) {
+    fn assign(&mut self, index: usize, seat: SeatId) {
         // One count for all buckets: two owners never have the same number, whatever they own, so an order
         // says by its number alone whose it was.
         self.epochs_given = Epoch(self.epochs_given.0 + 1);
@@ -174,7 +174,7 @@ impl Leases {
     }
 
     /// Whoever is alive and owns least; of equals the one that came first.
-    fn least_laden(&self, now: Timestamp) -> Option<SeatId> {
+    fn least_loaded(&self, now: Timestamp) -> Option<SeatId> {
         let alive = self.seats.keys().copied().filter(|seat| self.is_alive(*seat, now));
         alive.min_by_key(|seat| self.ownership(*seat).epochs.len())
     }
@@ -189,7 +189,7 @@ impl Leases {
     }
 
     /// When leases run out.
-    fn ends(&self) -> impl Iterator<Item = Timestamp> {
+    fn expiries(&self) -> impl Iterator<Item = Timestamp> {
         let reserved = self.buckets.iter().filter_map(|lease| match lease.tenure {
             Tenure::Reserved { until } => Some(until),
             Tenure::Free | Tenure::Held { .. } => None,
@@ -199,7 +199,7 @@ impl Leases {
 
     /// If this process stood still itself (stopped, or the machine was out of breath), those who could not be
     /// heard meanwhile get another lease.
-    fn forgive_own_absence(&mut self, now: Timestamp) {
+    fn extend_after_own_stall(&mut self, now: Timestamp) {
         // A lease says that its holder was silent while it could have been heard. When we did not listen it
         // says nothing.
         if self.next_deadline().is_some_and(|due| now.saturating_since(due) > LATE) {

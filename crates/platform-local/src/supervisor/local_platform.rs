@@ -15,7 +15,6 @@ use runtime::{Clock, RequestReporting, vital};
 use tokio::sync::{mpsc, oneshot, watch};
 use vocabulary::{ReplicaName, RevisionName};
 
-use super::audience::Audience;
 use super::cores::Cores;
 use super::event_loop::Supervisor;
 use super::fleet::Fleet;
@@ -25,9 +24,10 @@ use super::leases::{Leases, SeatId};
 use super::limits::LimitKeeper;
 use super::logs::{LogOptions, LogSink, LogStore};
 use super::order_inbox::{Deletion, LocalSeat, OrderInbox, SeatArrival, SeatChange};
-use super::outbox::Surface;
+use super::outbox::PlatformStatus;
 use super::process::ProcessWish;
 use super::starts::Starts;
+use super::subscribers::Subscribers;
 use crate::executable::is_this_executable;
 use crate::front_door::FrontDoor;
 use crate::manifest::{LoadedManifest, ManifestSource};
@@ -103,8 +103,8 @@ impl LocalPlatform {
             app_descriptors: config.app_descriptors,
             ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
             fleet: Fleet::new(config.front_door, new_hop_key),
-            audience: Audience::new(&config.autoscalers, config.clock.now()),
-            surface: Surface::of(loaded.cluster.clone(), config.former_failure),
+            subscribers: Subscribers::new(&config.autoscalers, config.clock.now()),
+            status: PlatformStatus::of(loaded.cluster.clone(), config.former_failure),
             last_good,
             reporting,
             troubles: Vec::new(),

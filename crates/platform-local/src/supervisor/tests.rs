@@ -10,12 +10,12 @@ use vocabulary::{
     RevisionName,
 };
 
-use super::audience::Audience;
 use super::failure::ProcessFailure;
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::leases::SeatId;
 use super::order_inbox::SeatArrival;
-use super::outbox::{FactOutbox, PlatformTopic, Surface};
+use super::outbox::{FactOutbox, PlatformStatus, PlatformTopic};
+use super::subscribers::Subscribers;
 use super::supervised_revision::{Action, CountOrder};
 use crate::front_door::FrontDoor;
 use crate::manifest::{LoadedManifest, ManifestService, PlacedService};
@@ -663,29 +663,29 @@ mod telling {
     #[test]
     fn a_subscriber_hears_everything_that_is_then_what_changes() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
+        let status = PlatformStatus::default();
         let (subscriber, mut events) = mpsc::channel(100);
         let everything = Ownership::of_everything(Epoch(1));
         let mut outbox = FactOutbox::new(subscriber, everything, &world.fleet);
-        assert!(!outbox.say(&world.fleet, &surface));
+        assert!(!outbox.deliver(&world.fleet, &status));
         let all =
             ["config", "revision app", "ownership", "pods of app: 1", "0 activators", "0 problems", "synced"];
         assert_eq!(kinds(&mut events), all);
         world.fleet.take_changes();
 
         world.fleet.advance(world.now);
-        outbox.note(&world.fleet.take_changes());
-        outbox.say(&world.fleet, &surface);
+        outbox.note_changes(&world.fleet.take_changes());
+        outbox.deliver(&world.fleet, &status);
         assert_eq!(kinds(&mut events), [""; 0], "nothing changed, so nothing is said");
 
         world.scale(2, &[]);
-        outbox.note(&world.fleet.take_changes());
-        outbox.say(&world.fleet, &surface);
+        outbox.note_changes(&world.fleet.take_changes());
+        outbox.deliver(&world.fleet, &status);
         assert_eq!(kinds(&mut events), ["pods of app: 2"], "an order is not told back");
 
         world.fails(&pod(1, 1));
-        outbox.note(&world.fleet.take_changes());
-        outbox.say(&world.fleet, &surface);
+        outbox.note_changes(&world.fleet.take_changes());
+        outbox.deliver(&world.fleet, &status);
         assert_eq!(kinds(&mut events), ["pods of app: 2", "failure of app-00001-0001"]);
     }
 
@@ -702,23 +702,24 @@ mod telling {
     #[test]
     fn a_new_subscriber_hears_the_route_in_force_and_what_the_former_one_ordered_is_not_its_affair() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
-        let mut audience = Audience::new(&[ReplicaName::new("one")], world.now);
+        let status = PlatformStatus::default();
+        let mut subscribers = Subscribers::new(&[ReplicaName::new("one")], world.now);
         let (former, mut former_events) = arrival(1, "one");
-        audience.sit(former, &world.fleet, world.now);
-        audience.ended(SeatId(1), OrderId(1), OrderOutcome::Done);
-        audience.say(&world.fleet, &surface);
+        subscribers.take_seat(former, &world.fleet, world.now);
+        subscribers.order_ended(SeatId(1), OrderId(1), OrderOutcome::Done);
+        subscribers.deliver(&world.fleet, &status);
         assert!(kinds(&mut former_events).contains(&"Done".to_owned()));
         let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
         assert_eq!(world.fleet.set_route(&revision("app"), route), TargetPresence::Yes);
         let (latter, mut events) = arrival(2, "one");
-        audience.sit(latter, &world.fleet, world.now);
+        subscribers.take_seat(latter, &world.fleet, world.now);
         assert!(
-            !audience.is_in_force(SeatId(1), fence(0, 1)) && audience.is_in_force(SeatId(2), fence(0, 2))
+            !subscribers.is_in_force(SeatId(1), fence(0, 1))
+                && subscribers.is_in_force(SeatId(2), fence(0, 2))
         );
-        audience.ended(SeatId(1), OrderId(2), OrderOutcome::NotOwner);
-        audience.ended(SeatId(2), OrderId(2), OrderOutcome::Gone);
-        audience.say(&world.fleet, &surface);
+        subscribers.order_ended(SeatId(1), OrderId(2), OrderOutcome::NotOwner);
+        subscribers.order_ended(SeatId(2), OrderId(2), OrderOutcome::Gone);
+        subscribers.deliver(&world.fleet, &status);
         let told = kinds(&mut events);
         assert!(told.contains(&"route of app".to_owned()) && told.contains(&"Gone".to_owned()), "{told:?}");
         assert!(!told.contains(&"NotOwner".to_owned()), "{told:?}");
@@ -729,12 +730,12 @@ mod telling {
     #[test]
     fn who_takes_a_bucket_over_hears_what_the_former_owner_ordered_before_it_is_its_own() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
-        let mut audience = Audience::new(&["one", "two"].map(ReplicaName::new), world.now);
+        let status = PlatformStatus::default();
+        let mut subscribers = Subscribers::new(&["one", "two"].map(ReplicaName::new), world.now);
         let [(one, mut told_one), (two, mut told_two)] = [arrival(1, "one"), arrival(2, "two")];
-        audience.sit(one, &world.fleet, world.now);
-        audience.sit(two, &world.fleet, world.now);
-        audience.say(&world.fleet, &surface);
+        subscribers.take_seat(one, &world.fleet, world.now);
+        subscribers.take_seat(two, &world.fleet, world.now);
+        subscribers.deliver(&world.fleet, &status);
         world.fleet.take_changes();
         let ownership = Ownership { epochs: [(Bucket(0), Epoch(1))].into(), buckets: 2 };
         let (loser, winner) = match ownership.bucket_of(&revision("app")) {
@@ -746,42 +747,44 @@ mod telling {
         let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
         world.fleet.set_route(&revision("app"), route);
         world.scale(3, &[]);
-        audience.note(&world.fleet.take_changes());
-        audience.say(&world.fleet, &surface);
+        subscribers.note_changes(&world.fleet.take_changes());
+        subscribers.deliver(&world.fleet, &status);
         assert_eq!(kinds(winner.1), ["pods of app: 3"]);
         for second in [5, 10, 14] {
-            audience.renew([winner.0], &world.fleet, world.now + Duration::from_secs(second));
+            subscribers.renew([winner.0], &world.fleet, world.now + Duration::from_secs(second));
         }
-        let deadline = audience.next_deadline().expect("a lease runs out");
+        let deadline = subscribers.next_deadline().expect("a lease runs out");
         assert_eq!(deadline, world.now + Duration::from_secs(15));
-        audience.advance(&world.fleet, deadline);
-        audience.say(&world.fleet, &surface);
+        subscribers.advance(&world.fleet, deadline);
+        subscribers.deliver(&world.fleet, &status);
         assert_eq!(kinds(winner.1), ["revision app", "route of app", "ownership"]);
         let facts = world.fleet.facts(&revision("app")).expect("it is there");
         assert_eq!((facts.wanted, facts.origin), (PodCount::new(3), scaling::RevisionOrigin::Found));
         // The one that hung hears of it whenever it listens, and what it orders until then is refused.
         assert_eq!(kinds(loser.1), ["pods of app: 3", "ownership"]);
-        assert!(!audience.is_in_force(loser.0, fence(0, 1)) && !audience.is_in_force(loser.0, fence(1, 2)));
-        audience.ended(loser.0, OrderId(7), OrderOutcome::NotOwner);
-        audience.say(&world.fleet, &surface);
+        assert!(
+            !subscribers.is_in_force(loser.0, fence(0, 1)) && !subscribers.is_in_force(loser.0, fence(1, 2))
+        );
+        subscribers.order_ended(loser.0, OrderId(7), OrderOutcome::NotOwner);
+        subscribers.deliver(&world.fleet, &status);
         assert_eq!(kinds(loser.1), ["NotOwner"]);
     }
 
     #[test]
     fn a_slow_subscriber_misses_the_steps_but_not_the_state() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
+        let status = PlatformStatus::default();
         let (subscriber, mut events) = mpsc::channel(1);
         let mut outbox = FactOutbox::new(subscriber, Ownership::of_everything(Epoch(1)), &world.fleet);
-        assert!(outbox.say(&world.fleet, &surface), "there is more than fits");
+        assert!(outbox.deliver(&world.fleet, &status), "there is more than fits");
         for count in 2..5 {
             world.scale(count, &[]);
-            outbox.note(&world.fleet.take_changes());
-            outbox.say(&world.fleet, &surface);
+            outbox.note_changes(&world.fleet.take_changes());
+            outbox.deliver(&world.fleet, &status);
         }
         let mut heard = Vec::new();
         loop {
-            let more = outbox.say(&world.fleet, &surface);
+            let more = outbox.deliver(&world.fleet, &status);
             heard.extend(kinds(&mut events));
             if !more {
                 break;

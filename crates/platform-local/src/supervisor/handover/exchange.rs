@@ -92,7 +92,7 @@ impl Supervisor {
         for (pod, handles) in handles {
             processes.insert(pod, ProcessRecord::new(handles, &mut descriptors));
         }
-        let (epoch, deleted) = (self.audience.latest_epoch().0, self.deleted.clone());
+        let (epoch, deleted) = (self.subscribers.latest_epoch().0, self.deleted.clone());
         let control_group = self.limits.root().map(Path::to_owned);
         let record = PlatformRecord { epoch, deleted, fleet, control_group, processes };
         let record = serde_json::to_value(record).expect("records are plain data");
@@ -105,7 +105,7 @@ impl Supervisor {
         let record = handover.read()?;
         // Every owner from now on is a later one, so an order of the former autoscalers, whenever it comes,
         // is refused.
-        self.audience.begin_after(vocabulary::Epoch(record.epoch));
+        self.subscribers.begin_after(vocabulary::Epoch(record.epoch));
         let mut loaded = crate::manifest::LoadedManifest::clone(&self.loaded);
         loaded.services.retain(|name, _| !record.deleted.contains_key(name));
         self.deleted = record.deleted;

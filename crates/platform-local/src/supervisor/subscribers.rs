@@ -13,25 +13,25 @@ use vocabulary::{Epoch, ReplicaName, Timestamp};
 use super::fleet::{Changes, Fleet};
 use super::leases::{Leases, SeatId};
 use super::order_inbox::SeatArrival;
-use super::outbox::{FactOutbox, PlatformTopic, Surface};
+use super::outbox::{FactOutbox, PlatformStatus, PlatformTopic};
 
 /// All autoscalers that have a seat.
 #[derive(Debug)]
-pub(crate) struct Audience {
+pub(crate) struct Subscribers {
     leases: Leases,
-    listeners: BTreeMap<SeatId, ListeningAutoscaler>,
+    autoscalers: BTreeMap<SeatId, SubscribedAutoscaler>,
 }
 
 #[derive(Debug)]
-struct ListeningAutoscaler {
+struct SubscribedAutoscaler {
     name: ReplicaName,
     outbox: FactOutbox,
 }
 
-impl Audience {
+impl Subscribers {
     /// Nobody yet, but room for these.
     pub(crate) fn new(autoscalers: &[ReplicaName], now: Timestamp) -> Self {
-        Self { leases: Leases::new(autoscalers, now), listeners: BTreeMap::new() }
+        Self { leases: Leases::new(autoscalers, now), autoscalers: BTreeMap::new() }
     }
 
     /// Another process obeyed orders up to this epoch.
@@ -46,53 +46,53 @@ impl Audience {
 
     /// An autoscaler takes a seat. It hears everything from the beginning; a seat of the same name is
     /// nobody's any more.
-    pub(crate) fn sit(&mut self, arrival: SeatArrival, fleet: &Fleet, now: Timestamp) {
+    pub(crate) fn take_seat(&mut self, arrival: SeatArrival, fleet: &Fleet, now: Timestamp) {
         let SeatArrival { seat, name, facts } = arrival;
-        self.listeners.retain(|_, listener| listener.name != name);
-        self.leases.sit(seat, name.clone(), now);
+        self.autoscalers.retain(|_, autoscaler| autoscaler.name != name);
+        self.leases.take_seat(seat, name.clone(), now);
         let outbox = FactOutbox::new(facts, self.leases.ownership(seat), fleet);
-        self.listeners.insert(seat, ListeningAutoscaler { name, outbox });
-        self.tell_who_owns(fleet);
+        self.autoscalers.insert(seat, SubscribedAutoscaler { name, outbox });
+        self.publish_ownership(fleet);
     }
 
     /// An autoscaler has left.
-    pub(crate) fn leave(&mut self, seat: SeatId, fleet: &Fleet, now: Timestamp) {
-        self.listeners.remove(&seat);
-        self.leases.leave(seat, now);
-        self.tell_who_owns(fleet);
+    pub(crate) fn leave_seat(&mut self, seat: SeatId, fleet: &Fleet, now: Timestamp) {
+        self.autoscalers.remove(&seat);
+        self.leases.leave_seat(seat, now);
+        self.publish_ownership(fleet);
     }
 
     /// These are alive.
     pub(crate) fn renew(&mut self, seats: impl IntoIterator<Item = SeatId>, fleet: &Fleet, now: Timestamp) {
         self.leases.renew(seats, now);
-        self.tell_who_owns(fleet);
+        self.publish_ownership(fleet);
     }
 
     /// Looks whose leases have run out.
     pub(crate) fn advance(&mut self, fleet: &Fleet, now: Timestamp) {
-        self.leases.settle(now);
-        self.tell_who_owns(fleet);
+        self.leases.assign_vacant(now);
+        self.publish_ownership(fleet);
     }
 
-    /// When [`Audience::advance`] is due at the latest.
+    /// When [`Subscribers::advance`] is due at the latest.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         self.leases.next_deadline()
     }
 
-    fn tell_who_owns(&mut self, fleet: &Fleet) {
-        for (seat, listener) in &mut self.listeners {
+    fn publish_ownership(&mut self, fleet: &Fleet) {
+        for (seat, autoscaler) in &mut self.autoscalers {
             let ownership = self.leases.ownership(*seat);
-            if listener.outbox.own(ownership, fleet) {
+            if autoscaler.outbox.set_ownership(ownership, fleet) {
                 let epochs = &self.leases.ownership(*seat).epochs;
                 let buckets: Vec<u16> = epochs.keys().map(|bucket| bucket.0).collect();
-                tracing::info!(autoscaler = %listener.name, ?buckets, "buckets have moved");
+                tracing::info!(autoscaler = %autoscaler.name, ?buckets, "buckets have moved");
             }
         }
     }
 
     /// Whether anybody listens.
-    pub(crate) fn is_there(&self) -> bool {
-        self.listeners.values().any(|listener| listener.outbox.is_heard())
+    pub(crate) fn any_connected(&self) -> bool {
+        self.autoscalers.values().any(|autoscaler| autoscaler.outbox.is_connected())
     }
 
     /// Whether an order is its giver's to give.
@@ -101,32 +101,32 @@ impl Audience {
     }
 
     /// An order ended. Whoever gave it may be gone; then nobody else is told.
-    pub(crate) fn ended(&mut self, seat: SeatId, order: OrderId, outcome: OrderOutcome) {
-        if let Some(listener) = self.listeners.get_mut(&seat) {
-            listener.outbox.ended(order, outcome);
+    pub(crate) fn order_ended(&mut self, seat: SeatId, order: OrderId, outcome: OrderOutcome) {
+        if let Some(autoscaler) = self.autoscalers.get_mut(&seat) {
+            autoscaler.outbox.order_ended(order, outcome);
         }
     }
 
     /// What holds for the whole platform changed.
     pub(crate) fn note_topic(&mut self, topic: PlatformTopic) {
-        self.listeners.values_mut().for_each(|listener| listener.outbox.note_topic(topic));
+        self.autoscalers.values_mut().for_each(|autoscaler| autoscaler.outbox.note_topic(topic));
     }
 
     /// Revisions or pods changed.
-    pub(crate) fn note(&mut self, changes: &Changes) {
-        self.listeners.values_mut().for_each(|listener| listener.outbox.note(changes));
+    pub(crate) fn note_changes(&mut self, changes: &Changes) {
+        self.autoscalers.values_mut().for_each(|autoscaler| autoscaler.outbox.note_changes(changes));
     }
 
     /// Tells everybody as much as fits; true if something is left to be said when there is room.
-    pub(crate) fn say(&mut self, fleet: &Fleet, surface: &Surface) -> bool {
-        let left = self.listeners.values_mut().map(|listener| listener.outbox.say(fleet, surface));
+    pub(crate) fn deliver(&mut self, fleet: &Fleet, status: &PlatformStatus) -> bool {
+        let left = self.autoscalers.values_mut().map(|autoscaler| autoscaler.outbox.deliver(fleet, status));
         left.fold(false, |any, more| any | more)
     }
 
     /// Returns when there is room for more with somebody to whom something is left to be said.
-    pub(crate) async fn room(&self) {
-        let full = self.listeners.values().filter(|listener| listener.outbox.is_full());
-        let rooms: Vec<_> = full.map(|listener| Box::pin(listener.outbox.room())).collect();
+    pub(crate) async fn wait_for_room(&self) {
+        let full = self.autoscalers.values().filter(|autoscaler| autoscaler.outbox.is_full());
+        let rooms: Vec<_> = full.map(|autoscaler| Box::pin(autoscaler.outbox.wait_for_room())).collect();
         if !rooms.is_empty() {
             select_all(rooms).await;
         }
