@@ -67,7 +67,7 @@ impl Supervisor {
         loop {
             // One turn: what the fleet wants done is done, whoever subscribed hears what has changed, and
             // then the next thing is taken in. So nothing is ever half done while somebody is told of it.
-            self.act();
+            self.carry_out_actions();
             let changes = self.fleet.take_changes();
             for (revision, template) in &changes.rolled_out {
                 tracing::info!(%revision, template, "rolled out: every older pod is on its way out");
@@ -169,14 +169,14 @@ impl Supervisor {
     /// ever under way for long.
     fn carry_out(&mut self, seat: SeatId, order: &PlatformOrder, now: Timestamp) {
         let outcome = if self.subscribers.is_in_force(seat, order.fence) {
-            self.errands(order, now)
+            self.execute(order, now)
         } else {
             OrderOutcome::NotOwner
         };
         self.subscribers.order_ended(seat, order.id, outcome);
     }
 
-    fn errands(&mut self, order: &PlatformOrder, now: Timestamp) -> OrderOutcome {
+    fn execute(&mut self, order: &PlatformOrder, now: Timestamp) -> OrderOutcome {
         let is_known = match &order.what {
             Order::ScaleTo { revision, to, end_first, because, .. } => {
                 let order = CountOrder { count: *to, end_first: end_first.clone(), why: why(*to, because) };
@@ -189,7 +189,7 @@ impl Supervisor {
             Order::ReleasePod { pod, .. } => self.fleet.release(pod, now),
             Order::NotePodState { pod, state, .. } => {
                 if *state == PodState::Ready {
-                    self.starts.ready(pod, free_kib(), now);
+                    self.starts.note_ready(pod, free_kib(), now);
                 }
                 self.fleet.note_state(pod, *state, now)
             }
@@ -213,10 +213,10 @@ impl Supervisor {
         match news {
             PodNews::Ended(_) => {
                 self.processes.remove(pod);
-                self.starts.done(pod);
+                self.starts.note_ended(pod);
             }
             PodNews::Failed(failure) => {
-                self.starts.done(pod);
+                self.starts.note_ended(pod);
                 tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
             }
             PodNews::Killed(reason) => tracing::warn!(%pod, reason, "a pod did not end in time"),
@@ -226,7 +226,7 @@ impl Supervisor {
     }
 
     /// Carries out what the fleet decided.
-    fn act(&mut self) {
+    fn carry_out_actions(&mut self) {
         // While everything ends, nobody is left to tell the activators once the autoscaler is gone.
         if self.fleet.is_ending() && !self.subscribers.any_connected() {
             self.fleet.release_all(self.clock.now());

@@ -133,7 +133,7 @@ impl Fleet {
             self.apply_service(name, &placed.service, &loaded.cluster);
         }
         self.share_single_hosts();
-        self.look_at_all(now);
+        self.reconcile_all(now);
     }
 
     fn apply_service(&mut self, name: &RevisionName, service: &ManifestService, cluster: &ClusterConfig) {
@@ -180,7 +180,7 @@ impl Fleet {
             return TargetPresence::No;
         };
         revision.scale_to(order);
-        self.look_at(name, now);
+        self.reconcile(name, now);
         TargetPresence::Yes
     }
 
@@ -225,7 +225,7 @@ impl Fleet {
         if state != PodState::Unheard {
             let revision = self.revisions.get_mut(&name).expect("it owns the pod");
             revision.note_ready(pod, state == PodState::Ready, now);
-            self.look_at(&name, now);
+            self.reconcile(&name, now);
         }
         TargetPresence::Yes
     }
@@ -256,7 +256,7 @@ impl Fleet {
             }
             PodNews::Killed(reason) => revision.note_kill(pod, reason.clone(), now),
         }
-        self.look_at(&name, now);
+        self.reconcile(&name, now);
     }
 
     /// Ends every pod in an orderly way; orders and edits are no longer taken.
@@ -268,7 +268,7 @@ impl Fleet {
                 self.changes.revisions.insert(name.clone());
             }
         }
-        self.look_at_all(now);
+        self.reconcile_all(now);
     }
 
     /// Ends every pod at once.
@@ -277,7 +277,7 @@ impl Fleet {
         for revision in self.revisions.values_mut() {
             revision.kill(&mut self.actions);
         }
-        self.look_at_all(now);
+        self.reconcile_all(now);
     }
 
     /// Ends the wait for activators: nobody is there to tell them.
@@ -326,19 +326,19 @@ impl Fleet {
         let due = self.revisions.iter().filter(|(_, revision)| is_due(revision));
         let due: Vec<RevisionName> = due.map(|(name, _)| name.clone()).collect();
         for name in due {
-            self.look_at(&name, now);
+            self.reconcile(&name, now);
         }
     }
 
-    fn look_at_all(&mut self, now: Timestamp) {
+    fn reconcile_all(&mut self, now: Timestamp) {
         let all: Vec<RevisionName> = self.revisions.keys().cloned().collect();
         for name in all {
-            self.look_at(&name, now);
+            self.reconcile(&name, now);
         }
     }
 
     /// Lets a revision start and end what it should, after anything about it changed.
-    fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
+    fn reconcile(&mut self, name: &RevisionName, now: Timestamp) {
         let Some(revision) = self.revisions.get_mut(name) else { return };
         let mut around = RevisionSurroundings { now, actions: &mut self.actions, names: &mut self.names };
         revision.advance(&mut around);

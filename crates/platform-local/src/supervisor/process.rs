@@ -20,8 +20,8 @@ use crate::supervisor::fleet::PodNews;
 use crate::supervisor::handover::{
     ContainerOutputs, HandOverQuestion, HandOverVerdict, PipeHandles, PodHandles, decided,
 };
-use crate::supervisor::lifeline::Lifeline;
 use crate::supervisor::logs::{LogSink, PodLog};
+use crate::supervisor::process_control::ProcessControl;
 
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
@@ -105,7 +105,7 @@ pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
     let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
     let how = match spawn(&ebb, &spec) {
         Ok(mut process) => {
-            watch.tell(PodNews::Spawned(process.lifeline.pid().unsigned_abs())).await;
+            watch.tell(PodNews::Spawned(process.control.pid().unsigned_abs())).await;
             send_spec(&mut process.socket, &spec).await;
             watch.follow(process).await
         }
@@ -132,7 +132,7 @@ pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
 
 /// A process, and our ends of what connects us.
 struct PodProcess {
-    lifeline: Lifeline,
+    control: ProcessControl,
     /// Its standard input is the other end.
     socket: UnixStream,
     /// What was read of a message by whoever had it before.
@@ -146,7 +146,7 @@ impl PodProcess {
         let socket = std::os::unix::net::UnixStream::from(handles.socket);
         socket.set_nonblocking(true)?;
         Ok(Self {
-            lifeline: Lifeline::of_descriptor(handles.process, handles.pid)?,
+            control: ProcessControl::of_descriptor(handles.process, handles.pid)?,
             socket: UnixStream::from_std(socket)?,
             begun: handles.begun,
             outputs: handles.outputs,
@@ -183,7 +183,7 @@ fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
     }
     send_outputs(&ours, &theirs)?;
     let socket = UnixStream::from_std(ours)?;
-    Ok(PodProcess { lifeline: Lifeline::of_child(child), socket, begun: Vec::new(), outputs })
+    Ok(PodProcess { control: ProcessControl::of_child(child), socket, begun: Vec::new(), outputs })
 }
 
 fn outputs_of(container: &Container, stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> ContainerOutputs {
@@ -202,7 +202,7 @@ struct ProcessWatch {
 
 /// Why nobody listens to a process any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Silence {
+enum ListenEnd {
     /// It is gone.
     Gone,
     /// It is somebody else's.
@@ -212,24 +212,24 @@ enum Silence {
 impl ProcessWatch {
     /// Returns how it ended, or nothing if it was handed over.
     async fn follow(&mut self, process: PodProcess) -> Option<String> {
-        let PodProcess { mut lifeline, socket, begun, outputs } = process;
+        let PodProcess { mut control, socket, begun, outputs } = process;
         // Its descendants hold these pipes too, so what they print last comes after its end.
         if let Err(error) = self.log.read(outputs) {
             tracing::warn!(pod = %self.pod, %error, "its output cannot be read");
         }
         let lines = Lines::continued(begun, LONGEST_LINE);
-        if self.listen(socket, lines, &lifeline).await == Silence::Given {
+        if self.listen(socket, lines, &control).await == ListenEnd::Given {
             return None;
         }
         // The socket is closed, so it is gone, but what it started may not be.
-        lifeline.kill_group();
-        let how = lifeline.ended().await;
+        control.kill_group();
+        let how = control.ended().await;
         self.log.ended().await;
         Some(how)
     }
 
     /// Passes on what it says until it says no more, and what the supervisor wants of it.
-    async fn listen(&mut self, socket: UnixStream, mut lines: Lines, lifeline: &Lifeline) -> Silence {
+    async fn listen(&mut self, socket: UnixStream, mut lines: Lines, control: &ProcessControl) -> ListenEnd {
         let (mut output, input) = socket.into_split();
         let mut input = Some(input);
         let mut buffer = vec![0; 4096];
@@ -237,7 +237,7 @@ impl ProcessWatch {
             // Every arm is cancel-safe: what was not read or received stays where it is.
             tokio::select! {
                 read = output.read(&mut buffer) => match read {
-                    Ok(0) | Err(_) => return Silence::Gone,
+                    Ok(0) | Err(_) => return ListenEnd::Gone,
                     Ok(length) => {
                         let mut said = Vec::new();
                         lines.push(&buffer[..length], |line| said.extend(self.understand(line)));
@@ -248,23 +248,23 @@ impl ProcessWatch {
                 },
                 Ok(()) = self.orders.wish.changed() => match *self.orders.wish.borrow_and_update() {
                     ProcessWish::Run => {}
-                    ProcessWish::Terminate => lifeline.terminate(),
+                    ProcessWish::Terminate => control.terminate(),
                     // Closing our end is the order to kill everything; only `ebb pod` itself can find every
                     // descendant.
                     ProcessWish::Kill => drop(input.take()),
                 },
                 // One that is being killed is not handed over: it is gone soon.
                 Some(question) = self.orders.questions.recv() => if let Some(open) = input.take() {
-                    match self.stand_still(question, &open, lines.begun(), lifeline).await {
+                    match self.stand_still(question, &open, lines.begun(), control).await {
                         HandOverVerdict::Given => {
                             // Dropped, it would close the socket for whoever has it now, too.
                             open.forget();
-                            return Silence::Given;
+                            return ListenEnd::Given;
                         }
                         HandOverVerdict::Kept | HandOverVerdict::Pending => input = Some(open),
                     }
                 },
-                () = tokio::time::sleep(KILL_PATIENCE), if input.is_none() => lifeline.kill_group(),
+                () = tokio::time::sleep(KILL_PATIENCE), if input.is_none() => control.kill_group(),
             }
         }
     }
@@ -275,14 +275,14 @@ impl ProcessWatch {
         question: HandOverQuestion,
         socket: &OwnedWriteHalf,
         begun: &[u8],
-        lifeline: &Lifeline,
+        control: &ProcessControl,
     ) -> HandOverVerdict {
         let HandOverQuestion { reply, mut verdict } = question;
         let copies = async {
             let outputs = self.log.hand_over(&verdict).await;
             let socket: &UnixStream = socket.as_ref();
-            let (socket, process) = (socket.as_fd().try_clone_to_owned()?, lifeline.descriptor()?);
-            let pid = lifeline.pid();
+            let (socket, process) = (socket.as_fd().try_clone_to_owned()?, control.descriptor()?);
+            let pid = control.pid();
             std::io::Result::Ok(PodHandles { socket, process, pid, begun: begun.to_vec(), outputs })
         };
         let mut early = verdict.clone();

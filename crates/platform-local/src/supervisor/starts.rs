@@ -61,7 +61,7 @@ pub(super) struct Starts {
     waiting: BTreeMap<StartTurn, WaitingStart>,
     under_way: BTreeMap<PodName, PodStart>,
     /// How long the last pod of each revision took to be ready.
-    took: BTreeMap<RevisionName, Duration>,
+    times_to_ready: BTreeMap<RevisionName, Duration>,
     /// How much memory it took, in KiB.
     memory_needs: BTreeMap<RevisionName, u64>,
     added: u64,
@@ -132,7 +132,7 @@ impl Starts {
             ceiling,
             waiting: BTreeMap::new(),
             under_way: BTreeMap::new(),
-            took: BTreeMap::new(),
+            times_to_ready: BTreeMap::new(),
             memory_needs: BTreeMap::new(),
             added: 0,
             last_start: Timestamp::ZERO,
@@ -183,7 +183,7 @@ impl Starts {
 
     /// A pod is ready. Whether it was long ago that it was started, and what that took of the memory, says
     /// how its revision may grow.
-    pub(super) fn ready(&mut self, pod: &PodName, free_memory: Option<u64>, now: Timestamp) {
+    pub(super) fn note_ready(&mut self, pod: &PodName, free_memory: Option<u64>, now: Timestamp) {
         // Those that start beside it take their part of what there is less now.
         let starting = u64::try_from(self.under_way.len()).unwrap_or(u64::MAX);
         if let Some(start) = self.under_way.remove(pod) {
@@ -191,18 +191,18 @@ impl Starts {
                 let need = (before.saturating_sub(after) / starting).max(LEAST_NEED_KIB);
                 self.memory_needs.insert(start.revision.clone(), need);
             }
-            self.took.insert(start.revision, now.saturating_since(start.since));
+            self.times_to_ready.insert(start.revision, now.saturating_since(start.since));
         }
     }
 
     /// A pod will not be ready.
-    pub(super) fn done(&mut self, pod: &PodName) {
+    pub(super) fn note_ended(&mut self, pod: &PodName) {
         self.under_way.remove(pod);
     }
 
     /// A revision is gone.
     pub(super) fn forget(&mut self, revision: &RevisionName) {
-        self.took.remove(revision);
+        self.times_to_ready.remove(revision);
         self.memory_needs.remove(revision);
     }
 
@@ -261,7 +261,7 @@ impl Starts {
 
     /// How long after the last start a revision may start another pod while no core is idle.
     fn pace(&self, revision: &RevisionName) -> Duration {
-        match self.took.get(revision) {
+        match self.times_to_ready.get(revision) {
             Some(took) if *took < QUICK => Duration::ZERO,
             Some(took) => {
                 let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);
@@ -360,10 +360,10 @@ mod tests {
         assert_eq!(started(&mut starts, NOW), ["a", "b"]);
         assert!(starts.depend_on_cores());
         assert_eq!(started(&mut starts, NOW), [""; 0]);
-        starts.ready(&PodName::new("b"), None, NOW);
+        starts.note_ready(&PodName::new("b"), None, NOW);
         assert_eq!(started(&mut starts, NOW), ["c"]);
         for pod in ["a", "c", "unheard-of"] {
-            starts.done(&PodName::new(pod));
+            starts.note_ended(&PodName::new(pod));
         }
         assert_eq!(started(&mut starts, NOW), ["d"]);
     }
@@ -375,7 +375,7 @@ mod tests {
         add(&mut starts, "web-1", 0);
         assert!(starts.depend_on_memory(), "nobody knows what it takes");
         assert_eq!(started_on(mebibytes(1000), &mut starts, NOW), ["web-1"]);
-        starts.ready(&PodName::new("web-1"), Some(600 * 1024), NOW);
+        starts.note_ready(&PodName::new("web-1"), Some(600 * 1024), NOW);
         add(&mut starts, "web-0", 0);
         assert!(!starts.depend_on_memory(), "what a first pod takes is known by now, and it does not wait");
         assert!(starts.cancel(&PodName::new("web-0")));
@@ -389,7 +389,7 @@ mod tests {
         assert!(reason.starts_with("waits for memory"), "{reason}");
         // Nobody waits where nothing is known.
         for pod in ["new-1", "web-2", "web-3"] {
-            starts.done(&PodName::new(pod));
+            starts.note_ended(&PodName::new(pod));
         }
         assert_eq!(started_on(IDLE, &mut starts, NOW), ["web-4"]);
         assert!(starts.short_of_memory(IDLE).is_none());
@@ -414,7 +414,7 @@ mod tests {
         assert!(!starts.cancel(&PodName::new("a")), "it was started");
         assert!(starts.cancel(&PodName::new("c")));
         assert!(!starts.cancel(&PodName::new("c")), "only once");
-        starts.done(&PodName::new("a"));
+        starts.note_ended(&PodName::new("a"));
         assert_eq!(started(&mut starts, NOW), ["d"]);
     }
 
@@ -439,10 +439,10 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["b-1"]);
-        starts.ready(&PodName::new("b-1"), None, NOW);
+        starts.note_ready(&PodName::new("b-1"), None, NOW);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY / 2), [""; 0]);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY), ["a-2"]);
-        starts.ready(&PodName::new("a-2"), None, NOW + SLOWLY + QUICK);
+        starts.note_ready(&PodName::new("a-2"), None, NOW + SLOWLY + QUICK);
         add(&mut starts, "a-4", 3);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY + QUICK), [""; 0], "it took too long");
         let paced = NOW + SLOWLY + QUICK * SHARE_OF_STARTS;
@@ -457,10 +457,10 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["quick-1"]);
-        starts.ready(&PodName::new("quick-1"), None, NOW + QUICK / 2);
+        starts.note_ready(&PodName::new("quick-1"), None, NOW + QUICK / 2);
         assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK / 2), ["quick-2", "quick-3"]);
         starts.forget(&RevisionName::new("default", "service", "quick").expect("a name"));
-        starts.done(&PodName::new("quick-2"));
+        starts.note_ended(&PodName::new("quick-2"));
         add(&mut starts, "quick-4", 1);
         assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK), [""; 0], "another one of that name");
     }
@@ -473,12 +473,12 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["a-1"]);
-        starts.ready(&PodName::new("a-1"), None, NOW + LONG_PATIENCE / 2);
+        starts.note_ready(&PodName::new("a-1"), None, NOW + LONG_PATIENCE / 2);
         assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), ["a-2"], "one start in so long");
         add(&mut starts, "a-edited", 4);
         assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), ["a-edited"], "there is a place");
         assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), [""; 0], "the others wait on");
-        starts.done(&PodName::new("a-2"));
+        starts.note_ended(&PodName::new("a-2"));
         assert_eq!(started(&mut starts, NOW + LONG_PATIENCE), ["a-3"], "in their order");
     }
 
@@ -491,10 +491,10 @@ mod tests {
         add(&mut starts, "a-edited", 1);
         assert_eq!(started(&mut starts, NOW), ["b-1", "b-2"], "they came before");
         for pod in ["b-1", "b-2"] {
-            starts.done(&PodName::new(pod));
+            starts.note_ended(&PodName::new(pod));
         }
         assert_eq!(started(&mut starts, NOW), ["a-edited", "c-1"]);
-        starts.done(&PodName::new("c-1"));
+        starts.note_ended(&PodName::new("c-1"));
         assert_eq!(started(&mut starts, NOW), ["a-1"]);
     }
 

@@ -213,15 +213,15 @@ impl SupervisedRevision {
     pub(crate) fn advance(&mut self, around: &mut RevisionSurroundings<'_>) {
         self.keep_deadlines(around);
         let target = if self.is_going { 0 } else { self.wanted.as_usize() };
-        self.dismiss_replaced_starts(around);
+        self.cancel_replaced_starts(around);
         let (present, old) = self.wanted_pods();
         let ready = present.iter().filter(|pod| pod.ready_since.is_some()).count();
         let (present_count, old_count) = (present.len(), old.len());
         let last_old = old.iter().map(|pod| pod.template).max();
         let old_target = target.saturating_sub(ready);
         if old_count > old_target {
-            let victims = self.choose(old_count - old_target, Age::Old);
-            self.dismiss(&victims, around);
+            let pods_to_end = self.choose_pods_to_end(old_count - old_target, TemplateAge::Old);
+            self.begin_ending(&pods_to_end, around);
         } else if let Some(template) = last_old
             && ready == 0
         {
@@ -229,8 +229,8 @@ impl SupervisedRevision {
         }
         let first = if old_count > 0 && ready == 0 { target.min(1) } else { target };
         if present_count > target {
-            let victims = self.choose(present_count - target, Age::Present);
-            self.dismiss(&victims, around);
+            let pods_to_end = self.choose_pods_to_end(present_count - target, TemplateAge::Present);
+            self.begin_ending(&pods_to_end, around);
         } else {
             self.add(first.saturating_sub(present_count), self.present, around);
         }
@@ -367,12 +367,12 @@ impl SupervisedRevision {
     }
 
     /// Once the present template has a pod that is ready, older ones are not started any more.
-    fn dismiss_replaced_starts(&mut self, around: &mut RevisionSurroundings<'_>) {
+    fn cancel_replaced_starts(&mut self, around: &mut RevisionSurroundings<'_>) {
         let (present, old) = self.wanted_pods();
         if present.iter().any(|pod| pod.ready_since.is_some()) {
             let waiting = old.into_iter().filter(|pod| !pod.has_process());
             let waiting: Vec<PodName> = waiting.map(|pod| pod.name.clone()).collect();
-            self.dismiss(&waiting, around);
+            self.begin_ending(&waiting, around);
         }
     }
 
@@ -400,11 +400,11 @@ impl SupervisedRevision {
 
     /// Which pods to end: those without a process first, then those that are not ready, each in the order of
     /// the last scale order, then the youngest.
-    fn choose(&self, count: usize, age: Age) -> Vec<PodName> {
+    fn choose_pods_to_end(&self, count: usize, age: TemplateAge) -> Vec<PodName> {
         let (present, old) = self.wanted_pods();
         let mut candidates = match age {
-            Age::Present => present,
-            Age::Old => old,
+            TemplateAge::Present => present,
+            TemplateAge::Old => old,
         };
         let ordered = |pod: &SupervisedPod| {
             self.end_first.iter().position(|name| *name == pod.name).unwrap_or(usize::MAX)
@@ -418,8 +418,8 @@ impl SupervisedRevision {
         candidates.into_iter().map(|pod| pod.name.clone()).collect()
     }
 
-    fn dismiss(&mut self, victims: &[PodName], around: &mut RevisionSurroundings<'_>) {
-        for name in victims {
+    fn begin_ending(&mut self, pods_to_end: &[PodName], around: &mut RevisionSurroundings<'_>) {
+        for name in pods_to_end {
             let pod = self.pods.get_mut(name).expect("chosen from its pods");
             let is_to_be_started = !matches!(pod.stage, PodStage::Waiting { .. });
             let is_known = pod.is_known();
@@ -442,7 +442,7 @@ fn beginning(count: PodCount) -> String {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Age {
+enum TemplateAge {
     Present,
     Old,
 }

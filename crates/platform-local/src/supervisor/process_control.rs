@@ -19,14 +19,14 @@ use crate::proc::ProcessStat;
 
 /// A process of ours, which leads a group of its own.
 #[derive(Debug)]
-pub(super) enum Lifeline {
+pub(super) enum ProcessControl {
     /// We started it.
     Child(Child, i32),
     /// Another `ebb up` did.
     TakenOver(AsyncFd<OwnedFd>, i32),
 }
 
-impl Lifeline {
+impl ProcessControl {
     /// A child that was not waited for yet.
     pub(super) fn of_child(child: Child) -> Self {
         let pid = child.id().expect("not waited for yet");
@@ -84,7 +84,7 @@ impl Lifeline {
     pub(super) async fn ended(&mut self) -> String {
         match self {
             Self::Child(child, _) => match child.wait().await {
-                Ok(status) => how(status),
+                Ok(status) => exit_in_words(status),
                 Err(error) => format!("its pod process is gone: {error}"),
             },
             Self::TakenOver(process, _) => {
@@ -123,7 +123,7 @@ fn has_ended(process: &AsyncFd<OwnedFd>) -> bool {
 }
 
 /// How the process ended, as the end of a sentence.
-fn how(status: ExitStatus) -> String {
+fn exit_in_words(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("its pod process exited with code {code}"),
@@ -164,11 +164,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_that_was_taken_over_is_killed_whole_after_its_leader_too() {
-        let child = Lifeline::of_child(two_sleepers());
+        let child = ProcessControl::of_child(two_sleepers());
         let (descriptor, pid) = (child.descriptor().expect("a descriptor"), child.pid());
-        let mut taken = Lifeline::of_descriptor(descriptor, pid).expect("a descriptor of a process");
+        let mut taken = ProcessControl::of_descriptor(descriptor, pid).expect("a descriptor of a process");
         members(pid, 2).await;
-        let Lifeline::Child(mut child, _) = child else { unreachable!("it was made of one") };
+        let ProcessControl::Child(mut child, _) = child else { unreachable!("it was made of one") };
         child.kill().await.expect("it lives");
         assert_eq!(taken.ended().await, "its pod process is gone");
         members(pid, 1).await;
@@ -185,12 +185,12 @@ mod tests {
         let mut innocent = two_sleepers();
         let number = i32::try_from(innocent.id().expect("it runs")).expect("a number");
         members(number, 2).await;
-        let taken = Lifeline::of_descriptor(descriptor, number).expect("a descriptor of a process");
+        let taken = ProcessControl::of_descriptor(descriptor, number).expect("a descriptor of a process");
         taken.kill_group();
         members(number, 2).await;
-        Lifeline::of_child(two_sleepers()).kill_group();
+        ProcessControl::of_child(two_sleepers()).kill_group();
         assert!(innocent.try_wait().is_ok_and(|status| status.is_none()));
-        Lifeline::of_child(innocent).kill_group();
+        ProcessControl::of_child(innocent).kill_group();
         members(number, 0).await;
     }
 }
