@@ -50,7 +50,7 @@ impl ContainerLimits {
 
 /// Why limits cannot be kept.
 #[derive(Debug, Error)]
-pub(crate) enum NoControl {
+pub(crate) enum ControlGroupError {
     #[error(
         "this machine has no control groups of version 2; boot it with systemd.unified_cgroup_hierarchy=1"
     )]
@@ -80,7 +80,7 @@ pub(crate) struct ControlGroups {
 impl ControlGroups {
     /// Takes possession of the group that this process is in, or joins those of the `ebb up` whose place it
     /// takes.
-    pub(crate) fn set_up(handed_over: Option<&Path>) -> Result<Self, NoControl> {
+    pub(crate) fn set_up(handed_over: Option<&Path>) -> Result<Self, ControlGroupError> {
         if let Some(root) = handed_over
             && enter(&root.join(OURS)).is_ok()
         {
@@ -88,27 +88,27 @@ impl ControlGroups {
         }
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let root = own_group(&own, &mounts).ok_or(NoControl::NotMounted)?;
+        let root = own_group(&own, &mounts).ok_or(ControlGroupError::NotMounted)?;
         Self::divide(root)
     }
 
-    fn divide(root: PathBuf) -> Result<Self, NoControl> {
+    fn divide(root: PathBuf) -> Result<Self, ControlGroupError> {
         let controllers = controllers_of(&root.join(CONTROLLERS));
         if controllers.is_empty() {
-            return Err(NoControl::NoControllers { path: root });
+            return Err(ControlGroupError::NoControllers { path: root });
         }
-        if let Some(pid) = others_in(&root).next() {
+        if let Some(pid) = other_processes_in(&root).next() {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            return Err(NoControl::NotAlone { pid, name: name.trim().to_owned() });
+            return Err(ControlGroupError::NotAlone { pid, name: name.trim().to_owned() });
         }
-        match divided(&root, &controllers) {
+        match try_divide(&root, &controllers) {
             Ok(()) => Ok(Self { root }),
             Err(source) => {
                 // As it was: nobody is to find us in a group that we made for nothing.
                 let _ = enter(&root);
                 let _ = fs::remove_dir(root.join(PODS));
                 let _ = fs::remove_dir(root.join(OURS));
-                Err(NoControl::NotOurs { path: root, source })
+                Err(ControlGroupError::NotOurs { path: root, source })
             }
         }
     }
@@ -119,7 +119,7 @@ impl ControlGroups {
     }
 
     /// Those of these limits that cannot be kept here, for a sentence.
-    pub(crate) fn unkept(&self, limits: ContainerLimits) -> Option<&'static str> {
+    pub(crate) fn unenforced(&self, limits: ContainerLimits) -> Option<&'static str> {
         let kept = controllers_of(&self.root.join(PODS).join(CHILDRENS_CONTROLLERS));
         match (limits.memory_bytes, limits.cpu_milli) {
             (Some(_), _) if !kept.contains(&MEMORY) => Some(MEMORY),
@@ -141,14 +141,14 @@ fn controllers_of(file: &Path) -> Vec<&'static str> {
 }
 
 /// Whoever is in the group besides this process.
-fn others_in(group: &Path) -> impl Iterator<Item = i32> + use<> {
+fn other_processes_in(group: &Path) -> impl Iterator<Item = i32> + use<> {
     let own = i64::from(std::process::id());
     let listed = fs::read_to_string(group.join(PROCESSES)).unwrap_or_default();
     let pids: Vec<i32> = listed.lines().filter_map(|line| line.parse().ok()).collect();
     pids.into_iter().filter(move |pid| i64::from(*pid) != own)
 }
 
-fn divided(root: &Path, controllers: &[&str]) -> io::Result<()> {
+fn try_divide(root: &Path, controllers: &[&str]) -> io::Result<()> {
     make(&root.join(OURS))?;
     enter(&root.join(OURS))?;
     let wanted: Vec<String> = controllers.iter().map(|name| format!("+{name}")).collect();
@@ -248,7 +248,7 @@ impl ContainerGroup {
         }
         Some(match self.limits.memory_bytes {
             Some(bytes) => {
-                format!("was killed for memory: it needed more than its limit of {}", in_words(bytes))
+                format!("was killed for memory: it needed more than its limit of {}", quantity_text(bytes))
             }
             None => "was killed for memory: the machine has none left".to_owned(),
         })
@@ -268,7 +268,7 @@ fn cpu_weight(milli: u64) -> u64 {
 }
 
 /// As manifests write it.
-fn in_words(bytes: u64) -> String {
+fn quantity_text(bytes: u64) -> String {
     for (unit, size) in [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)] {
         if bytes.is_multiple_of(size) {
             return format!("{}{unit}", bytes / size);
@@ -308,7 +308,7 @@ mod tests {
             cpu_milli: Some(250),
             cpu_request_milli: Some(1000),
         };
-        assert_eq!(groups.unkept(limits), None);
+        assert_eq!(groups.unenforced(limits), None);
         let group = ContainerGroup::make(root, "default.web-1.app", limits).expect("it can be made");
         let leaf = root.join("pods/default.web-1.app");
         for (file, text) in [
@@ -344,7 +344,7 @@ mod tests {
         let root = delegated("memory", "");
         let groups = ControlGroups::divide(root.path().to_owned()).expect("it is ours");
         let cpu = ContainerLimits { cpu_milli: Some(1), ..ContainerLimits::default() };
-        assert_eq!(groups.unkept(cpu), Some(CPU));
+        assert_eq!(groups.unenforced(cpu), Some(CPU));
     }
 
     #[test]

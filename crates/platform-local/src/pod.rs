@@ -105,8 +105,8 @@ fn run() -> anyhow::Result<ExitCode> {
         failed: false,
         app_grace: spec.template.app_grace(),
         orphans: None,
-        children: RemainingChildren::Somebody,
-        usage: UsageReporter::to(usage_pipe.into(), queue_proxy)?,
+        children: RemainingChildren::AtLeastOne,
+        usage: UsageReporter::new(usage_pipe.into(), queue_proxy)?,
     };
     pod.run(&signals, relays)
 }
@@ -127,7 +127,7 @@ fn start_containers(
     let mut outputs = outputs.into_iter();
     let mut processes = Vec::new();
     for (index, container) in spec.template.containers().enumerate() {
-        let name = called(container);
+        let name = display_name(container);
         let streams = if index == 0 { None } else { outputs.next().zip(outputs.next()) };
         let group = group_of(spec, container).with_context(|| format!("the limits of {name}"))?;
         let start = || children::start(spec, PlacedContainer::of(spec, ports, index), streams);
@@ -153,7 +153,7 @@ fn group_of(spec: &PodSpec, container: &Container) -> io::Result<Option<Containe
 }
 
 /// What people call it.
-fn called(container: &Container) -> String {
+fn display_name(container: &Container) -> String {
     container.name.as_ref().map_or_else(|| "the app".to_owned(), |name| format!("the container {name}"))
 }
 
@@ -285,7 +285,7 @@ impl RunningPod {
         let are_orphans_awaited =
             self.orphans.as_ref().is_some_and(|orphans| orphans.are_awaited(self.clock.now()));
         self.processes().any(|process| process.is_alive)
-            || (are_orphans_awaited && self.children == RemainingChildren::Somebody)
+            || (are_orphans_awaited && self.children == RemainingChildren::AtLeastOne)
     }
 
     fn wait(&self, signals: &SignalFd, relays: &[Relay]) -> anyhow::Result<WakeCauses> {
@@ -301,7 +301,7 @@ impl RunningPod {
         }
         let is_ready = |index: usize| sources.get(index).and_then(PollFd::any).unwrap_or(false);
         Ok(WakeCauses {
-            abandoned: is_ready(0) && is_at_end(&stdin),
+            abandoned: is_ready(0) && is_closed(&stdin),
             signalled: is_ready(1),
             relays: (2..sources.len()).map(is_ready).collect(),
         })
@@ -343,12 +343,12 @@ impl RunningPod {
         let is_expected = process.kill_at.is_some() || (self.told_to_end && process.name == QUEUE_PROXY);
         if !is_expected && !self.failed {
             self.failed = true;
-            let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
+            let known = if process.name == QUEUE_PROXY { queue_proxy_exit_reason(status) } else { "" };
             let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);
-            let how = of_memory.unwrap_or_else(|| how(status));
+            let how = of_memory.unwrap_or_else(|| exit_in_words(status));
             let reason = format!("{} {how}{known}", process.name);
             if is_app {
-                self.usage.say_end(&reason);
+                self.usage.report_end(&reason);
             }
             tell(&PodMessage::Failed { reason, container: process.container.clone() });
         }
@@ -411,13 +411,13 @@ impl RunningPod {
 
 /// Whether the supervisor closed its end. Anything that it might say is not for us: it said all in the first
 /// line.
-fn is_at_end(stdin: &io::Stdin) -> bool {
+fn is_closed(stdin: &io::Stdin) -> bool {
     let mut buffer = [0; 64];
     matches!(stdin.lock().read(&mut buffer), Ok(0) | Err(_))
 }
 
 /// How a process ended, as the end of a sentence.
-fn how(status: WaitStatus) -> String {
+fn exit_in_words(status: WaitStatus) -> String {
     match status {
         WaitStatus::Exited(_, code) => format!("exited with code {code}"),
         WaitStatus::Signaled(_, signal, _) => format!("was killed by {signal}"),
@@ -430,7 +430,7 @@ fn how(status: WaitStatus) -> String {
 }
 
 /// What a queue-proxy means by its exit code (crate `queue-proxy` defines them), as the end of a sentence.
-fn queue_proxy_said(status: WaitStatus) -> &'static str {
+fn queue_proxy_exit_reason(status: WaitStatus) -> &'static str {
     match status {
         WaitStatus::Exited(_, 2) => ", because its environment is not usable",
         WaitStatus::Exited(_, 71) => ", because the app failed its liveness probe",

@@ -43,7 +43,7 @@ pub(super) struct UsageReporter {
 }
 
 impl UsageReporter {
-    pub(super) fn to(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
+    pub(super) fn new(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
         // A queue-proxy that does not read loses words; this loop waits for nobody.
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
         Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
@@ -56,16 +56,16 @@ impl UsageReporter {
         // Not from when it was due: what was missed is not made up for.
         self.due = now + EVERY;
         if let Some(line) = self.meter.read(now) {
-            self.say(&line);
+            self.send(&line);
         }
     }
 
     /// Says how the app ended: its clients are to read it.
-    pub(super) fn say_end(&mut self, how: &str) {
-        self.say(&AppEndLine { ended: how.to_owned() });
+    pub(super) fn report_end(&mut self, how: &str) {
+        self.send(&AppEndLine { ended: how.to_owned() });
     }
 
-    fn say(&mut self, line: &impl serde::Serialize) {
+    fn send(&mut self, line: &impl serde::Serialize) {
         let mut line = serde_json::to_vec(line).expect("numbers and texts are JSON");
         line.push(b'\n');
         let _ = self.pipe.write(&line);
@@ -96,7 +96,7 @@ impl UsageMeter {
     /// Reads; `None` at the first time, when nothing can be said of a rate.
     fn read(&mut self, now: Timestamp) -> Option<ResourceUsageLine> {
         if self.readings_to_look == 0 {
-            self.family = descendants::below_us_but(self.queue_proxy);
+            self.family = descendants::descendants_except(self.queue_proxy);
             self.readings_to_look = READINGS_PER_LOOK;
         }
         self.readings_to_look -= 1;
@@ -226,8 +226,8 @@ mod tests {
             }
             std::thread::sleep(TICK);
         }
-        assert!(descendants::below_us_but(Pid::from_raw(1)).contains(&pid), "the family has it");
-        assert!(!descendants::below_us_but(pid).contains(&pid), "unless it is left out");
+        assert!(descendants::descendants_except(Pid::from_raw(1)).contains(&pid), "the family has it");
+        assert!(!descendants::descendants_except(pid).contains(&pid), "unless it is left out");
         let living = used(vec![pid]).saturating_sub(before);
         assert!(living >= TICK * 3, "{living:?}");
         child.kill().expect("it lives");

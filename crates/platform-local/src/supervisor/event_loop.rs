@@ -108,7 +108,7 @@ impl Supervisor {
     }
 
     pub(super) fn apply(&mut self, loaded: &LoadedManifest) {
-        self.limits.warn_of_unkept(loaded);
+        self.limits.warn_of_unenforced(loaded);
         self.fleet.apply(loaded, self.clock.now());
         *self.inbox.longest_drain.lock() = self.fleet.longest_drain();
     }
