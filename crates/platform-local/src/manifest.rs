@@ -5,7 +5,7 @@
 //! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in
 //! another file: first all files become trees of YAML, then the ConfigMap is read, then the autoscalers'
 //! documents and what holds data, then the Services. [`load`] wants all of it flawless; while ebb runs,
-//! [`FilesReading::over`] takes what is flawless and keeps the last good rest.
+//! [`FilesReading::merged_over`] takes what is flawless and keeps the last good rest.
 
 mod autoscalers;
 mod config_map;
@@ -45,7 +45,7 @@ pub use crate::manifest::trouble::Trouble;
 /// Reads everything. Fails with every problem of every file, in their order, and with what else there is to
 /// say.
 pub fn load(source: &ManifestSource) -> Result<LoadedManifest, Findings<Trouble>> {
-    let mut reading = FilesReading::of(source, &LoadedManifest::default());
+    let mut reading = FilesReading::read(source, &LoadedManifest::default());
     let whole = |file: &PathBuf, message: &str| Trouble {
         file: file.clone(),
         place: None,
@@ -57,7 +57,7 @@ pub fn load(source: &ManifestSource) -> Result<LoadedManifest, Findings<Trouble>
     let bare = source.bare_directories();
     problems.extend(bare.iter().map(|bare| whole(bare, "holds no manifest (*.yaml, *.yml, *.json)")));
     if problems.is_empty() {
-        return Ok(reading.over(&LoadedManifest::default()));
+        return Ok(reading.merged_over(&LoadedManifest::default()));
     }
     let files = source.files().0;
     let order = |file: &Path| files.iter().position(|named| named == file);

@@ -126,7 +126,7 @@ impl WatchedFiles {
         let now = self.clock.now();
         let gone = missing.iter().filter(|(_, since)| is_removed(**since, now));
         let gone: BTreeSet<Item> = gone.map(|(item, _)| item.clone()).collect();
-        let read = move || FilesReading::without(&source, &last_good, &gone);
+        let read = move || FilesReading::read_without(&source, &last_good, &gone);
         // A panic must not look like files in which nothing stands.
         relied_on(tokio::task::spawn_blocking(read)).await
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use vocabulary::AppProtocol;
 
-use crate::manifest::env::Shelf;
+use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
 use crate::manifest::resources::{self, Resources};
@@ -35,12 +35,12 @@ const OF_APP: &[RefusedField] = &[
 /// Reads the container that requests reach into `template`; returns what it says of resources.
 pub(crate) fn read_app(
     mut container: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
     let resources;
-    (template.app, resources) = program(&mut container, shelf, report);
+    (template.app, resources) = program(&mut container, sources, report);
     let app = ports(&mut container, report);
     template.protocol = app.name.and_then(|name| name.parse().ok()).unwrap_or_default();
     template.probes = Probes {
@@ -58,10 +58,10 @@ pub(crate) fn read_app(
 /// Reads a container beside that one.
 pub(crate) fn read_sidecar(
     mut container: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> (Container, Resources) {
-    let read = program(&mut container, shelf, report);
+    let read = program(&mut container, sources, report);
     container.ignore(&["ports"]);
     container.finish(&[REFUSED, OF_APP].concat(), report);
     read
@@ -70,7 +70,7 @@ pub(crate) fn read_sidecar(
 /// What every container has.
 fn program(
     container: &mut ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> (Container, Resources) {
     let name = container.text("name", report);
@@ -79,7 +79,7 @@ fn program(
         name: None,
         limits: resources.limits,
         command: command(container, report),
-        env: env::read(container, shelf, report),
+        env: env::read(container, sources, report),
         directory: directory(container, report),
     };
     if let Some(written) = container.take("command") {

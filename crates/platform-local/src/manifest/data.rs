@@ -83,7 +83,7 @@ impl DataReading {
     }
 
     /// What is refused, or in no file any more and not `gone` for good, stays as it was.
-    pub(crate) fn over(
+    pub(crate) fn merged_over(
         &self,
         last_good: &DataDocuments,
         is_gone: impl Fn(&DataName) -> bool,
@@ -99,7 +99,7 @@ impl DataReading {
     }
 
     /// Whether it stands in a file, refused or not.
-    pub(crate) fn stands(&self, name: &DataName) -> bool {
+    pub(crate) fn is_present(&self, name: &DataName) -> bool {
         self.found.contains_key(name) || self.refused.contains(name)
     }
 }

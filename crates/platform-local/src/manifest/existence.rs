@@ -22,19 +22,22 @@ pub(crate) fn look_for_command(container: &Container, place: TextPlace, report: 
     if program.contains('/') {
         let path = directory.join(program);
         if !path.exists() {
-            report.miss(
+            report.note_absence(
                 place,
                 format!("the command {program:?} does not exist: there is no {}", path.display()),
             );
         } else if !is_executable(&path) {
-            report.miss(place, format!("the command {program:?} is not executable ({})", path.display()));
+            report.note_absence(
+                place,
+                format!("the command {program:?} is not executable ({})", path.display()),
+            );
         }
         return;
     }
     let searched = search_path(container);
     if !std::env::split_paths(&searched).any(|folder| is_executable(&directory.join(folder).join(program))) {
         let advice = format!("write ./{program} for one beside the manifest");
-        report.miss(place, format!("the command {program:?} is not in PATH; {advice}"));
+        report.note_absence(place, format!("the command {program:?} is not in PATH; {advice}"));
     }
 }
 

@@ -42,7 +42,7 @@ impl Report {
     }
 
     /// Notes something that this machine does not have.
-    pub(crate) fn miss(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
+    pub(crate) fn note_absence(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
         self.absences.push(self.trouble(place.into(), message.into()));
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vocabulary::RequestTimeouts;
 
-use crate::manifest::env::Shelf;
+use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 use crate::manifest::resources::Resources;
 use crate::manifest::yaml::{YamlNode, YamlValue};
@@ -46,7 +46,7 @@ const POD_REFUSED: &[RefusedField] = &[
 /// Reads it into `template`; returns what its containers say of resources.
 pub(crate) fn read(
     mut spec: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -62,14 +62,14 @@ pub(crate) fn read(
         spec.warn_of("enableServiceLinks", "there are no service links", report);
     }
     security::read(&mut spec, report);
-    let resources = containers(&mut spec, shelf, template, report);
+    let resources = containers(&mut spec, sources, template, report);
     spec.finish(POD_REFUSED, report);
     resources
 }
 
 fn containers(
     spec: &mut ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -78,14 +78,14 @@ fn containers(
         Some([(path, one)]) => {
             let container = ManifestFields::of(one, path.clone(), report);
             container
-                .map(|container| container::read_app(container, shelf, template, report))
+                .map(|container| container::read_app(container, sources, template, report))
                 .unwrap_or_default()
         }
         Some([]) => {
             report.refuse(spec.place, format!("{} is empty", spec.path_of("containers")));
             Resources::default()
         }
-        Some(several) => read_several(several, shelf, template, report),
+        Some(several) => read_several(several, sources, template, report),
         None => {
             if spec.take("containers").is_none() {
                 report.refuse(spec.place, format!("{} is missing", spec.path_of("containers")));
@@ -98,7 +98,7 @@ fn containers(
 /// The one with the port is the app, as on Knative.
 fn read_several(
     several: &[(String, &YamlNode)],
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -110,10 +110,10 @@ fn read_several(
         names.extend(name.clone());
         if container.take("ports").is_some_and(|ports| ports.value != YamlValue::List(Vec::new())) {
             with_port += 1;
-            resources.add(container::read_app(container, shelf, template, report));
+            resources.add(container::read_app(container, sources, template, report));
             template.app.name = name;
         } else {
-            let (sidecar, of_sidecar) = container::read_sidecar(container, shelf, report);
+            let (sidecar, of_sidecar) = container::read_sidecar(container, sources, report);
             template.sidecars.push(Container { name, ..sidecar });
             resources.add(of_sidecar);
         }

@@ -1,6 +1,6 @@
 //! What all files say at one moment, flawless or not, and what applies of it.
 
-mod only_one;
+mod settings_document;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::manifest::source::{ForeignKinds, ManifestSource};
 use crate::manifest::yaml::{self, TextPlace};
 use crate::manifest::{LoadedManifest, PlacedService, Trouble, config_map};
 
-use only_one::{AppliedSettings, ConfigMap};
+use settings_document::{AppliedSettings, SettingsDocument};
 
 /// What all files say at one moment.
 #[derive(Debug, Default)]
@@ -45,8 +45,8 @@ pub(crate) struct FilesReading {
     refused: BTreeSet<RevisionName>,
     /// Files with parts of which nobody can say what they are about.
     unclear: BTreeSet<PathBuf>,
-    config: ConfigMap<ClusterConfig>,
-    observability: ConfigMap<Observability>,
+    config: SettingsDocument<ClusterConfig>,
+    observability: SettingsDocument<Observability>,
     data: DataReading,
     /// Of what holds data: what Services refer to.
     uses: BTreeSet<DataName>,
@@ -82,13 +82,13 @@ impl fmt::Display for Item {
 impl FilesReading {
     /// Reads all files. While the ConfigMap itself is refused, annotations are checked against that of
     /// `last_good`.
-    pub(crate) fn of(source: &ManifestSource, last_good: &LoadedManifest) -> Self {
-        Self::without(source, last_good, &BTreeSet::new())
+    pub(crate) fn read(source: &ManifestSource, last_good: &LoadedManifest) -> Self {
+        Self::read_without(source, last_good, &BTreeSet::new())
     }
 
     /// The same, when what is `gone` will count as removed if it still stands in no file: whatever refers to
     /// it is read without it.
-    pub(crate) fn without(
+    pub(crate) fn read_without(
         source: &ManifestSource,
         last_good: &LoadedManifest,
         gone: &BTreeSet<Item>,
@@ -101,32 +101,35 @@ impl FilesReading {
         let documents: Vec<Document<'_>> =
             files.iter().flat_map(|file| reading.read_file(source, file)).collect();
         let kinds: Vec<DocumentKind> =
-            documents.iter().map(|document| reading.sort(document, source.foreign)).collect();
+            documents.iter().map(|document| reading.classify(document, source.foreign)).collect();
         let of_kind = |kind| {
             documents.iter().zip(&kinds).filter(move |(_, of)| **of == kind).map(|(document, _)| document)
         };
-        let (config, reports) =
-            ConfigMap::read(of_kind(DocumentKind::ConfigMap), CONFIG_MAP_NAME, config_map::read_cluster);
+        let (config, reports) = SettingsDocument::read(
+            of_kind(DocumentKind::ConfigMap),
+            CONFIG_MAP_NAME,
+            config_map::read_cluster,
+        );
         reading.config = config;
         for report in reports {
-            reading.take(report);
+            reading.collect(report);
         }
-        let (config, reports) = ConfigMap::read(
+        let (config, reports) = SettingsDocument::read(
             of_kind(DocumentKind::Observability),
             OBSERVABILITY_CONFIG_MAP,
             config_map::read_observability,
         );
         reading.observability = config;
         for report in reports {
-            reading.take(report);
+            reading.collect(report);
         }
-        let cluster = reading.config_over(last_good, gone).0;
-        let observability = reading.observability_over(last_good, gone).0;
+        let cluster = reading.config_merged_over(last_good, gone).0;
+        let observability = reading.observability_merged_over(last_good, gone).0;
         let autoscalers = reading.read_autoscalers(of_kind(DocumentKind::Autoscaler));
         for kind in [DataKind::ConfigMap, DataKind::Secret] {
             reading.read_data(kind, of_kind(DocumentKind::Data(kind)));
         }
-        let data = reading.data_over(last_good, gone);
+        let data = reading.data_merged_over(last_good, gone);
         let around = Surroundings {
             cluster: &cluster,
             observability: &observability,
@@ -136,8 +139,8 @@ impl FilesReading {
             is_in_shadow: source.is_in_shadow,
         };
         reading.read_services(of_kind(DocumentKind::Service), around);
-        for report in autoscalers.refuse_strays(|service| reading.stands(service)) {
-            reading.take(report);
+        for report in autoscalers.refuse_strays(|service| reading.is_present(service)) {
+            reading.collect(report);
         }
         reading.warn_of_unused_data();
         reading
@@ -174,12 +177,13 @@ impl FilesReading {
             has_lost && before.autoscaler_file.as_ref().is_some_and(|file| !is_unclear(file))
         });
         let config = last_good.cluster_file.as_ref();
-        let config = config.filter(|file| matches!(self.config, ConfigMap::Absent) && !is_unclear(file));
+        let config =
+            config.filter(|file| matches!(self.config, SettingsDocument::Absent) && !is_unclear(file));
         let observability = last_good.observability_file.as_ref();
-        let observability =
-            observability.filter(|file| matches!(self.observability, ConfigMap::Absent) && !is_unclear(file));
+        let observability = observability
+            .filter(|file| matches!(self.observability, SettingsDocument::Absent) && !is_unclear(file));
         let data = last_good.data.iter();
-        let data = data.filter(|(name, placed)| !self.data.stands(name) && !is_unclear(&placed.file));
+        let data = data.filter(|(name, placed)| !self.data.is_present(name) && !is_unclear(&placed.file));
         let services = services.map(|(name, _)| Item::Service(name.clone()));
         let lost = lost.map(|(name, _)| Item::Autoscaler(name.clone()));
         let data = data.map(|(name, _)| Item::Data(name.clone()));
@@ -191,10 +195,10 @@ impl FilesReading {
 
     /// What applies from now on: everything flawless, and the last good version of what is not. What stood in
     /// a file is gone only when it counts as removed.
-    pub(crate) fn over(self, last_good: &LoadedManifest) -> LoadedManifest {
-        let (cluster, cluster_file) = self.config_over(last_good, &self.removed);
-        let (observability, observability_file) = self.observability_over(last_good, &self.removed);
-        let data = self.data_over(last_good, &self.removed);
+    pub(crate) fn merged_over(self, last_good: &LoadedManifest) -> LoadedManifest {
+        let (cluster, cluster_file) = self.config_merged_over(last_good, &self.removed);
+        let (observability, observability_file) = self.observability_merged_over(last_good, &self.removed);
+        let data = self.data_merged_over(last_good, &self.removed);
         let Self { services, refused, removed, .. } = self;
         let mut services: BTreeMap<RevisionName, PlacedService> =
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
@@ -220,27 +224,28 @@ impl FilesReading {
     }
 
     /// What holds data. A document that is in no file for a moment may be being written anew.
-    fn data_over(&self, last_good: &LoadedManifest, gone: &BTreeSet<Item>) -> DataDocuments {
-        self.data.over(&last_good.data, |name| gone.contains(&Item::Data(name.clone())))
+    fn data_merged_over(&self, last_good: &LoadedManifest, gone: &BTreeSet<Item>) -> DataDocuments {
+        self.data.merged_over(&last_good.data, |name| gone.contains(&Item::Data(name.clone())))
     }
 
     /// The ConfigMap that applies, and the file that it stands in.
-    fn config_over(
+    fn config_merged_over(
         &self,
         last_good: &LoadedManifest,
         gone: &BTreeSet<Item>,
     ) -> AppliedSettings<ClusterConfig> {
-        self.config.over((&last_good.cluster, &last_good.cluster_file), gone.contains(&Item::ConfigMap))
+        self.config
+            .merged_over((&last_good.cluster, &last_good.cluster_file), gone.contains(&Item::ConfigMap))
     }
 
     /// The same of what is told about each request.
-    fn observability_over(
+    fn observability_merged_over(
         &self,
         last_good: &LoadedManifest,
         gone: &BTreeSet<Item>,
     ) -> AppliedSettings<Observability> {
         let before = (&last_good.observability, &last_good.observability_file);
-        self.observability.over(before, gone.contains(&Item::Observability))
+        self.observability.merged_over(before, gone.contains(&Item::Observability))
     }
 
     fn read_file<'f>(&mut self, source: &ManifestSource, file: &'f Path) -> Vec<Document<'f>> {
@@ -275,7 +280,7 @@ impl FilesReading {
         self.troubles.push(Trouble { file: file.to_owned(), place, message });
     }
 
-    fn sort(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> DocumentKind {
+    fn classify(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> DocumentKind {
         let mut report = Report::about(document.file);
         let kind = kind_of(&document.node, foreign, &mut report);
         let is_nameless = match kind {
@@ -290,7 +295,7 @@ impl FilesReading {
         if kind == DocumentKind::Unknown || is_nameless {
             self.unclear.insert(document.file.to_owned());
         }
-        self.take(report);
+        self.collect(report);
         kind
     }
 
@@ -300,7 +305,7 @@ impl FilesReading {
         for document in documents {
             let mut report = Report::about(document.file);
             autoscalers.read(&document.node, &mut report);
-            self.take(report);
+            self.collect(report);
         }
         self.refused.extend(autoscalers.refused().cloned());
         autoscalers
@@ -310,7 +315,7 @@ impl FilesReading {
         for document in documents {
             let mut report = Report::about(document.file);
             self.data.read(kind, &document.node, &mut report);
-            self.take(report);
+            self.collect(report);
         }
     }
 
@@ -331,7 +336,7 @@ impl FilesReading {
         self.warnings.extend(warnings);
     }
 
-    fn stands(&self, service: &RevisionName) -> bool {
+    fn is_present(&self, service: &RevisionName) -> bool {
         self.services.contains_key(service) || self.refused.contains(service)
     }
 
@@ -368,11 +373,11 @@ impl FilesReading {
                     }
                 }
             }
-            self.take(report);
+            self.collect(report);
         }
     }
 
-    fn take(&mut self, report: Report) {
+    fn collect(&mut self, report: Report) {
         self.troubles.extend(report.findings.problems);
         self.warnings.extend(report.findings.warnings);
         self.absences.extend(report.absences);

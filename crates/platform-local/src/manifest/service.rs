@@ -14,7 +14,7 @@ use vocabulary::{Problem, RevisionName};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
-use crate::manifest::env::Shelf;
+use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::pod;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
@@ -76,7 +76,7 @@ struct Owner<'a> {
     cluster: &'a ClusterConfig,
     observability: &'a Observability,
     autoscaler: Option<&'a PlacedAutoscaler>,
-    shelf: Shelf<'a>,
+    sources: VariableSources<'a>,
     is_in_shadow: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn read(
         cluster: around.cluster,
         observability: around.observability,
         autoscaler,
-        shelf: Shelf { namespace, documents: around.data },
+        sources: VariableSources { namespace, documents: around.data },
         is_in_shadow: around.is_in_shadow,
     };
     let template = if let Some(spec) = fields.mapping("spec", report) {
@@ -219,7 +219,7 @@ fn read_template(mut fields: ManifestFields<'_>, owner: Owner<'_>, report: &mut 
     }
     match fields.mapping("spec", report) {
         Some(spec) => {
-            let resources = pod::read(spec, owner.shelf, &mut template, report);
+            let resources = pod::read(spec, owner.sources, &mut template, report);
             settings.requests = resources.requests.clone();
             let spec = settings.resolve(owner.cluster, template.container_concurrency, deadline);
             resources.check(spec.hpa.as_deref(), report);

@@ -51,19 +51,19 @@ impl Files {
     }
 
     fn read_over(&self, last_good: &LoadedManifest) -> (LoadedManifest, Vec<String>) {
-        let mut reading = FilesReading::of(&self.source(), last_good);
+        let mut reading = FilesReading::read(&self.source(), last_good);
         reading.refuse_empty();
         let messages = self.messages(&reading.troubles);
-        (reading.over(last_good), messages)
+        (reading.merged_over(last_good), messages)
     }
 
     /// The same, two seconds later.
     fn read_later(&self, last_good: &LoadedManifest) -> (LoadedManifest, Vec<String>) {
-        let mut reading = FilesReading::of(&self.source(), last_good);
+        let mut reading = FilesReading::read(&self.source(), last_good);
         reading.refuse_empty();
         reading.removed = reading.missing(last_good);
         let messages = self.messages(&reading.troubles);
-        (reading.over(last_good), messages)
+        (reading.merged_over(last_good), messages)
     }
 
     fn source(&self) -> ManifestSource {
@@ -636,10 +636,10 @@ fn a_directory_means_the_manifests_that_lie_in_it() {
     let loaded = load(&directory).expect("flawless");
     assert_eq!(loaded.services.len(), 2);
     std::fs::remove_file(&files.files[1]).expect("removing");
-    let mut reading = FilesReading::of(&directory, &loaded);
+    let mut reading = FilesReading::read(&directory, &loaded);
     assert_eq!(reading.missing(&loaded), [Item::Service(name("default/service/other"))].into());
     reading.removed = reading.missing(&loaded);
-    assert_eq!(reading.over(&loaded).services.len(), 1);
+    assert_eq!(reading.merged_over(&loaded).services.len(), 1);
     std::fs::remove_file(&files.files[0]).expect("removing");
     let findings = load(&directory).expect_err("nothing is left");
     assert!(findings.problems[0].message.contains("*.yaml"), "{findings:?}");

@@ -17,7 +17,7 @@ impl Supervisor {
         self.note_warnings(reading.warnings.iter().chain(&reading.absences).cloned().collect());
         self.deleted.retain(|_, file| !reading.written.contains(file));
         reading.leave_out(&self.deleted);
-        self.adopt(reading.over(&self.loaded));
+        self.adopt(reading.merged_over(&self.loaded));
     }
 
     /// Removes a Service, whatever its file says until it is written again.

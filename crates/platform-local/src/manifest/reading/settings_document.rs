@@ -9,7 +9,7 @@ use crate::manifest::yaml::YamlNode;
 
 /// A ConfigMap of which there is one at most, as it stands in the files.
 #[derive(Debug, Default)]
-pub(super) enum ConfigMap<Settings> {
+pub(super) enum SettingsDocument<Settings> {
     #[default]
     Absent,
     Refused,
@@ -19,10 +19,10 @@ pub(super) enum ConfigMap<Settings> {
     },
 }
 
-impl<Settings: Default> ConfigMap<Settings> {
+impl<Settings: Default> SettingsDocument<Settings> {
     /// What applies, and the file that it stands in: what was last good, unless there is better, or it is
     /// gone for good.
-    pub(super) fn over(
+    pub(super) fn merged_over(
         &self,
         last_good: (&Arc<Settings>, &Option<PathBuf>),
         is_removed: bool,
