@@ -15,7 +15,7 @@ pub(crate) use api::{ApiArguments, ApiOptions, CredentialOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
 pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
 use values::duration;
-pub(crate) use values::{TokenGroup, WhosePlace};
+pub(crate) use values::{TakeOverTarget, TokenGroup};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -36,9 +36,9 @@ impl Cli {
         }
         let mut cli = Self::of(&Self::command().bin_name("kubectl ebb").get_matches_from(arguments));
         match &mut cli.command {
-            CliCommand::Get(options) => options.asking.cluster.is_meant = true,
-            CliCommand::Explain(options) => options.asking.cluster.is_meant = true,
-            CliCommand::Shadow(ShadowCommand::Report(options)) => options.asking.cluster.is_meant = true,
+            CliCommand::Get(options) => options.target.cluster.is_meant = true,
+            CliCommand::Explain(options) => options.target.cluster.is_meant = true,
+            CliCommand::Shadow(ShadowCommand::Report(options)) => options.target.cluster.is_meant = true,
             CliCommand::Adopt(_)
             | CliCommand::Release(_)
             | CliCommand::Check(_)
@@ -140,7 +140,7 @@ pub(crate) enum ShadowCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ShadowReportOptions {
     #[command(flatten)]
-    pub(crate) asking: AutoscalerArguments,
+    pub(crate) target: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
@@ -191,7 +191,7 @@ pub(crate) struct GetOptions {
     #[arg(short, long)]
     pub(crate) watch: bool,
     #[command(flatten)]
-    pub(crate) asking: AutoscalerArguments,
+    pub(crate) target: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
@@ -199,7 +199,7 @@ pub(crate) struct ExplainOptions {
     /// namespace/kind/name, or any unambiguous suffix of it.
     pub(crate) revision: String,
     #[command(flatten)]
-    pub(crate) asking: AutoscalerArguments,
+    pub(crate) target: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
@@ -219,7 +219,7 @@ pub(crate) struct LogsOptions {
     #[arg(long)]
     pub(crate) raw: bool,
     #[command(flatten)]
-    pub(crate) asking: ApiArguments,
+    pub(crate) target: ApiArguments,
 }
 
 #[derive(Debug, Args)]
@@ -291,7 +291,7 @@ mod tests {
     fn a_cluster_is_meant_by_its_options_and_by_the_plugins_name() {
         let is_given = |arguments: &[&str]| {
             let CliCommand::Get(options) = read(arguments).command else { panic!("it is `get`") };
-            options.asking.cluster.is_given()
+            options.target.cluster.is_given()
         };
         assert!(!is_given(&["ebb", "get"]) && !is_given(&["/usr/bin/ebb", "get", "-A"]));
         assert!(is_given(&["ebb", "get", "-n", "shop"]) && is_given(&["ebb", "get", "--context", "test"]));

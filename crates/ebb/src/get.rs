@@ -15,7 +15,7 @@ use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{GetOptions, OutputFormat};
 use crate::cluster::problem::ProblemSubject;
 use crate::output;
-pub(crate) use values::{number, serves};
+pub(crate) use values::{first_hop, number};
 
 /// How often `--watch` asks.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Shows once, or until interrupted.
 pub(crate) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
-        let api = AutoscalerApi::find(&options.asking).await?;
+        let api = AutoscalerApi::find(&options.target).await?;
         show(&ask(&api, options.revision.as_deref()).await?, options)?;
         if options.watch {
             return watch(&api, options).await;
@@ -83,7 +83,7 @@ pub(crate) fn choose<'a>(list: &'a RevisionList, wanted: &str) -> anyhow::Result
 }
 
 fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
-    let width = match options.asking.output {
+    let width = match options.target.output {
         OutputFormat::Json => return output::print_json(list),
         OutputFormat::Wide => usize::MAX,
         OutputFormat::Table => output::width(),

@@ -21,7 +21,7 @@ use anyhow::{Context, anyhow, bail};
 use crate::cli::InstallOptions;
 use crate::{lint, output, up};
 use manuals::ManualsTask;
-use scope::{ServiceScope, own_folder};
+use scope::{ServiceScope, folder_of_user};
 use units::{MARK, StartCondition, TlsFacts, UnitFacts, UnitFile};
 
 /// Where systemd looks for what a machine's administrator writes.
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     {
         return Ok(refuse(&errors));
     }
-    let manager = if options.whose.system { ServiceScope::System } else { ServiceScope::User };
+    let manager = if options.scope.system { ServiceScope::System } else { ServiceScope::User };
     let directory = match &options.unit_directory {
         Some(directory) => std::path::absolute(directory)?,
         None => unit_directory(manager)?,
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     if options.uninstall {
         let exit = uninstall(options, manager, &directory)?;
         let task = if options.dry_run { ManualsTask::ShowRemoval } else { ManualsTask::Remove };
-        manuals::attend_to(&manuals, task)?;
+        manuals::carry_out(&manuals, task)?;
         return Ok(exit);
     }
     if options.for_package {
@@ -80,9 +80,9 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
             output::print_line(&format!("written: {}", path.display()))?;
         }
     }
-    manuals::attend_to(&manuals, if options.dry_run { ManualsTask::Show } else { ManualsTask::Write })?;
+    manuals::carry_out(&manuals, if options.dry_run { ManualsTask::Show } else { ManualsTask::Write })?;
     let verb = if options.dry_run { "then" } else { "now" };
-    output::print_line(&format!("{verb} run:\n{}", next(manager)))?;
+    output::print_line(&format!("{verb} run:\n{}", next_commands(manager)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,7 +118,7 @@ fn refuse_chosen_ports(options: &InstallOptions) -> Result<(), Vec<anyhow::Error
 
 /// What a user that systemd makes up keeps is in `/var/lib/private`, which root alone may enter.
 fn refuse_unreachable_token(options: &InstallOptions) -> Result<(), Vec<anyhow::Error>> {
-    let is_made_up = options.whose.system && options.run_as.is_none();
+    let is_made_up = options.scope.system && options.run_as.is_none();
     match &options.token_group {
         Some(_) if is_made_up => Err(vec![anyhow!(
             "--token-group takes --run-as: what a user keeps that systemd makes up no group can reach"
@@ -127,7 +127,7 @@ fn refuse_unreachable_token(options: &InstallOptions) -> Result<(), Vec<anyhow::
     }
 }
 
-fn next(manager: ServiceScope) -> String {
+fn next_commands(manager: ServiceScope) -> String {
     let command = manager.command();
     let names = units::NAMES.join(" ");
     let mut lines = vec![format!("  {command} daemon-reload"), format!("  {command} enable --now {names}")];
@@ -180,7 +180,7 @@ fn unit_directory(manager: ServiceScope) -> anyhow::Result<PathBuf> {
     if manager == ServiceScope::System {
         return Ok(SYSTEM_UNITS.into());
     }
-    Ok(own_folder("XDG_CONFIG_HOME", ".config", "--unit-directory")?.join("systemd/user"))
+    Ok(folder_of_user("XDG_CONFIG_HOME", ".config", "--unit-directory")?.join("systemd/user"))
 }
 
 /// Whether a file is what an earlier `ebb install` wrote; `None` if there is no file.

@@ -20,7 +20,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 /// Prints one problem.
 pub(crate) fn print_problem(problem: &str) {
     match runtime::error_format() {
-        LogFormat::Text => complain(&format!("{ERROR}error:{ERROR:#} {}", escaped(problem))),
+        LogFormat::Text => write_to_stderr(&format!("{ERROR}error:{ERROR:#} {}", escaped(problem))),
         LogFormat::Json => runtime::print_error(problem),
     }
 }
@@ -28,13 +28,13 @@ pub(crate) fn print_problem(problem: &str) {
 /// Prints one warning.
 pub(crate) fn print_warning(warning: &str) {
     match runtime::error_format() {
-        LogFormat::Text => complain(&format!("{WARNING}warning:{WARNING:#} {}", escaped(warning))),
+        LogFormat::Text => write_to_stderr(&format!("{WARNING}warning:{WARNING:#} {}", escaped(warning))),
         LogFormat::Json => runtime::print_warning(warning),
     }
 }
 
 /// `eprintln!` would panic if nobody reads it.
-fn complain(text: &str) {
+fn write_to_stderr(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 

@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::cli::{LogStyle, Part, UpOptions, WhosePlace};
+use crate::cli::{LogStyle, Part, TakeOverTarget, UpOptions};
 use crate::{lint, output};
 use access::ApiAccess;
 use api::{ApiServer, PersonalOrders, RestartOrder};
@@ -84,7 +84,7 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     // Both first, so that little is left that could go wrong once another one's pods are ours.
     let descriptors = runtime::raise_descriptor_limit();
     let runtime = runtime()?;
-    let (sockets, inheritance) = match taken(&options)? {
+    let (sockets, inheritance) = match take_over_if_asked(&options)? {
         Some(taken) => Inheritance::split(taken),
         None => match Sockets::bind(&options, given) {
             Ok(sockets) => (sockets, None),
@@ -103,7 +103,7 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
 /// Why the one before this one ended, if a part of it failed. Whoever starts `ebb up` again sees an exit
 /// code, and who asks it later nothing. This one leaves its own last words there.
 fn former_failure(api: SocketAddr) -> Option<String> {
-    let file = take_over::last_words(api)?;
+    let file = take_over::failure_file(api)?;
     let said = std::fs::read_to_string(&file).ok();
     // Said once: the next one that ends well leaves nothing.
     let _ = std::fs::remove_file(&file);
@@ -121,11 +121,11 @@ fn refuse(errors: &[anyhow::Error]) -> ExitCode {
 }
 
 /// What the running one had, if it is to be taken over and there is one.
-fn taken(options: &UpOptions) -> anyhow::Result<Option<TakenParts>> {
+fn take_over_if_asked(options: &UpOptions) -> anyhow::Result<Option<TakenParts>> {
     let Some(named) = options.take_over else { return Ok(None) };
     let api = match named {
-        WhosePlace::SameApi => options.api,
-        WhosePlace::ApiAt(api) => api,
+        TakeOverTarget::SameApi => options.api,
+        TakeOverTarget::ApiAt(api) => api,
     };
     let taken =
         take_over::take(options, api).context("the running `ebb up` could not be taken over, and goes on")?;
@@ -166,11 +166,11 @@ async fn serve(
     let mut hangups = Hangups::listen()?;
     let mut replacements = Replacements::listen()?;
     let front_door = sockets.front_door(&options.tls)?;
-    tell_forwarders(&options, front_door);
+    log_trusted_forwarders(&options, front_door);
     let api_address = sockets.api.local_addr()?;
     let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
-    let welcome =
-        welcome(options.operation.log_format, &foundations.manifests.loaded, front_door, api_address);
+    let startup_message =
+        startup_message(options.operation.log_format, &foundations.manifests.loaded, front_door, api_address);
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
     let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
     let entrances = Entrances { front_door, requests: sockets.requests, tls: tls_entrance };
@@ -185,10 +185,10 @@ async fn serve(
     let task = api::serve(sockets.api, parts.api(), orders, options.operation.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
     let place = take_over::listen(api_address, wanted);
-    let watchdog = ServiceWatchdog::start(parts.vitals());
+    let watchdog = ServiceWatchdog::start(parts.watched_parts());
     let front = Front { restarts, hand_overs, api: ApiServer { task, socket, access }, place, watchdog };
     // Whether anybody reads it is not our concern.
-    let _ = writeln!(first_words, "{welcome}").and_then(|()| first_words.flush());
+    let _ = writeln!(first_words, "{startup_message}").and_then(|()| first_words.flush());
     drop(first_words);
     service_manager::tell_ready();
     let kill = parts.killer();
@@ -205,7 +205,7 @@ async fn serve(
         };
         // Only one can end, and then the other is cancelled for good.
         let why = tokio::select! {
-            why = asked_to_stop(&mut stop_requests, &mut hangups, &platform) => why,
+            why = stop_reason(&mut stop_requests, &mut hangups, &platform) => why,
             () = replaced => unreachable!("the loop has no end"),
         };
         service_manager::tell_stopping();
@@ -264,7 +264,7 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
 }
 
 /// Says whose headers apps get to see, where clients of other machines may ask.
-fn tell_forwarders(options: &UpOptions, door: FrontDoor) {
+fn log_trusted_forwarders(options: &UpOptions, door: FrontDoor) {
     let addresses = [Some(door.requests), door.tls.map(|tls| tls.address)];
     if addresses.into_iter().flatten().all(|address| address.ip().to_canonical().is_loopback()) {
         return;
@@ -277,7 +277,12 @@ fn tell_forwarders(options: &UpOptions, door: FrontDoor) {
 }
 
 /// Where everything is reached.
-fn welcome(style: LogStyle, loaded: &LoadedManifest, front_door: FrontDoor, api: SocketAddr) -> String {
+fn startup_message(
+    style: LogStyle,
+    loaded: &LoadedManifest,
+    front_door: FrontDoor,
+    api: SocketAddr,
+) -> String {
     let requests = front_door.requests;
     let tls = front_door.tls.map(|door| door.address);
     if matches!(style, LogStyle::Json) {
@@ -298,7 +303,7 @@ fn welcome(style: LogStyle, loaded: &LoadedManifest, front_door: FrontDoor, api:
 }
 
 /// Returns why everything is to stop; until then a hangup means that the files are read again.
-async fn asked_to_stop(
+async fn stop_reason(
     stop_requests: &mut StopRequests,
     hangups: &mut Hangups,
     platform: &LocalPlatform,

@@ -12,8 +12,8 @@ use platform_local::{ForeignKinds, ManifestSource};
 use runtime::{LogFormat, TrustedHost};
 
 use super::values::{
-    TokenGroup, WhosePlace, activators, autoscalers, domain, duration, pod_limit, socket_address,
-    token_group, user_name, whose_place,
+    TakeOverTarget, TokenGroup, activators, autoscalers, domain, duration, pod_limit, socket_address,
+    take_over_target, token_group, user_name,
 };
 
 /// Which manifests, and how they are understood.
@@ -73,8 +73,8 @@ pub(crate) struct UpOptions {
     /// its pods as they run, and all that it knows of them. It goes on answering what it holds, and ends.
     /// Where nobody runs, this is an ordinary start. With API: of the one whose API is there, whatever --api
     /// says.
-    #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = whose_place)]
-    pub(crate) take_over: Option<WhosePlace>,
+    #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = take_over_target)]
+    pub(crate) take_over: Option<TakeOverTarget>,
     #[command(flatten)]
     pub(crate) operation: OperationOptions,
 }
@@ -168,7 +168,7 @@ impl LogStyle {
 #[derive(Debug, Args)]
 pub(crate) struct InstallOptions {
     #[command(flatten)]
-    pub(crate) whose: ScopeOptions,
+    pub(crate) scope: ScopeOptions,
     /// Manifests, as of `ebb up`: best a directory, in which files can come and go. Not needed with
     /// --uninstall.
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["uninstall", "for_package"], num_args = 1..)]

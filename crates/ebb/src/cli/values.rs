@@ -51,15 +51,19 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Whose place another `ebb up` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhosePlace {
+pub(crate) enum TakeOverTarget {
     /// Of the one whose API is where ours is to be.
     SameApi,
     /// Of the one whose API is there.
     ApiAt(SocketAddr),
 }
 
-pub(super) fn whose_place(text: &str) -> Result<WhosePlace, String> {
-    if text.is_empty() { Ok(WhosePlace::SameApi) } else { socket_address(text).map(WhosePlace::ApiAt) }
+pub(super) fn take_over_target(text: &str) -> Result<TakeOverTarget, String> {
+    if text.is_empty() {
+        Ok(TakeOverTarget::SameApi)
+    } else {
+        socket_address(text).map(TakeOverTarget::ApiAt)
+    }
 }
 
 /// Reads an address with its port.

@@ -6,7 +6,7 @@
 use autoscaler::api_types::RevisionSummary;
 
 use super::reason::reason;
-use super::values::{number, serves};
+use super::values::{first_hop, number};
 use crate::output;
 
 /// Between two columns.
@@ -37,7 +37,7 @@ const COLUMNS: [Column; 13] = [
     },
     Column { heading: "WAITING", dispensable: 4, cell: |now| now.waiting.to_string() },
     Column { heading: "MODE", dispensable: 5, cell: |now| now.mode.clone() },
-    Column { heading: "SERVES", dispensable: 6, cell: |now| serves(now.routing).to_owned() },
+    Column { heading: "SERVES", dispensable: 6, cell: |now| first_hop(now.routing).to_owned() },
     Column { heading: "STABLE", dispensable: 7, cell: |now| number(now.stable_value) },
     Column { heading: "TARGET", dispensable: 8, cell: |now| number(Some(now.target_per_pod)) },
     Column { heading: "PANIC", dispensable: 10, cell: |now| number(now.panic_value) },
@@ -112,11 +112,11 @@ fn choose(mut shown: Vec<usize>, widths: &[usize], width: usize) -> Vec<usize> {
         shown.iter().map(|&index| least(index) + GAP).sum::<usize>()
     };
     while needed(&shown) > width.saturating_add(GAP) {
-        let Some(&victim) = shown.iter().max_by_key(|&&index| COLUMNS[index].dispensable) else { break };
-        if COLUMNS[victim].dispensable == 0 {
+        let Some(&dropped) = shown.iter().max_by_key(|&&index| COLUMNS[index].dispensable) else { break };
+        if COLUMNS[dropped].dispensable == 0 {
             break;
         }
-        shown.retain(|&index| index != victim);
+        shown.retain(|&index| index != dropped);
     }
     shown
 }

@@ -3,7 +3,7 @@
 use vocabulary::Routing;
 
 /// Who takes requests first.
-pub(crate) fn serves(routing: Routing) -> &'static str {
+pub(crate) fn first_hop(routing: Routing) -> &'static str {
     match routing {
         Routing::Direct => "pods",
         Routing::ThroughActivator => "activator",

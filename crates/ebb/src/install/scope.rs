@@ -22,7 +22,7 @@ impl ServiceScope {
 }
 
 /// A folder of this user: as a variable says, or at its usual place at home.
-pub(super) fn own_folder(variable: &str, usual: &str, option: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn folder_of_user(variable: &str, usual: &str, option: &str) -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(usual)));
     folder.with_context(|| {

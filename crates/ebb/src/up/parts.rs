@@ -25,7 +25,7 @@ use vocabulary::{LinkAddress, ReplicaName};
 use super::api::CurrentRouter;
 use super::inheritance::Inheritance;
 use super::shutdown;
-use super::watchdog::Vitals;
+use super::watchdog::WatchedParts;
 use crate::cli::UpOptions;
 use activators::{AnnouncedActivators, RunningActivator};
 
@@ -128,7 +128,7 @@ impl Parts {
         let activators = AnnouncedActivators::none(&platform);
         let mut retiring = JoinSet::new();
         if let Some(predecessor) = predecessor {
-            retiring.spawn(activators::outlive(predecessor, Arc::clone(&activators))?);
+            retiring.spawn(activators::announce_predecessor(predecessor, Arc::clone(&activators))?);
         }
         let mut accepting = Vec::new();
         for _ in 0..options.operation.activators {
@@ -168,12 +168,12 @@ impl Parts {
     }
 
     /// What nothing works without.
-    pub(super) fn vitals(&self) -> Vitals {
+    pub(super) fn watched_parts(&self) -> WatchedParts {
         let activators = Arc::clone(&self.activators);
-        Vitals {
+        WatchedParts {
             api: self.api.clone(),
             platform: Arc::clone(&self.platform),
-            beats: Box::new(move || activators.beats()),
+            heartbeats: Box::new(move || activators.heartbeats()),
         }
     }
 

@@ -13,13 +13,13 @@
 //! it reads, the old one goes on. The connection stays open for as long as the old one serves, which its
 //! activators are told to the new autoscaler for.
 
-mod giving;
 mod messages;
-mod place;
-mod taking;
+mod predecessor_side;
+mod socket;
+mod successor_side;
 mod wire;
 
-pub(super) use giving::{HandOverOffer, HandOverOrder, listen};
 pub(super) use messages::Offer;
-pub(super) use place::{TakeOverSocket, last_words, private_folder};
-pub(super) use taking::{Predecessor, TakenParts, take};
+pub(super) use predecessor_side::{HandOverOffer, HandOverOrder, listen};
+pub(super) use socket::{TakeOverSocket, failure_file, private_folder};
+pub(super) use successor_side::{Predecessor, TakenParts, take};

@@ -102,7 +102,7 @@ impl TokenFile {
 
     /// The token that this `ebb up` has: the one that it was handed, else the one in the file, else another
     /// one. Afterwards the file holds it.
-    pub(super) fn settle(&self, handed: Option<ApiToken>) -> anyhow::Result<ApiToken> {
+    pub(super) fn establish(&self, handed: Option<ApiToken>) -> anyhow::Result<ApiToken> {
         let stored = self.stored();
         if let Err(why) = &stored {
             warn!(file = %self.path.display(), why, "the API has another token from now on");

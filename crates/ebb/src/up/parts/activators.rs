@@ -79,7 +79,7 @@ impl AnnouncedActivators {
     }
 
     /// Of each thread of those that accept, by the activator's name, how often it has shown that it moves.
-    pub(super) fn beats(&self) -> BTreeMap<(ReplicaName, usize), u64> {
+    pub(super) fn heartbeats(&self) -> BTreeMap<(ReplicaName, usize), u64> {
         let mut all = BTreeMap::new();
         for PresentActivator { facts, own } in self.present.lock().iter() {
             // Threads of one that retires end with what they serve, and would look as if they hung.
@@ -106,7 +106,7 @@ impl AnnouncedActivators {
 }
 
 /// Makes the activators of the process before known for as long as it answers what they hold.
-pub(super) fn outlive(
+pub(super) fn announce_predecessor(
     predecessor: Predecessor,
     activators: Arc<AnnouncedActivators>,
 ) -> anyhow::Result<impl Future<Output = ()>> {

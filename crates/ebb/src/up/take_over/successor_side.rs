@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt as _;
 use tracing::info;
 
 use super::messages::{Offer, PredecessorActivator, TakeOverMessage, VERSION};
-use super::{place, wire};
+use super::{socket, wire};
 use crate::api_token::ApiToken;
 use crate::cli::UpOptions;
 use crate::up::sockets::{Sockets, bind};
@@ -58,8 +58,8 @@ impl Predecessor {
 
 /// Takes over from whoever has its API there; `None` if nobody does.
 pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Result<Option<TakenParts>> {
-    let Some(connection) = place::connect(api)? else { return Ok(None) };
-    place::check_peer(&connection)?;
+    let Some(connection) = socket::connect(api)? else { return Ok(None) };
+    socket::check_peer(&connection)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
     wire::send(&connection, &TakeOverMessage::Ask { version: VERSION }, &[]).context("asking it")?;

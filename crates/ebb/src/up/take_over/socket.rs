@@ -57,7 +57,7 @@ pub(in crate::up) fn private_folder() -> anyhow::Result<PathBuf> {
 
 /// The file in which an `ebb up` with its API there says why it failed. `None` where it has no folder of its
 /// own.
-pub(in crate::up) fn last_words(api: SocketAddr) -> Option<PathBuf> {
+pub(in crate::up) fn failure_file(api: SocketAddr) -> Option<PathBuf> {
     let folder = private_folder().ok()?;
     Some(path(&folder, api).with_extension("failed"))
 }

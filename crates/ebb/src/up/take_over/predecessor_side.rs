@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
 use super::messages::{Offer, TakeOverMessage, VERSION};
-use super::place::{self, TakeOverSocket};
+use super::socket::{self, TakeOverSocket};
 use super::wire;
 
 /// How long the other side may take for one message: it reads what it was offered, and that is all.
@@ -38,7 +38,7 @@ pub(in crate::up) struct HandOverOffer {
 /// Waits for whoever wants to take over. Without it everything works but that, so what goes wrong is only
 /// logged.
 pub(in crate::up) fn listen(api: SocketAddr, orders: mpsc::Sender<HandOverOrder>) -> Option<TakeOverSocket> {
-    let started = place::listen(api).and_then(|(listener, place)| {
+    let started = socket::listen(api).and_then(|(listener, place)| {
         let thread = std::thread::Builder::new().name("take-over".to_owned());
         // It ends with the process: nothing is left to be done then.
         thread
@@ -80,7 +80,7 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     // Before a word of it is read: what follows gives away every pod and every socket.
-    place::check_peer(stream)?;
+    socket::check_peer(stream)?;
     match wire::receive(stream)?.0 {
         TakeOverMessage::Ask { version: VERSION } => {}
         TakeOverMessage::Ask { version } => bail!("it speaks version {version}, and this one {VERSION}"),
