@@ -33,7 +33,7 @@ const CPU_QUOTA_MIN: u64 = 1_000;
 /// What a container may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContainerLimits {
-    /// `limits.memory`, in bytes.
+    /// `limits.memory` of the container, in bytes.
     pub(crate) memory_bytes: Option<u64>,
     /// `limits.cpu`, in thousandths of a core.
     pub(crate) cpu_milli: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct ContainerLimits {
 }
 
 impl ContainerLimits {
-    /// Whether nothing is said.
+    /// Whether the manifest gives neither a limit nor a request of CPU.
     pub(crate) fn are_none(&self) -> bool {
         *self == Self::default()
     }
@@ -171,7 +171,7 @@ fn make(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves this process there.
+/// Moves this process, with all its threads, into the group.
 fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join(PROCESSES), std::process::id().to_string())
 }
@@ -267,7 +267,7 @@ fn cpu_weight(milli: u64) -> u64 {
     1 + (shares - 2) * 9999 / 262_142
 }
 
-/// As manifests write it.
+/// A number of bytes as manifests write quantities, such as `128Mi`.
 fn quantity_text(bytes: u64) -> String {
     for (unit, size) in [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)] {
         if bytes.is_multiple_of(size) {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_shares_a_group_or_has_no_controllers_hears_why_and_what_to_do() {
+    fn a_shared_group_or_one_without_controllers_is_refused_with_advice() {
         let root = delegated("memory pids", "1\n");
         let refusal =
             ControlGroups::divide(root.path().to_owned()).expect_err("process 1 is in it").to_string();

@@ -7,7 +7,7 @@ use crate::manifest::ManifestService;
 /// The addresses at which requests are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontDoor {
-    /// Without TLS.
+    /// The address at which requests are taken without TLS.
     pub requests: SocketAddr,
     /// Over TLS, if that is spoken.
     pub tls: Option<FrontTlsDoor>,
@@ -16,9 +16,9 @@ pub struct FrontDoor {
 /// Where requests are taken over TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontTlsDoor {
-    /// The address.
+    /// The address at which clients speak TLS.
     pub address: SocketAddr,
-    /// For which names.
+    /// The names for which a certificate is shown there.
     pub names: CertifiedNames,
 }
 
@@ -32,7 +32,7 @@ pub enum CertifiedNames {
 }
 
 impl FrontDoor {
-    /// One without TLS.
+    /// A front door at which nobody speaks TLS.
     pub fn without_tls(requests: SocketAddr) -> Self {
         Self { requests, tls: None }
     }

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_the_least_that_the_machine_and_the_control_groups_leave() {
+    fn free_memory_is_the_least_that_the_machine_and_the_control_groups_leave() {
         let machine = "MemFree: 1 kB\nMemAvailable:    8123 kB\n";
         for (headroom, expected) in [(None, 8123), (Some(1 << 40), 8123), (Some(1 << 20), 1024), (Some(0), 0)]
         {

@@ -152,7 +152,7 @@ fn group_of(spec: &PodSpec, container: &Container) -> io::Result<Option<Containe
     root.map(|root| ContainerGroup::make(root, &name(), container.limits)).transpose()
 }
 
-/// What people call it.
+/// The name of a container in messages for people.
 fn display_name(container: &Container) -> String {
     container.name.as_ref().map_or_else(|| "the app".to_owned(), |name| format!("the container {name}"))
 }
@@ -189,7 +189,7 @@ fn pid_of(id: u32) -> Pid {
 /// A container's process, or the queue-proxy's.
 #[derive(Debug)]
 struct Process {
-    /// What people call it.
+    /// The name in messages for people, such as "the app".
     name: String,
     /// The container, where there are several.
     container: Option<String>,
@@ -226,7 +226,7 @@ impl Process {
     }
 }
 
-/// What woke the loop.
+/// The events for which `poll` returned.
 #[derive(Debug, Default)]
 struct WakeCauses {
     abandoned: bool,
@@ -237,7 +237,7 @@ struct WakeCauses {
 
 struct RunningPod {
     clock: Clock,
-    /// The app's first.
+    /// The processes of all containers, the app's first.
     containers: Vec<Process>,
     queue_proxy: Process,
     told_to_end: bool,
@@ -246,7 +246,7 @@ struct RunningPod {
     app_grace: Duration,
     /// What the containers' first processes leave behind; `None` until these are told to end.
     orphans: Option<Orphans>,
-    /// At the last look.
+    /// Whether there was a child when children were collected last.
     children: RemainingChildren,
     usage: UsageReporter,
 }

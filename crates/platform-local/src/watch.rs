@@ -29,13 +29,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The files to watch, and what reading them needs.
 #[derive(Debug)]
 pub(crate) struct WatchedFiles {
-    /// The files.
+    /// The files and directories that are watched.
     pub(crate) source: Arc<ManifestSource>,
-    /// This process's clock.
     pub(crate) clock: Clock,
     /// Somebody wants the files read now.
     pub(crate) reload: Arc<Notify>,
-    /// What applies.
+    /// The manifests that are in force.
     pub(crate) last_good: watch::Receiver<Arc<LoadedManifest>>,
     /// Who wants to know what the files say after a change.
     pub(crate) readings: mpsc::Sender<FilesReading>,

@@ -22,11 +22,11 @@ const TARGET_KIND: &str = "Service";
 pub(crate) struct PlacedAutoscaler {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
-    /// Where its document begins.
+    /// Line and column at which the document begins.
     pub(crate) place: TextPlace,
     /// Its name and place for people.
     pub(crate) title: String,
-    /// What it says.
+    /// What the document says, checked as class hpa checks it.
     pub(crate) document: HpaDocument,
 }
 

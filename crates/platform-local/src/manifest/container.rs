@@ -67,7 +67,7 @@ pub(crate) fn read_sidecar(
     read
 }
 
-/// What every container has.
+/// Reads what containers with and without a port have in common.
 fn program(
     container: &mut ManifestFields<'_>,
     sources: VariableSources<'_>,

@@ -40,13 +40,13 @@ impl fmt::Debug for Datum {
 pub(crate) struct PlacedData {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
-    /// Where its document begins.
+    /// Line and column at which the document begins.
     pub(crate) place: TextPlace,
-    /// What it holds.
+    /// The values of `data` and, of a Secret, `stringData`, by key.
     pub(crate) values: BTreeMap<String, Datum>,
 }
 
-/// All such documents.
+/// All documents that hold data, by kind, namespace and name.
 pub(crate) type DataDocuments = BTreeMap<DataName, PlacedData>;
 
 /// The documents that stand in the files at one moment.

@@ -5,7 +5,7 @@ use std::fmt;
 /// What kind of document holds data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DataKind {
-    /// Texts.
+    /// A document whose values are texts.
     ConfigMap,
     /// The same in base64, or, under `stringData`, as they are.
     Secret,
@@ -23,9 +23,7 @@ impl fmt::Display for DataKind {
 /// By which a document is found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DataName {
-    /// Its kind.
     pub(crate) kind: DataKind,
-    /// Its namespace.
     pub(crate) namespace: String,
     pub(crate) name: String,
 }

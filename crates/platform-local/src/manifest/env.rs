@@ -22,9 +22,9 @@ const FACTS: [(&str, DownwardFact); 3] = [
 /// What a container of this namespace can take values from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VariableSources<'a> {
-    /// The Service's.
+    /// The Service's namespace, in which documents are looked for.
     pub(crate) namespace: &'a str,
-    /// Of all namespaces.
+    /// The documents of all namespaces that hold data.
     pub(crate) documents: &'a DataDocuments,
 }
 
@@ -141,7 +141,7 @@ fn fact_of(mut field: ManifestFields<'_>, report: &mut Report) -> Option<EnvValu
 
 /// A reference to a document, and what it leads to.
 struct Reference<'a> {
-    /// Where it is written.
+    /// Line and column of the reference, for what is wrong with it.
     place: TextPlace,
     is_optional: bool,
     /// The document, unless there is none.

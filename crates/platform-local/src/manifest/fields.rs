@@ -31,7 +31,7 @@ impl Report {
         }
     }
 
-    /// Notes a refusal.
+    /// Notes a problem for which the part is refused.
     pub(crate) fn refuse(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
         self.findings.problems.push(self.trouble(place.into(), message.into()));
     }
@@ -66,7 +66,7 @@ impl Report {
 pub(crate) struct ManifestFields<'n> {
     /// Where it is, as a person would write it (`spec.template.spec`); empty at the top.
     path: String,
-    /// Where it begins.
+    /// Line and column at which the mapping begins.
     pub(crate) place: TextPlace,
     entries: &'n [(YamlKey, YamlNode)],
     known: Vec<&'static str>,

@@ -73,9 +73,9 @@ impl LoadedManifest {
 /// How a Service is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceAddress {
-    /// The Service.
+    /// The revision that the Service becomes: `NAMESPACE/service/NAME`.
     pub service: RevisionName,
-    /// For a browser.
+    /// The URL under which a browser reaches the Service.
     pub url: String,
     /// For whoever sends to the listening address.
     pub host: String,
@@ -88,6 +88,6 @@ pub(crate) struct PlacedService {
     pub(crate) file: PathBuf,
     /// The file of the `HorizontalPodAutoscaler` that scales it, if there is one.
     pub(crate) autoscaler_file: Option<PathBuf>,
-    /// What it says.
+    /// The Service as the file has it, checked.
     pub(crate) service: ManifestService,
 }

@@ -167,7 +167,7 @@ fn timeouts(spec: &mut ManifestFields<'_>, report: &mut Report) -> RequestTimeou
     RequestTimeouts { request: limit(request), response_start, idle }
 }
 
-/// Zero means no limit.
+/// A timeout of so many seconds, of which zero means none.
 fn limit(seconds: u32) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }

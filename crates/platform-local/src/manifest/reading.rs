@@ -26,13 +26,13 @@ use settings_document::{AppliedSettings, SettingsDocument};
 /// What all files say at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct FilesReading {
-    /// Refused parts.
+    /// The problems for which parts of files are refused.
     pub(crate) troubles: Vec<Trouble>,
     /// Accepted, but worth a word.
     pub(crate) warnings: Vec<Trouble>,
     /// What this machine does not have.
     pub(crate) absences: Vec<Trouble>,
-    /// Files that hold nothing.
+    /// Files that hold no document at all.
     pub(crate) empty: BTreeSet<PathBuf>,
     /// Files that are not there, in directories that are.
     pub(crate) absent: BTreeSet<PathBuf>,
@@ -55,11 +55,10 @@ pub(crate) struct FilesReading {
 /// Something that stands in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Item {
-    /// The ConfigMap `config-autoscaler`.
+    /// The settings of scaling: the ConfigMap `config-autoscaler`.
     ConfigMap,
-    /// The ConfigMap `config-observability`.
+    /// The settings of logs, metrics and traces: the ConfigMap `config-observability`.
     Observability,
-    /// A Service.
     Service(RevisionName),
     /// The `HorizontalPodAutoscaler` of a Service.
     Autoscaler(RevisionName),

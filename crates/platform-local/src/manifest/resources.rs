@@ -16,7 +16,7 @@ const DEFAULT_NAME: &str = "user-container";
 /// What containers say of resources.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
-    /// Their requests.
+    /// The requests of every container of the pod, by its name.
     pub(crate) requests: PodRequests,
     /// What this container may use.
     pub(crate) limits: ContainerLimits,

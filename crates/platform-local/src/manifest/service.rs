@@ -20,18 +20,18 @@ use crate::manifest::pod;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 use crate::pod::Template;
 
-/// One Service, checked.
+/// One Knative Service whose whole document was found good.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ManifestService {
-    /// `NAMESPACE/service/NAME`.
+    /// The name of the revision: `NAMESPACE/service/NAME`.
     pub(crate) name: RevisionName,
-    /// `NAME.NAMESPACE.DOMAIN`.
+    /// The host of its requests: `NAME.NAMESPACE.DOMAIN`.
     pub(crate) host: String,
-    /// Its autoscaling annotations.
+    /// What the autoscaling annotations of its template say.
     pub(crate) settings: RevisionSettings,
     /// How long a pod may take to get ready.
     pub(crate) progress_deadline: Duration,
-    /// What its pods run.
+    /// What its pods run: a change of it starts new pods.
     pub(crate) template: Template,
 }
 

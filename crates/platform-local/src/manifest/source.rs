@@ -29,7 +29,7 @@ pub struct ManifestSource {
 /// What becomes of manifests that mean nothing here, such as a `Deployment`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForeignKinds {
-    /// They are refused.
+    /// Such a document is a problem, and its file is refused.
     #[default]
     Refused,
     /// They are skipped with a warning.
@@ -82,7 +82,7 @@ impl ManifestSource {
         self.named.iter().filter(is_bare).cloned().collect()
     }
 
-    /// What was named.
+    /// The files and directories as the user named them.
     pub(crate) fn named(&self) -> &[PathBuf] {
         &self.named
     }

@@ -379,7 +379,7 @@ fn refused_probes() {
 }
 
 #[test]
-fn what_is_accepted_with_a_warning() {
+fn fields_without_effect_are_accepted_with_a_warning() {
     let rows = [
         (
             "a limit of something else",
@@ -665,7 +665,7 @@ fn problems_and_warnings_are_told_together() {
 }
 
 #[test]
-fn what_this_machine_does_not_have_is_said() {
+fn missing_commands_and_directories_are_named() {
     let files = Files::with(&[MINIMAL]);
     let here = files.directory.path();
     std::fs::write(here.join("plain"), "").expect("writing");
@@ -686,7 +686,7 @@ fn what_this_machine_does_not_have_is_said() {
 }
 
 #[test]
-fn what_is_relative_is_beside_the_manifest() {
+fn relative_paths_are_beside_the_manifest() {
     let files = Files::with(&[MINIMAL]);
     let loaded = files.load().expect("flawless");
     let placed = loaded.services.values().next().expect("one Service");

@@ -21,7 +21,7 @@ const POD_ADDRESS: &str = "127.0.0.1";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlacedContainer<'a> {
     container: &'a Container,
-    /// Its own port.
+    /// The port that this container is to listen on (`$PORT`).
     port: u16,
     /// Those of all containers of the pod, in their order.
     ports: &'a [ReservedPort],

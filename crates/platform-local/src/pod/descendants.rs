@@ -35,9 +35,7 @@ pub(crate) fn kill_all() {
 /// Whether there are children after a [`reap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RemainingChildren {
-    /// At least one lives.
     AtLeastOne,
-    /// None at all.
     None,
 }
 

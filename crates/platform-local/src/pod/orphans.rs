@@ -30,7 +30,6 @@ const NAMES_MAX: usize = 3;
 pub(super) enum OrphanAge {
     /// Those whose parent has ended since TERM.
     SinceTerm,
-    /// Older ones too.
     Any,
 }
 

@@ -19,7 +19,6 @@ const LAST: u16 = 29_999;
 /// A port that is ours while this lives.
 #[derive(Debug)]
 pub(crate) struct ReservedPort {
-    /// Its number.
     pub(crate) number: u16,
     _name: Option<UnixDatagram>,
 }

@@ -13,12 +13,12 @@ use crate::lines::Lines;
 /// Longer lines of the queue-proxy are cut.
 const LONGEST_LOG_LINE: usize = 8 * 1024;
 
-/// Where the queue-proxy speaks.
+/// The output of the queue-proxy that a relay reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnnouncementSource {
     /// Its standard output: its ports, and then its app's first answer.
     Announcements,
-    /// Its standard error.
+    /// Its standard error: the lines of its own log.
     Log,
 }
 

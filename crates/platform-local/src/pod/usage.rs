@@ -71,13 +71,13 @@ impl UsageReporter {
         let _ = self.pipe.write(&line);
     }
 
-    /// When [`UsageReporter::report_if_due`] is due.
+    /// When [`UsageReporter::report_if_due`] reports the next time.
     pub(super) fn next_deadline(&self) -> Timestamp {
         self.due
     }
 }
 
-/// Reads one app's usage.
+/// Measures the CPU time and memory of an app and its children.
 #[derive(Debug)]
 struct UsageMeter {
     /// Not the app's, though below us.
@@ -140,7 +140,7 @@ fn ended_children() -> Duration {
     Duration::from_micros(u64::try_from(microseconds).unwrap_or_default())
 }
 
-/// One line of `/proc/PID/stat`.
+/// What one line of `/proc/PID/stat` says of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ProcessUsage {
     /// Its own and that of its ended children.
@@ -207,7 +207,7 @@ mod tests {
 
     /// On this very process: a child that burns CPU counts while it lives and when it is gone.
     #[test]
-    fn what_a_child_uses_counts_before_and_after_its_end() {
+    fn usage_of_a_child_counts_before_and_after_its_end() {
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 5";
         let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("a shell");
         let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));

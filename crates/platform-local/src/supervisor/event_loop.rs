@@ -36,7 +36,7 @@ pub(super) struct Supervisor {
     pub(super) fleet: Fleet,
     pub(super) subscribers: Subscribers,
     pub(super) status: PlatformStatus,
-    /// What applies.
+    /// The manifests that are in force.
     pub(super) loaded: Arc<LoadedManifest>,
     /// The same for who reads the files.
     pub(super) last_good: watch::Sender<Arc<LoadedManifest>>,

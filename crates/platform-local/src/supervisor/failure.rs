@@ -6,7 +6,7 @@ use orchestration::AppOutput;
 /// bytes).
 const IN_SHORT_MAX: usize = 400;
 
-/// How a pod failed.
+/// Why a pod failed, with what it printed last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessFailure {
     /// What happened ("the app exited with code 3").
@@ -31,7 +31,7 @@ impl PodTrouble {
         Some(Self { whole: whole?, without_output })
     }
 
-    /// Both texts, changed alike.
+    /// The same trouble, with both texts changed alike.
     pub(crate) fn map(&self, change: impl Fn(&str) -> String) -> Self {
         Self { whole: change(&self.whole), without_output: change(&self.without_output) }
     }

@@ -28,7 +28,7 @@ const SINGLE_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 pub(crate) enum PodNews {
     /// It runs, with this process id.
     Spawned(u32),
-    /// It said something.
+    /// `ebb pod` sent a message about its pod.
     Said(PodMessage),
     /// Its app or queue-proxy ended by itself, or could not be started.
     Failed(ProcessFailure),
@@ -48,7 +48,7 @@ pub(crate) enum TargetPresence {
 /// What changed since the last look, to be published.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// These appeared or changed.
+    /// Revisions that appeared, or of which the manifest or hosts changed.
     pub(crate) revisions: BTreeSet<RevisionName>,
     /// The pods of these may have changed.
     pub(crate) pods: BTreeSet<RevisionName>,
@@ -58,7 +58,7 @@ pub(crate) struct Changes {
     pub(crate) kills: BTreeSet<RevisionName>,
     /// All older pods of these are on their way out: this template has taken over.
     pub(crate) rolled_out: Vec<(RevisionName, String)>,
-    /// These are gone.
+    /// Revisions that are gone with all their pods.
     pub(crate) removed: BTreeSet<RevisionName>,
 }
 
@@ -79,7 +79,6 @@ pub(crate) struct Fleet {
     actions: Vec<Action>,
     changes: Changes,
     ending: EndProgress,
-    /// Where requests are taken.
     front_door: FrontDoor,
     new_hop_key: fn() -> HopKey,
 }
@@ -379,7 +378,7 @@ impl Fleet {
         self.revisions.values().filter(|revision| revision.is_asleep()).count()
     }
 
-    /// Every revision there is.
+    /// The names of all revisions, in their order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &RevisionName> {
         self.revisions.keys()
     }

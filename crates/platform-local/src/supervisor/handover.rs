@@ -77,5 +77,5 @@ impl HandoverDecision {
     }
 }
 
-/// Where [`Handover`] goes.
+/// By this channel the caller gets the [`Handover`], or the reason why there is none.
 pub(super) type Reply = oneshot::Sender<Result<(Handover, HandoverDecision), String>>;

@@ -24,7 +24,7 @@ const LATE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SeatId(pub(crate) u64);
 
-/// Who owns what.
+/// The seats of the autoscalers, and the lease of each bucket.
 #[derive(Debug)]
 pub(crate) struct Leases {
     /// By number of the bucket.
@@ -40,7 +40,7 @@ struct Lease {
     tenure: Tenure,
 }
 
-/// Whose a bucket is.
+/// The autoscaler that has a bucket, if one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tenure {
     /// Its home's, which has this long to take its seat for the first time.
@@ -150,7 +150,7 @@ impl Leases {
         self.expiries().filter(|end| *end > self.looked_at && *end < Timestamp::MAX).min()
     }
 
-    /// What a seat owns.
+    /// The buckets of a seat with their epochs.
     pub(crate) fn ownership(&self, seat: SeatId) -> Ownership {
         let own = |(bucket, lease): (u16, &Lease)| match lease.tenure {
             Tenure::Held { seat: holder, epoch } if holder == seat => Some((Bucket(bucket), epoch)),
@@ -188,7 +188,7 @@ impl Leases {
         if self.buckets.len() > 1 { now + LEASE } else { Timestamp::MAX }
     }
 
-    /// When leases run out.
+    /// The moments at which leases and reservations run out.
     fn expiries(&self) -> impl Iterator<Item = Timestamp> {
         let reserved = self.buckets.iter().filter_map(|lease| match lease.tenure {
             Tenure::Reserved { until } => Some(until),

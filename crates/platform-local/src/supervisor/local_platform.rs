@@ -45,7 +45,7 @@ pub struct LocalConfig {
     pub manifests: ManifestSource,
     /// The autoscalers among which revisions are divided; one, or several that take over from each other.
     pub autoscalers: Vec<ReplicaName>,
-    /// Where requests are taken.
+    /// The addresses at which requests are taken, for URLs of Services.
     pub front_door: FrontDoor,
     /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
     pub ebb: PathBuf,
@@ -53,7 +53,7 @@ pub struct LocalConfig {
     pub logs: LogOptions,
     /// How many pods may have processes at once.
     pub max_pods: usize,
-    /// This process's clock.
+    /// The clock of this process, which all parts of it share.
     pub clock: Clock,
     /// What another process handed over, to go on with.
     pub handover: Option<Handover>,

@@ -59,7 +59,7 @@ async fn stand_still(
     answer.await.ok()
 }
 
-/// One pod's output.
+/// The readers of what one pod's containers print.
 #[derive(Debug)]
 pub(crate) struct PodLog {
     writer: LineWriter,

@@ -16,13 +16,13 @@ use crate::supervisor::fleet::{Changes, Fleet};
 /// What holds for the platform as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct PlatformStatus {
-    /// The ConfigMap that applies.
+    /// The ConfigMap `config-autoscaler` that is in force.
     pub(crate) cluster: Arc<ClusterConfig>,
     /// What is wrong with the files.
     pub(crate) problems: Vec<String>,
     /// Why the process before this one failed.
     former_failure: Option<String>,
-    /// The activators that exist.
+    /// The activators of this process, and those of the process before it that still hold requests.
     pub(crate) activators: Vec<ActivatorFacts>,
 }
 
@@ -39,11 +39,10 @@ impl PlatformStatus {
 /// What is said of the platform as a whole, in the order in which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PlatformTopic {
-    /// Whose everything is.
+    /// The buckets that the subscriber owns.
     Ownership,
-    /// The ConfigMap.
+    /// The ConfigMap `config-autoscaler` that is in force.
     Config,
-    /// The activators.
     Activators,
     /// The problems of the files.
     Problems,
@@ -105,7 +104,7 @@ impl FactOutbox {
         }
     }
 
-    /// Whether somebody listens.
+    /// Whether the subscriber still receives what is sent to it.
     pub(crate) fn is_connected(&self) -> bool {
         self.subscriber.as_ref().is_some_and(|subscriber| !subscriber.is_closed())
     }
@@ -129,7 +128,7 @@ impl FactOutbox {
         true
     }
 
-    /// An order ended.
+    /// Notes how an order of the subscriber ended.
     pub(crate) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
         // Whoever does not listen any more has given no order that could matter to it, and the list would
         // only grow.
@@ -143,7 +142,7 @@ impl FactOutbox {
         self.topics.insert(topic);
     }
 
-    /// Revisions or pods changed.
+    /// Notes the names of revisions that changed, or of which pods did.
     pub(crate) fn note_changes(&mut self, changes: &Changes) {
         // What was changed before it was removed is not said: whoever is slow hears of the end alone. What
         // was said of it is forgotten, so that a revision of the same name begins with nothing.

@@ -32,12 +32,11 @@ const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDO
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProcessWish {
-    /// Live on.
     #[default]
     Run,
-    /// Drain and end.
+    /// Answer what the pod holds, and end then.
     Terminate,
-    /// End at once.
+    /// End at once, with every descendant.
     Kill,
 }
 
@@ -46,28 +45,25 @@ pub(crate) enum ProcessWish {
 pub(crate) struct ProcessStart {
     /// The `ebb` executable, if it is not this one.
     pub(crate) ebb: Option<PathBuf>,
-    /// The pod's name.
     pub(crate) pod: PodName,
-    /// What it runs.
     pub(crate) spec: Box<PodSpec>,
-    /// Where its output goes.
+    /// Takes the lines that the pod prints.
     pub(crate) logs: LogSink,
-    /// Who wants to know what becomes of it.
+    /// News of the process go to the supervisor by this channel.
     pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
 /// A process that another `ebb up` started.
 #[derive(Debug)]
 pub(crate) struct TakenOver {
-    /// The pod's name.
     pub(crate) pod: PodName,
     /// The revision that it belongs to.
     pub(crate) owner: RevisionName,
-    /// What was handed over.
+    /// The descriptors that were handed over.
     pub(crate) handles: PodHandles,
-    /// Where its output goes.
+    /// Takes the lines that the pod prints.
     pub(crate) logs: LogSink,
-    /// Who wants to know what becomes of it.
+    /// News of the process go to the supervisor by this channel.
     pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
@@ -203,9 +199,9 @@ struct ProcessWatch {
 /// Why nobody listens to a process any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListenEnd {
-    /// It is gone.
+    /// The process has closed its socket, or has ended.
     Gone,
-    /// It is somebody else's.
+    /// Another `ebb up` has taken the process over.
     Given,
 }
 

@@ -20,9 +20,9 @@ use crate::proc::ProcessStat;
 /// A process of ours, which leads a group of its own.
 #[derive(Debug)]
 pub(super) enum ProcessControl {
-    /// We started it.
+    /// A child of this process, with its number.
     Child(Child, i32),
-    /// Another `ebb up` did.
+    /// A process that another `ebb up` started, by its pidfd and number.
     TakenOver(AsyncFd<OwnedFd>, i32),
 }
 
@@ -70,7 +70,7 @@ impl ProcessControl {
         }
     }
 
-    /// Kills its whole group.
+    /// Kills every process of the group that it leads.
     pub(super) fn kill_group(&self) {
         match self {
             Self::Child(_, pid) => {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_the_number_of_a_group_that_is_gone_is_spared() {
+    async fn a_process_with_the_number_of_a_group_that_is_gone_is_spared() {
         let mut gone = Command::new("true").spawn().expect("a process");
         let descriptor =
             open(i32::try_from(gone.id().expect("it runs")).expect("a number")).expect("it lives");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use scaling::{ClusterConfig, RevisionSettings};
 use vocabulary::{DRAIN_LIMIT_DEFAULT, IgnoredUserAgents};
 
-/// See the module.
+/// The settings with which the queue-proxies of new pods start.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueProxySettings {
     /// How long requests without a timeout may take in a pod that leaves.
@@ -26,7 +26,7 @@ impl QueueProxySettings {
 }
 
 impl Default for QueueProxySettings {
-    /// Where nobody says anything.
+    /// The defaults of the ConfigMap `config-autoscaler`.
     fn default() -> Self {
         Self { drain_limit: DRAIN_LIMIT_DEFAULT, ignored_user_agents: IgnoredUserAgents::default() }
     }

@@ -10,7 +10,7 @@ use super::handover::records::RestartsRecord;
 
 /// The first wait after a failure.
 const LEAST: Duration = Duration::from_millis(100);
-/// The longest wait.
+/// The longest wait after a failure.
 const LONGEST: Duration = Duration::from_secs(10);
 /// A pod that was healthy for so long, or as long a time without any failure, makes the next failure the
 /// first one again.
@@ -40,7 +40,7 @@ pub(crate) struct Restarts {
 /// The life of a pod that failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
-    /// When it was started.
+    /// The moment at which the pod's process was started.
     pub(crate) started: Timestamp,
     /// Since when it was ready, if it was at its end.
     pub(crate) ready_since: Option<Timestamp>,
@@ -98,7 +98,7 @@ impl Restarts {
         }
     }
 
-    /// Those of another process.
+    /// The failures that another process noted, on this process's axis of time.
     pub(crate) fn taken_over(record: RestartsRecord, now: Timestamp) -> Self {
         Self {
             backoff: Backoff::new(LEAST, LONGEST).continued(record.next_wait),

@@ -116,7 +116,7 @@ struct StartTurn {
     /// How many pods of its revision come before it; none before the first of a template. So the first pod of
     /// one revision, for which requests may wait, does not wait for the tenth of another.
     ahead: usize,
-    /// Otherwise who came first.
+    /// Of pods with equally many ahead the one added first is started first.
     number: u64,
 }
 
@@ -157,7 +157,7 @@ impl Starts {
         self.waiting.insert(turn, start);
     }
 
-    /// Whether nobody waits.
+    /// Whether no pod waits for its start.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -200,7 +200,7 @@ impl Starts {
         self.under_way.remove(pod);
     }
 
-    /// A revision is gone.
+    /// Forgets what was measured of a revision that is gone.
     pub(super) fn forget(&mut self, revision: &RevisionName) {
         self.times_to_ready.remove(revision);
         self.memory_needs.remove(revision);
@@ -312,7 +312,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(3600);
 
-    /// A pod `SERVICE-NUMBER`.
+    /// Adds the start of a pod that is named `SERVICE-NUMBER`.
     fn add(starts: &mut Starts, pod: &str, siblings: usize) {
         let name = |name: &str| name.to_owned();
         let (service, _) = pod.split_once('-').unwrap_or((pod, ""));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pods_took_of_the_memory_says_how_many_more_may_start() {
+    fn measured_memory_needs_limit_further_starts() {
         let mebibytes = |count: u64| Machine { free_memory: Some(count * 1024), ..IDLE };
         let mut starts = Starts::on(8, usize::MAX);
         add(&mut starts, "web-1", 0);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_wanted_any_more_is_not_started() {
+    fn a_cancelled_start_leaves_the_queue() {
         let mut starts = one_core();
         for pod in ["a", "b", "c", "d"] {
             add(&mut starts, pod, 0);

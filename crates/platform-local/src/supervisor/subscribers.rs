@@ -55,14 +55,14 @@ impl Subscribers {
         self.publish_ownership(fleet);
     }
 
-    /// An autoscaler has left.
+    /// Takes an autoscaler's seat away; its buckets go to another one.
     pub(crate) fn leave_seat(&mut self, seat: SeatId, fleet: &Fleet, now: Timestamp) {
         self.autoscalers.remove(&seat);
         self.leases.leave_seat(seat, now);
         self.publish_ownership(fleet);
     }
 
-    /// These are alive.
+    /// Renews the leases of the autoscalers in these seats.
     pub(crate) fn renew(&mut self, seats: impl IntoIterator<Item = SeatId>, fleet: &Fleet, now: Timestamp) {
         self.leases.renew(seats, now);
         self.publish_ownership(fleet);
@@ -90,7 +90,7 @@ impl Subscribers {
         }
     }
 
-    /// Whether anybody listens.
+    /// Whether at least one autoscaler still receives what is sent to it.
     pub(crate) fn any_connected(&self) -> bool {
         self.autoscalers.values().any(|autoscaler| autoscaler.outbox.is_connected())
     }
@@ -112,7 +112,7 @@ impl Subscribers {
         self.autoscalers.values_mut().for_each(|autoscaler| autoscaler.outbox.note_topic(topic));
     }
 
-    /// Revisions or pods changed.
+    /// Notes changes for every autoscaler.
     pub(crate) fn note_changes(&mut self, changes: &Changes) {
         self.autoscalers.values_mut().for_each(|autoscaler| autoscaler.outbox.note_changes(changes));
     }

@@ -30,12 +30,11 @@ use crate::supervisor::starts::Siblings;
 /// What is to be done with a process.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Start it.
+    /// Start the process of a pod.
     Start {
         pod: PodName,
         /// The other pods of its revision that are wanted and start or run.
         siblings: Siblings,
-        /// What it runs.
         spec: Box<PodSpec>,
     },
     /// Tell it to drain and end.
@@ -50,27 +49,26 @@ pub(crate) struct CountOrder {
     pub(crate) count: PodCount,
     /// Which to end first if some must end.
     pub(crate) end_first: Vec<PodName>,
-    /// Why, in one sentence.
+    /// Why so many pods are wanted, in one sentence.
     pub(crate) why: String,
 }
 
 /// What a look at one revision may touch outside of it.
 #[derive(Debug)]
 pub(crate) struct RevisionSurroundings<'a> {
-    /// The present.
     pub(crate) now: Timestamp,
     /// What is to be done is added here.
     pub(crate) actions: &'a mut Vec<Action>,
-    /// Where names come from.
+    /// The source of names for new pods.
     pub(crate) names: &'a mut PodNames,
 }
 
 /// One Service and its pods.
 #[derive(Debug)]
 pub(crate) struct SupervisedRevision {
-    /// What its manifest says.
+    /// The Service as its manifest has it now.
     pub(crate) service: ManifestService,
-    /// Hosts besides its own.
+    /// Hosts besides its own, such as `localhost` for the only Service.
     pub(crate) more_hosts: Vec<String>,
     /// How many pods there should be.
     pub(crate) wanted: PodCount,
@@ -165,7 +163,7 @@ impl SupervisedRevision {
         self.end_first = end_first;
     }
 
-    /// One of its pods.
+    /// The pod with this name, if the revision has it.
     pub(crate) fn pod_mut(&mut self, name: &PodName) -> Option<&mut SupervisedPod> {
         self.pods.get_mut(name)
     }

@@ -344,7 +344,7 @@ fn hold(world: &World) -> Option<String> {
 }
 
 #[test]
-fn nobody_should_wait_after_three_failures_in_a_row_and_a_wake_is_a_fresh_attempt() {
+fn requests_do_not_wait_after_three_failures_in_a_row_and_a_wake_is_a_fresh_attempt() {
     let mut world = World::with_pods(0);
     world.scale(1, &[]);
     for number in 2..4 {
@@ -728,7 +728,7 @@ mod telling {
     /// Counts and routes are told to nobody while their owner orders them, so who takes over is told them
     /// first.
     #[test]
-    fn who_takes_a_bucket_over_hears_what_the_former_owner_ordered_before_it_is_its_own() {
+    fn a_new_owner_gets_the_former_owners_counts_and_routes_before_the_bucket() {
         let mut world = World::with_pods(1);
         let status = PlatformStatus::default();
         let mut subscribers = Subscribers::new(&["one", "two"].map(ReplicaName::new), world.now);
@@ -811,7 +811,7 @@ fn handed_over(mut world: World) -> World {
 }
 
 #[test]
-fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
+fn a_take_over_starts_and_ends_no_pod_and_tells_the_same_facts() {
     let mut world = World::with_pods(3);
     world.scale(2, &[pod(1, 2)]);
     world.release(&pod(1, 2));
@@ -838,7 +838,7 @@ fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
 }
 
 #[test]
-fn what_fails_time_and_again_is_known_to_whoever_takes_over() {
+fn repeated_failures_are_known_after_a_take_over() {
     let mut world = World::with_pods(1);
     world.pass(SECOND);
     for number in 1..4 {
@@ -868,7 +868,7 @@ fn what_fails_time_and_again_is_known_to_whoever_takes_over() {
 }
 
 #[test]
-fn what_an_app_has_from_term_to_kill_is_as_its_manifest_says_before_and_after_a_take_over() {
+fn the_time_from_term_to_kill_is_the_manifests_before_and_after_a_take_over() {
     let mut patient = service("app", "one");
     patient.template.termination_grace = Some(100 * SECOND);
     let mut world = World::with_pods(1);
@@ -906,7 +906,7 @@ fn a_rollout_goes_on_where_it_was_and_another_edit_is_one_more() {
 }
 
 #[test]
-fn what_is_in_no_file_any_more_drains_at_whoever_takes_over() {
+fn a_service_without_a_file_drains_after_a_take_over() {
     let mut world = handed_over(World::with_pods(1));
     world.edit(&[]);
     assert_eq!(world.leaving(), ["app-00001-0001"]);

@@ -99,7 +99,7 @@ fn references_that_lead_nowhere_are_refused_at_their_place() {
 }
 
 #[test]
-fn what_documents_hold_is_checked_and_never_shown() {
+fn values_of_documents_are_checked_and_never_shown() {
     let secret =
         |data: &str| format!("{MINIMAL}---\napiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{data}");
     let rows = [

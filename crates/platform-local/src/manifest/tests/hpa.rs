@@ -38,7 +38,7 @@ fn a_document_in_any_file_scales_its_service() {
 }
 
 #[test]
-fn what_is_wrong_with_a_document_is_said_at_its_line() {
+fn problems_of_a_document_name_its_line() {
     let refused = |texts: &[&str]| Files::with(texts).load().expect_err("refused");
     let stray = DOCUMENT.replace("name: hello", "name: nobody");
     assert_eq!(

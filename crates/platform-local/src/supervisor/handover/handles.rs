@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 pub(crate) struct PodHandles {
     /// Our end of its standard input.
     pub(crate) socket: OwnedFd,
-    /// Itself.
+    /// A descriptor of the process itself (a pidfd).
     pub(crate) process: OwnedFd,
     pub(crate) pid: i32,
     /// What was read of a message that is not whole yet.

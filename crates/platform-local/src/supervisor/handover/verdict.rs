@@ -5,7 +5,7 @@ use vocabulary::PodName;
 
 use super::handles::PodHandles;
 
-/// Who goes on.
+/// Which process goes on with the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOverVerdict {
     Pending,

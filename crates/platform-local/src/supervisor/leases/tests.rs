@@ -57,7 +57,7 @@ fn one_that_never_comes_is_waited_for_as_long_as_for_one_that_hangs() {
 }
 
 #[test]
-fn who_has_not_renewed_in_time_loses_to_who_has() {
+fn an_unrenewed_lease_goes_to_a_seat_that_renewed() {
     let mut leases = two_seated();
     for second in [5, 10, 14] {
         leases.renew([TWO], at(second));
@@ -89,7 +89,7 @@ fn a_lease_that_ran_out_stays_where_it_is_while_nobody_else_is_alive() {
 }
 
 #[test]
-fn who_stops_gives_up_at_once_and_who_is_rebuilt_gets_its_own_back() {
+fn a_left_seat_is_vacant_at_once_and_a_rebuilt_autoscaler_gets_its_bucket_back() {
     let mut leases = two_seated();
     leases.leave_seat(ONE, at(3));
     assert_eq!(owned(&leases, TWO), [(0, 3), (1, 2)]);

@@ -22,7 +22,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(1);
 /// What becomes of pods' lines on our standard output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOptions {
-    /// How a line looks.
+    /// Whether a line is printed as text or as JSON.
     pub format: LogFormat,
     /// How long a line may wait until somebody reads our output, before it is dropped and counted; `None`
     /// waits for ever.
@@ -72,7 +72,7 @@ impl LogOutput {
         if sent { 0 } else { dropped + 1 }
     }
 
-    /// The same without waiting.
+    /// The same without waiting: a line without room is dropped.
     pub(super) fn send_now(&self, line: &LogLine, dropped: u64) -> u64 {
         if self.try_send(self.entry(line, dropped)).is_ok() { 0 } else { dropped + 1 }
     }

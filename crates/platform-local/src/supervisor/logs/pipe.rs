@@ -14,7 +14,7 @@ use super::store::LogStream;
 use crate::lines::Lines;
 use crate::supervisor::handover::{HandOverVerdict, PipeHandles, decided};
 
-/// Longer lines are cut.
+/// The most bytes of a line; a longer one becomes several.
 const LONGEST_LINE: usize = 8 * 1024;
 /// How many lines a failed pod's last words are, and how long each: what fits a screen.
 const LAST_LINES: usize = 10;
@@ -123,7 +123,7 @@ impl PipeReader {
         }
     }
 
-    /// Reads what there is.
+    /// Reads what can be read without waiting.
     async fn read(&mut self) -> Pipe {
         let mut buffer = vec![0; 8192];
         loop {
