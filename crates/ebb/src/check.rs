@@ -67,7 +67,7 @@ pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Whether anybody answers.
+/// Whether the API server answers; notes whether its version is new enough.
 async fn version(cluster: &Cluster, findings: &mut CheckFindings) -> bool {
     let context = &cluster.context;
     match cluster.client.apiserver_version().await {

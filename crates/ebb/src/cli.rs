@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: which commands there are, and what each takes.
 
 mod api;
 mod cluster;
@@ -145,7 +145,7 @@ pub(crate) struct ShadowReportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct AutoscaleOptions {
-    /// The Service or workload.
+    /// The name of the Service or workload.
     pub(crate) name: String,
     /// The least number of pods.
     #[arg(long, value_name = "PODS", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
@@ -170,7 +170,7 @@ pub(crate) struct InjectOptions {
     /// Manifests; "-" is standard input.
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
-    /// The queue-proxy's image.
+    /// The image of the queue-proxy, as the cluster's nodes pull it.
     #[arg(long, default_value = "ebb-queue-proxy")]
     pub(crate) image: String,
     /// The authority's certificates, by which a queue-proxy knows the autoscaler: `ca.crt` of the Secret
@@ -230,7 +230,7 @@ pub(crate) struct LintOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionOptions {
-    /// Which shell.
+    /// The shell that is to complete commands.
     pub(crate) shell: clap_complete::Shell,
 }
 
@@ -260,7 +260,7 @@ pub(crate) struct TokenOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartOptions {
-    /// Which part.
+    /// The part that is rebuilt.
     pub(crate) part: Part,
     #[command(flatten)]
     pub(crate) api: ApiOptions,

@@ -228,7 +228,7 @@ fn complaint(body: &[u8]) -> String {
     said.unwrap_or_else(|_| String::from_utf8_lossy(body).trim().to_owned())
 }
 
-/// All of a body.
+/// Reads a body to its end.
 pub(crate) async fn whole(body: Incoming) -> anyhow::Result<Bytes> {
     Ok(body.collect().await?.to_bytes())
 }

@@ -17,7 +17,7 @@ use crate::cluster::problem::ProblemSubject;
 use crate::output;
 pub(crate) use values::{first_hop, number};
 
-/// How often `--watch` asks.
+/// How often `--watch` asks the API.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Shows once, or until interrupted.

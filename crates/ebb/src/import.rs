@@ -151,7 +151,7 @@ ebb.dev/hpa: |
     }
 
     #[test]
-    fn what_is_wrong_or_unknown_is_said() {
+    fn wrong_fields_and_unknown_kinds_are_named() {
         let problems = imported(&AUTOSCALER.replace("maxReplicas: 10", "maxReplicas: 0")).expect_err("none");
         assert!(problems[0].starts_with("spec.maxReplicas is 0"), "{problems:?}");
         let problems = imported("kind: Deployment\n").expect_err("nothing to import");

@@ -186,7 +186,7 @@ spec:
     }
 
     #[test]
-    fn what_is_refused_is_named_and_nothing_comes_out() {
+    fn a_refused_document_is_named_and_nothing_is_printed() {
         let problems = inject_all(
             &MANIFESTS.replace("containerPort: 8080", "containerPort: 53, protocol: UDP"),
             &settings(),

@@ -17,7 +17,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     print_problem(&format!("{error:#}"));
 }
 
-/// Prints one problem.
+/// Prints one problem as an error, in the format of the logs.
 pub(crate) fn print_problem(problem: &str) {
     match runtime::error_format() {
         LogFormat::Text => write_to_stderr(&format!("{ERROR}error:{ERROR:#} {}", escaped(problem))),
@@ -25,7 +25,7 @@ pub(crate) fn print_problem(problem: &str) {
     }
 }
 
-/// Prints one warning.
+/// Prints one warning, in the format of the logs.
 pub(crate) fn print_warning(warning: &str) {
     match runtime::error_format() {
         LogFormat::Text => write_to_stderr(&format!("{WARNING}warning:{WARNING:#} {}", escaped(warning))),
@@ -38,7 +38,7 @@ fn write_to_stderr(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Prints JSON, indented.
+/// Prints a value as indented JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_shown(&serde_json::to_string_pretty(value)?)
 }

@@ -276,7 +276,7 @@ fn log_trusted_forwarders(options: &UpOptions, door: FrontDoor) {
     );
 }
 
-/// Where everything is reached.
+/// The lines that say at which addresses requests, the API and each Service are reached.
 fn startup_message(
     style: LogStyle,
     loaded: &LoadedManifest,

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_workloads_is_told_with_whose_it_is() {
+    fn problems_of_workloads_name_their_object() {
         let problems = [
             "deployment shop/hello: annotation ebb.dev/paused is \"true\"",
             "deployment other/hello: it is elsewhere",

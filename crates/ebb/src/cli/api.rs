@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 /// What every command that asks a running `ebb up` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ApiArguments {
-    /// How to show it.
+    /// How the answer is shown.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: OutputFormat,
     #[command(flatten)]
@@ -39,6 +39,6 @@ pub(crate) enum OutputFormat {
     Table,
     /// For people with room: every column, nothing cut.
     Wide,
-    /// For programs.
+    /// For programs: every field, as the API has it.
     Json,
 }

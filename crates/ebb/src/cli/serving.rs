@@ -34,7 +34,7 @@ impl ManifestOptions {
     }
 }
 
-/// How manifests are understood.
+/// How manifests are read, whichever command reads them.
 #[derive(Debug, Args)]
 pub(crate) struct ReadingOptions {
     /// What follows NAME.NAMESPACE. in the hosts.
@@ -92,7 +92,7 @@ pub(crate) struct OperationOptions {
     /// "info,autoscaler=debug".
     #[arg(long, value_name = "FILTER", env = "EBB_LOG", default_value = "info")]
     pub(crate) log: String,
-    /// How log lines look.
+    /// The form of log lines and of lines that pods print.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogStyle,
     /// Clients, by address or network, whose Forwarded and X-Forwarded-* headers apps get to see, such as a
@@ -149,7 +149,7 @@ pub(crate) enum TlsMode {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogStyle {
-    /// One readable line.
+    /// One line of text for people.
     Text,
     /// One JSON object per line.
     Json,
@@ -173,12 +173,12 @@ pub(crate) struct InstallOptions {
     /// --uninstall.
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["uninstall", "for_package"], num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
-    /// Where requests are taken.
+    /// The address at which requests are taken.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = socket_address)]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) tls: TlsOptions,
-    /// Where the API answers.
+    /// The address at which the API answers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
     pub(crate) api: SocketAddr,
     /// A group that may read the file with the API's token, as of `ebb up`. With --system it takes --run-as.
@@ -216,7 +216,7 @@ pub(crate) struct InstallOptions {
     pub(crate) given_beside_package: Vec<String>,
 }
 
-/// What `--for-package` goes by.
+/// The options, by id, that say something about what a package brings.
 const OF_PACKAGE: [&str; 5] = ["for_package", "system", "unit_directory", "listen", "api"];
 
 impl InstallOptions {
@@ -231,14 +231,14 @@ impl InstallOptions {
     }
 }
 
-/// Whose systemd is meant.
+/// Which of the two managers of systemd runs the service.
 #[derive(Clone, Copy, Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct ScopeOptions {
     /// For this user: apps run as this user does.
     #[arg(long)]
     pub(crate) user: bool,
-    /// For the machine.
+    /// For the machine: apps run as a user that systemd makes up, or as --run-as says.
     #[arg(long)]
     pub(crate) system: bool,
 }

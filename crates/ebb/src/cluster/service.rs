@@ -264,7 +264,7 @@ pub(crate) fn without_selector() -> Value {
     json!({"spec": {"selector": null}})
 }
 
-/// Kubernetes serves it again.
+/// The change by which Kubernetes serves a Service again.
 pub(crate) fn given_back(selector: &ServiceSelector) -> Value {
     let annotations = json!({REVISION_ANNOTATION: null, FORMER_SELECTOR: null});
     json!({"metadata": {"annotations": annotations}, "spec": {"selector": selector}})
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_as_it_was() {
+    fn a_service_that_is_given_back_is_as_before_the_adoption() {
         let before = service(&json!({"team": "a"}), &json!({"app": "hello", "tier": "web"}));
         let named = changed(&before, &naming(&before, "deployment/hello"));
         assert_eq!(annotation(&named, REVISION_ANNOTATION), Some("deployment/hello"));

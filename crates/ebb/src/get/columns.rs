@@ -9,15 +9,15 @@ use super::reason::reason;
 use super::values::{first_hop, number};
 use crate::output;
 
-/// Between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 /// As many characters of the words that end a line are worth more than another column.
 const REASON_MIN: usize = 40;
 
-/// One column.
+/// One column of the table of revisions.
 struct Column {
     heading: &'static str,
-    /// The greatest goes first.
+    /// In a narrow terminal columns are left out by this number, the greatest first; 0: never.
     dispensable: u8,
     cell: fn(&RevisionSummary) -> String,
 }
@@ -25,7 +25,7 @@ struct Column {
 /// Shown where somebody has some.
 const METRICS: &str = "METRICS";
 
-/// In the order shown.
+/// All columns, in the order in which they are shown.
 const COLUMNS: [Column; 13] = [
     Column { heading: "NAME", dispensable: 0, cell: name },
     Column { heading: "READY", dispensable: 0, cell: |now| format!("{}/{}", now.ready_pods, now.wanted) },

@@ -2,7 +2,7 @@
 
 use vocabulary::Routing;
 
-/// Who takes requests first.
+/// What takes a revision's requests first, as the column SERVES has it.
 pub(crate) fn first_hop(routing: Routing) -> &'static str {
     match routing {
         Routing::Direct => "pods",

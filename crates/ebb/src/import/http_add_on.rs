@@ -270,7 +270,7 @@ spec:
     }
 
     #[test]
-    fn what_the_add_on_assumes_is_written() {
+    fn defaults_of_the_add_on_are_written_out() {
         let bare = "kind: HTTPScaledObject\nspec: {scaleTargetRef: {name: shop}}\n";
         let imported = imported(bare).expect("sound");
         let written = pairs(&imported);
@@ -300,7 +300,7 @@ spec:
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_said() {
+    fn missing_and_wrong_fields_are_named() {
         let problems =
             imported(&ROUTE.replace("targetValue: 9", "other: 9").replace("20", "0")).expect_err("bad");
         assert_eq!(

@@ -77,7 +77,7 @@ spec: {template: {metadata: {annotations: {autoscaling.knative.dev/target: '7', 
     }
 
     #[test]
-    fn what_stands_elsewhere_on_a_cluster_and_what_does_not_exist_is_named() {
+    fn fields_that_stand_elsewhere_on_a_cluster_or_nowhere_are_named() {
         let imported = imported(
             "\
 apiVersion: serving.knative.dev/v1

@@ -9,7 +9,7 @@ use scaling::{ClusterConfig, Problem, RevisionSettings};
 const CLASS: &str = "autoscaling.knative.dev/class";
 const HPA: &str = "hpa.autoscaling.knative.dev";
 
-/// What one document becomes.
+/// The annotations that one document becomes, with what is to be said of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ImportResult {
     /// What it scales, for people.

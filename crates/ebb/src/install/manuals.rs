@@ -21,7 +21,7 @@ const SCRIPTS: [(Shell, &str); 3] = [
     (Shell::Fish, "fish/vendor_completions.d/ebb.fish"),
 ];
 
-/// One file.
+/// A manual page or a script for a shell.
 struct ManualFile {
     path: PathBuf,
     text: String,
@@ -31,7 +31,7 @@ struct ManualFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ManualsTask {
     Write,
-    /// Only to be shown.
+    /// Print which files would be written.
     Show,
     Remove,
     /// The same, only to be shown.

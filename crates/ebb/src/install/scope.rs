@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-/// Whose services these are.
+/// The manager of systemd that runs the service: the machine's or one user's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceScope {
     User,
@@ -12,7 +12,7 @@ pub(super) enum ServiceScope {
 }
 
 impl ServiceScope {
-    /// What a person types.
+    /// The command by which a person speaks to that manager.
     pub(super) fn command(self) -> &'static str {
         match self {
             Self::User => "systemctl --user",

@@ -23,7 +23,7 @@ const SOCKET_TEMPLATE: &str = include_str!("ebb.socket.template");
 /// All of them, in the order in which they are started.
 pub(super) const NAMES: [&str; 2] = [SOCKET, SERVICE];
 
-/// One file.
+/// One unit: the name of its file and its text.
 #[derive(Debug)]
 pub(super) struct UnitFile {
     pub(super) name: &'static str,
@@ -64,7 +64,7 @@ pub(super) enum StartCondition {
     OnceThereAreManifests,
 }
 
-/// Both units.
+/// The unit of the sockets and that of the service.
 pub(super) fn all(facts: &UnitFacts) -> [UnitFile; 2] {
     [UnitFile { name: SOCKET, text: socket(facts) }, UnitFile { name: SERVICE, text: service(facts) }]
 }

@@ -47,7 +47,7 @@ const HEALTH: &str = "/healthz";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ApiReach {
     ThisMachine,
-    /// Other machines too.
+    /// Other machines reach it, too.
     Network,
 }
 
@@ -199,7 +199,7 @@ async fn token_location(State(access): State<ApiAccess>) -> Response {
     Json(access.answer(None)).into_response()
 }
 
-/// `POST /v1/token/rotate`.
+/// `POST /v1/token/rotate`: puts another token in force.
 async fn rotate(State(access): State<ApiAccess>) -> Response {
     let rotating = access.clone();
     // It waits for a disk. After a panic in it the answer below says that it did not end well.

@@ -59,7 +59,7 @@ impl CurrentRouter {
 /// The API at work, and what is handed over of it.
 pub(super) struct ApiServer {
     pub(super) task: JoinHandle<()>,
-    /// To be handed over.
+    /// A copy of the listening socket, for a successor in a take-over.
     pub(super) socket: OwnedFd,
     pub(super) access: ApiAccess,
 }

@@ -29,7 +29,7 @@ pub(super) fn is_followed(uri: &Uri) -> bool {
     Query::<LogSelection>::try_from_uri(uri).is_ok_and(|Query(wanted)| wanted.follow)
 }
 
-/// `GET /v1/logs/{namespace}/{kind}/{name}`.
+/// `GET /v1/logs/{namespace}/{kind}/{name}`: the lines of a revision, and further ones if asked for.
 pub(super) fn read(
     Path((namespace, kind, name)): Path<(String, String, String)>,
     Query(wanted): Query<LogSelection>,

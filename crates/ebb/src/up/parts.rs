@@ -35,7 +35,7 @@ pub type StartAutoscaler = fn(AutoscalerConfig, Arc<dyn Platform>) -> Autoscaler
 /// More threads than this would take requests from each other without serving them sooner.
 const WORKERS_MAX: usize = 8;
 
-/// Everything that runs.
+/// The running supervisor, activators and autoscalers, with what they share.
 pub(super) struct Parts {
     clock: Clock,
     metrics: MetricsRegistry,
@@ -66,16 +66,16 @@ pub(super) struct Foundations {
 
 /// The sockets at which clients come in. All activators accept there.
 pub(super) struct Entrances {
-    /// Where they are.
+    /// The addresses of the sockets below.
     pub(super) front_door: FrontDoor,
     pub(super) requests: TcpListener,
     /// For those that speak TLS, if somewhere they do.
     pub(super) tls: Option<TlsListener>,
 }
 
-/// What is to run.
+/// The manifests that `ebb up` serves.
 pub(super) struct Manifests {
-    /// Where it stands.
+    /// The files and directories that hold them.
     pub(super) source: ManifestSource,
     /// What it said at the start.
     pub(super) loaded: LoadedManifest,
@@ -157,7 +157,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// What runs the pods.
+    /// The platform that runs the pods as processes.
     pub(super) fn platform(&self) -> Arc<LocalPlatform> {
         Arc::clone(&self.platform)
     }
@@ -167,7 +167,7 @@ impl Parts {
         self.api.clone()
     }
 
-    /// What nothing works without.
+    /// The parts that the watchdog asks whether they still work.
     pub(super) fn watched_parts(&self) -> WatchedParts {
         let activators = Arc::clone(&self.activators);
         WatchedParts {

@@ -25,7 +25,7 @@ const TAKE_OVER: &str = "--take-over";
 /// Sockets to listen on, if some were given.
 #[derive(Debug, Default)]
 pub(super) struct GivenSockets {
-    /// The first: for requests.
+    /// The first socket that was given: for requests.
     pub(super) requests: Option<TcpListener>,
     /// The second: for the API.
     pub(super) api: Option<TcpListener>,
@@ -64,12 +64,12 @@ pub(super) fn tell_ready() {
     tell(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
 }
 
-/// Every part moves.
+/// Tells the watchdog that every part works.
 pub(super) fn tell_alive() {
     tell(&[NotifyState::Watchdog]);
 }
 
-/// Everything ends.
+/// Tells the service manager that this process ends.
 pub(super) fn tell_stopping() {
     tell(&[NotifyState::Stopping]);
 }

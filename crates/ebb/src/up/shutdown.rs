@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_told_with_the_time_that_is_left() {
+    fn held_requests_are_told_with_the_time_that_is_left() {
         let held = |name, requests, limit| HeldRequests {
             revision: RevisionName::new("default", "service", name).expect("a name"),
             requests,

@@ -38,7 +38,7 @@ impl Sockets {
         }
     }
 
-    /// Where clients come in.
+    /// The addresses at which clients are served.
     pub(super) fn front_door(&self, options: &TlsOptions) -> std::io::Result<FrontDoor> {
         let tls = self.tls.as_ref().map(TcpListener::local_addr).transpose()?;
         Ok(FrontDoor {

@@ -28,7 +28,7 @@ use crate::cli::TokenGroup;
 const FOLDER_MODE: u32 = 0o700;
 /// What a group that may read the file has to do with the folder. It cannot see what else is in there.
 const PASSED_BY_OTHERS: u32 = 0o011;
-/// Of the file.
+/// The mode of a file that its user alone reads.
 const MODE: u32 = 0o600;
 const MODE_WITH_GROUP: u32 = 0o640;
 /// What others may not do to the folder.
@@ -95,7 +95,7 @@ impl TokenFile {
         Ok(Self { folder, name: name.to_owned(), path: path.join(name), group, life })
     }
 
-    /// Where people find it.
+    /// The path under which people and commands find the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -27,7 +27,7 @@ const PACE_MIN: Duration = Duration::from_secs(5);
 /// By thread: how often it has shown that it moves.
 type Heartbeats = BTreeMap<(ReplicaName, usize), u64>;
 
-/// What nothing works without.
+/// The parts without which this process is of no use.
 pub(super) struct WatchedParts {
     pub(super) api: CurrentRouter,
     pub(super) platform: Arc<LocalPlatform>,

@@ -32,7 +32,7 @@ pub(super) struct AnnouncedActivators {
     present: Mutex<Vec<PresentActivator>>,
 }
 
-/// One of them.
+/// One activator that holds requests.
 struct PresentActivator {
     facts: ActivatorFacts,
     /// What it holds, and whether it moves; of another process's neither is known.
@@ -92,7 +92,7 @@ impl AnnouncedActivators {
         all
     }
 
-    /// All that are known.
+    /// The facts of all activators that hold requests.
     pub(super) fn facts(&self) -> Vec<ActivatorFacts> {
         self.present.lock().iter().map(|activator| activator.facts.clone()).collect()
     }

@@ -21,9 +21,9 @@ const ACCEPTANCE_PATIENCE: Duration = Duration::from_secs(20);
 /// What became of an order to hand everything over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::up) enum HandOverEnd {
-    /// Everything is somebody else's.
+    /// The other process has taken everything over.
     Over,
-    /// Everything goes on here.
+    /// Nothing was handed over, and this process goes on.
     Nothing,
 }
 

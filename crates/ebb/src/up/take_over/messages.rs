@@ -9,7 +9,7 @@ use crate::api_token::ApiToken;
 /// What can be understood by both; whoever takes over says which it speaks.
 pub(super) const VERSION: u32 = 1;
 
-/// What the two say.
+/// A message of one of the two processes to the other.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TakeOverMessage {
@@ -19,15 +19,15 @@ pub(super) enum TakeOverMessage {
     /// socket for TLS if there is one. That is the last, so that whoever does not know of it finds one too
     /// many, and refuses.
     Offer(Box<Offer>),
-    /// It cannot be now.
+    /// The sender refuses the take-over, for this reason.
     Refused { reason: String },
-    /// It was understood.
+    /// The successor has understood the whole offer.
     Prepared,
-    /// It is done.
+    /// The predecessor has closed its copies: everything is the successor's.
     Yours,
 }
 
-/// What is offered.
+/// Everything but the descriptors that the predecessor hands over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::up) struct Offer {
     /// Whose it is; for people.
@@ -36,7 +36,7 @@ pub(in crate::up) struct Offer {
     pub(super) activators: Vec<PredecessorActivator>,
     /// How many there were: their names are numbers.
     pub(super) activators_started: u64,
-    /// Of `platform_local`.
+    /// The record of the pods, which `platform_local` writes and reads.
     pub(super) platform: serde_json::Value,
     /// Whether requests are taken over TLS; an older executable does not say.
     #[serde(default)]
@@ -55,7 +55,7 @@ pub(super) struct PredecessorActivator {
 }
 
 impl Offer {
-    /// Everything but the descriptors.
+    /// The offer of this process, without TLS until [`Offer::adds_tls`].
     pub(in crate::up) fn new(
         activators: Vec<ActivatorFacts>,
         activators_started: u64,

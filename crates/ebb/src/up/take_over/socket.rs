@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 
 /// Where a service manager, or the login, made a folder for this user's sockets.
 const FOLDERS: [&str; 2] = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"];
-/// Only for the user.
+/// The user alone may enter the folder.
 const FOLDER_MODE: u32 = 0o700;
 const SOCKET_MODE: u32 = 0o600;
 

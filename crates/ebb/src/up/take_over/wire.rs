@@ -42,7 +42,7 @@ pub(super) fn send(
     Ok(())
 }
 
-/// Receives one message.
+/// Receives one message with its descriptors.
 pub(super) fn receive(mut stream: &UnixStream) -> anyhow::Result<(TakeOverMessage, Vec<OwnedFd>)> {
     let mut head = [0; 8];
     stream.read_exact(&mut head)?;
