@@ -118,7 +118,7 @@ impl ControlGroups {
         &self.root
     }
 
-    /// Those of these limits that cannot be kept here, for a sentence.
+    /// The first of these limits that the control groups cannot enforce, as a word for a sentence.
     pub(crate) fn unenforced(&self, limits: ContainerLimits) -> Option<&'static str> {
         let kept = controllers_of(&self.root.join(PODS).join(CHILDRENS_CONTROLLERS));
         match (limits.memory_bytes, limits.cpu_milli) {
@@ -132,7 +132,7 @@ impl ControlGroups {
 const MEMORY: &str = "memory";
 const CPU: &str = "cpu";
 
-/// Those of memory and CPU that a file names.
+/// The controllers among memory and CPU that a file names.
 fn controllers_of(file: &Path) -> Vec<&'static str> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let is_named =
@@ -140,7 +140,7 @@ fn controllers_of(file: &Path) -> Vec<&'static str> {
     [MEMORY, CPU].into_iter().filter(is_named).collect()
 }
 
-/// Whoever is in the group besides this process.
+/// The numbers of the processes in the group besides this one.
 fn other_processes_in(group: &Path) -> impl Iterator<Item = i32> + use<> {
     let own = i64::from(std::process::id());
     let listed = fs::read_to_string(group.join(PROCESSES)).unwrap_or_default();
@@ -157,7 +157,7 @@ fn try_divide(root: &Path, controllers: &[&str]) -> io::Result<()> {
     let pods = root.join(PODS);
     make(&pods)?;
     fs::write(pods.join(CHILDRENS_CONTROLLERS), &wanted)?;
-    // What an `ebb pod` that was killed has left; a group with processes stays.
+    // Removes the groups that a killed `ebb pod` has left; a group with processes stays.
     for left in fs::read_dir(&pods)?.flatten() {
         let _ = fs::remove_dir(left.path());
     }
@@ -239,7 +239,7 @@ impl ContainerGroup {
         started
     }
 
-    /// What to say of an end, if the kernel ended something here for want of memory.
+    /// The end of a sentence about a container that the kernel killed for want of memory, if it did.
     pub(crate) fn killed_for_memory(&self) -> Option<String> {
         let events = fs::read_to_string(self.directory.join("memory.events")).ok()?;
         let killed = events.lines().find_map(|line| line.strip_prefix("oom_kill "))?;

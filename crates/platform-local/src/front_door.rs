@@ -22,12 +22,12 @@ pub struct FrontTlsDoor {
     pub names: CertifiedNames,
 }
 
-/// What stands in the certificates that are shown.
+/// The names in the certificates that the front door shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertifiedNames {
     /// Every name of every Service, those of this machine too: a development certificate.
     All,
-    /// The hosts alone, as far as we know: nobody else certifies names of `localhost`.
+    /// The hosts of the Services alone: no public authority certifies names of `localhost`.
     Hosts,
 }
 

@@ -52,7 +52,7 @@ pub(crate) use spec::{Container, DownwardFact, EnvValue, PodSpec, Probes, Templa
 pub(crate) use start::send_outputs;
 use usage::UsageReporter;
 
-/// What a queue-proxy has to answer its requests when its app is gone.
+/// The time in which a queue-proxy answers what it holds after its app has ended.
 pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
 
 const QUEUE_PROXY: &str = "the queue-proxy";
@@ -73,7 +73,7 @@ pub fn pod_main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let (spec, outputs) = start::read()?;
     set_child_subreaper(true).context("becoming the reaper of orphans")?;
-    // Our allocator does without huge pages; apps are started as anybody would start them.
+    // The allocator of `ebb` does without huge pages; apps are started with the machine's own setting.
     set_thp_disable(false).context("allowing huge pages")?;
     // Nothing has been started yet and there is no other thread, so this is what the app finds from its first
     // instruction on. We need a dozen ourselves, and the queue-proxy raises its own again.
@@ -327,8 +327,8 @@ impl RunningPod {
         self.children = descendants::reap(|status| self.note_end(status));
     }
 
-    /// Notes the end of a child. Those that are neither a container nor the queue-proxy were orphans, and
-    /// nobody asks how they ended.
+    /// Notes the end of a child. A child that is neither a container nor the queue-proxy was an orphan, whose
+    /// end is no news.
     fn note_end(&mut self, status: WaitStatus) {
         if let (Some(orphans), Some(pid)) = (&mut self.orphans, status.pid()) {
             orphans.forget(pid);
@@ -337,9 +337,10 @@ impl RunningPod {
         let mut processes = self.containers.iter_mut().chain([&mut self.queue_proxy]);
         let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
         process.is_alive = false;
-        // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it
-        // is a failure. The queue-proxy is expected to end once the pod was, whoever asked it first: the TERM
-        // of all of them may come from one hand, and be read here after its end was.
+        // The app is expected to end once it was asked to; before that, even while the queue-proxy drains,
+        // its end is a failure. The queue-proxy is expected to end once the pod was asked to: one sender may
+        // have sent TERM to all of them, and the queue-proxy's end may be read here before the pod's own
+        // TERM.
         let is_expected = process.kill_at.is_some() || (self.told_to_end && process.name == QUEUE_PROXY);
         if !is_expected && !self.failed {
             self.failed = true;
@@ -354,7 +355,7 @@ impl RunningPod {
         }
     }
 
-    /// Asks whoever is to end next.
+    /// Asks the next process to end, kills those whose time is over, and reports usage.
     fn advance(&mut self) {
         let now = self.clock.now();
         let all_alive = self.containers.iter().all(|container| container.is_alive);

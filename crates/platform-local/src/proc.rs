@@ -1,4 +1,4 @@
-//! What the kernel's table says of every process.
+//! The kernel's table of processes (`/proc`).
 
 use std::fs;
 

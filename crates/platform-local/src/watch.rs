@@ -32,19 +32,19 @@ pub(crate) struct WatchedFiles {
     /// The files and directories that are watched.
     pub(crate) source: Arc<ManifestSource>,
     pub(crate) clock: Clock,
-    /// Somebody wants the files read now.
+    /// Notified when the files are to be read now.
     pub(crate) reload: Arc<Notify>,
     /// The manifests that are in force.
     pub(crate) last_good: watch::Receiver<Arc<LoadedManifest>>,
-    /// Who wants to know what the files say after a change.
+    /// The supervisor gets what the files say after each change.
     pub(crate) readings: mpsc::Sender<FilesReading>,
 }
 
-/// What is in no file any more, and since when.
+/// Items that are in no file any more, and since when.
 type MissingItems = BTreeMap<Item, Timestamp>;
 
 impl WatchedFiles {
-    /// Reads the files after each change, until nobody wants to know any more.
+    /// Reads the files after each change, until the supervisor is gone.
     pub(crate) async fn run(self) {
         let changed = Arc::new(Notify::new());
         let _watcher = watch_directories(self.source.named(), &changed);

@@ -14,7 +14,7 @@ use vocabulary::{Problem, RevisionName, printable, shown};
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::{TextPlace, YamlNode, YamlValue};
 
-/// What a document of this kind scales here.
+/// The only kind of object that a `HorizontalPodAutoscaler` scales on one machine.
 const TARGET_KIND: &str = "Service";
 
 /// A document and where it stands.
@@ -79,7 +79,7 @@ impl Autoscalers {
         self.sound.get(service)
     }
 
-    /// Services that have none of their own fault.
+    /// Services without a document because theirs was refused.
     pub(crate) fn refused(&self) -> impl Iterator<Item = &RevisionName> {
         self.refused.iter()
     }

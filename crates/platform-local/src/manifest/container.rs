@@ -1,5 +1,5 @@
-//! The containers of a Service: command, environment, and of the one that requests reach also port and
-//! probes.
+//! The containers of a Service: command and environment; port and probes of the container that requests
+//! reach.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const REFUSED: &[RefusedField] = &[
     ("volumeMounts", "the app sees this machine's files"),
 ];
 
-/// What only the container that requests reach has.
+/// Fields that are allowed only in the container that requests reach.
 const OF_APP: &[RefusedField] = &[
     ("livenessProbe", "only the container with the port is probed; what ends by itself ends its pod anyway"),
     ("readinessProbe", "only the container with the port is probed"),
@@ -55,7 +55,7 @@ pub(crate) fn read_app(
     resources
 }
 
-/// Reads a container beside that one.
+/// Reads a container that requests do not reach.
 pub(crate) fn read_sidecar(
     mut container: ManifestFields<'_>,
     sources: VariableSources<'_>,

@@ -1,7 +1,7 @@
 //! What do the `ConfigMap`s and `Secret`s of the files hold? Environment variables may be taken from them.
 //!
-//! Values are looked up when a Service is read, so they are part of its template: whoever edits one gets new
-//! pods, as after an edit of the Service itself.
+//! Values are looked up when a Service is read, so they are part of its template: an edit of a document
+//! starts new pods, as an edit of the Service does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::manifest::data_name::{DataKind, DataName};
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode};
 
-/// Where a document belongs that does not say.
+/// The namespace of a document that names none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// One value. What it is never gets into a log.
@@ -52,9 +52,9 @@ pub(crate) type DataDocuments = BTreeMap<DataName, PlacedData>;
 /// The documents that stand in the files at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct DataReading {
-    /// Those that can be used.
+    /// The documents that can be used.
     pub(crate) found: DataDocuments,
-    /// Those that stand in a file but were refused.
+    /// The names of documents that stand in a file but were refused.
     pub(crate) refused: BTreeSet<DataName>,
 }
 
@@ -82,7 +82,8 @@ impl DataReading {
         self.found.insert(name, placed);
     }
 
-    /// What is refused, or in no file any more and not `gone` for good, stays as it was.
+    /// The documents in force: a document that is refused, or in no file any more and not `gone` for good,
+    /// stays as in `last_good`.
     pub(crate) fn merged_over(
         &self,
         last_good: &DataDocuments,

@@ -12,14 +12,14 @@ use crate::pod::{DownwardFact, EnvValue};
 /// Variables that ebb sets for the app, as Knative does.
 const RESERVED: [&str; 4] = ["PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"];
 
-/// What may be asked of the pod, as Kubernetes calls it.
+/// The facts about a pod that a variable can hold, by Kubernetes' names.
 const FACTS: [(&str, DownwardFact); 3] = [
     ("metadata.name", DownwardFact::Name),
     ("metadata.namespace", DownwardFact::Namespace),
     ("status.podIP", DownwardFact::Address),
 ];
 
-/// What a container of this namespace can take values from.
+/// The documents from which a container takes values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VariableSources<'a> {
     /// The Service's namespace, in which documents are looked for.

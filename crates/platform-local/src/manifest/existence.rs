@@ -1,7 +1,7 @@
 //! Does this machine have what a manifest wants to run?
 //!
-//! A manifest may be written before its command is built, or for another machine, so this is no reason to
-//! refuse it; but whoever mistyped a path wants to hear of it before the first request does.
+//! A manifest may be written before its command is built, or for another machine, so an absence is no reason
+//! to refuse it; but the author of a mistyped path should learn of it before the first request does.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;

@@ -111,7 +111,8 @@ impl<'n> ManifestFields<'n> {
         (node.value != YamlValue::Null).then_some(node)
     }
 
-    /// Fields that are read and dropped without a word, because whoever exports a manifest writes them.
+    /// Fields that are accepted without a warning and have no effect, because exported manifests contain
+    /// them.
     pub(crate) fn ignore(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }

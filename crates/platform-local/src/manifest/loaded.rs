@@ -1,4 +1,4 @@
-//! What applies: the settings and Services of all files, each with the file that it stands in.
+//! The manifests in force: the settings and Services of all files, each with the file that it stands in.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct LoadedManifest {
     pub warnings: Vec<Trouble>,
     /// Commands and directories that this machine does not have: their pods will fail.
     pub absences: Vec<Trouble>,
-    /// What environment variables may be taken from.
+    /// The documents from which environment variables may be taken.
     pub(crate) data: DataDocuments,
     /// The Services, each with the file that it stands in.
     pub(crate) services: BTreeMap<RevisionName, PlacedService>,
@@ -54,7 +54,7 @@ impl LoadedManifest {
         })
     }
 
-    /// What is to be told about each request.
+    /// Which logs, metrics and traces are written about each request.
     pub(crate) fn reporting(&self) -> Arc<RequestReporting> {
         Arc::new(self.observability.reporting().expect("it was read, and refused if it was not understood"))
     }
@@ -77,7 +77,7 @@ pub struct ServiceAddress {
     pub service: RevisionName,
     /// The URL under which a browser reaches the Service.
     pub url: String,
-    /// For whoever sends to the listening address.
+    /// The header `Host` of requests that are sent to the listening address.
     pub host: String,
 }
 

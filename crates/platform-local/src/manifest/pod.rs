@@ -11,14 +11,15 @@ use crate::manifest::yaml::{YamlNode, YamlValue};
 use crate::manifest::{container, security};
 use crate::pod::{Container, Template};
 
-/// Containers beside the one with the port: more than anybody has, and few enough for their descriptors to
-/// travel at once.
+/// The most containers beside the one with the port: more than manifests have, and few enough for their
+/// descriptors to travel in one message.
 pub(crate) const MOST_SIDECARS: usize = 16;
 
 /// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
 const DEFAULT_TIMEOUT_SECONDS: u32 = 300;
 const MOST_CONTAINER_CONCURRENCY: u32 = 1000;
-/// A day: Knative's own limit is 600 unless an admin raises it; on one machine nobody needs to ask an admin.
+/// A day. Knative's own limit is 600 s unless an administrator raises it; a person's own machine has no
+/// administrator to ask.
 const MOST_TIMEOUT_SECONDS: u32 = 86_400;
 
 const POD_REFUSED: &[RefusedField] = &[

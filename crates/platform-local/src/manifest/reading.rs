@@ -1,4 +1,4 @@
-//! What all files say at one moment, flawless or not, and what applies of it.
+//! What all files say at one moment, with and without problems, and which of it comes into force.
 
 mod settings_document;
 
@@ -30,20 +30,21 @@ pub(crate) struct FilesReading {
     pub(crate) troubles: Vec<Trouble>,
     /// Accepted, but worth a word.
     pub(crate) warnings: Vec<Trouble>,
-    /// What this machine does not have.
+    /// Commands and directories that this machine does not have.
     pub(crate) absences: Vec<Trouble>,
     /// Files that hold no document at all.
     pub(crate) empty: BTreeSet<PathBuf>,
     /// Files that are not there, in directories that are.
     pub(crate) absent: BTreeSet<PathBuf>,
-    /// What has stood in no file for so long that it counts as removed.
+    /// Items that have been in no file for so long that they count as removed.
     pub(crate) removed: BTreeSet<Item>,
     /// Files that were written since they were read last.
     pub(crate) written: BTreeSet<PathBuf>,
     services: BTreeMap<RevisionName, PlacedService>,
     /// Services that stand in a file but were refused.
     refused: BTreeSet<RevisionName>,
-    /// Files with parts of which nobody can say what they are about.
+    /// Files with a part of which not even the name can be read: they may hold anything that they held
+    /// before.
     unclear: BTreeSet<PathBuf>,
     config: SettingsDocument<ClusterConfig>,
     observability: SettingsDocument<Observability>,
@@ -62,7 +63,7 @@ pub(crate) enum Item {
     Service(RevisionName),
     /// The `HorizontalPodAutoscaler` of a Service.
     Autoscaler(RevisionName),
-    /// What environment variables may be taken from.
+    /// A document from which environment variables may be taken.
     Data(DataName),
 }
 
@@ -145,13 +146,13 @@ impl FilesReading {
         reading
     }
 
-    /// These were removed by a person, whatever the files say.
+    /// Leaves out the Services that a person removed, although their files still hold them.
     pub(crate) fn leave_out(&mut self, deleted: &BTreeMap<RevisionName, PathBuf>) {
         self.services.retain(|name, _| !deleted.contains_key(name));
     }
 
-    /// While ebb runs, a file without a manifest is an edit that is refused: somebody writes it again, maybe
-    /// slowly.
+    /// While ebb runs, a file without a manifest is an edit that is refused: an editor may write it in two
+    /// steps.
     pub(crate) fn refuse_empty(&mut self) {
         let message = "holds no manifest; to remove a Service, remove its file or use `ebb delete`";
         let trouble =
@@ -160,8 +161,8 @@ impl FilesReading {
         self.troubles.extend(troubles);
     }
 
-    /// What of `last_good` stands in no file now. Whether it was removed for good, time will tell; and what a
-    /// file that cannot be understood still holds, nobody can say.
+    /// The items of `last_good` that stand in no file now. They may be written again; an item whose former
+    /// file cannot be understood does not count as missing.
     pub(crate) fn missing(&self, last_good: &LoadedManifest) -> BTreeSet<Item> {
         let is_unclear = |file: &PathBuf| {
             // A directory that cannot be read may hold what it held.
@@ -192,8 +193,8 @@ impl FilesReading {
         settings.chain(services).chain(lost).chain(data).collect()
     }
 
-    /// What applies from now on: everything flawless, and the last good version of what is not. What stood in
-    /// a file is gone only when it counts as removed.
+    /// The manifests in force from now on: every item without a problem, and the last good version of the
+    /// others. An item that stood in a file goes only when it counts as removed.
     pub(crate) fn merged_over(self, last_good: &LoadedManifest) -> LoadedManifest {
         let (cluster, cluster_file) = self.config_merged_over(last_good, &self.removed);
         let (observability, observability_file) = self.observability_merged_over(last_good, &self.removed);
@@ -222,7 +223,8 @@ impl FilesReading {
         }
     }
 
-    /// What holds data. A document that is in no file for a moment may be being written anew.
+    /// The documents with data that are in force. A document that is in no file for a moment may be being
+    /// written anew.
     fn data_merged_over(&self, last_good: &LoadedManifest, gone: &BTreeSet<Item>) -> DataDocuments {
         self.data.merged_over(&last_good.data, |name| gone.contains(&Item::Data(name.clone())))
     }
@@ -273,7 +275,7 @@ impl FilesReading {
         }
     }
 
-    /// Nobody can say what the file holds.
+    /// Refuses a file of which not even the names can be read.
     fn refuse_whole(&mut self, file: &Path, place: Option<TextPlace>, message: String) {
         self.unclear.insert(file.to_owned());
         self.troubles.push(Trouble { file: file.to_owned(), place, message });
@@ -318,7 +320,7 @@ impl FilesReading {
         }
     }
 
-    /// Whoever misspelt a name wants to hear of it, here or where it is used.
+    /// Warns of documents that no Service refers to: their name may be misspelt here or in the Service.
     fn warn_of_unused_data(&mut self) {
         let unused = self.data.found.iter().filter(|(name, _)| !self.uses.contains(*name));
         let warnings = unused.map(|(name, placed)| {
@@ -384,7 +386,7 @@ impl FilesReading {
     }
 }
 
-/// If not even the directory is there, somebody took away more than a file: a mount, maybe.
+/// A missing directory is another problem than a missing file: a mount may be away.
 fn is_in_a_directory(file: &Path) -> bool {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).is_dir()

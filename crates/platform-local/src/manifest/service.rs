@@ -53,24 +53,24 @@ impl ManifestService {
     }
 }
 
-/// What reading a Service needs besides its own text.
+/// What the text of a Service is read with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings<'a> {
     /// Limits that annotations are checked against.
     pub(crate) cluster: &'a ClusterConfig,
-    /// What queue-proxies tell about each request.
+    /// Which logs, metrics and traces queue-proxies write about each request.
     pub(crate) observability: &'a Observability,
     /// What follows `NAME.NAMESPACE.` in its host.
     pub(crate) domain: &'a str,
     /// The documents of class hpa in the files.
     pub(crate) autoscalers: &'a Autoscalers,
-    /// What environment variables may be taken from.
+    /// The documents from which environment variables may be taken.
     pub(crate) data: &'a DataDocuments,
     /// Whether a Service is in shadow that does not say otherwise.
     pub(crate) is_in_shadow: bool,
 }
 
-/// What a Service's template is read under.
+/// The settings and documents with which a Service's template is read.
 #[derive(Clone, Copy, Debug)]
 struct Owner<'a> {
     cluster: &'a ClusterConfig,
@@ -195,7 +195,7 @@ fn traffic(spec: &mut ManifestFields<'_>, report: &mut Report) {
 }
 
 fn read_template(mut fields: ManifestFields<'_>, owner: Owner<'_>, report: &mut Report) -> ReadTemplate {
-    // What is off is left out, so that to write down a default starts no new pods.
+    // Settings that ask for nothing are left out, so that writing down a default starts no new pods.
     let observability = owner.observability.asks_for_anything().then(|| owner.observability.clone());
     let mut template = Template { observability, ..Template::default() };
     let mut settings = read_settings(&[], owner, &mut Report::about(report.file()));

@@ -25,7 +25,7 @@ pub(crate) struct ReservedPort {
 
 #[cfg(test)]
 impl ReservedPort {
-    /// A number that nobody holds, for tests that listen nowhere.
+    /// A port without a reservation, for tests that listen nowhere.
     pub(crate) fn unreserved(number: u16) -> Self {
         Self { number, _name: None }
     }

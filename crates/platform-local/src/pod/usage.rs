@@ -44,7 +44,7 @@ pub(super) struct UsageReporter {
 
 impl UsageReporter {
     pub(super) fn new(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
-        // A queue-proxy that does not read loses words; this loop waits for nobody.
+        // A queue-proxy that does not read misses a report; the pod's loop never waits for it.
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
         Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
     }
@@ -133,7 +133,7 @@ impl UsageMeter {
     }
 }
 
-/// What our children used that ended and were waited for.
+/// The CPU time of children that ended and were waited for.
 fn ended_children() -> Duration {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Duration::ZERO };
     let microseconds = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

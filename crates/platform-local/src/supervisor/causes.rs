@@ -41,7 +41,7 @@ pub(crate) struct StartCauses {
 }
 
 impl StartCauses {
-    /// Those of a revision that has this reason to have pods.
+    /// The causes of a new revision, which has its first pods for this reason.
     pub(crate) fn new(count: String) -> Self {
         Self { count, failed: Vec::new() }
     }

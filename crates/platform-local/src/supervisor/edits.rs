@@ -1,4 +1,4 @@
-//! What changes in the files, and what a person removes, takes effect here; each change is a line in the log.
+//! Edits of the files and deletions by a person take effect here; each change is a line in the log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::outbox::PlatformTopic;
 use crate::manifest::{FilesReading, LoadedManifest, PlacedService, Trouble};
 
 impl Supervisor {
-    /// What the files say now.
+    /// Takes in what the files say after a change.
     pub(super) fn take_reading(&mut self, mut reading: FilesReading) {
         self.note_troubles(std::mem::take(&mut reading.troubles));
         self.note_warnings(reading.warnings.iter().chain(&reading.absences).cloned().collect());

@@ -38,14 +38,14 @@ pub(super) struct Supervisor {
     pub(super) status: PlatformStatus,
     /// The manifests that are in force.
     pub(super) loaded: Arc<LoadedManifest>,
-    /// The same for who reads the files.
+    /// The same manifests for the task that reads the files.
     pub(super) last_good: watch::Sender<Arc<LoadedManifest>>,
-    /// What is told about each request.
+    /// Which logs, metrics and traces activators write about each request.
     pub(super) reporting: watch::Sender<Arc<RequestReporting>>,
-    /// What is wrong with the files as they are.
+    /// The problems of the files as they are now.
     pub(super) troubles: Vec<Trouble>,
     pub(super) warnings: Vec<Trouble>,
-    /// What a person removed, with the file that says otherwise until it is written again.
+    /// Services that a person removed, each with its file: they come back when that file is written again.
     pub(super) deleted: BTreeMap<RevisionName, PathBuf>,
     pub(super) logs: LogSink,
     pub(super) limits: LimitKeeper,
@@ -61,12 +61,12 @@ impl Supervisor {
         mut news: mpsc::Receiver<(PodName, PodNews)>,
         mut readings: mpsc::Receiver<FilesReading>,
     ) {
-        // However this ends, nobody waits for it any longer.
+        // However this task ends, callers of `drain` stop waiting for it.
         let _ended = self.inbox.ended.clone().drop_guard();
         self.apply(&Arc::clone(&self.loaded));
         loop {
-            // One turn: what the fleet wants done is done, whoever subscribed hears what has changed, and
-            // then the next thing is taken in. So nothing is ever half done while somebody is told of it.
+            // One turn: the actions of the fleet are carried out, subscribers get what has changed, and then
+            // the next event is taken in. So a subscriber never sees something half done.
             self.carry_out_actions();
             let changes = self.fleet.take_changes();
             for (revision, template) in &changes.rolled_out {
@@ -113,7 +113,7 @@ impl Supervisor {
         *self.inbox.longest_drain.lock() = self.fleet.longest_drain();
     }
 
-    /// Returns to whom everything is to be handed over, if somebody wants that.
+    /// Takes in all orders; returns the channel of a caller that wants everything handed over.
     fn take_orders(&mut self) -> Option<Reply> {
         let orders = std::mem::take(&mut *self.inbox.orders.lock());
         let now = self.clock.now();
@@ -138,10 +138,10 @@ impl Supervisor {
             self.carry_out(seat, &order, now);
         }
         for (service, reply) in orders.delete {
-            // Whoever asked may have gone away; it is removed all the same.
+            // The caller may have gone away; the Service is removed all the same.
             let _ = reply.send(self.delete(&service));
         }
-        // Whoever asked may have lost patience.
+        // The caller may have lost patience.
         for call in orders.calls {
             let _ = call.send(());
         }
@@ -227,7 +227,7 @@ impl Supervisor {
 
     /// Carries out what the fleet decided.
     fn carry_out_actions(&mut self) {
-        // While everything ends, nobody is left to tell the activators once the autoscaler is gone.
+        // While everything ends, pods do not wait for activators once no autoscaler is left to tell these.
         if self.fleet.is_ending() && !self.subscribers.any_connected() {
             self.fleet.release_all(self.clock.now());
         }

@@ -159,16 +159,16 @@ impl Fleet {
                 );
                 revision.of_new_pods = of_new_pods;
                 self.revisions.insert(name.clone(), revision);
-                // It may have been removed and be back before anybody was told; then it was never gone.
+                // If it was removed and added again before any subscriber was told, it was never gone.
                 self.changes.removed.remove(name);
                 self.changes.revisions.insert(name.clone());
             }
         }
     }
 
-    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not
-    /// told back as a change: who gave it knows, may have given the next one already, and would take an echo
-    /// of the first for somebody else's wish.
+    /// Sets the wanted number of pods. Ignored for a revision that is unknown or being taken down. The count
+    /// is not published as a change: the autoscaler that ordered it may have ordered the next one already,
+    /// and would take the echo of the first for another autoscaler's order.
     pub(crate) fn scale_to(
         &mut self,
         name: &RevisionName,
@@ -183,20 +183,20 @@ impl Fleet {
         TargetPresence::Yes
     }
 
-    /// Who serves a revision from now on. All requests come to the activators here, which were told
-    /// themselves, so this is only remembered: for whoever decides after the present autoscaler.
+    /// Sets the route of a revision. All requests come to the activators here, which were told by their
+    /// links, so the route is only remembered for the autoscaler that owns the revision next.
     pub(crate) fn set_route(&mut self, name: &RevisionName, route: RouteInForce) -> TargetPresence {
         let Some(revision) = self.revisions.get_mut(name) else { return TargetPresence::No };
         revision.route = Some(route);
         TargetPresence::Yes
     }
 
-    /// Who serves a revision, if that was ever said.
+    /// The route of a revision, if one was ever ordered.
     pub(crate) fn route(&self, name: &RevisionName) -> Option<RouteInForce> {
         self.revisions.get(name)?.route.clone()
     }
 
-    /// These pods wait for their start, for this reason.
+    /// Notes why these pods wait for their start.
     pub(crate) fn note_waiting(&mut self, pods: &[PodName], reason: &str) {
         for pod in pods {
             let Some(name) = self.owner_of(pod) else { continue };
@@ -279,7 +279,7 @@ impl Fleet {
         self.reconcile_all(now);
     }
 
-    /// Ends the wait for activators: nobody is there to tell them.
+    /// Ends the wait for activators, as no autoscaler is left to tell them.
     pub(crate) fn release_all(&mut self, now: Timestamp) {
         for revision in self.revisions.values_mut() {
             let mut around = RevisionSurroundings { now, actions: &mut self.actions, names: &mut self.names };
@@ -346,7 +346,8 @@ impl Fleet {
         }
         if revision.is_gone() {
             self.revisions.remove(name);
-            // Nothing more is told of it but that it is gone: who hears both would look for what is no more.
+            // Only the removal is published: a subscriber that gets a change, too, would look for a revision
+            // that is gone.
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
             self.changes.failures.remove(name);

@@ -34,8 +34,8 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Whether all of it is understood and complete: to be asked before anything is accepted, while whoever
-    /// offers it can still keep it.
+    /// Whether all of it is understood and complete: to be asked before anything is accepted, while the
+    /// process that offers it can still keep it.
     pub fn check(&self) -> Result<(), String> {
         let record = self.read()?;
         let needed: usize = record.processes.values().map(ProcessRecord::descriptors).sum();
@@ -48,7 +48,7 @@ impl Handover {
         }
     }
 
-    /// The control group that the other one divides among its pods.
+    /// The control group that the offering process divides among its pods.
     pub(super) fn control_group(&self) -> Option<PathBuf> {
         self.read().ok()?.control_group
     }
@@ -60,7 +60,8 @@ impl Handover {
     }
 }
 
-/// Everything stands still until this is used. Dropped without, everything goes on as if nobody had asked.
+/// All parts stand still until this is used. If it is dropped, they go on as if no handover had been asked
+/// for.
 #[derive(Debug)]
 pub struct HandoverDecision(oneshot::Sender<()>);
 
@@ -70,7 +71,7 @@ impl HandoverDecision {
         !self.0.is_closed()
     }
 
-    /// All pods are somebody else's.
+    /// Says that the other process has all pods from now on.
     pub fn given(self) {
         // A supervisor that is gone has none either.
         let _ = self.0.send(());

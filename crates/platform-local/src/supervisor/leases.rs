@@ -17,7 +17,8 @@ use vocabulary::{Bucket, Epoch, Ownership, ReplicaName, Timestamp};
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// How often it renews: two attempts may fail.
 pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// Who looks at leases later than this after one ran out was held up itself, and cannot tell who else was.
+/// A supervisor that looks at leases later than this after one ran out was held up itself, and cannot tell
+/// which autoscaler was.
 const LATE: Duration = Duration::from_secs(1);
 
 /// One seat of one autoscaler; never given to another.
@@ -84,7 +85,7 @@ impl Leases {
         self.epochs_given
     }
 
-    /// How often leases are to be renewed, if somebody else could take over.
+    /// How often leases are to be renewed; `None` where no other autoscaler could take over.
     pub(crate) fn renew_every(autoscalers: usize) -> Option<Duration> {
         (autoscalers > 1).then_some(RENEW_EVERY)
     }
@@ -115,8 +116,8 @@ impl Leases {
         self.assign_vacant(now);
     }
 
-    /// These autoscalers are alive. Those that speak together are taken in together, so that none loses to
-    /// another by the order of their words.
+    /// Renews the leases of these autoscalers. Renewals that wait together are taken in together, so that
+    /// their order decides nothing.
     pub(crate) fn renew(&mut self, seats: impl IntoIterator<Item = SeatId>, now: Timestamp) {
         self.extend_after_own_stall(now);
         let until = self.lease_from(now);
@@ -128,8 +129,8 @@ impl Leases {
         self.assign_vacant(now);
     }
 
-    /// Gives away what nobody holds, or somebody who has not renewed in time, as far as somebody else is
-    /// alive.
+    /// Assigns each bucket that no seat holds, or whose holder has not renewed in time, to another live seat
+    /// if there is one.
     pub(crate) fn assign_vacant(&mut self, now: Timestamp) {
         self.extend_after_own_stall(now);
         self.looked_at = now;
@@ -173,7 +174,7 @@ impl Leases {
         self.buckets[index].tenure = Tenure::Held { seat, epoch: self.epochs_given };
     }
 
-    /// Whoever is alive and owns least; of equals the one that came first.
+    /// The live seat with the fewest buckets; of equals the seat that was taken first.
     fn least_loaded(&self, now: Timestamp) -> Option<SeatId> {
         let alive = self.seats.keys().copied().filter(|seat| self.is_alive(*seat, now));
         alive.min_by_key(|seat| self.ownership(*seat).epochs.len())
@@ -197,8 +198,8 @@ impl Leases {
         reserved.chain(self.seats.values().map(|occupant| occupant.until))
     }
 
-    /// If this process stood still itself (stopped, or the machine was out of breath), those who could not be
-    /// heard meanwhile get another lease.
+    /// If this process stood still itself (stopped, or on an overloaded machine), autoscalers that could not
+    /// be heard meanwhile get another lease.
     fn extend_after_own_stall(&mut self, now: Timestamp) {
         // A lease says that its holder was silent while it could have been heard. When we did not listen it
         // says nothing.

@@ -29,7 +29,7 @@ impl LimitKeeper {
         self.groups.as_ref().ok().map(ControlGroups::root)
     }
 
-    /// Says that limits do not hold, if somebody has written some.
+    /// Warns once that limits are not enforced, if a manifest has some.
     pub(super) fn warn_of_unenforced(&mut self, loaded: &LoadedManifest) {
         let unenforced = loaded.services.iter().find_map(|(name, placed)| {
             let mut limits = placed.service.template.containers().map(|container| container.limits);

@@ -1,6 +1,6 @@
-//! Pods as processes, as others see them: how they are started, asked and ended.
+//! Pods as processes, as the other parts of `ebb up` see them: how they are started, asked and ended.
 //!
-//! Nothing is decided here. Whoever calls leaves what it wants on the supervisor's [`OrderInbox`] and at most waits
+//! Nothing is decided here. A caller puts its order into the supervisor's [`OrderInbox`] and at most waits
 //! for the answer, so no caller holds up another, nor the pods.
 
 use std::collections::BTreeMap;
@@ -147,8 +147,7 @@ impl LocalPlatform {
         self.inbox.reload.notify_one();
     }
 
-    /// Returns once the supervisor has looked at what it is told, or has ended. One that hangs lets everybody
-    /// wait.
+    /// Returns once the supervisor has looked at its orders, or has ended; never while it hangs.
     pub async fn responds(&self) {
         let (reply, answer) = oneshot::channel();
         self.inbox.update(|orders| orders.calls.push(reply));

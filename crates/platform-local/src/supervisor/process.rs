@@ -26,7 +26,7 @@ use crate::supervisor::process_control::ProcessControl;
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a service manager and `ebb up` say to each other: nobody else is to.
+/// Variables by which a service manager and `ebb up` speak to each other; pods do not get them.
 const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// What the supervisor wants of a process; it only ever grows.
@@ -67,7 +67,7 @@ pub(crate) struct TakenOver {
     pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
-/// The supervisor's way to whoever watches over a process.
+/// The supervisor's end of the channels to the watch over a process.
 #[derive(Debug)]
 pub(crate) struct ProcessHandle {
     /// What is wanted of it.
@@ -76,7 +76,7 @@ pub(crate) struct ProcessHandle {
     pub(super) questions: mpsc::Sender<HandOverQuestion>,
 }
 
-/// The other end of that way.
+/// The watch's end of the same channels.
 #[derive(Debug)]
 pub(crate) struct ProcessOrders {
     wish: watch::Receiver<ProcessWish>,
@@ -131,7 +131,7 @@ struct PodProcess {
     control: ProcessControl,
     /// Its standard input is the other end.
     socket: UnixStream,
-    /// What was read of a message by whoever had it before.
+    /// The bytes of a message that another process began to read.
     begun: Vec<u8>,
     /// Of each container, the app's first.
     outputs: Vec<ContainerOutputs>,
@@ -150,8 +150,8 @@ impl PodProcess {
     }
 }
 
-/// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be
-/// killed whole. Whose pod it is stands in its arguments, for whoever looks at a list of processes.
+/// The process leads a group of its own, so that Ctrl-C in a terminal reaches `ebb up` alone, and so that the
+/// group can be killed whole. Its arguments name its pod, for readers of a list of processes.
 fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -188,7 +188,7 @@ fn outputs_of(container: &Container, stdout: Option<OwnedFd>, stderr: Option<Own
     ContainerOutputs { container: container.name.clone(), stdout: new(stdout), stderr: new(stderr) }
 }
 
-/// Who watches over a process.
+/// The task that watches over a process.
 struct ProcessWatch {
     pod: PodName,
     news: mpsc::Sender<(PodName, PodNews)>,
@@ -196,7 +196,7 @@ struct ProcessWatch {
     log: PodLog,
 }
 
-/// Why nobody listens to a process any more.
+/// Why a watch has stopped listening to its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListenEnd {
     /// The process has closed its socket, or has ended.
@@ -253,7 +253,7 @@ impl ProcessWatch {
                 Some(question) = self.orders.questions.recv() => if let Some(open) = input.take() {
                     match self.stand_still(question, &open, lines.begun(), control).await {
                         HandOverVerdict::Given => {
-                            // Dropped, it would close the socket for whoever has it now, too.
+                            // Dropping it would shut the socket down for the process that has it now, too.
                             open.forget();
                             return ListenEnd::Given;
                         }
@@ -265,7 +265,7 @@ impl ProcessWatch {
         }
     }
 
-    /// Hands over copies of what belongs to the process, and waits until it is decided whose it is.
+    /// Hands over copies of the process's descriptors, and waits until it is decided which `ebb up` has it.
     async fn stand_still(
         &self,
         question: HandOverQuestion,

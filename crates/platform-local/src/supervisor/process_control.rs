@@ -49,7 +49,7 @@ impl ProcessControl {
         }
     }
 
-    /// A descriptor of the process, for somebody else.
+    /// A descriptor of the process, for another `ebb up`.
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
         match self {
             // Nobody has waited for it, so the number is its own.

@@ -11,12 +11,12 @@ use vocabulary::{DRAIN_LIMIT_DEFAULT, IgnoredUserAgents};
 pub(crate) struct QueueProxySettings {
     /// How long requests without a timeout may take in a pod that leaves.
     pub(crate) drain_limit: Duration,
-    /// Whose requests it does not measure.
+    /// The clients, by `User-Agent`, whose requests it does not measure.
     pub(crate) ignored_user_agents: IgnoredUserAgents,
 }
 
 impl QueueProxySettings {
-    /// What a revision says, else what holds for all.
+    /// The settings of a revision, and those of the cluster where the revision has none.
     pub(crate) fn of(settings: &RevisionSettings, cluster: &ClusterConfig) -> Self {
         Self {
             drain_limit: settings.effective_drain_limit(cluster),

@@ -16,9 +16,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// first one again.
 pub(crate) const HEALTHY: Duration = Duration::from_secs(10);
 
-/// After so many failures in a row nobody waits for the next attempt any more: the first may be bad luck, and
-/// the second comes of it. A pod that is ready breaks no row: an app may listen for a moment before it fails.
-/// One that answered a request does, and one that was healthy for [`HEALTHY`].
+/// After so many failures in a row requests do not wait for the next attempt: the first failure may be bad
+/// luck, and the second follows from it. A pod that is ready breaks no row, as an app may listen for a moment
+/// before it fails. A pod that answered a request does, and so does one that was healthy for [`HEALTHY`].
 const HOPELESS: u32 = 3;
 
 /// The failures of one template.
@@ -84,7 +84,8 @@ impl Restarts {
         }
     }
 
-    /// What another process needs to know, so that nobody waits anew for what is known to fail.
+    /// The record for another process, so that its requests do not wait anew for a template that is known to
+    /// fail.
     pub(crate) fn record(&self, now: Timestamp) -> RestartsRecord {
         RestartsRecord {
             next_wait: self.backoff.upcoming(),

@@ -42,13 +42,13 @@ const LONG_PATIENCE: Duration = Duration::from_secs(10);
 /// A pod that is ready so soon has taken less from the others than a look at the cores can see.
 const QUICK: Duration = Duration::from_millis(250);
 /// While no core is idle, starts of a revision that has a pod for each core take one part in so many of what
-/// the cores do: more pods answer no more where the cores are what lacks, but somebody else may keep them
+/// the cores do. More pods answer no more where cores are what lacks; but another program may keep the cores
 /// busy, and then the revision must grow all the same.
 const SHARE_OF_STARTS: u32 = 10;
 /// The longest wait for such a start; also where it is not known how long one takes.
 const SLOWLY: Duration = Duration::from_secs(10);
-/// The least that a pod is taken to need: its queue-proxy. What was measured may be less, where somebody else
-/// gave memory back meanwhile.
+/// The least memory that a pod is taken to need: its queue-proxy. A measurement may be lower where another
+/// process gave memory back meanwhile.
 const LEAST_NEED_KIB: u64 = 12 * 1024;
 /// What part of all places revisions without a pod may keep free: one in so many.
 const KEPT_FREE: usize = 8;
@@ -110,7 +110,7 @@ pub(super) struct Machine {
     pub(super) next_look: Timestamp,
 }
 
-/// Who comes first: the least does.
+/// The place of a start in the queue: the least comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct StartTurn {
     /// How many pods of its revision come before it; none before the first of a template. So the first pod of
@@ -162,14 +162,14 @@ impl Starts {
         self.waiting.is_empty()
     }
 
-    /// Whether it matters for anybody who waits that a core is idle: a wake from zero does not pay for a
-    /// look.
+    /// Whether a waiting start depends on an idle core. A wake from zero does not, and does not pay for a
+    /// look at the cores.
     pub(super) fn depend_on_cores(&self) -> bool {
         !self.under_way.is_empty() || self.waiting.keys().any(|turn| !self.is_urgent(*turn))
     }
 
-    /// Whether anybody who waits has to heed how much memory is free, or is the first to show what a pod of
-    /// its revision takes. A wake from zero of a revision that is known does not pay for a look.
+    /// Whether a waiting start depends on free memory, or is the first to show how much a pod of its revision
+    /// takes. A wake from zero of a known revision does not, and does not pay for a look.
     pub(super) fn depend_on_memory(&self) -> bool {
         let is_known = |spec: &PodSpec| self.memory_needs.contains_key(&spec.owner());
         self.waiting.values().any(|start| start.siblings.all > 0 || !is_known(&start.spec))
@@ -195,7 +195,7 @@ impl Starts {
         }
     }
 
-    /// A pod will not be ready.
+    /// A pod will not be ready: its process ended or failed.
     pub(super) fn note_ended(&mut self, pod: &PodName) {
         self.under_way.remove(pod);
     }
@@ -210,14 +210,14 @@ impl Starts {
     pub(super) fn next(&mut self, machine: Machine, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
         let patience = if machine.has_room { PATIENCE } else { LONG_PATIENCE };
         for start in self.under_way.values_mut() {
-            // Given up for good: a start that takes long must not block the others, and it may not have a
-            // place again when the machine has room, because somebody else has it by then.
+            // The place is given up for good: a slow start must not block the others, and by the time that
+            // the machine has room another start has the place.
             start.has_place &= now.saturating_since(start.since) < patience;
         }
         self.look_again = Some(machine.next_look);
         let waiting = self.waiting.iter();
-        // The order of the turns is the order of need: first pods before second ones, whoever asked sooner
-        // among equals. Who may not start yet does not keep those behind from starting.
+        // The order of the turns is the order of need: first pods before second ones, and of equals the one
+        // that was added first. A start that must wait does not keep those behind it from starting.
         let mut free = waiting.filter(|(turn, start)| self.may_start(**turn, start, machine, now));
         let turn = *free.next()?.0;
         let WaitingStart { pod, spec, .. } = self.waiting.remove(&turn)?;
@@ -243,7 +243,7 @@ impl Starts {
 
     /// Whether what is to be started, and what starts already, takes more than is free.
     fn lacks_memory(&self, waiting: &WaitingStart, machine: Machine) -> bool {
-        // Without its first pod a revision answers nobody at all.
+        // Without its first pod a revision answers no request at all.
         let Some(free) = machine.free_memory.filter(|_| waiting.siblings.all > 0) else { return false };
         // Those under way may have taken theirs already; then this waits until they are ready, and no longer.
         let starting: u64 = self.under_way.values().map(|start| self.need(&start.revision)).sum();

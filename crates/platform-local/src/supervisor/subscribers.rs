@@ -1,8 +1,8 @@
-//! Who listens, and by what right does each give orders?
+//! Which autoscalers get facts, and which of them may order what?
 //!
-//! Every autoscaler hears everything, so that whoever has to take a bucket over knows its pods already. Just
-//! before it hears that a bucket is its own it is told once more what others have changed there meanwhile:
-//! counts and routes, which nobody else is told of.
+//! Every autoscaler gets all facts, so that the one that has to take a bucket over knows its pods already.
+//! Just before it gets a bucket it is sent the counts and routes that the former owner has ordered meanwhile,
+//! which no other autoscaler gets.
 
 use std::collections::BTreeMap;
 
@@ -29,23 +29,23 @@ struct SubscribedAutoscaler {
 }
 
 impl Subscribers {
-    /// Nobody yet, but room for these.
+    /// No subscriber yet, and a bucket for each of these autoscalers.
     pub(crate) fn new(autoscalers: &[ReplicaName], now: Timestamp) -> Self {
         Self { leases: Leases::new(autoscalers, now), autoscalers: BTreeMap::new() }
     }
 
-    /// Another process obeyed orders up to this epoch.
+    /// Begins with epochs after this one, up to which another process obeyed orders.
     pub(crate) fn begin_after(&mut self, epoch: Epoch) {
         self.leases.begin_after(epoch);
     }
 
-    /// The greatest that anybody was given.
+    /// The greatest epoch that was given to an owner.
     pub(crate) fn latest_epoch(&self) -> Epoch {
         self.leases.latest_epoch()
     }
 
-    /// An autoscaler takes a seat. It hears everything from the beginning; a seat of the same name is
-    /// nobody's any more.
+    /// An autoscaler takes a seat. It gets all facts from the beginning, and a former seat of the same name
+    /// is void.
     pub(crate) fn take_seat(&mut self, arrival: SeatArrival, fleet: &Fleet, now: Timestamp) {
         let SeatArrival { seat, name, facts } = arrival;
         self.autoscalers.retain(|_, autoscaler| autoscaler.name != name);
@@ -68,7 +68,7 @@ impl Subscribers {
         self.publish_ownership(fleet);
     }
 
-    /// Looks whose leases have run out.
+    /// Moves buckets whose leases have run out.
     pub(crate) fn advance(&mut self, fleet: &Fleet, now: Timestamp) {
         self.leases.assign_vacant(now);
         self.publish_ownership(fleet);
@@ -95,19 +95,19 @@ impl Subscribers {
         self.autoscalers.values().any(|autoscaler| autoscaler.outbox.is_connected())
     }
 
-    /// Whether an order is its giver's to give.
+    /// Whether the autoscaler in this seat may give an order with this fence.
     pub(crate) fn is_in_force(&self, seat: SeatId, fence: Fence) -> bool {
         self.leases.is_in_force(seat, fence)
     }
 
-    /// An order ended. Whoever gave it may be gone; then nobody else is told.
+    /// Tells the autoscaler that gave an order how it ended, if that autoscaler is still there.
     pub(crate) fn order_ended(&mut self, seat: SeatId, order: OrderId, outcome: OrderOutcome) {
         if let Some(autoscaler) = self.autoscalers.get_mut(&seat) {
             autoscaler.outbox.order_ended(order, outcome);
         }
     }
 
-    /// What holds for the whole platform changed.
+    /// Notes a change of what holds for the whole platform.
     pub(crate) fn note_topic(&mut self, topic: PlatformTopic) {
         self.autoscalers.values_mut().for_each(|autoscaler| autoscaler.outbox.note_topic(topic));
     }
@@ -117,13 +117,13 @@ impl Subscribers {
         self.autoscalers.values_mut().for_each(|autoscaler| autoscaler.outbox.note_changes(changes));
     }
 
-    /// Tells everybody as much as fits; true if something is left to be said when there is room.
+    /// Sends each autoscaler as many facts as fit; true if facts are left for which there was no room.
     pub(crate) fn deliver(&mut self, fleet: &Fleet, status: &PlatformStatus) -> bool {
         let left = self.autoscalers.values_mut().map(|autoscaler| autoscaler.outbox.deliver(fleet, status));
         left.fold(false, |any, more| any | more)
     }
 
-    /// Returns when there is room for more with somebody to whom something is left to be said.
+    /// Returns when an autoscaler that had no room has some again.
     pub(crate) async fn wait_for_room(&self) {
         let full = self.autoscalers.values().filter(|autoscaler| autoscaler.outbox.is_full());
         let rooms: Vec<_> = full.map(|autoscaler| Box::pin(autoscaler.outbox.wait_for_room())).collect();

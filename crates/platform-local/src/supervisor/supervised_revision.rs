@@ -27,7 +27,7 @@ use crate::supervisor::queue_proxy_settings::QueueProxySettings;
 use crate::supervisor::restarts::Restarts;
 use crate::supervisor::starts::Siblings;
 
-/// What is to be done with a process.
+/// An action of the supervisor on the process of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// Start the process of a pod.
@@ -57,7 +57,7 @@ pub(crate) struct CountOrder {
 #[derive(Debug)]
 pub(crate) struct RevisionSurroundings<'a> {
     pub(crate) now: Timestamp,
-    /// What is to be done is added here.
+    /// The actions that result are added here.
     pub(crate) actions: &'a mut Vec<Action>,
     /// The source of names for new pods.
     pub(crate) names: &'a mut PodNames,
@@ -72,14 +72,14 @@ pub(crate) struct SupervisedRevision {
     pub(crate) more_hosts: Vec<String>,
     /// How many pods there should be.
     pub(crate) wanted: PodCount,
-    /// What its queue-proxies are started with. Pods keep what held when they were started.
+    /// The settings of queue-proxies of new pods. A pod keeps the settings with which it was started.
     pub(crate) of_new_pods: QueueProxySettings,
     /// Whether it is being taken down: its Service is gone from the files, or everything ends.
     pub(crate) is_going: bool,
     /// An autoscaler that comes later is to keep what it finds once there was something: an order, or a pod
     /// that was ready.
     origin: RevisionOrigin,
-    /// Who serves it, as was ordered last.
+    /// The route that was ordered last.
     pub(crate) route: Option<RouteInForce>,
     hop_keys: Vec<HopKey>,
     templates: BTreeMap<TemplateNumber, Template>,
@@ -125,8 +125,8 @@ impl SupervisedRevision {
     /// Takes in an edited manifest. A template that still has pods keeps its number, so undoing an edit costs
     /// nothing.
     pub(crate) fn edit(&mut self, service: ManifestService) {
-        // By what it says and not by when it was written: whoever undoes an edit while pods of the former
-        // template still run keeps those.
+        // Templates are compared by content and not by time: an edit that is undone while pods of the former
+        // template still run keeps those pods.
         let known = self.templates.iter().find(|(_, template)| **template == service.template);
         self.present = if let Some((number, _)) = known {
             *number
@@ -149,7 +149,7 @@ impl SupervisedRevision {
         self.edit(service);
     }
 
-    /// Takes an order. Who wakes it from zero deserves an attempt at once, whatever happened before.
+    /// Takes an order. A wake from zero is attempted at once, whatever failed before.
     pub(crate) fn scale_to(&mut self, order: CountOrder) {
         let CountOrder { count, end_first, why } = order;
         // A request waits. Whatever has failed before may be mended by now, and a wait of minutes would be
@@ -267,7 +267,7 @@ impl SupervisedRevision {
         }
     }
 
-    /// Ends the wait for activators: there is nobody left to tell them.
+    /// Ends the wait for activators, as no autoscaler is left to tell them.
     pub(crate) fn release_all(&mut self, around: &mut RevisionSurroundings<'_>) {
         let leaving = self.pods.values().filter(|pod| matches!(pod.stage, PodStage::Leaving { .. }));
         let names: Vec<PodName> = leaving.map(|pod| pod.name.clone()).collect();
@@ -289,7 +289,7 @@ impl SupervisedRevision {
         given.unwrap_or_else(|| format!("{}-{number:05}", self.service.name.name()))
     }
 
-    /// Those of the present template, and those of older ones.
+    /// The wanted pods of the present template, and those of older ones.
     fn wanted_pods(&self) -> (Vec<&SupervisedPod>, Vec<&SupervisedPod>) {
         let wanted = self.pods.values().filter(|pod| pod.is_wanted());
         wanted.partition(|pod| pod.template == self.present)
@@ -407,8 +407,8 @@ impl SupervisedRevision {
         let ordered = |pod: &SupervisedPod| {
             self.end_first.iter().position(|name| *name == pod.name).unwrap_or(usize::MAX)
         };
-        // Those first whose end costs nothing: no process yet, then not ready, then those that the autoscaler
-        // has named, because they hold least; of equals the youngest.
+        // Pods whose end costs nothing come first: those without a process, then those that are not ready,
+        // then those that the autoscaler has named because they hold least; of equals the youngest.
         candidates.sort_by_key(|pod| {
             (pod.has_process(), pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
         });
@@ -427,14 +427,14 @@ impl SupervisedRevision {
             if !is_to_be_started {
                 self.pods.remove(name);
             } else if !is_known {
-                // Nobody was ever told its address, so no request can be on its way to it.
+                // Its address was never published, so no request can be on its way to it.
                 self.release(name, around);
             }
         }
     }
 }
 
-/// Why a revision that nobody has decided about has so many pods.
+/// Why a new revision has its first pods.
 fn beginning(count: PodCount) -> String {
     format!("initial scale {count}")
 }

@@ -20,8 +20,8 @@ pub(super) enum SettingsDocument<Settings> {
 }
 
 impl<Settings: Default> SettingsDocument<Settings> {
-    /// What applies, and the file that it stands in: what was last good, unless there is better, or it is
-    /// gone for good.
+    /// The settings in force, and the file that they stand in: the last good ones, unless there are better
+    /// ones or the document is gone for good.
     pub(super) fn merged_over(
         &self,
         last_good: (&Arc<Settings>, &Option<PathBuf>),

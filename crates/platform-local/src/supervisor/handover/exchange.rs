@@ -14,13 +14,14 @@ use crate::supervisor::event_loop::Supervisor;
 use crate::supervisor::fleet::PodNews;
 use crate::supervisor::process;
 
-/// How long everybody may take to stand still. Who cannot waits for somebody to read our own output.
+/// How long all parts may take to stand still. A part that does not is waiting for a reader of our own
+/// output.
 const STANDSTILL_PATIENCE: Duration = Duration::from_secs(5);
-/// How long everybody stands still until it is decided who goes on.
+/// How long all parts stand still until it is decided which process goes on.
 const DECISION_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Supervisor {
-    /// Stands still, with everything, until it is decided whose the pods are.
+    /// Stands still, with all pods' watches, until it is decided which process has the pods.
     pub(in crate::supervisor) async fn hand_over(
         &mut self,
         reply: Reply,
@@ -71,11 +72,12 @@ impl Supervisor {
                     Some((pod, answer)) => drop(handles.insert(pod, answer)),
                     None => break,
                 },
-                // Whoever waits for room to tell something could not answer.
+                // A watch that waits for room in this channel could not answer.
                 Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
             }
         }
-        // Said before its watch stood still, so whoever goes on will not hear it: it has to be in the record.
+        // This news came before its watch stood still, so the successor will not get it: it has to be in the
+        // record.
         while let Ok((pod, what)) = news.try_recv() {
             self.take_news(&pod, &what);
         }
@@ -85,7 +87,7 @@ impl Supervisor {
     fn record(&self, mut handles: BTreeMap<PodName, PodHandles>) -> Handover {
         let with_process: BTreeSet<PodName> = handles.keys().cloned().collect();
         let fleet = self.fleet.record(&with_process, self.clock.now());
-        // One that is being killed is in no record: dropped by everybody, it ends.
+        // A pod that is being killed is in no record: both processes drop its descriptors, and it ends.
         handles.retain(|pod, _| fleet.has(pod));
         let mut descriptors = Vec::new();
         let mut processes = BTreeMap::new();

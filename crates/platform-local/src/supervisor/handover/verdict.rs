@@ -13,7 +13,7 @@ pub(crate) enum HandOverVerdict {
     Given,
 }
 
-/// Waits for the verdict. If nobody is left to give one, nothing was given.
+/// Waits for the verdict. If the supervisor is gone without one, nothing was given.
 pub(crate) async fn decided(verdict: &mut watch::Receiver<HandOverVerdict>) -> HandOverVerdict {
     match verdict.wait_for(|verdict| *verdict != HandOverVerdict::Pending).await {
         Ok(verdict) => *verdict,

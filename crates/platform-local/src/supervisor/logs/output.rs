@@ -24,8 +24,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(1);
 pub struct LogOptions {
     /// Whether a line is printed as text or as JSON.
     pub format: LogFormat,
-    /// How long a line may wait until somebody reads our output, before it is dropped and counted; `None`
-    /// waits for ever.
+    /// How long a line may wait until our output is read, before it is dropped and counted; `None` waits for
+    /// ever.
     pub patience: Option<Duration>,
 }
 
@@ -64,7 +64,7 @@ impl LogOutput {
         let Err(entry) = self.try_send(entry) else { return 0 };
         let sending = self.entries.send(entry);
         let sent = match self.options.patience {
-            // Without a writer there is nobody to wait for.
+            // Without the thread that writes there is nothing to wait for.
             None => sending.await.is_ok(),
             Some(patience) if patience.is_zero() => false,
             Some(patience) => matches!(tokio::time::timeout(patience, sending).await, Ok(Ok(()))),
@@ -105,7 +105,7 @@ impl LogOutput {
 
 fn write(mut waiting: Receiver<OutputEntry>, mut output: impl Write, written: &AtomicU64) {
     while let Some(entry) = waiting.blocking_recv() {
-        // An error means that nobody reads our output any more: the pods go on, unread.
+        // An error means that our output has no reader any more: the pods go on, unread.
         match entry {
             OutputEntry::Line(line) => drop(output.write_all(line.as_bytes())),
             OutputEntry::Flush(done) => {
