@@ -130,7 +130,7 @@ fn take_over_if_asked(options: &UpOptions) -> anyhow::Result<Option<TakenParts>>
     let taken =
         take_over::take(options, api).context("the running `ebb up` could not be taken over, and goes on")?;
     if taken.is_none() {
-        info!(%api, "nobody of this user has an API there to take over from: an ordinary start");
+        info!(%api, "no `ebb up` of this user has its API there, so nothing is taken over: an ordinary start");
     }
     Ok(taken)
 }

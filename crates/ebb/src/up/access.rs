@@ -204,7 +204,7 @@ async fn rotate(State(access): State<ApiAccess>) -> Response {
     let rotating = access.clone();
     // It waits for a disk. After a panic in it the answer below says that it did not end well.
     let done = tokio::task::spawn_blocking(move || rotating.rotate()).await;
-    match done.unwrap_or_else(|_| Err("it did not end well".to_owned())) {
+    match done.unwrap_or_else(|_| Err("the token could not be replaced".to_owned())) {
         Ok(()) => Json(access.answer(None)).into_response(),
         Err(problem) => {
             (StatusCode::INTERNAL_SERVER_ERROR, Json(access.answer(Some(problem)))).into_response()

@@ -20,7 +20,7 @@ impl Inheritance {
         let TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token } = taken;
         info!(
             pid = predecessor.pid,
-            "everything was taken over; the other one answers what it holds, and ends"
+            "everything was taken over; the other `ebb up` answers the requests that it holds, and ends"
         );
         let inheritance = Self { platform, predecessor, activators_started, api_token };
         (Sockets { requests, api, tls }, Some(inheritance))

@@ -103,17 +103,20 @@ pub(super) fn replace_this(api: SocketAddr) {
     }
     match successor(api) {
         Ok(mut child) => {
-            info!(pid = child.id(), "SIGUSR2: another one is started, to take over");
+            info!(pid = child.id(), "SIGUSR2: a successor is started, to take over");
             // After a panic nobody says how that one ended; whether it has taken over is seen elsewhere.
             tokio::spawn(async move {
                 let status = child.wait().await;
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                warn!(status, "the one that was to take over has ended; everything goes on here");
+                warn!(status, "the successor has ended without taking over; everything goes on here");
                 tell(&[NotifyState::Ready]);
             });
         }
         Err(error) => {
-            warn!(error = format!("{error:#}"), "SIGUSR2: nobody can take over; everything goes on here");
+            warn!(
+                error = format!("{error:#}"),
+                "SIGUSR2: no successor can be started; everything goes on here"
+            );
             tell(&[NotifyState::Ready]);
         }
     }

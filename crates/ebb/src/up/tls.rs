@@ -108,7 +108,7 @@ impl FrontTls {
                     // told once it has been so for two looks.
                     if looks == 2 {
                         for problem in problems {
-                            warn!("{:#}; what was presented before still is", anyhow::Error::from(problem));
+                            warn!("{:#}; the certificates before stay in use", anyhow::Error::from(problem));
                         }
                     }
                     refused = Some((found, looks));

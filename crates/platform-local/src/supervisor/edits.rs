@@ -54,10 +54,10 @@ impl Supervisor {
             return;
         }
         for trouble in &troubles {
-            tracing::warn!("{trouble}; what applied before still does");
+            tracing::warn!("{trouble}; the last good version stays in force");
         }
         if troubles.is_empty() {
-            tracing::info!("the files are flawless again");
+            tracing::info!("the files have no problems any more");
         }
         self.status.problems = troubles.iter().map(Trouble::to_string).collect();
         self.troubles = troubles;

@@ -159,7 +159,7 @@ impl Supervisor {
             let grace = vocabulary::format_duration(self.fleet.longest_grace());
             tracing::info!(
                 pods = self.processes.len(),
-                "pods end; whichever has not within {limit} is killed, an app {grace} after its TERM"
+                "pods end; a pod that has not ended within {limit} is killed, an app {grace} after its TERM"
             );
         }
         self.fleet.drain(now);
@@ -243,7 +243,7 @@ impl Supervisor {
                     Action::Terminate(pod) => self.end(&pod, ProcessWish::Terminate),
                     Action::Kill(pod) => {
                         if !self.fleet.is_killed() {
-                            tracing::warn!(%pod, "it did not end within its time and is killed");
+                            tracing::warn!(%pod, "a pod did not end within its time and is killed");
                         }
                         self.end(&pod, ProcessWish::Kill);
                     }

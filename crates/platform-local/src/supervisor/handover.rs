@@ -54,9 +54,8 @@ impl Handover {
     }
 
     fn read(&self) -> Result<PlatformRecord, String> {
-        serde::Deserialize::deserialize(&self.record).map_err(|error: serde_json::Error| {
-            format!("what the other one offers is not understood: {error}")
-        })
+        serde::Deserialize::deserialize(&self.record)
+            .map_err(|error: serde_json::Error| format!("the record of the pods is not understood: {error}"))
     }
 }
 

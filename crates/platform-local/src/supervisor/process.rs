@@ -119,7 +119,7 @@ pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
     let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
     let how = match PodProcess::taken_over(handles) {
         Ok(process) => watch.follow(process).await,
-        Err(error) => Some(format!("it cannot be taken over: {error}")),
+        Err(error) => Some(format!("its process cannot be taken over: {error}")),
     };
     if let Some(how) = how {
         let _ = news.send((pod, PodNews::Ended(how))).await;
@@ -211,7 +211,7 @@ impl ProcessWatch {
         let PodProcess { mut control, socket, begun, outputs } = process;
         // Its descendants hold these pipes too, so what they print last comes after its end.
         if let Err(error) = self.log.read(outputs) {
-            tracing::warn!(pod = %self.pod, %error, "its output cannot be read");
+            tracing::warn!(pod = %self.pod, %error, "the output of a pod cannot be read");
         }
         let lines = Lines::continued(begun, LONGEST_LINE);
         if self.listen(socket, lines, &control).await == ListenEnd::Given {
@@ -291,7 +291,9 @@ impl ProcessWatch {
             Ok(handles) => {
                 let _ = reply.send((self.pod.clone(), handles)).await;
             }
-            Err(error) => tracing::warn!(pod = %self.pod, %error, "it cannot be handed over"),
+            Err(error) => {
+                tracing::warn!(pod = %self.pod, %error, "the process of a pod cannot be handed over")
+            }
         }
         drop(reply);
         decided(&mut verdict).await
@@ -301,7 +303,7 @@ impl ProcessWatch {
         match serde_json::from_str(line) {
             Ok(message) => Some(message),
             Err(error) => {
-                tracing::warn!(pod = %self.pod, %error, "a pod process said something that is not understood");
+                tracing::warn!(pod = %self.pod, %error, "a pod process sent a message that is not understood");
                 None
             }
         }

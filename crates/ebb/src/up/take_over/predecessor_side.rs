@@ -83,12 +83,14 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     socket::check_peer(stream)?;
     match wire::receive(stream)?.0 {
         TakeOverMessage::Ask { version: VERSION } => {}
-        TakeOverMessage::Ask { version } => bail!("it speaks version {version}, and this one {VERSION}"),
+        TakeOverMessage::Ask { version } => bail!(
+            "the successor speaks version {version} of the take-over, and this `ebb up` version {VERSION}"
+        ),
         other @ (TakeOverMessage::Offer(_)
         | TakeOverMessage::Refused { .. }
         | TakeOverMessage::Prepared
         | TakeOverMessage::Yours) => {
-            bail!("it said {other:?} first")
+            bail!("the successor's first message is {other:?}")
         }
     }
     let (answer, offering) = oneshot::channel();
@@ -100,9 +102,9 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     wire::send(stream, &TakeOverMessage::Offer(Box::new(offer)), &descriptors)?;
     match wire::receive(stream)?.0 {
         TakeOverMessage::Prepared => {}
-        TakeOverMessage::Refused { reason } => bail!("the other one: {reason}"),
+        TakeOverMessage::Refused { reason } => bail!("the successor refuses: {reason}"),
         other @ (TakeOverMessage::Ask { .. } | TakeOverMessage::Offer(_) | TakeOverMessage::Yours) => {
-            bail!("it said {other:?} after the offer")
+            bail!("the successor's answer to the offer is {other:?}")
         }
     }
     // Whoever hears this may have lost patience and gone on as before; then `go` is dropped, and nothing is

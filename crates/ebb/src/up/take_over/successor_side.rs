@@ -66,7 +66,7 @@ pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Resul
     let (offer, descriptors) = match wire::receive(&connection).context("waiting for its offer")? {
         (TakeOverMessage::Offer(offer), descriptors) => (*offer, descriptors),
         (TakeOverMessage::Refused { reason }, _) => bail!("{reason}"),
-        (other, _) => bail!("it said {other:?}, which is no offer"),
+        (other, _) => bail!("its answer is {other:?}, which is no offer"),
     };
     let taken = match understand(options, offer, descriptors, connection) {
         Ok(taken) => taken,
@@ -84,7 +84,7 @@ pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Resul
         TakeOverMessage::Yours => Ok(Some(taken)),
         TakeOverMessage::Refused { reason } => bail!("{reason}"),
         other @ (TakeOverMessage::Ask { .. } | TakeOverMessage::Offer(_) | TakeOverMessage::Prepared) => {
-            bail!("its last word was {other:?}")
+            bail!("its last message is {other:?}")
         }
     }
 }
@@ -129,7 +129,7 @@ fn join(
         }
         (None, Some(wanted)) => Some(bind(wanted, tls::LISTEN_OPTION)?),
         (Some(_), None) => {
-            info!("the running one takes requests over TLS, and this one is not to");
+            info!("the running `ebb up` takes requests over TLS, and this one has no certificate to do so");
             None
         }
         (None, None) => None,

@@ -61,7 +61,7 @@ pub(super) fn receive(mut stream: &UnixStream) -> anyhow::Result<(TakeOverMessag
         // The kernel closes those for which this process has no room, and the read succeeds all the same.
         ensure!(descriptors.len() > before, "descriptors were announced and did not come");
     }
-    let message = serde_json::from_slice(&text).context("it is not understood")?;
+    let message = serde_json::from_slice(&text).context("the message is not understood")?;
     Ok((message, descriptors))
 }
 
@@ -74,7 +74,7 @@ fn receive_some(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> anyhow::
     let received =
         recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).map_err(io::Error::from)?;
     if received.bytes == 0 {
-        bail!("the other side is gone");
+        bail!("the other process has closed the connection");
     }
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(some) = message {

@@ -34,7 +34,7 @@ impl Supervisor {
         let (verdict, pending) = watch::channel(HandOverVerdict::Pending);
         let standstill = tokio::time::timeout(STANDSTILL_PATIENCE, self.stand_still(pending, news)).await;
         let Ok(handles) = standstill else {
-            let _ = reply.send(Err("nobody reads what the pods print".to_owned()));
+            let _ = reply.send(Err("the output of the pods is stuck, because nothing reads it".to_owned()));
             verdict.send_replace(HandOverVerdict::Kept);
             return HandOverVerdict::Kept;
         };
