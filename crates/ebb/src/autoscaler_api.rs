@@ -1,9 +1,9 @@
-//! Whose API does a command ask: that of an `ebb up` on this machine, or of the autoscaler that decides in a
-//! cluster?
+//! Which API does a command ask: that of an `ebb up` on this machine, or that of the autoscaler that decides
+//! in a cluster?
 //!
-//! Who names a cluster gets it, and who names an address gets that. Without either it is this machine's; only
-//! where nothing listens there, and a kubeconfig is known, the cluster that this names, with a note that it
-//! was.
+//! Options of a cluster mean that cluster, and an address means the API there. Without either it is the API
+//! of this machine; only where nothing listens there, and a kubeconfig is known, it is that of the
+//! kubeconfig's cluster, with a note that says so.
 
 use autoscaler::api_types::{OwnersAnswer, RevisionList};
 use tokio::net::TcpStream;

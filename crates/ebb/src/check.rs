@@ -1,7 +1,7 @@
 //! `ebb check`: what of a cluster is well, and how to mend what is not.
 //!
-//! Everything is read with the rights of whoever asks. What these do not suffice for is said to be unknown,
-//! not well.
+//! Everything is read with the rights of the person that runs the command. A finding for which these do not
+//! suffice is unknown, not well.
 
 mod adopted;
 mod certificates;

@@ -77,7 +77,7 @@ const PLUGIN: &str = "kubectl-ebb";
 pub(crate) enum CliCommand {
     /// Run Knative Services on this machine, scaled with their traffic.
     Up(Box<UpOptions>),
-    /// Show each revision: how many pods, why, who serves.
+    /// Show each revision: how many pods it has and why, and what serves it.
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
     Explain(ExplainOptions),
@@ -124,10 +124,10 @@ pub(crate) enum CliCommand {
     QueueProxy(PodOptions),
 }
 
-/// What lists of processes show of a pod's processes.
+/// The argument by which a list of processes shows whose pod a process belongs to.
 #[derive(Debug, Args)]
 pub(crate) struct PodOptions {
-    /// Whose process it is; for people.
+    /// The pod of the process, as NAMESPACE/POD, for people.
     pub(crate) pod: Option<String>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// As the kubeconfig says; nobody has been asked yet.
+    /// The cluster that the options or the kubeconfig name; no request is made to it yet.
     pub(crate) async fn find(options: &ClusterOptions) -> anyhow::Result<Self> {
         let kubeconfig = match &options.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),

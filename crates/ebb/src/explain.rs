@@ -102,7 +102,7 @@ fn problems(detail: &RevisionDetail) -> impl Iterator<Item = &String> {
     })
 }
 
-/// What somebody else than the pods was asked, and said.
+/// A question to a source of metrics, and its answer.
 fn asked(asked: &AskedMetricView) -> String {
     let AskedMetricView { metric, query, answer } = asked;
     match query {
@@ -146,7 +146,7 @@ fn why_not_zero(detail: &RevisionDetail) -> String {
     }
 }
 
-/// Its last words, however long ago that was: they are what a person looks for.
+/// The last failure with what the app printed, however long ago: a person looks for exactly that.
 fn failure(failure: &FailureView) -> Vec<String> {
     let FailureView { pod, age_ms, reason, last_lines, withheld } = failure;
     let mut lines = vec![format!("  failed     pod {pod}, {} ago: {reason}", age(*age_ms))];

@@ -53,7 +53,7 @@ const RESTARTS_WAITING: usize = 4;
 
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
-    // Before anything can go wrong: whoever collects what is said here reads every line as JSON.
+    // Before anything can go wrong: a collector of these errors reads every line as JSON.
     runtime::print_errors_as(options.operation.log_format.format());
     let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
@@ -100,8 +100,9 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     runtime.block_on(serve(options, foundations, sockets, tls, access))
 }
 
-/// Why the one before this one ended, if a part of it failed. Whoever starts `ebb up` again sees an exit
-/// code, and who asks it later nothing. This one leaves its own last words there.
+/// Why the `ebb up` before this one ended, if a part of it failed. A service manager that starts `ebb up`
+/// again sees an exit code only, and a person that asks later sees nothing. This process leaves the reason of
+/// its own failure there, too.
 fn former_failure(api: SocketAddr) -> Option<String> {
     let file = take_over::failure_file(api)?;
     let said = std::fs::read_to_string(&file).ok();
@@ -120,7 +121,7 @@ fn refuse(errors: &[anyhow::Error]) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What the running one had, if it is to be taken over and there is one.
+/// Takes over from the running `ebb up`, if the options ask for that and there is one.
 fn take_over_if_asked(options: &UpOptions) -> anyhow::Result<Option<TakenParts>> {
     let Some(named) = options.take_over else { return Ok(None) };
     let api = match named {
@@ -187,7 +188,7 @@ async fn serve(
     let place = take_over::listen(api_address, wanted);
     let watchdog = ServiceWatchdog::start(parts.watched_parts());
     let front = Front { restarts, hand_overs, api: ApiServer { task, socket, access }, place, watchdog };
-    // Whether anybody reads it is not our concern.
+    // An output without a reader is no reason to fail.
     let _ = writeln!(first_words, "{startup_message}").and_then(|()| first_words.flush());
     drop(first_words);
     service_manager::tell_ready();
@@ -213,7 +214,7 @@ async fn serve(
         stopping.cancel();
         stop_requests.next().await
     };
-    // Cancelling the work is what a second signal asks for; if it ends first, nobody has to hurry.
+    // Cancelling the work is what a second signal asks for; if the work ends first, nothing is cancelled.
     let exit = tokio::select! {
         () = working => ExitCode::SUCCESS,
         _ = hurried => {
@@ -234,7 +235,7 @@ struct Front {
     watchdog: ServiceWatchdog,
 }
 
-/// Works until it is to stop, or until everything is somebody else's; then finishes what is held.
+/// Works until it is to stop, or until everything is handed over; then finishes the requests that are held.
 async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) {
     loop {
         // Cancel-safe: orders stay in their channels. What is done about one is done in the arm's body, which
@@ -244,7 +245,7 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
             Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
             Some(order) = front.hand_overs.recv() => {
                 if parts.hand_over(order, &front.api).await == HandOverEnd::Over {
-                    // Whoever has taken over says from now on that it lives.
+                    // The successor tells the watchdog from now on.
                     drop(front.watchdog);
                     front.place.into_iter().for_each(TakeOverSocket::leave);
                     // The listening socket is the same in both processes, so as long as this task accepts,
@@ -263,7 +264,7 @@ async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) 
     front.api.access.leave();
 }
 
-/// Says whose headers apps get to see, where clients of other machines may ask.
+/// Logs which clients' forwarding headers reach the apps, where clients of other machines may connect.
 fn log_trusted_forwarders(options: &UpOptions, door: FrontDoor) {
     let addresses = [Some(door.requests), door.tls.map(|tls| tls.address)];
     if addresses.into_iter().flatten().all(|address| address.ip().to_canonical().is_loopback()) {
@@ -337,6 +338,6 @@ async fn restart(parts: &mut Parts, order: RestartOrder) {
     if let Err(error) = &done {
         error!(%error, part = ?order.part, "rebuilding failed");
     }
-    // Whoever asked may have gone away; the part is rebuilt all the same.
+    // The caller may have gone away; the part is rebuilt all the same.
     let _ = order.done.send(done.map_err(|error| format!("{error:#}")));
 }

@@ -36,8 +36,8 @@ pub(super) async fn check(cluster: &Cluster, namespace: Option<&str>, findings: 
     }
 }
 
-/// What the autoscaler says of workloads, and of Services that name none. What it says of the settings, which
-/// are no object's, was looked at in themselves.
+/// The problems that the autoscaler tells of workloads, and of Services without a workload. Problems of the
+/// settings are left out: they belong to no object, and the settings are checked by themselves.
 fn remaining_problems(
     list: &RevisionList,
     namespace: Option<&str>,

@@ -10,7 +10,7 @@ pub(crate) struct CheckFinding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FindingVerdict {
     Well,
-    /// It works, and somebody should know this.
+    /// It works, with a remark that a person should read.
     Remark(String),
     /// What could not be looked at, and why.
     Unknown(String),

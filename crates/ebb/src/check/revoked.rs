@@ -1,4 +1,4 @@
-//! Which pods still go by an authority that was revoked? Whoever has its key commands them, until they are
+//! Which pods still trust an authority that was revoked? The holder of its key commands them, until they are
 //! replaced.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};

@@ -70,9 +70,9 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "GROUP", value_parser = token_group)]
     pub(crate) token_group: Option<TokenGroup>,
     /// Take the place of the `ebb up` of this user whose API is at the same address: its listening sockets,
-    /// its pods as they run, and all that it knows of them. It goes on answering what it holds, and ends.
-    /// Where nobody runs, this is an ordinary start. With API: of the one whose API is there, whatever --api
-    /// says.
+    /// its pods as they run, and all that it knows of them. That one goes on answering the requests that it
+    /// holds, and ends. Where none runs, this is an ordinary start. With API: take the place of the one whose
+    /// API is there, whatever --api says.
     #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = take_over_target)]
     pub(crate) take_over: Option<TakeOverTarget>,
     #[command(flatten)]
@@ -95,8 +95,9 @@ pub(crate) struct OperationOptions {
     /// The form of log lines and of lines that pods print.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogStyle,
-    /// Clients, by address or network, whose Forwarded and X-Forwarded-* headers apps get to see, such as a
-    /// proxy in front. Those of other clients are replaced by what is known here. `0.0.0.0/0,::/0` are all.
+    /// Clients, by address or network, whose Forwarded and X-Forwarded-* headers reach the apps, such as a
+    /// proxy in front. Headers of other clients are replaced by what ebb knows of the connection.
+    /// `0.0.0.0/0,::/0` are all.
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', default_values = ["127.0.0.0/8", "::1/128"])]
     pub(crate) trust_forwarded: Vec<Network>,
     /// Decide about every Service, and do nothing of it: `ebb shadow report` says what would have been done.
@@ -114,8 +115,8 @@ pub(crate) struct OperationOptions {
     /// in one process share its one thread, and none of them outlives the others.
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = autoscalers, hide = true)]
     pub(crate) autoscalers: usize,
-    /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted
-    /// ("0s": drops at once). Without this, apps wait for a file or pipe, and not at all for a terminal.
+    /// How long an app's line may wait until standard output is read, before it is dropped and counted ("0s":
+    /// drops at once). Without this, apps wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) log_patience: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! How a value on the command line is read, and what a person hears who writes another.
+//! How a value on the command line is read, and what the error says about a value that cannot be used.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -49,12 +49,12 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; write something like 10s, 5m or 1h30m"))
 }
 
-/// Whose place another `ebb up` takes.
+/// The running `ebb up` that a new one takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakeOverTarget {
-    /// Of the one whose API is where ours is to be.
+    /// The one whose API is at the address of the new one's API.
     SameApi,
-    /// Of the one whose API is there.
+    /// The one whose API is at this address.
     ApiAt(SocketAddr),
 }
 

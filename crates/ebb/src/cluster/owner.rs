@@ -24,7 +24,7 @@ const API_HOST: &str = "127.0.0.1:8080";
 struct Owners {
     /// The names of their pods, from the Leases.
     named: BTreeSet<String>,
-    /// Those that are not there.
+    /// Owners that could not be found: buckets without a holder.
     missing: Vec<ReplicaName>,
 }
 

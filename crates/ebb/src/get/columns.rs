@@ -1,7 +1,7 @@
 //! Which columns fit?
 //!
-//! Whoever looks at a table wants one line for each revision. Where a terminal is too narrow for everything,
-//! the columns that matter least go first, and only then is the last one, in words, cut short.
+//! A reader of the table wants one line for each revision. Where a terminal is too narrow for all columns,
+//! those that matter least are left out first, and only then is the last column, a sentence, cut short.
 
 use autoscaler::api_types::RevisionSummary;
 
@@ -22,7 +22,7 @@ struct Column {
     cell: fn(&RevisionSummary) -> String,
 }
 
-/// Shown where somebody has some.
+/// Shown where at least one revision has metrics of class hpa.
 const METRICS: &str = "METRICS";
 
 /// All columns, in the order in which they are shown.
@@ -49,7 +49,7 @@ const COLUMNS: [Column; 13] = [
 /// Only of interest where there are several.
 const OWNER: &str = "OWNER";
 
-/// Services of the default namespace are what nearly everybody has.
+/// Most Services are in the default namespace, so they are shown by their name alone.
 fn name(now: &RevisionSummary) -> String {
     let name = &now.name;
     match (name.namespace(), name.kind()) {
@@ -103,7 +103,7 @@ fn widths(cells: &[Vec<String>]) -> Vec<usize> {
     COLUMNS.iter().enumerate().map(of_column).collect()
 }
 
-/// Those of `shown` that fit.
+/// The columns of `shown` that fit into `width`.
 fn choose(mut shown: Vec<usize>, widths: &[usize], width: usize) -> Vec<usize> {
     let needed = |shown: &[usize]| {
         let least = |index: usize| {

@@ -13,7 +13,7 @@ use super::tree::{at, fields, map, number_at, text, text_at};
 
 /// `targetValue` where an `HTTPScaledObject` has none; an `InterceptorRoute` must have one.
 const TARGET_DEFAULT: i64 = 100;
-/// `requestRate.window` where nobody says, as Knative's.
+/// The default of `requestRate.window`, which is Knative's.
 const WINDOW_DEFAULT: &str = "1m";
 
 /// What the add-on measures of the requests.

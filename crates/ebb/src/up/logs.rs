@@ -49,8 +49,8 @@ pub(super) fn read(
     ([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response()
 }
 
-/// Lines as they come, for as long as somebody reads them. A reader slower than the revision prints misses
-/// what is no longer kept.
+/// Lines as they come, for as long as the reader reads. A reader slower than the revision prints misses lines
+/// that are no longer kept.
 fn follow(
     store: Arc<LogStore>,
     revision: RevisionName,

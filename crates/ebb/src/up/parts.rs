@@ -43,24 +43,24 @@ pub(super) struct Parts {
     start_autoscaler: StartAutoscaler,
     platform: Arc<LocalPlatform>,
     activators: Arc<AnnouncedActivators>,
-    /// Those that accept requests, behind one listener.
+    /// The activators that accept requests, behind one listener.
     accepting: Vec<RunningActivator>,
     /// Activators that accept nothing more and finish what they hold.
     retiring: JoinSet<()>,
     starter: ActivatorStarter,
-    /// They divide the revisions among them, and each takes over from the others.
+    /// The autoscalers, which divide the revisions among them and take over from each other.
     autoscalers: Vec<Autoscaler>,
     api: CurrentRouter,
 }
 
-/// What is there before any part is.
+/// What the parts are made from.
 pub(super) struct Foundations {
     pub(super) manifests: Manifests,
     pub(super) descriptors: DescriptorLimit,
     pub(super) start_autoscaler: StartAutoscaler,
     /// If another one was taken over.
     pub(super) inheritance: Option<Inheritance>,
-    /// Why the one before this one failed, if it did.
+    /// Why the `ebb up` before this one failed, if it did.
     pub(super) former_failure: Option<String>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Entrances {
 pub(super) struct Manifests {
     /// The files and directories that hold them.
     pub(super) source: ManifestSource,
-    /// What it said at the start.
+    /// Their content when they were read at the start.
     pub(super) loaded: LoadedManifest,
 }
 
@@ -199,14 +199,14 @@ impl Parts {
         (self.start_autoscaler)(config, platform_of(&self.platform))
     }
 
-    /// Replaces the activators one by one: starts one, and waits until it knows what the old one knows. From
-    /// then on the old one accepts nothing more and finishes what it holds, which may take as long as its
-    /// requests do; nobody waits for that.
+    /// Replaces the activators one by one: starts a new one, and waits until it knows what the old one knows.
+    /// From then on the old one accepts nothing more and finishes the requests that it holds, which is not
+    /// waited for.
     pub(super) async fn restart_activators(&mut self) -> anyhow::Result<()> {
         for running in &mut self.accepting {
             let new = self.starter.start()?;
-            // Announced before it is waited for: autoscalers link to whom the platform names, and tell nobody
-            // else.
+            // Announced before it is waited for: autoscalers link to the activators that the platform names,
+            // and to no others.
             self.activators.add(&new);
             new.activator.synced().await;
             let old = std::mem::replace(running, new);
@@ -236,7 +236,8 @@ impl Parts {
 
     /// Accepts nothing more; returns what is left once everything that was held is answered.
     async fn answered(mut self) -> (Vec<Autoscaler>, Arc<LocalPlatform>) {
-        // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
+        // A client that connects from now on is refused at once, instead of waiting in a queue that no
+        // activator accepts from.
         drop(self.starter);
         let at_most = self.platform.longest_drain();
         for running in self.accepting {
@@ -305,7 +306,8 @@ impl ActivatorStarter {
     }
 }
 
-/// Nobody must wait for a terminal, which may be stopped; whoever collects a file or a pipe wants all of it.
+/// Pods must not wait for a terminal, which may be stopped. A file or a pipe is collected, so it gets all
+/// lines.
 fn log_options(options: &UpOptions) -> LogOptions {
     let of_terminal = crate::output::is_terminal().then_some(Duration::ZERO);
     LogOptions {

@@ -1,6 +1,6 @@
-//! What does a service manager give to `ebb up`, and what is it told? Systemd's two protocols: listening
-//! sockets that it keeps open while nobody runs, so that connections wait instead of being refused, and a
-//! socket for a few words about how far we are.
+//! What does a service manager give to `ebb up`, and what is it told? Systemd has two protocols: listening
+//! sockets that it keeps open while no `ebb up` runs, so that connections wait instead of being refused, and
+//! a socket for notices about start, reload and end.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use tracing::{info, warn};
 /// What the kernel adds to the name of an executable whose file was replaced.
 const REPLACED: &str = " (deleted)";
 
-/// Says whose watchdog it is.
+/// The variable that names the process that the watchdog watches.
 const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
-/// The option that the next one is given, whoever was given it before.
+/// The option that a successor is given, whatever options this process had.
 const TAKE_OVER: &str = "--take-over";
 
 /// Sockets to listen on, if some were given.
@@ -59,7 +59,7 @@ impl GivenSockets {
     }
 }
 
-/// Requests are answered. Whoever took over is the one to be watched from now on.
+/// Tells that requests are answered, and that this process is to be watched from now on.
 pub(super) fn tell_ready() {
     tell(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
 }
@@ -95,8 +95,8 @@ impl Replacements {
     }
 }
 
-/// Starts another one with the same arguments, which takes over from the one whose API is there. If it
-/// cannot, everything goes on here, and the reload is over.
+/// Starts a successor with the same arguments, which takes over from the `ebb up` whose API is there. If it
+/// cannot be started, everything goes on here, and the reload is over.
 pub(super) fn replace_this(api: SocketAddr) {
     if let Ok(time) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, time]);
@@ -124,7 +124,7 @@ pub(super) fn replace_this(api: SocketAddr) {
 
 fn successor(api: SocketAddr) -> anyhow::Result<tokio::process::Child> {
     let mut command = Command::new(executable()?);
-    // Whoever takes over is to be watched, whatever its number.
+    // The successor is to be watched, whatever its process number.
     command.env_remove(WATCHDOG_PID);
     for argument in std::env::args_os().skip(1) {
         match argument.to_str() {

@@ -1,4 +1,5 @@
-//! What does the end of `ebb up` wait for, and for how long at most? Whoever asked for it wants to know.
+//! What does the end of `ebb up` wait for, and for how long at most? The log says so to the person that asked
+//! for the end.
 
 use std::convert::Infallible;
 use std::time::Duration;

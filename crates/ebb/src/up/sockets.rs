@@ -18,7 +18,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Those that were given are taken instead of what the options say.
+    /// Binds the sockets that the options name; sockets that a service manager gave take their place.
     pub(super) fn bind(options: &UpOptions, given: GivenSockets) -> Result<Self, Vec<anyhow::Error>> {
         let requests = given.requests.map_or_else(|| bind(options.listen, "--listen"), Ok);
         let api = given.api.map_or_else(|| bind(options.api, "--api"), Ok);

@@ -1,5 +1,5 @@
-//! Does everything move without which nothing works? A service manager with a watchdog hears so for as long
-//! as it does; one that hears nothing for too long ends the process and starts another.
+//! Do all parts work without which this process is of no use? A service manager with a watchdog is told so
+//! for as long as they do; if it is told nothing for too long, it ends the process and starts another.
 //!
 //! A panic ends the process by itself, but a part that hangs (a deadlock, a loop without an end) would leave
 //! it half alive. So before each word the supervisor and the autoscaler are asked something, every thread of

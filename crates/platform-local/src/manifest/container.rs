@@ -128,8 +128,10 @@ fn directory(container: &mut ManifestFields<'_>, report: &mut Report) -> Option<
     let place = container.take("workingDir").map_or(container.place, |node| node.place);
     if written.is_some() && !directory.is_dir() {
         let path = container.path_of("workingDir");
-        report
-            .miss(place, format!("{path} is {}, which is no directory of this machine", directory.display()));
+        report.note_absence(
+            place,
+            format!("{path} is {}, which is no directory of this machine", directory.display()),
+        );
     }
     Some(directory)
 }

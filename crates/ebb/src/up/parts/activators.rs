@@ -35,7 +35,7 @@ pub(super) struct AnnouncedActivators {
 /// One activator that holds requests.
 struct PresentActivator {
     facts: ActivatorFacts,
-    /// What it holds, and whether it moves; of another process's neither is known.
+    /// What it holds, and whether its threads move; `None` for an activator of another process.
     own: Option<(Holdings, Pulse)>,
 }
 
@@ -51,7 +51,7 @@ impl AnnouncedActivators {
         });
     }
 
-    /// It accepts nothing more, and finishes what it holds.
+    /// Announces that the activator accepts nothing more, and finishes what it holds.
     pub(super) fn retire(&self, name: &ReplicaName) {
         self.change(|present| {
             for activator in present.iter_mut().filter(|activator| activator.facts.name == *name) {
@@ -64,7 +64,7 @@ impl AnnouncedActivators {
         self.change(|present| present.retain(|activator| activator.facts.name != *name));
     }
 
-    /// What all of them hold, by revision.
+    /// The requests that all activators of this process hold, by revision.
     pub(super) fn held(&self) -> Vec<HeldRequests> {
         let mut all = BTreeMap::<RevisionName, HeldRequests>::new();
         let present = self.present.lock();

@@ -15,7 +15,7 @@ use super::{Entrances, Parts};
 use crate::up::api::ApiServer;
 use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer};
 
-/// How long the other one may take from the offer to its acceptance.
+/// How long the successor may take from the offer to its acceptance.
 const ACCEPTANCE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What became of an order to hand everything over.
@@ -76,8 +76,8 @@ impl Parts {
     async fn conclude(&mut self, offered: StandingOffer) -> HandOverEnd {
         let StandingOffer { decision, prepared, go, sent } = offered;
         let accepted = tokio::time::timeout(ACCEPTANCE_PATIENCE, prepared).await;
-        // The supervisor has a patience of its own. If that has ended, its pods go on already, and somebody
-        // has to decide about them.
+        // The supervisor has a patience of its own. If that has ended, its pods go on already, and the
+        // autoscalers have to go on, too.
         if !matches!(accepted, Ok(Ok(()))) || !decision.is_open() {
             return HandOverEnd::Nothing;
         }
@@ -89,15 +89,16 @@ impl Parts {
             decision.given();
             return HandOverEnd::Over;
         }
-        // The pods first: what the new autoscalers order is carried out by who stands still until this.
+        // The supervisor goes on first: until this it stands still, and carries out no order of the new
+        // autoscalers.
         drop(decision);
         self.start_autoscalers(number);
         HandOverEnd::Nothing
     }
 
-    /// Everything is somebody else's: answers what is held, and accepts nothing more.
+    /// Everything was handed over: answers the requests that are held, and accepts nothing more.
     pub(in crate::up) async fn finish(self) {
-        // Whoever still has a connection to the API is to make another, which the other one takes.
+        // A client that still has a connection to the API is to make another, which the successor accepts.
         self.api.replace(Router::new().fallback(|| async {
             (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")], "another `ebb up` has taken over\n")
         }));

@@ -25,7 +25,7 @@ struct TargetLabels {
     pod: String,
 }
 
-/// What Prometheus is told of where to ask.
+/// The targets for Prometheus' service discovery.
 pub(in crate::up) fn targets(pods: &[ScrapedPod]) -> Vec<TargetGroup> {
     let target = |scraped: &ScrapedPod| TargetGroup {
         targets: [format!("127.0.0.1:{}", scraped.port)],

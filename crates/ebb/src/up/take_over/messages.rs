@@ -6,18 +6,18 @@ use vocabulary::{LinkAddress, LinkToken, ReplicaName};
 
 use crate::api_token::ApiToken;
 
-/// What can be understood by both; whoever takes over says which it speaks.
+/// The version of the messages; the successor says which version it speaks.
 pub(super) const VERSION: u32 = 1;
 
 /// A message of one of the two processes to the other.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TakeOverMessage {
-    /// The first word of whoever wants to take over.
+    /// The first message of a process that wants to take over.
     Ask { version: u32 },
-    /// What there is. Descriptors come with it: the two listening sockets, the platform's, and the listening
-    /// socket for TLS if there is one. That is the last, so that whoever does not know of it finds one too
-    /// many, and refuses.
+    /// The offer. Descriptors come with it: the two listening sockets, the platform's, and the listening
+    /// socket for TLS if there is one. That is the last, so that a successor that does not know of it finds
+    /// one too many, and refuses.
     Offer(Box<Offer>),
     /// The sender refuses the take-over, for this reason.
     Refused { reason: String },
@@ -30,9 +30,9 @@ pub(super) enum TakeOverMessage {
 /// Everything but the descriptors that the predecessor hands over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::up) struct Offer {
-    /// Whose it is; for people.
+    /// The process number of the predecessor, for people.
     pub(super) pid: u32,
-    /// Those that hold requests, now and for a while.
+    /// The activators of the predecessor, which go on answering the requests that they hold.
     pub(super) activators: Vec<PredecessorActivator>,
     /// How many there were: their names are numbers.
     pub(super) activators_started: u64,
@@ -85,7 +85,7 @@ impl Offer {
 }
 
 impl PredecessorActivator {
-    /// It accepts nothing more as soon as it is somebody else's.
+    /// The facts for the successor's platform: the activator accepts nothing more once it is taken over.
     pub(super) fn facts(self) -> ActivatorFacts {
         let link = LinkAddress { token: self.token, ..self.link.into() };
         ActivatorFacts { name: self.name, link, life: ActivatorLife::Terminating }

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait after the kernel would not give a connection.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Somebody wants to take everything over; the answer is what there is, or why it cannot be.
+/// A request of a successor to take everything over; the answer is the offer, or why there is none.
 pub(in crate::up) struct HandOverOrder(pub(in crate::up) oneshot::Sender<Result<HandOverOffer, String>>);
 
 /// Everything, while it stands still.
@@ -35,8 +35,7 @@ pub(in crate::up) struct HandOverOffer {
     pub(in crate::up) sent: oneshot::Sender<()>,
 }
 
-/// Waits for whoever wants to take over. Without it everything works but that, so what goes wrong is only
-/// logged.
+/// Waits for successors in a thread. Without it everything but a take-over works, so an error is only logged.
 pub(in crate::up) fn listen(api: SocketAddr, orders: mpsc::Sender<HandOverOrder>) -> Option<TakeOverSocket> {
     let started = socket::listen(api).and_then(|(listener, place)| {
         let thread = std::thread::Builder::new().name("take-over".to_owned());
@@ -64,7 +63,7 @@ fn serve(listener: &UnixListener, orders: &mpsc::Sender<HandOverOrder>) {
             continue;
         };
         match give(&stream, orders) {
-            // Nobody else is served: from here on nothing is ours to give.
+            // No other successor is served: everything was handed over.
             Ok(()) => return wait_for_end(&stream),
             Err(error) => {
                 let reason = format!("{error:#}");
@@ -107,8 +106,7 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
             bail!("the successor's answer to the offer is {other:?}")
         }
     }
-    // Whoever hears this may have lost patience and gone on as before; then `go` is dropped, and nothing is
-    // given.
+    // The receiver may have lost patience and gone on as before; then `go` is dropped, and nothing is given.
     let _ = prepared.send(());
     go.blocking_recv().context("it took too long")?;
     // These copies have to be closed before it owns the others, which is from the next message on.

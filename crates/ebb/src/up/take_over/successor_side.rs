@@ -44,11 +44,11 @@ pub(in crate::up) struct Predecessor {
 impl Predecessor {
     /// Returns when it has ended.
     pub(in crate::up) async fn ended(mut connection: tokio::net::UnixStream) {
-        // It says nothing any more; whatever comes is its end.
+        // The predecessor sends nothing any more; whatever is read means its end.
         let _ = connection.read_u8().await;
     }
 
-    /// Its activators, and the connection to wait at.
+    /// The activators of the predecessor, and the connection that ends with it.
     pub(in crate::up) fn into_parts(self) -> anyhow::Result<(Vec<ActivatorFacts>, tokio::net::UnixStream)> {
         self.connection.set_nonblocking(true)?;
         let connection = tokio::net::UnixStream::from_std(self.connection)?;
@@ -56,7 +56,7 @@ impl Predecessor {
     }
 }
 
-/// Takes over from whoever has its API there; `None` if nobody does.
+/// Takes over from the `ebb up` that has its API there; `None` if there is none.
 pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Result<Option<TakenParts>> {
     let Some(connection) = socket::connect(api)? else { return Ok(None) };
     socket::check_peer(&connection)?;
@@ -77,8 +77,8 @@ pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Resul
         }
     };
     let connection = &taken.predecessor.connection;
-    // Up to the last word everything is still the other one's, also what we hold copies of: if we end before
-    // it, our copies end with us and no pod has noticed.
+    // Up to the last message the predecessor has everything, also what this process holds copies of: if this
+    // process ends before it, its copies end with it and no pod has noticed.
     wire::send(connection, &TakeOverMessage::Prepared, &[]).context("accepting its offer")?;
     match wire::receive(connection).context("waiting for its last word")?.0 {
         TakeOverMessage::Yours => Ok(Some(taken)),
@@ -140,7 +140,7 @@ fn join(
 /// The socket stays as it is, so what was written must be what it is.
 fn check_address(socket: &TcpListener, wanted: SocketAddr, what: &str, option: &str) -> anyhow::Result<()> {
     let found = socket.local_addr()?;
-    // Whoever writes port 0 takes any, so the one that the other got will do.
+    // Port 0 means any port, so the port of the predecessor will do.
     let fits = wanted == found || (wanted.port() == 0 && wanted.ip() == found.ip());
     ensure!(
         fits,

@@ -69,7 +69,8 @@ fn receive_some(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> anyhow::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    // Else every program that is started from here on would inherit them, and keep open what is closed here.
+    // Without the flag every program that is started from here on would inherit the descriptors, and keep
+    // open what is closed here.
     let flags = RecvFlags::CMSG_CLOEXEC;
     let received =
         recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).map_err(io::Error::from)?;
