@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-pub(crate) use api::{ApiArguments, ApiOptions, CredentialOptions, OutputFormat};
+pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
 pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
 use values::duration;

@@ -14,7 +14,7 @@ use super::failure::ProcessFailure;
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::leases::SeatId;
 use super::order_inbox::SeatArrival;
-use super::outbox::{FactOutbox, PlatformStatus, PlatformTopic};
+use super::outbox::{FactOutbox, PlatformStatus};
 use super::subscribers::Subscribers;
 use super::supervised_revision::{Action, CountOrder};
 use crate::front_door::FrontDoor;

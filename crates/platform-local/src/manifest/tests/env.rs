@@ -136,7 +136,7 @@ fn an_edit_of_a_document_changes_the_template_and_what_is_missing_changes_it_onl
     assert_eq!(gone, [Item::Data(settings)].into());
     let expired = FilesReading::read_without(&files.source(), &green, &gone);
     reading.removed = gone;
-    assert_eq!(env_of(&expired.over(&green)), []);
+    assert_eq!(env_of(&expired.merged_over(&green)), []);
     assert!(reading.merged_over(&green).data.is_empty());
     // What is needed is refused instead, and the Service stays as it was.
     files.write(0, &in_container("envFrom: [{configMapRef: {name: settings}}]"));
