@@ -16,6 +16,7 @@ pub(super) struct Inheritance {
 }
 
 impl Inheritance {
+    /// Divides what was taken over into the sockets and the rest.
     pub(super) fn split(taken: TakenParts) -> (Sockets, Option<Self>) {
         let TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token } = taken;
         info!(

@@ -30,6 +30,7 @@ use crate::pod::PodSpec;
 pub(super) struct Supervisor {
     pub(super) inbox: Arc<OrderInbox>,
     pub(super) clock: Clock,
+    /// The soft limit of open files of apps; `None`: as `ebb` itself has it.
     pub(super) app_descriptors: Option<u64>,
     /// The executable for pods, if it is not this one.
     pub(super) ebb: Option<PathBuf>,
@@ -44,14 +45,18 @@ pub(super) struct Supervisor {
     pub(super) reporting: watch::Sender<Arc<RequestReporting>>,
     /// The problems of the files as they are now.
     pub(super) troubles: Vec<Trouble>,
+    /// The warnings that were logged, so that each is logged once.
     pub(super) warnings: Vec<Trouble>,
     /// Services that a person removed, each with its file: they come back when that file is written again.
     pub(super) deleted: BTreeMap<RevisionName, PathBuf>,
     pub(super) logs: LogSink,
     pub(super) limits: LimitKeeper,
+    /// The pods that wait for their start.
     pub(super) starts: Starts,
     pub(super) cores: Cores,
+    /// The pods that have a process, each with the channels to its watch.
     pub(super) processes: BTreeMap<PodName, ProcessHandle>,
+    /// The end of the channel of news that each new watch gets.
     pub(super) news_in: mpsc::Sender<(PodName, PodNews)>,
 }
 

@@ -31,12 +31,15 @@ pub(crate) struct Leases {
     /// By number of the bucket.
     buckets: Vec<Lease>,
     seats: BTreeMap<SeatId, Occupant>,
+    /// The greatest epoch of any bucket; the next owner gets the next one.
     epochs_given: Epoch,
+    /// The last moment at which leases were looked at.
     looked_at: Timestamp,
 }
 
 #[derive(Debug)]
 struct Lease {
+    /// The autoscaler that gets the bucket whenever it takes a seat.
     home: ReplicaName,
     tenure: Tenure,
 }

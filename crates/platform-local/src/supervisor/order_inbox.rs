@@ -20,7 +20,9 @@ use super::process::ProcessWish;
 /// The orders that wait for the supervisor, and the signals between it and all that give them.
 #[derive(Debug, Default)]
 pub(super) struct OrderInbox {
+    /// Held only while orders are added or taken out, never across an `await`.
     pub(super) orders: Mutex<PendingOrders>,
+    /// Wakes the supervisor after each addition.
     pub(super) changed: Notify,
     /// Wakes the watch over the files, to read them.
     pub(super) reload: Arc<Notify>,
@@ -35,7 +37,9 @@ pub(super) struct OrderInbox {
 pub(super) struct PendingOrders {
     /// Seats that were taken and left, in their order: one of each for every start of an autoscaler.
     pub(super) seats: Vec<SeatChange>,
+    /// Seats whose autoscalers have renewed their leases.
     pub(super) renewals: BTreeSet<SeatId>,
+    /// All activators, if they have changed.
     pub(super) activators: Option<Vec<ActivatorFacts>>,
     /// The latest order about each subject; states of pods first, so that later orders go by them. An
     /// autoscaler's order never replaces that of another autoscaler, which alone may own the revision.
@@ -44,9 +48,11 @@ pub(super) struct PendingOrders {
     pub(super) superseded: Vec<(SeatId, OrderId)>,
     /// The answer goes to the process that wants to take everything over.
     pub(super) hand_over: Option<Reply>,
+    /// Services that a person removes, each with the channel for the answer.
     pub(super) delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
     /// Answered as soon as the supervisor looks, as a sign that it does not hang.
     pub(super) calls: Vec<oneshot::Sender<()>>,
+    /// Whether all pods are to end, and how; it only ever grows.
     pub(super) end: ProcessWish,
 }
 

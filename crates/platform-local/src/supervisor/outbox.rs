@@ -59,7 +59,9 @@ pub(crate) struct FactOutbox {
     is_full: bool,
     ownership: Ownership,
     topics: BTreeSet<PlatformTopic>,
+    /// The names of what is still to be sent.
     changes: Changes,
+    /// The pods of each revision as they were sent last, so that the same is not sent twice.
     sent_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
     sent_failures: BTreeMap<RevisionName, PodFailure>,
     sent_kills: BTreeMap<RevisionName, PodKill>,

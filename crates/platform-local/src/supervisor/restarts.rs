@@ -26,6 +26,7 @@ const HOPELESS: u32 = 3;
 pub(crate) struct Restarts {
     backoff: Backoff,
     not_before: Timestamp,
+    /// The last failure of a pod of the template.
     last: Option<Timestamp>,
     /// The last one that lengthened the wait.
     last_new: Option<Timestamp>,

@@ -56,16 +56,22 @@ const KEPT_FREE: usize = 8;
 /// The pods that are being started, and those that are to be.
 #[derive(Debug)]
 pub(super) struct Starts {
+    /// The number of cores that this process may use.
     cores: usize,
+    /// The most processes of pods at once (`--max-pods`).
     ceiling: usize,
+    /// Starts that wait, in the order of their turns.
     waiting: BTreeMap<StartTurn, WaitingStart>,
+    /// Pods between their start and being ready.
     under_way: BTreeMap<PodName, PodStart>,
     /// How long the last pod of each revision took to be ready.
     times_to_ready: BTreeMap<RevisionName, Duration>,
     /// How much memory it took, in KiB.
     memory_needs: BTreeMap<RevisionName, u64>,
+    /// How many starts were ever added: the source of [`StartTurn::number`].
     added: u64,
     last_start: Timestamp,
+    /// When the cores are worth another look, once a start was asked for.
     look_again: Option<Timestamp>,
 }
 

@@ -82,7 +82,9 @@ pub(crate) struct SupervisedRevision {
     /// The route that was ordered last.
     pub(crate) route: Option<RouteInForce>,
     hop_keys: Vec<HopKey>,
+    /// The templates that pods run, and the present one.
     templates: BTreeMap<TemplateNumber, Template>,
+    /// The number of the template in the manifest: new pods run it.
     present: TemplateNumber,
     numbers_given: TemplateNumber,
     restarts: BTreeMap<TemplateNumber, Restarts>,
@@ -90,6 +92,7 @@ pub(crate) struct SupervisedRevision {
     end_first: Vec<PodName>,
     last_failure: Option<PodFailure>,
     last_kill: Option<PodKill>,
+    /// Whether pods of an edited template are still to take over from older ones.
     is_rolling: bool,
     rolled_out: Option<String>,
     causes: StartCauses,

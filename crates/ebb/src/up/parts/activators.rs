@@ -13,6 +13,7 @@ use vocabulary::{ReplicaName, RevisionName};
 
 use crate::up::take_over::Predecessor;
 
+/// An activator of this process, and how autoscalers reach it.
 pub(super) struct RunningActivator {
     pub(super) activator: Activator,
     pub(super) facts: ActivatorFacts,
