@@ -185,9 +185,15 @@ async fn serve(
     let orders = PersonalOrders { restarts: orders, platform: parts.platform(), access: access.clone() };
     let task = api::serve(sockets.api, parts.api(), orders, options.operation.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
-    let place = take_over::listen(api_address, wanted);
+    let take_over_socket = take_over::listen(api_address, wanted);
     let watchdog = ServiceWatchdog::start(parts.watched_parts());
-    let front = Front { restarts, hand_overs, api: ApiServer { task, socket, access }, place, watchdog };
+    let control = ControlPoints {
+        restarts,
+        hand_overs,
+        api: ApiServer { task, socket, access },
+        take_over_socket,
+        watchdog,
+    };
     // An output without a reader is no reason to fail.
     let _ = writeln!(first_words, "{startup_message}").and_then(|()| first_words.flush());
     drop(first_words);
@@ -196,7 +202,7 @@ async fn serve(
     let platform = parts.platform();
     let stopping = CancellationToken::new();
     // However long a restart or the drain takes, requests to stop are heard.
-    let working = work(parts, front, &stopping);
+    let working = work(parts, control, &stopping);
     let hurried = async {
         let replaced = async {
             loop {
@@ -225,43 +231,43 @@ async fn serve(
     Ok(exit)
 }
 
-/// What stands between people and the parts.
-struct Front {
+/// The ways by which people, a successor and the service manager control `ebb up`.
+struct ControlPoints {
     restarts: mpsc::Receiver<RestartOrder>,
     hand_overs: mpsc::Receiver<HandOverOrder>,
     api: ApiServer,
-    /// Where another one may ask for everything.
-    place: Option<TakeOverSocket>,
+    /// The socket at which a successor asks for everything.
+    take_over_socket: Option<TakeOverSocket>,
     watchdog: ServiceWatchdog,
 }
 
 /// Works until it is to stop, or until everything is handed over; then finishes the requests that are held.
-async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) {
+async fn work(mut parts: Parts, mut control: ControlPoints, stopping: &CancellationToken) {
     loop {
         // Cancel-safe: orders stay in their channels. What is done about one is done in the arm's body, which
         // nobody cancels.
         tokio::select! {
             () = stopping.cancelled() => break,
-            Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
-            Some(order) = front.hand_overs.recv() => {
-                if parts.hand_over(order, &front.api).await == HandOverEnd::Over {
+            Some(order) = control.restarts.recv() => restart(&mut parts, order).await,
+            Some(order) = control.hand_overs.recv() => {
+                if parts.hand_over(order, &control.api).await == HandOverEnd::Over {
                     // The successor tells the watchdog from now on.
-                    drop(front.watchdog);
-                    front.place.into_iter().for_each(TakeOverSocket::leave);
+                    drop(control.watchdog);
+                    control.take_over_socket.into_iter().for_each(TakeOverSocket::leave);
                     // The listening socket is the same in both processes, so as long as this task accepts,
                     // some calls come here.
-                    front.api.task.abort();
-                    drop(front.api.socket);
+                    control.api.task.abort();
+                    drop(control.api.socket);
                     return parts.finish().await;
                 }
             }
         }
     }
     // The API answers to the end; only orders are not taken any more.
-    drop((front.restarts, front.hand_overs, front.place));
+    drop((control.restarts, control.hand_overs, control.take_over_socket));
     parts.drain().await;
-    front.api.task.abort();
-    front.api.access.leave();
+    control.api.task.abort();
+    control.api.access.leave();
 }
 
 /// Logs which clients' forwarding headers reach the apps, where clients of other machines may connect.

@@ -98,7 +98,7 @@ impl WatchedFiles {
     }
 
     /// The files' metadata once they have not changed for a moment.
-    async fn settled(&self) -> Looks {
+    async fn settled(&self) -> FileStamps {
         let mut last = self.look().await;
         loop {
             tokio::time::sleep(QUIET).await;
@@ -110,7 +110,7 @@ impl WatchedFiles {
         }
     }
 
-    async fn look(&self) -> Looks {
+    async fn look(&self) -> FileStamps {
         let source = Arc::clone(&self.source);
         let look = move || {
             let (files, _) = source.files();
@@ -136,10 +136,10 @@ fn is_removed(since: Timestamp, now: Timestamp) -> bool {
     now.saturating_since(since) >= REMOVED_AFTER
 }
 
-type Looks = BTreeMap<PathBuf, FileStamp>;
+type FileStamps = BTreeMap<PathBuf, FileStamp>;
 
 /// The files that are there and were not so before.
-fn written(before: &Looks, after: &Looks) -> BTreeSet<PathBuf> {
+fn written(before: &FileStamps, after: &FileStamps) -> BTreeSet<PathBuf> {
     let is_new = |(file, seen): &(&PathBuf, &FileStamp)| {
         **seen != FileStamp::Missing && before.get(*file) != Some(seen)
     };

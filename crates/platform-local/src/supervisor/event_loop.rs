@@ -225,7 +225,7 @@ impl Supervisor {
                 tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
             }
             PodNews::Killed(reason) => tracing::warn!(%pod, reason, "a pod did not end in time"),
-            PodNews::Said(_) | PodNews::Spawned(_) => {}
+            PodNews::Message(_) | PodNews::Spawned(_) => {}
         }
         self.fleet.note(pod, news, self.clock.now());
     }

@@ -29,7 +29,7 @@ pub(crate) enum PodNews {
     /// It runs, with this process id.
     Spawned(u32),
     /// `ebb pod` sent a message about its pod.
-    Said(PodMessage),
+    Message(PodMessage),
     /// Its app or queue-proxy ended by itself, or could not be started.
     Failed(ProcessFailure),
     /// It did not end in time, and what is left of it is killed. Which processes, as a sentence.
@@ -243,8 +243,8 @@ impl Fleet {
                     pod.note_pid(*pid);
                 }
             }
-            PodNews::Said(PodMessage::Answered) => revision.note_answer(pod, now),
-            PodNews::Said(message) => {
+            PodNews::Message(PodMessage::Answered) => revision.note_answer(pod, now),
+            PodNews::Message(message) => {
                 if let Some(pod) = revision.pod_mut(pod) {
                     pod.note(message);
                 }

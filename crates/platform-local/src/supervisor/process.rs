@@ -320,7 +320,7 @@ impl ProcessWatch {
             }
             PodMessage::Killed { reason } => PodNews::Killed(reason),
             PodMessage::Started { .. } | PodMessage::Announced(_) | PodMessage::Answered => {
-                PodNews::Said(message)
+                PodNews::Message(message)
             }
         };
         self.tell(news).await;

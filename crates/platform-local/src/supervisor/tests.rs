@@ -99,7 +99,7 @@ impl World {
     fn announced(&mut self, pod: &PodName) {
         let ports =
             QueueProxyAnnouncement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5, link_token: None };
-        self.note(pod, &PodNews::Said(PodMessage::Announced(ports)));
+        self.note(pod, &PodNews::Message(PodMessage::Announced(ports)));
     }
 
     fn ready(&mut self, pod: &PodName) {
@@ -402,7 +402,7 @@ fn an_answered_request_or_ten_healthy_seconds_end_a_row_of_failures() {
     type GiveProof = fn(&mut World, &PodName);
     let proofs: [(&str, GiveProof); 4] = [
         ("nothing", |world, _| world.pass(9 * SECOND)),
-        ("an answer", |world, pod| world.note(pod, &PodNews::Said(PodMessage::Answered))),
+        ("an answer", |world, pod| world.note(pod, &PodNews::Message(PodMessage::Answered))),
         ("health", |world, _| world.pass(10 * SECOND)),
         ("health, and then unready before its end is known", |world, pod| {
             world.pass(10 * SECOND);
