@@ -187,13 +187,8 @@ async fn serve(
     let (wanted, hand_overs) = mpsc::channel(1);
     let take_over_socket = take_over::listen(api_address, wanted);
     let watchdog = ServiceWatchdog::start(parts.watched_parts());
-    let control = ControlPoints {
-        restarts,
-        hand_overs,
-        api: ApiServer { task, socket, access },
-        take_over_socket,
-        watchdog,
-    };
+    let api = ApiServer { task, socket, access };
+    let control = ControlPoints { restarts, hand_overs, api, take_over_socket, watchdog };
     // An output without a reader is no reason to fail.
     let _ = writeln!(first_words, "{startup_message}").and_then(|()| first_words.flush());
     drop(first_words);

@@ -130,12 +130,7 @@ impl Parts {
         if let Some(predecessor) = predecessor {
             retiring.spawn(activators::announce_predecessor(predecessor, Arc::clone(&activators))?);
         }
-        let mut accepting = Vec::new();
-        for _ in 0..options.operation.activators {
-            let activator = starter.start()?;
-            activators.add(&activator);
-            accepting.push(activator);
-        }
+        let accepting = starter.start_all(&activators)?;
         let api = CurrentRouter::new(router(&[], &metrics));
         let mut parts = Self {
             clock,
@@ -274,6 +269,11 @@ struct ActivatorStarter {
 }
 
 impl ActivatorStarter {
+    /// Starts and announces as many activators as accept at once.
+    fn start_all(&mut self, activators: &AnnouncedActivators) -> anyhow::Result<Vec<RunningActivator>> {
+        (0..self.at_once).map(|_| self.start().inspect(|activator| activators.add(activator))).collect()
+    }
+
     fn start(&mut self) -> anyhow::Result<RunningActivator> {
         let link =
             runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;

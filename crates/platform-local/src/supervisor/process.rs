@@ -292,7 +292,7 @@ impl ProcessWatch {
                 let _ = reply.send((self.pod.clone(), handles)).await;
             }
             Err(error) => {
-                tracing::warn!(pod = %self.pod, %error, "the process of a pod cannot be handed over")
+                tracing::warn!(pod = %self.pod, %error, "the process of a pod cannot be handed over");
             }
         }
         drop(reply);
