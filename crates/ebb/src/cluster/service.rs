@@ -19,7 +19,7 @@ use super::Cluster;
 
 /// What the selector was before `ebb adopt` took it away, as JSON: `ebb release` puts it back.
 const FORMER_SELECTOR: &str = "ebb.dev/former-selector";
-/// The controllers that write EndpointSlices for Kubernetes.
+/// The controllers that write `EndpointSlice`s for Kubernetes.
 const KUBERNETES: [&str; 2] = [SELECTOR_SLICE_WRITER, MIRROR_SLICE_WRITER];
 /// Under which our fields are noted in objects.
 const FIELD_MANAGER: &str = "ebb-cli";
@@ -62,7 +62,7 @@ pub(crate) struct NamedServices {
     pub(crate) among: usize,
 }
 
-/// Which controllers have written EndpointSlices of a Service.
+/// Which controllers have written `EndpointSlice`s of a Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceWriters {
     pub(crate) is_ours_there: bool,
