@@ -1,9 +1,9 @@
 //! Which pods should there be, and which are there?
 //!
-//! One task owns all state. It feeds a [`fleet::Fleet`], which decides, with orders, edits of the files and
-//! the news of pods' processes; it carries out the actions that come back, and tells the subscriber what
-//! changed. Everybody else leaves what they want in slots, where the latest wins, so nobody ever waits for
-//! this task.
+//! One task owns all state (`event_loop.rs`). It feeds a [`fleet::Fleet`], which decides, with orders, edits
+//! of the files and the news of pods' processes; it carries out the actions that come back, and sends
+//! autoscalers what changed. Callers leave their orders in an inbox (`order_inbox.rs`), where the latest
+//! about a subject wins, so no caller ever waits for this task.
 
 mod causes;
 mod cores;

@@ -201,28 +201,29 @@ mod tests {
         }
     }
 
-    fn tls(listen: &str, certificates: Vec<CertificateFiles>, groups: BTreeSet<u32>) -> Option<TlsFacts> {
-        Some(TlsFacts { listen: socket_address(listen), certificates, groups })
+    fn tls(listen: &str, certificates: Vec<CertificateFiles>, groups: BTreeSet<u32>) -> TlsFacts {
+        TlsFacts { listen: socket_address(listen), certificates, groups }
     }
 
-    fn group(number: u32) -> Option<TokenGroup> {
-        Some(TokenGroup { name: number.to_string(), number })
+    fn group(number: u32) -> TokenGroup {
+        TokenGroup { name: number.to_string(), number }
     }
 
     #[test]
     fn units_of_each_kind_of_service_are_as_they_always_were() {
         let certificate = CertificateFiles { certificate: "/srv/c.pem".into(), key: "/srv/k.pem".into() };
         let with_certificate = UnitFacts {
-            tls: tls("127.0.0.1:8443", vec![certificate], BTreeSet::from([4321])),
+            tls: Some(tls("127.0.0.1:8443", vec![certificate], BTreeSet::from([4321]))),
             given_to_up: vec!["--shadow".to_owned()],
             ..of_machine()
         };
-        let run_as = UnitFacts { run_as: Some("daemon".to_owned()), token_group: group(1), ..of_machine() };
+        let run_as =
+            UnitFacts { run_as: Some("daemon".to_owned()), token_group: Some(group(1)), ..of_machine() };
         let of_user = UnitFacts {
             manager: ServiceScope::User,
             listen: socket_address("0.0.0.0:80"),
-            tls: tls("0.0.0.0:8443", Vec::new(), BTreeSet::new()),
-            token_group: group(4321),
+            tls: Some(tls("0.0.0.0:8443", Vec::new(), BTreeSet::new())),
+            token_group: Some(group(4321)),
             given_to_up: vec!["--log=debug".to_owned()],
             ..of_machine()
         };
