@@ -14,7 +14,8 @@ use serde_json::json;
 use crate::archive::{Archive, architecture};
 use crate::executables::Build;
 
-/// The user of the image's processes: no user of a node has this number, so they own nothing outside the image.
+/// The user of the image's processes: no user of a node has this number, so they own nothing outside the
+/// image.
 const USER: &str = "65532";
 
 /// One container image, as the archive holds it.
