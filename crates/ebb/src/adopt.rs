@@ -112,7 +112,7 @@ pub(crate) fn appended(problems: &[String]) -> String {
     if problems.is_empty() { String::new() } else { format!("; {}", problems.join("; ")) }
 }
 
-/// What the autoscaler says of a Service.
+/// The problems of a Service that the autoscaler tells.
 pub(crate) fn problems(list: &RevisionList, name: &ServiceName) -> Vec<String> {
     let prefix = format!("Service {}/{}: ", name.namespace, name.name);
     list.problems.iter().filter(|problem| problem.starts_with(&prefix)).cloned().collect()

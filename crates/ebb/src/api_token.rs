@@ -83,7 +83,7 @@ pub(crate) struct TokenAnswer {
 pub(crate) enum TokenFileProblem {
     /// This user may not read it.
     Forbidden,
-    /// Anything else, in words.
+    /// The file cannot be used, for this reason.
     Unusable(String),
 }
 

@@ -1,9 +1,9 @@
-//! Whose API does a command ask: that of an `ebb up` on this machine, or of the autoscaler that decides in a
-//! cluster?
+//! Which API does a command ask: that of an `ebb up` on this machine, or that of the autoscaler that decides
+//! in a cluster?
 //!
-//! Who names a cluster gets it, and who names an address gets that. Without either it is this machine's; only
-//! where nothing listens there, and a kubeconfig is known, the cluster that this names, with a note that it
-//! was.
+//! Options of a cluster mean that cluster, and an address means the API there. Without either it is the API
+//! of this machine; only where nothing listens there, and a kubeconfig is known, it is that of the
+//! kubeconfig's cluster, with a note that says so.
 
 use autoscaler::api_types::{OwnersAnswer, RevisionList};
 use tokio::net::TcpStream;
@@ -30,22 +30,22 @@ pub(crate) struct ClusterView {
 }
 
 impl AutoscalerApi {
-    pub(crate) async fn find(asking: &AutoscalerArguments) -> anyhow::Result<Self> {
-        let up = |url| UpClient::at(url, asking.credentials.token_file.clone());
-        match &asking.url {
-            Some(url) if !asking.cluster.is_given() => Ok(Self::At(up(url.clone()))),
-            None if !asking.cluster.is_given() && !is_cluster_meant().await => {
+    pub(crate) async fn find(target: &AutoscalerArguments) -> anyhow::Result<Self> {
+        let up = |url| UpClient::at(url, target.credentials.token_file.clone());
+        match &target.url {
+            Some(url) if !target.cluster.is_given() => Ok(Self::At(up(url.clone()))),
+            None if !target.cluster.is_given() && !is_cluster_meant().await => {
                 Ok(Self::At(up(format!("http://{ON_THIS_MACHINE}"))))
             }
             Some(_) | None => {
-                let cluster = Cluster::find(&asking.cluster).await?;
-                if !asking.cluster.is_given() {
+                let cluster = Cluster::find(&target.cluster).await?;
+                if !target.cluster.is_given() {
                     let context = &cluster.context;
                     output::print_warning(&format!(
                         "nothing answers at {ON_THIS_MACHINE}, so this is the cluster of context {context}"
                     ));
                 }
-                Ok(Self::Of(Box::new(ClusterView { cluster, is_whole: asking.all_namespaces })))
+                Ok(Self::Of(Box::new(ClusterView { cluster, is_whole: target.all_namespaces })))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `ebb check`: what of a cluster is well, and how to mend what is not.
 //!
-//! Everything is read with the rights of whoever asks. What these do not suffice for is said to be unknown,
-//! not well.
+//! Everything is read with the rights of the person that runs the command. A finding for which these do not
+//! suffice is unknown, not well.
 
 mod adopted;
 mod certificates;
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Whether anybody answers.
+/// Whether the API server answers; notes whether its version is new enough.
 async fn version(cluster: &Cluster, findings: &mut CheckFindings) -> bool {
     let context = &cluster.context;
     match cluster.client.apiserver_version().await {

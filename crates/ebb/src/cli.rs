@@ -1,5 +1,6 @@
-//! The command line.
+//! The command line: which commands there are, and what each takes.
 
+mod api;
 mod cluster;
 mod serving;
 mod values;
@@ -10,12 +11,11 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
-pub(crate) use serving::{
-    InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions, WhosePlace,
-};
-pub(crate) use values::TokenGroup;
+pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
 use values::duration;
+pub(crate) use values::{TakeOverTarget, TokenGroup};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -36,9 +36,9 @@ impl Cli {
         }
         let mut cli = Self::of(&Self::command().bin_name("kubectl ebb").get_matches_from(arguments));
         match &mut cli.command {
-            CliCommand::Get(options) => options.asking.cluster.is_meant = true,
-            CliCommand::Explain(options) => options.asking.cluster.is_meant = true,
-            CliCommand::Shadow(ShadowCommand::Report(options)) => options.asking.cluster.is_meant = true,
+            CliCommand::Get(options) => options.target.cluster.is_meant = true,
+            CliCommand::Explain(options) => options.target.cluster.is_meant = true,
+            CliCommand::Shadow(ShadowCommand::Report(options)) => options.target.cluster.is_meant = true,
             CliCommand::Adopt(_)
             | CliCommand::Release(_)
             | CliCommand::Check(_)
@@ -77,7 +77,7 @@ const PLUGIN: &str = "kubectl-ebb";
 pub(crate) enum CliCommand {
     /// Run Knative Services on this machine, scaled with their traffic.
     Up(Box<UpOptions>),
-    /// Show each revision: how many pods, why, who serves.
+    /// Show each revision: how many pods it has and why, and what serves it.
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
     Explain(ExplainOptions),
@@ -124,10 +124,10 @@ pub(crate) enum CliCommand {
     QueueProxy(PodOptions),
 }
 
-/// What lists of processes show of a pod's processes.
+/// The argument by which a list of processes shows whose pod a process belongs to.
 #[derive(Debug, Args)]
 pub(crate) struct PodOptions {
-    /// Whose process it is; for people.
+    /// The pod of the process, as NAMESPACE/POD, for people.
     pub(crate) pod: Option<String>,
 }
 
@@ -140,12 +140,12 @@ pub(crate) enum ShadowCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ShadowReportOptions {
     #[command(flatten)]
-    pub(crate) asking: AutoscalerArguments,
+    pub(crate) target: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AutoscaleOptions {
-    /// The Service or workload.
+    /// The name of the Service or workload.
     pub(crate) name: String,
     /// The least number of pods.
     #[arg(long, value_name = "PODS", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
@@ -170,7 +170,7 @@ pub(crate) struct InjectOptions {
     /// Manifests; "-" is standard input.
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
-    /// The queue-proxy's image.
+    /// The image of the queue-proxy, as the cluster's nodes pull it.
     #[arg(long, default_value = "ebb-queue-proxy")]
     pub(crate) image: String,
     /// The authority's certificates, by which a queue-proxy knows the autoscaler: `ca.crt` of the Secret
@@ -191,7 +191,7 @@ pub(crate) struct GetOptions {
     #[arg(short, long)]
     pub(crate) watch: bool,
     #[command(flatten)]
-    pub(crate) asking: AutoscalerArguments,
+    pub(crate) target: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
@@ -199,46 +199,7 @@ pub(crate) struct ExplainOptions {
     /// namespace/kind/name, or any unambiguous suffix of it.
     pub(crate) revision: String,
     #[command(flatten)]
-    pub(crate) asking: AutoscalerArguments,
-}
-
-/// What every command that asks a running `ebb up` takes.
-#[derive(Debug, Args)]
-pub(crate) struct ApiArguments {
-    /// How to show it.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: OutputFormat,
-    #[command(flatten)]
-    pub(crate) api: ApiOptions,
-}
-
-/// Which `ebb up` is meant.
-#[derive(Debug, Args)]
-pub(crate) struct ApiOptions {
-    /// The API of the running `ebb up`.
-    #[arg(long = "api", value_name = "URL", env = "EBB_API", default_value = "http://127.0.0.1:9000")]
-    pub(crate) url: String,
-    #[command(flatten)]
-    pub(crate) credentials: CredentialOptions,
-}
-
-/// By what an API knows the user of a command.
-#[derive(Debug, Args)]
-pub(crate) struct CredentialOptions {
-    /// The file with the token of the API, where that is on another machine. Without this, the one that the
-    /// API of this machine names.
-    #[arg(long, value_name = "FILE", env = "EBB_TOKEN_FILE", hide_short_help = true)]
-    pub(crate) token_file: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// For people; what does not fit the terminal's width is left out.
-    Table,
-    /// For people with room: every column, nothing cut.
-    Wide,
-    /// For programs.
-    Json,
+    pub(crate) target: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
@@ -258,7 +219,7 @@ pub(crate) struct LogsOptions {
     #[arg(long)]
     pub(crate) raw: bool,
     #[command(flatten)]
-    pub(crate) asking: ApiArguments,
+    pub(crate) target: ApiArguments,
 }
 
 #[derive(Debug, Args)]
@@ -269,7 +230,7 @@ pub(crate) struct LintOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionOptions {
-    /// Which shell.
+    /// The shell that is to complete commands.
     pub(crate) shell: clap_complete::Shell,
 }
 
@@ -299,7 +260,7 @@ pub(crate) struct TokenOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartOptions {
-    /// Which part.
+    /// The part that is rebuilt.
     pub(crate) part: Part,
     #[command(flatten)]
     pub(crate) api: ApiOptions,
@@ -330,7 +291,7 @@ mod tests {
     fn a_cluster_is_meant_by_its_options_and_by_the_plugins_name() {
         let is_given = |arguments: &[&str]| {
             let CliCommand::Get(options) = read(arguments).command else { panic!("it is `get`") };
-            options.asking.cluster.is_given()
+            options.target.cluster.is_given()
         };
         assert!(!is_given(&["ebb", "get"]) && !is_given(&["/usr/bin/ebb", "get", "-A"]));
         assert!(is_given(&["ebb", "get", "-n", "shop"]) && is_given(&["ebb", "get", "--context", "test"]));

@@ -128,7 +128,7 @@ impl UpClient {
     }
 }
 
-/// What came of looking for an API's token.
+/// The outcome of a search for an API's token.
 enum TokenSearch {
     Found(ApiToken),
     /// There is none, or it is not for this user.
@@ -193,7 +193,7 @@ impl ApiConnection {
     }
 }
 
-/// A page that nobody needs a token for, such as a pod's metrics.
+/// A page that needs no token, such as a pod's metrics.
 pub(crate) async fn page(address: &str, path: &str) -> anyhow::Result<Bytes> {
     let response = ApiConnection::to(address).await?.send((Method::GET, path), None).await?;
     whole(success(response).await?).await
@@ -228,7 +228,7 @@ fn complaint(body: &[u8]) -> String {
     said.unwrap_or_else(|_| String::from_utf8_lossy(body).trim().to_owned())
 }
 
-/// All of a body.
+/// Reads a body to its end.
 pub(crate) async fn whole(body: Incoming) -> anyhow::Result<Bytes> {
     Ok(body.collect().await?.to_bytes())
 }

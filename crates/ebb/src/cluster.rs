@@ -21,12 +21,12 @@ pub(crate) struct Cluster {
     pub(crate) namespace: String,
     /// Where ebb's own programs are.
     pub(crate) system: String,
-    /// As people know it.
+    /// The name of the kubeconfig's context.
     pub(crate) context: String,
 }
 
 impl Cluster {
-    /// As the kubeconfig says; nobody has been asked yet.
+    /// The cluster that the options or the kubeconfig name; no request is made to it yet.
     pub(crate) async fn find(options: &ClusterOptions) -> anyhow::Result<Self> {
         let kubeconfig = match &options.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
@@ -53,7 +53,7 @@ impl Cluster {
         Kubeconfig::read().is_ok_and(|kubeconfig| kubeconfig.current_context.is_some())
     }
 
-    /// Objects of a namespace.
+    /// The API of one kind of object in a namespace.
     pub(crate) fn api_in<Object>(&self, namespace: &str) -> Api<Object>
     where
         Object: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -61,7 +61,7 @@ impl Cluster {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Ebb's own objects.
+    /// The API of one kind of object in ebb's own namespace.
     pub(crate) fn system_api<Object>(&self) -> Api<Object>
     where
         Object: Resource<DynamicType = (), Scope = NamespaceResourceScope>,

@@ -12,18 +12,18 @@ use vocabulary::PodCount;
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ExplainOptions, OutputFormat};
 use crate::cluster::problem::ProblemSubject;
-use crate::get::{choose, number, serves};
+use crate::get::{choose, first_hop, number};
 use crate::output;
 
 /// Shows one revision with its pods and its last decisions, newest last.
 pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     let detail: RevisionDetail = crate::up::runtime()?.block_on(async {
-        let api = AutoscalerApi::find(&options.asking).await?;
+        let api = AutoscalerApi::find(&options.target).await?;
         let list = api.revisions().await?;
         let name = &choose(&list, &options.revision)?.name;
         api.get(&format!("/v1/revisions/{name}")).await
     })?;
-    match options.asking.output {
+    match options.target.output {
         OutputFormat::Json => output::print_json(&detail)?,
         OutputFormat::Table | OutputFormat::Wide => output::print_shown(text(&detail).trim_end())?,
     }
@@ -42,8 +42,8 @@ fn text(detail: &RevisionDetail) -> String {
         load(now),
         format!(
             "  path       {} serve{}",
-            serves(now.routing),
-            if serves(now.routing) == "pods" { "" } else { "s" }
+            first_hop(now.routing),
+            if first_hop(now.routing) == "pods" { "" } else { "s" }
         ),
         format!("  waiting    {}", now.waiting),
         format!("  hosts      {}", detail.hosts.join(", ")),
@@ -123,7 +123,7 @@ fn problems(detail: &RevisionDetail) -> impl Iterator<Item = &String> {
     })
 }
 
-/// What somebody else than the pods was asked, and said.
+/// A question to a source of metrics, and its answer.
 fn asked(asked: &AskedMetricView) -> String {
     let AskedMetricView { metric, query, answer } = asked;
     match query {
@@ -167,7 +167,7 @@ fn why_not_zero(detail: &RevisionDetail) -> String {
     }
 }
 
-/// Its last words, however long ago that was: they are what a person looks for.
+/// The last failure with what the app printed, however long ago: a person looks for exactly that.
 fn failure(failure: &FailureView) -> Vec<String> {
     let FailureView { pod, age_ms, reason, last_lines, withheld } = failure;
     let mut lines = vec![format!("  failed     pod {pod}, {} ago: {reason}", age(*age_ms))];
@@ -231,7 +231,7 @@ fn decision(decision: &DecisionView) -> Vec<String> {
         age(decision.age_ms),
         decision.trigger,
         decision.mode,
-        serves(decision.routing),
+        first_hop(decision.routing),
         decision.excess_burst_capacity,
     )];
     lines.extend(decision.reasons.iter().map(reason));

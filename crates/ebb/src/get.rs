@@ -2,6 +2,7 @@
 
 mod columns;
 mod reason;
+mod values;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,20 +10,20 @@ use std::time::Duration;
 use anyhow::bail;
 use autoscaler::api_types::{RevisionList, RevisionSummary};
 use runtime::EXIT_PART_FAILED;
-use vocabulary::Routing;
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{GetOptions, OutputFormat};
 use crate::cluster::problem::ProblemSubject;
 use crate::output;
+pub(crate) use values::{first_hop, number};
 
-/// How often `--watch` asks.
+/// How often `--watch` asks the API.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Shows once, or until interrupted.
 pub(crate) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
-        let api = AutoscalerApi::find(&options.asking).await?;
+        let api = AutoscalerApi::find(&options.target).await?;
         show(&ask(&api, options.revision.as_deref()).await?, options)?;
         if options.watch {
             return watch(&api, options).await;
@@ -82,7 +83,7 @@ pub(crate) fn choose<'a>(list: &'a RevisionList, wanted: &str) -> anyhow::Result
 }
 
 fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
-    let width = match options.asking.output {
+    let width = match options.target.output {
         OutputFormat::Json => return output::print_json(list),
         OutputFormat::Wide => usize::MAX,
         OutputFormat::Table => output::width(),
@@ -113,22 +114,6 @@ fn explained(problem: &str) -> String {
     }
 }
 
-/// Who takes requests first.
-pub(crate) fn serves(routing: Routing) -> &'static str {
-    match routing {
-        Routing::Direct => "pods",
-        Routing::ThroughActivator => "activator",
-    }
-}
-
-/// At most two decimals, or a dash for "no data".
-pub(crate) fn number(value: Option<f64>) -> String {
-    value.map_or_else(
-        || "-".to_owned(),
-        |value| format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned(),
-    )
-}
-
 #[cfg(test)]
 pub(crate) use columns::tests::summary as summary_for_tests;
 
@@ -144,13 +129,5 @@ mod tests {
         assert_eq!(explained(failed), failed);
         let window = "key stable-window of ConfigMap config-autoscaler is \"soon\"";
         assert!(explained(window).ends_with("(the last good configuration stays in force)"));
-    }
-
-    #[test]
-    fn numbers_lose_what_nobody_reads() {
-        for (value, text) in [(7.0, "7"), (0.0, "0"), (1.5, "1.5"), (333.333_333, "333.33"), (100.0, "100")] {
-            assert_eq!(number(Some(value)), text);
-        }
-        assert_eq!(number(None), "-");
     }
 }

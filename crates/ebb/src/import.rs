@@ -3,35 +3,21 @@
 
 mod http_add_on;
 mod knative;
+mod result;
 mod scaled_object;
+mod tree;
 
-use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use settings::hpa::reading::{self, DocumentNode, HpaDocument};
-use settings::hpa::{spec_of, yaml_of};
-use settings::{ClusterConfig, RevisionSettings};
-use vocabulary::Problem;
+use scaling::hpa::reading::{self, DocumentNode};
 
 use crate::cli::ImportOptions;
 use crate::output;
-
-const CLASS: &str = "autoscaling.knative.dev/class";
-const HPA: &str = "hpa.autoscaling.knative.dev";
-
-/// What one document becomes.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct ImportResult {
-    /// What it scales, for people.
-    target: String,
-    /// In the order printed; those whose value has several lines are written as a block.
-    annotations: Vec<(String, String)>,
-    /// What has no equivalent, and what to look at.
-    notes: Vec<String>,
-}
+use result::{ImportResult, document_annotations, messages};
+use tree::text_at;
 
 /// Prints what each document of the files becomes. Exit code 2 if something cannot be read.
 pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
@@ -101,98 +87,10 @@ fn autoscaler(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     })
 }
 
-/// The class and the document.
-fn document_annotations(document: &HpaDocument) -> Vec<(String, String)> {
-    vec![
-        (CLASS.to_owned(), HPA.to_owned()),
-        (reading::DOCUMENT_ANNOTATION.to_owned(), yaml_of(&spec_of(document))),
-    ]
-}
-
-fn messages(problems: Vec<Problem>) -> Vec<String> {
-    problems.into_iter().map(|problem| problem.message).collect()
-}
-
-fn fields(node: Option<&DocumentNode>) -> &[(String, DocumentNode)] {
-    match node {
-        Some(DocumentNode::Map(entries)) => entries,
-        Some(
-            DocumentNode::Null
-            | DocumentNode::Boolean(_)
-            | DocumentNode::Integer(_)
-            | DocumentNode::Float(_)
-            | DocumentNode::Text(_)
-            | DocumentNode::List(_),
-        )
-        | None => &[],
-    }
-}
-
-fn at<'n>(node: &'n DocumentNode, path: &[&str]) -> Option<&'n DocumentNode> {
-    path.iter().try_fold(node, |node, name| {
-        fields(Some(node)).iter().find(|(key, _)| key == name).map(|(_, value)| value)
-    })
-}
-
-fn text_at<'n>(node: &'n DocumentNode, path: &[&str]) -> Option<&'n str> {
-    if let Some(DocumentNode::Text(text)) = at(node, path) { Some(text) } else { None }
-}
-
-fn number_at(node: &DocumentNode, path: &[&str]) -> Option<i64> {
-    if let Some(DocumentNode::Integer(number)) = at(node, path) { Some(*number) } else { None }
-}
-
-fn text(value: &str) -> DocumentNode {
-    DocumentNode::Text(value.to_owned())
-}
-
-fn map(entries: &[(&str, DocumentNode)]) -> DocumentNode {
-    DocumentNode::Map(entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
-}
-
-impl ImportResult {
-    /// Says what of it an autoscaler would not take, or would take otherwise than it looks.
-    fn check(&mut self) {
-        let annotations = self.annotations.iter().cloned().collect();
-        let cluster = ClusterConfig::default();
-        let said = match RevisionSettings::read(&annotations, &cluster, None) {
-            Ok(checked) => {
-                let class = checked.value.require_class_of_ours(&cluster).err();
-                checked.warnings.into_iter().chain(class).collect()
-            }
-            Err(problems) => problems,
-        };
-        self.notes.extend(messages(said));
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!(
-            "# {}: these annotations, on one machine in spec.template.metadata.annotations of the Service, on a\n\
-             # cluster in metadata.annotations of the workload.\n",
-            self.target
-        );
-        for (key, value) in &self.annotations {
-            match value.strip_suffix('\n') {
-                Some(block) => {
-                    let _ = writeln!(text, "{key}: |");
-                    for line in block.lines() {
-                        let _ = writeln!(text, "  {line}");
-                    }
-                }
-                None => {
-                    let _ = writeln!(text, "{key}: {value:?}");
-                }
-            }
-        }
-        for note in &self.notes {
-            let _ = writeln!(text, "# note: {note}");
-        }
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use scaling::{ClusterConfig, RevisionSettings};
+
     use super::*;
 
     pub(super) fn imported(yaml: &str) -> Result<ImportResult, Vec<String>> {
@@ -253,7 +151,7 @@ ebb.dev/hpa: |
     }
 
     #[test]
-    fn what_is_wrong_or_unknown_is_said() {
+    fn wrong_fields_and_unknown_kinds_are_named() {
         let problems = imported(&AUTOSCALER.replace("maxReplicas: 10", "maxReplicas: 0")).expect_err("none");
         assert!(problems[0].starts_with("spec.maxReplicas is 0"), "{problems:?}");
         let problems = imported("kind: Deployment\n").expect_err("nothing to import");

@@ -89,7 +89,7 @@ fn inject_all(text: &str, settings: &InjectorSettings) -> Result<(String, Vec<St
         let title = title_of(&document);
         let named =
             |lines: Vec<String>| lines.into_iter().map(|line| format!("{title}: {line}")).collect::<Vec<_>>();
-        if asks_in_vain(&document) {
+        if is_injected_without_scaling(&document) {
             problems.extend(named(vec![format!(
                 "its pods are not scaled, and the webhook would refuse each of them; remove the label {INJECT_LABEL}"
             )]));
@@ -124,7 +124,7 @@ fn pod_of(document: &mut Value) -> Option<&mut Value> {
 }
 
 /// Whether pods of a kind that has no place in what we do ask for a queue-proxy.
-fn asks_in_vain(document: &Value) -> bool {
+fn is_injected_without_scaling(document: &Value) -> bool {
     let template = match document["kind"].as_str() {
         Some("DaemonSet" | "Job") => &document["spec"]["template"],
         Some("CronJob") => &document["spec"]["jobTemplate"]["spec"]["template"],
@@ -186,7 +186,7 @@ spec:
     }
 
     #[test]
-    fn what_is_refused_is_named_and_nothing_comes_out() {
+    fn a_refused_document_is_named_and_nothing_is_printed() {
         let problems = inject_all(
             &MANIFESTS.replace("containerPort: 8080", "containerPort: 53, protocol: UDP"),
             &settings(),

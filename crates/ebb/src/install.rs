@@ -6,6 +6,8 @@
 
 mod certificates;
 mod manuals;
+mod scope;
+mod template;
 mod units;
 
 use std::fs;
@@ -19,6 +21,7 @@ use anyhow::{Context, anyhow, bail};
 use crate::cli::InstallOptions;
 use crate::{lint, output, up};
 use manuals::ManualsTask;
+use scope::{ServiceScope, folder_of_user};
 use units::{MARK, StartCondition, TlsFacts, UnitFacts, UnitFile};
 
 /// Where systemd looks for what a machine's administrator writes.
@@ -28,26 +31,14 @@ const PACKAGED_EXECUTABLE: &str = "/usr/bin/ebb";
 /// Where its service looks for manifests.
 const PACKAGED_MANIFESTS: &str = "/etc/ebb";
 
-/// Whose services these are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ServiceScope {
-    User,
-    System,
-}
-
-impl ServiceScope {
-    /// What a person types.
-    fn command(self) -> &'static str {
-        match self {
-            Self::User => "systemctl --user",
-            Self::System => "systemctl",
-        }
-    }
-}
-
 /// Writes or removes the units, and says what to run next.
 pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
-    let manager = if options.whose.system { ServiceScope::System } else { ServiceScope::User };
+    if options.for_package
+        && let Err(errors) = refuse_beside_package(options)
+    {
+        return Ok(refuse(&errors));
+    }
+    let manager = if options.scope.system { ServiceScope::System } else { ServiceScope::User };
     let directory = match &options.unit_directory {
         Some(directory) => std::path::absolute(directory)?,
         None => unit_directory(manager)?,
@@ -59,7 +50,7 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
     if options.uninstall {
         let exit = uninstall(options, manager, &directory)?;
         let task = if options.dry_run { ManualsTask::ShowRemoval } else { ManualsTask::Remove };
-        manuals::attend_to(&manuals, task)?;
+        manuals::carry_out(&manuals, task)?;
         return Ok(exit);
     }
     if options.for_package {
@@ -77,10 +68,7 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
         refused.and_then(|()| runtime::check_log_filter(&options.operation.log).map_err(|error| vec![error]));
     let tls = match refused.and_then(|()| certificates::of_service(options, manager)) {
         Ok(tls) => tls,
-        Err(errors) => {
-            errors.iter().for_each(output::print_error);
-            return Ok(ExitCode::from(2));
-        }
+        Err(errors) => return Ok(refuse(&errors)),
     };
     let units = units::all(&facts(options, manager, tls)?);
     for unit in &units {
@@ -92,10 +80,27 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
             output::print_line(&format!("written: {}", path.display()))?;
         }
     }
-    manuals::attend_to(&manuals, if options.dry_run { ManualsTask::Show } else { ManualsTask::Write })?;
+    manuals::carry_out(&manuals, if options.dry_run { ManualsTask::Show } else { ManualsTask::Write })?;
     let verb = if options.dry_run { "then" } else { "now" };
-    output::print_line(&format!("{verb} run:\n{}", next(manager)))?;
+    output::print_line(&format!("{verb} run:\n{}", next_commands(manager)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn refuse(errors: &[anyhow::Error]) -> ExitCode {
+    errors.iter().for_each(output::print_error);
+    ExitCode::from(2)
+}
+
+/// The units of a package are the same on every machine, so an option about one machine would be lost there.
+fn refuse_beside_package(options: &InstallOptions) -> Result<(), Vec<anyhow::Error>> {
+    let problem = |option: &String| {
+        anyhow!(
+            "{option} has no effect on what a package brings; remove it, or say it where the package is installed: `systemctl \
+             edit ebb.service`"
+        )
+    };
+    let problems: Vec<_> = options.given_beside_package.iter().map(problem).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 /// Systemd ignores a socket without a port, and then refuses the whole unit.
@@ -113,7 +118,7 @@ fn refuse_chosen_ports(options: &InstallOptions) -> Result<(), Vec<anyhow::Error
 
 /// What a user that systemd makes up keeps is in `/var/lib/private`, which root alone may enter.
 fn refuse_unreachable_token(options: &InstallOptions) -> Result<(), Vec<anyhow::Error>> {
-    let is_made_up = options.whose.system && options.run_as.is_none();
+    let is_made_up = options.scope.system && options.run_as.is_none();
     match &options.token_group {
         Some(_) if is_made_up => Err(vec![anyhow!(
             "--token-group takes --run-as: what a user keeps that systemd makes up no group can reach"
@@ -122,7 +127,7 @@ fn refuse_unreachable_token(options: &InstallOptions) -> Result<(), Vec<anyhow::
     }
 }
 
-fn next(manager: ServiceScope) -> String {
+fn next_commands(manager: ServiceScope) -> String {
     let command = manager.command();
     let names = units::NAMES.join(" ");
     let mut lines = vec![format!("  {command} daemon-reload"), format!("  {command} enable --now {names}")];
@@ -175,16 +180,7 @@ fn unit_directory(manager: ServiceScope) -> anyhow::Result<PathBuf> {
     if manager == ServiceScope::System {
         return Ok(SYSTEM_UNITS.into());
     }
-    Ok(own_folder("XDG_CONFIG_HOME", ".config", "--unit-directory")?.join("systemd/user"))
-}
-
-/// A folder of this user: as a variable says, or at its usual place at home.
-fn own_folder(variable: &str, usual: &str, option: &str) -> anyhow::Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(usual)));
-    folder.with_context(|| {
-        format!("neither {variable} nor HOME says where this user's files are; say it with {option}")
-    })
+    Ok(folder_of_user("XDG_CONFIG_HOME", ".config", "--unit-directory")?.join("systemd/user"))
 }
 
 /// Whether a file is what an earlier `ebb install` wrote; `None` if there is no file.

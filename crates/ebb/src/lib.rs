@@ -31,15 +31,9 @@ mod up;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::Arc;
-
-use autoscaler::{Autoscaler, AutoscalerConfig};
-use platform::Platform;
 
 use cli::{Cli, CliCommand, ShadowCommand};
-
-/// How `ebb up` starts an autoscaler: by [`Autoscaler::start`], unless a harness puts something around it.
-pub type StartAutoscaler = fn(AutoscalerConfig, Arc<dyn Platform>) -> Autoscaler;
+pub use up::StartAutoscaler;
 
 /// Runs the program with these arguments (the first is its own name) and says how it ended: 0 if all went
 /// well, 1 if something failed, 2 if what was written (arguments, files) cannot be used, 130 if a second

@@ -13,7 +13,7 @@ use crate::output;
 
 /// Shows what was kept, and then, if asked to, what comes.
 pub(crate) fn run(options: &LogsOptions) -> anyhow::Result<ExitCode> {
-    let api = UpClient::new(&options.asking.api);
+    let api = UpClient::new(&options.target.api);
     crate::up::runtime()?.block_on(async {
         let list: RevisionList = api.get("/v1/revisions").await?;
         let name = &choose(&list, &options.revision)?.name;
@@ -34,7 +34,7 @@ fn show(line: &str, options: &LogsOptions) -> anyhow::Result<()> {
 }
 
 fn shown(line: &str, options: &LogsOptions) -> anyhow::Result<String> {
-    let format = options.asking.output;
+    let format = options.target.output;
     if format == OutputFormat::Json {
         return Ok(line.to_owned());
     }

@@ -12,12 +12,12 @@ use crate::cli::{Cli, CompletionOptions, ManOptions};
 
 const NAME: &str = "ebb";
 
-/// Prints a shell's script.
+/// Prints the script by which a shell completes commands.
 pub(crate) fn complete(options: &CompletionOptions) -> anyhow::Result<ExitCode> {
     print(script(options.shell).as_bytes())
 }
 
-/// A shell's script.
+/// The script by which a shell completes commands.
 pub(crate) fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);

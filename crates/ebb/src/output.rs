@@ -17,28 +17,28 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     print_problem(&format!("{error:#}"));
 }
 
-/// Prints one problem.
+/// Prints one problem as an error, in the format of the logs.
 pub(crate) fn print_problem(problem: &str) {
     match runtime::error_format() {
-        LogFormat::Text => complain(&format!("{ERROR}error:{ERROR:#} {}", escaped(problem))),
+        LogFormat::Text => write_to_stderr(&format!("{ERROR}error:{ERROR:#} {}", escaped(problem))),
         LogFormat::Json => runtime::print_error(problem),
     }
 }
 
-/// Prints one warning.
+/// Prints one warning, in the format of the logs.
 pub(crate) fn print_warning(warning: &str) {
     match runtime::error_format() {
-        LogFormat::Text => complain(&format!("{WARNING}warning:{WARNING:#} {}", escaped(warning))),
+        LogFormat::Text => write_to_stderr(&format!("{WARNING}warning:{WARNING:#} {}", escaped(warning))),
         LogFormat::Json => runtime::print_warning(warning),
     }
 }
 
 /// `eprintln!` would panic if nobody reads it.
-fn complain(text: &str) {
+fn write_to_stderr(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Prints JSON, indented.
+/// Prints a value as indented JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_shown(&serde_json::to_string_pretty(value)?)
 }

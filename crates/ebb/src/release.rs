@@ -56,7 +56,7 @@ async fn release(cluster: &Cluster, name: &ServiceName, options: &ReleaseOptions
         given => given.iter().cloned().collect(),
     };
     if let Ok(list) = ask(cluster).await
-        && let Some(why) = nobody_brings_a_pod(&list, name, &present)
+        && let Some(why) = why_no_pod_would_serve(&list, name, &present)
     {
         bail!("{name} is as it was: {why}");
     }
@@ -74,7 +74,7 @@ async fn release(cluster: &Cluster, name: &ServiceName, options: &ReleaseOptions
 
 /// Why a Service that is given back would stay without endpoints of Kubernetes' own, if it would: at zero
 /// somebody must bring a pod, and whoever told ebb to leave the count alone is meant in earnest.
-fn nobody_brings_a_pod(list: &RevisionList, name: &ServiceName, present: &Service) -> Option<String> {
+fn why_no_pod_would_serve(list: &RevisionList, name: &ServiceName, present: &Service) -> Option<String> {
     let workload = service::annotation(present, vocabulary::REVISION_ANNOTATION)?;
     let (kind, workload) = workload.split_once('/').unwrap_or(("deployment", workload));
     let revision = list.revisions.iter().find(|one| {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rests_at_zero_and_is_left_alone_is_not_given_back() {
+    fn a_workload_at_zero_that_ebb_leaves_alone_is_not_given_back() {
         let present = json!({"metadata": {"annotations": {"ebb.dev/revision": "hello"}}});
         let present: Service = serde_json::from_value(present).expect("a Service");
         let name = ServiceName { namespace: "default".to_owned(), name: "web".to_owned() };
@@ -111,7 +111,7 @@ mod tests {
                 unanswered: Vec::new(),
                 links: Vec::new(),
             };
-            nobody_brings_a_pod(&list, &name, &present)
+            why_no_pod_would_serve(&list, &name, &present)
         };
         let paused =
             "deployment default/hello: annotation ebb.dev/paused is \"true\", so ebb leaves its count alone";

@@ -14,9 +14,9 @@ use crate::output;
 /// One line for each revision in shadow.
 pub(crate) fn report(options: &ShadowReportOptions) -> anyhow::Result<ExitCode> {
     let mut list = crate::up::runtime()?
-        .block_on(async { AutoscalerApi::find(&options.asking).await?.revisions().await })?;
+        .block_on(async { AutoscalerApi::find(&options.target).await?.revisions().await })?;
     list.revisions.retain(|revision| revision.shadow.is_some());
-    match options.asking.output {
+    match options.target.output {
         OutputFormat::Json => output::print_json(&list)?,
         OutputFormat::Table | OutputFormat::Wide => output::print_shown(&text(&list.revisions))?,
     }

@@ -6,11 +6,13 @@
 
 mod access;
 mod api;
+mod inheritance;
 mod logs;
 mod parts;
 mod scraping;
 mod service_manager;
 mod shutdown;
+mod sockets;
 mod state_folder;
 mod take_over;
 mod tls;
@@ -18,27 +20,28 @@ mod token_file;
 mod watchdog;
 
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::{FrontDoor, FrontTlsDoor, Handover, LoadedManifest, LocalPlatform, ServiceAddress};
-use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, LogFormat, StopRequest, StopRequests};
+use platform_local::{FrontDoor, LoadedManifest, LocalPlatform, ServiceAddress};
+use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, StopRequest, StopRequests};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::api_token::ApiToken;
-use crate::cli::{LogStyle, Part, TlsOptions, UpOptions, WhosePlace};
-use crate::{StartAutoscaler, lint, output};
+use crate::cli::{LogStyle, Part, TakeOverTarget, UpOptions};
+use crate::{lint, output};
 use access::ApiAccess;
-use api::{PersonalOrders, RestartOrder};
-use parts::{Entrances, Foundations, HandOverEnd, Manifests, Parts};
+use api::{ApiServer, PersonalOrders, RestartOrder};
+use inheritance::Inheritance;
+pub use parts::StartAutoscaler;
+use parts::succession::HandOverEnd;
+use parts::{Entrances, Foundations, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
-use take_over::{HandOverOrder, Predecessor, TakeOverSocket, TakenParts};
+use sockets::Sockets;
+use take_over::{HandOverOrder, TakeOverSocket, TakenParts};
 use tls::FrontTls;
 pub(crate) use tls::{LISTEN_OPTION as TLS_LISTEN_OPTION, address as tls_address, named_certificates};
 use watchdog::ServiceWatchdog;
@@ -50,8 +53,8 @@ const RESTARTS_WAITING: usize = 4;
 
 /// Serves until asked to stop. Input that cannot be used (files, addresses) ends with exit code 2.
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
-    // Before anything can go wrong: whoever collects what is said here reads every line as JSON.
-    runtime::print_errors_as(format_of(options.operation.log_format));
+    // Before anything can go wrong: a collector of these errors reads every line as JSON.
+    runtime::print_errors_as(options.operation.log_format.format());
     let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
     let source = if options.operation.shadow { source.in_shadow() } else { source };
@@ -81,7 +84,7 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     // Both first, so that little is left that could go wrong once another one's pods are ours.
     let descriptors = runtime::raise_descriptor_limit();
     let runtime = runtime()?;
-    let (sockets, inheritance) = match taken(&options)? {
+    let (sockets, inheritance) = match take_over_if_asked(&options)? {
         Some(taken) => Inheritance::split(taken),
         None => match Sockets::bind(&options, given) {
             Ok(sockets) => (sockets, None),
@@ -97,10 +100,11 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     runtime.block_on(serve(options, foundations, sockets, tls, access))
 }
 
-/// Why the one before this one ended, if a part of it failed. Whoever starts `ebb up` again sees an exit
-/// code, and who asks it later nothing. This one leaves its own last words there.
+/// Why the `ebb up` before this one ended, if a part of it failed. A service manager that starts `ebb up`
+/// again sees an exit code only, and a person that asks later sees nothing. This process leaves the reason of
+/// its own failure there, too.
 fn former_failure(api: SocketAddr) -> Option<String> {
-    let file = take_over::last_words(api)?;
+    let file = take_over::failure_file(api)?;
     let said = std::fs::read_to_string(&file).ok();
     // Said once: the next one that ends well leaves nothing.
     let _ = std::fs::remove_file(&file);
@@ -117,17 +121,17 @@ fn refuse(errors: &[anyhow::Error]) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What the running one had, if it is to be taken over and there is one.
-fn taken(options: &UpOptions) -> anyhow::Result<Option<TakenParts>> {
+/// Takes over from the running `ebb up`, if the options ask for that and there is one.
+fn take_over_if_asked(options: &UpOptions) -> anyhow::Result<Option<TakenParts>> {
     let Some(named) = options.take_over else { return Ok(None) };
     let api = match named {
-        WhosePlace::SameApi => options.api,
-        WhosePlace::ApiAt(api) => api,
+        TakeOverTarget::SameApi => options.api,
+        TakeOverTarget::ApiAt(api) => api,
     };
     let taken =
         take_over::take(options, api).context("the running `ebb up` could not be taken over, and goes on")?;
     if taken.is_none() {
-        info!(%api, "nobody of this user has an API there to take over from: an ordinary start");
+        info!(%api, "no `ebb up` of this user has its API there, so nothing is taken over: an ordinary start");
     }
     Ok(taken)
 }
@@ -146,82 +150,10 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
         .context("starting the asynchronous runtime")
 }
 
-fn format_of(style: LogStyle) -> LogFormat {
-    match style {
-        LogStyle::Text => LogFormat::Text,
-        LogStyle::Json => LogFormat::Json,
-    }
-}
-
 fn start_logs(options: &UpOptions) -> anyhow::Result<()> {
-    let format = format_of(options.operation.log_format);
+    let format = options.operation.log_format.format();
     let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     runtime::start_logs(format, &options.operation.log, if on_terminal { Colours::On } else { Colours::Off })
-}
-
-/// The sockets that outlive every part.
-struct Sockets {
-    requests: TcpListener,
-    api: TcpListener,
-    /// Where clients speak TLS, if somewhere they do.
-    tls: Option<TcpListener>,
-}
-
-/// What another `ebb up` left, besides its sockets.
-struct Inheritance {
-    platform: Handover,
-    predecessor: Predecessor,
-    activators_started: u64,
-    api_token: Option<ApiToken>,
-}
-
-impl Inheritance {
-    fn split(taken: TakenParts) -> (Sockets, Option<Self>) {
-        let TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token } = taken;
-        info!(
-            pid = predecessor.pid,
-            "everything was taken over; the other one answers what it holds, and ends"
-        );
-        let inheritance = Self { platform, predecessor, activators_started, api_token };
-        (Sockets { requests, api, tls }, Some(inheritance))
-    }
-}
-
-impl Sockets {
-    /// Those that were given are taken instead of what the options say.
-    fn bind(options: &UpOptions, given: GivenSockets) -> Result<Self, Vec<anyhow::Error>> {
-        let requests = given.requests.map_or_else(|| bind(options.listen, "--listen"), Ok);
-        let api = given.api.map_or_else(|| bind(options.api, "--api"), Ok);
-        let tls = match (given.tls, tls::address(&options.tls, options.listen)) {
-            (None, None) => Ok(None),
-            (Some(_), None) => Err(anyhow::anyhow!(
-                "LISTEN_FDS gives a third socket, which is for TLS; add --tls-cert and --tls-key, or --tls dev"
-            )),
-            (Some(given), Some(_)) => Ok(Some(given)),
-            (None, Some(address)) => bind(address, tls::LISTEN_OPTION).map(Some),
-        };
-        match (requests, api, tls) {
-            (Ok(requests), Ok(api), Ok(tls)) => Ok(Self { requests, api, tls }),
-            (requests, api, tls) => {
-                Err([requests.err(), api.err(), tls.err()].into_iter().flatten().collect())
-            }
-        }
-    }
-
-    /// Where clients come in.
-    fn front_door(&self, options: &TlsOptions) -> std::io::Result<FrontDoor> {
-        let tls = self.tls.as_ref().map(TcpListener::local_addr).transpose()?;
-        Ok(FrontDoor {
-            requests: self.requests.local_addr()?,
-            tls: tls.map(|address| FrontTlsDoor { address, names: tls::names(options) }),
-        })
-    }
-}
-
-fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    runtime::listen(address).with_context(|| {
-        format!("cannot listen on {address}; end what uses it, or choose another address with {option}")
-    })
 }
 
 async fn serve(
@@ -235,11 +167,11 @@ async fn serve(
     let mut hangups = Hangups::listen()?;
     let mut replacements = Replacements::listen()?;
     let front_door = sockets.front_door(&options.tls)?;
-    tell_forwarders(&options, front_door);
+    log_trusted_forwarders(&options, front_door);
     let api_address = sockets.api.local_addr()?;
     let (orders, restarts) = mpsc::channel(RESTARTS_WAITING);
-    let welcome =
-        welcome(options.operation.log_format, &foundations.manifests.loaded, front_door, api_address);
+    let startup_message =
+        startup_message(options.operation.log_format, &foundations.manifests.loaded, front_door, api_address);
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
     let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
     let entrances = Entrances { front_door, requests: sockets.requests, tls: tls_entrance };
@@ -253,18 +185,19 @@ async fn serve(
     let orders = PersonalOrders { restarts: orders, platform: parts.platform(), access: access.clone() };
     let task = api::serve(sockets.api, parts.api(), orders, options.operation.trusted_host.clone().into())?;
     let (wanted, hand_overs) = mpsc::channel(1);
-    let place = take_over::listen(api_address, wanted);
-    let watchdog = ServiceWatchdog::start(parts.vitals());
-    let front = Front { restarts, hand_overs, api: ApiServer { task, socket, access }, place, watchdog };
-    // Whether anybody reads it is not our concern.
-    let _ = writeln!(first_words, "{welcome}").and_then(|()| first_words.flush());
+    let take_over_socket = take_over::listen(api_address, wanted);
+    let watchdog = ServiceWatchdog::start(parts.watched_parts());
+    let api = ApiServer { task, socket, access };
+    let control = ControlPoints { restarts, hand_overs, api, take_over_socket, watchdog };
+    // An output without a reader is no reason to fail.
+    let _ = writeln!(first_words, "{startup_message}").and_then(|()| first_words.flush());
     drop(first_words);
     service_manager::tell_ready();
     let kill = parts.killer();
     let platform = parts.platform();
     let stopping = CancellationToken::new();
     // However long a restart or the drain takes, requests to stop are heard.
-    let working = work(parts, front, &stopping);
+    let working = work(parts, control, &stopping);
     let hurried = async {
         let replaced = async {
             loop {
@@ -274,7 +207,7 @@ async fn serve(
         };
         // Only one can end, and then the other is cancelled for good.
         let why = tokio::select! {
-            why = asked_to_stop(&mut stop_requests, &mut hangups, &platform) => why,
+            why = stop_reason(&mut stop_requests, &mut hangups, &platform) => why,
             () = replaced => unreachable!("the loop has no end"),
         };
         service_manager::tell_stopping();
@@ -282,7 +215,7 @@ async fn serve(
         stopping.cancel();
         stop_requests.next().await
     };
-    // Cancelling the work is what a second signal asks for; if it ends first, nobody has to hurry.
+    // Cancelling the work is what a second signal asks for; if the work ends first, nothing is cancelled.
     let exit = tokio::select! {
         () = working => ExitCode::SUCCESS,
         _ = hurried => {
@@ -293,54 +226,47 @@ async fn serve(
     Ok(exit)
 }
 
-/// What stands between people and the parts.
-struct Front {
+/// The ways by which people, a successor and the service manager control `ebb up`.
+struct ControlPoints {
     restarts: mpsc::Receiver<RestartOrder>,
     hand_overs: mpsc::Receiver<HandOverOrder>,
     api: ApiServer,
-    /// Where another one may ask for everything.
-    place: Option<TakeOverSocket>,
+    /// The socket at which a successor asks for everything.
+    take_over_socket: Option<TakeOverSocket>,
     watchdog: ServiceWatchdog,
 }
 
-struct ApiServer {
-    task: JoinHandle<()>,
-    /// To be handed over.
-    socket: OwnedFd,
-    access: ApiAccess,
-}
-
-/// Works until it is to stop, or until everything is somebody else's; then finishes what is held.
-async fn work(mut parts: Parts, mut front: Front, stopping: &CancellationToken) {
+/// Works until it is to stop, or until everything is handed over; then finishes the requests that are held.
+async fn work(mut parts: Parts, mut control: ControlPoints, stopping: &CancellationToken) {
     loop {
         // Cancel-safe: orders stay in their channels. What is done about one is done in the arm's body, which
         // nobody cancels.
         tokio::select! {
             () = stopping.cancelled() => break,
-            Some(order) = front.restarts.recv() => restart(&mut parts, order).await,
-            Some(order) = front.hand_overs.recv() => {
-                if parts.hand_over(order, &front.api).await == HandOverEnd::Over {
-                    // Whoever has taken over says from now on that it lives.
-                    drop(front.watchdog);
-                    front.place.into_iter().for_each(TakeOverSocket::leave);
+            Some(order) = control.restarts.recv() => restart(&mut parts, order).await,
+            Some(order) = control.hand_overs.recv() => {
+                if parts.hand_over(order, &control.api).await == HandOverEnd::Over {
+                    // The successor tells the watchdog from now on.
+                    drop(control.watchdog);
+                    control.take_over_socket.into_iter().for_each(TakeOverSocket::leave);
                     // The listening socket is the same in both processes, so as long as this task accepts,
                     // some calls come here.
-                    front.api.task.abort();
-                    drop(front.api.socket);
+                    control.api.task.abort();
+                    drop(control.api.socket);
                     return parts.finish().await;
                 }
             }
         }
     }
     // The API answers to the end; only orders are not taken any more.
-    drop((front.restarts, front.hand_overs, front.place));
+    drop((control.restarts, control.hand_overs, control.take_over_socket));
     parts.drain().await;
-    front.api.task.abort();
-    front.api.access.leave();
+    control.api.task.abort();
+    control.api.access.leave();
 }
 
-/// Says whose headers apps get to see, where clients of other machines may ask.
-fn tell_forwarders(options: &UpOptions, door: FrontDoor) {
+/// Logs which clients' forwarding headers reach the apps, where clients of other machines may connect.
+fn log_trusted_forwarders(options: &UpOptions, door: FrontDoor) {
     let addresses = [Some(door.requests), door.tls.map(|tls| tls.address)];
     if addresses.into_iter().flatten().all(|address| address.ip().to_canonical().is_loopback()) {
         return;
@@ -352,8 +278,13 @@ fn tell_forwarders(options: &UpOptions, door: FrontDoor) {
     );
 }
 
-/// Where everything is reached.
-fn welcome(style: LogStyle, loaded: &LoadedManifest, front_door: FrontDoor, api: SocketAddr) -> String {
+/// The lines that say at which addresses requests, the API and each Service are reached.
+fn startup_message(
+    style: LogStyle,
+    loaded: &LoadedManifest,
+    front_door: FrontDoor,
+    api: SocketAddr,
+) -> String {
     let requests = front_door.requests;
     let tls = front_door.tls.map(|door| door.address);
     if matches!(style, LogStyle::Json) {
@@ -374,7 +305,7 @@ fn welcome(style: LogStyle, loaded: &LoadedManifest, front_door: FrontDoor, api:
 }
 
 /// Returns why everything is to stop; until then a hangup means that the files are read again.
-async fn asked_to_stop(
+async fn stop_reason(
     stop_requests: &mut StopRequests,
     hangups: &mut Hangups,
     platform: &LocalPlatform,
@@ -408,6 +339,6 @@ async fn restart(parts: &mut Parts, order: RestartOrder) {
     if let Err(error) = &done {
         error!(%error, part = ?order.part, "rebuilding failed");
     }
-    // Whoever asked may have gone away; the part is rebuilt all the same.
+    // The caller may have gone away; the part is rebuilt all the same.
     let _ = order.done.send(done.map_err(|error| format!("{error:#}")));
 }

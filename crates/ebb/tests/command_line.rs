@@ -204,3 +204,29 @@ fn import_reads_files_and_standard_input_and_prints_what_is_taken() {
     assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), false), "{errors}");
     assert!(errors.contains("web.yaml: spec.maxReplicas is 0"), "{errors}");
 }
+
+#[test]
+fn units_of_a_package_take_no_option_that_would_be_lost() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let units = folder.path().join("units");
+    let units_text = units.display().to_string();
+    let place = ["install", "--system", "--for-package", "--unit-directory", &units_text];
+    for (more, named) in [
+        (&["--log=debug", "--shadow"][..], &["--log has", "--shadow has"][..]),
+        (&["--tls-cert", "c.pem", "--tls-key", "k.pem"], &["--tls-cert has", "--tls-key has"]),
+        (&["--run-as", "daemon", "--dry-run"], &["--run-as has", "--dry-run has"]),
+        (&["-f", "manifests"], &["--filename has"]),
+        (&["--uninstall"], &["--uninstall has"]),
+    ] {
+        let output = ebb(&[&place[..], more].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {errors}");
+        assert!(named.iter().all(|option| errors.contains(option)), "{more:?}: {errors}");
+        assert!(errors.contains("no effect on what a package brings; remove it"), "{errors}");
+        assert!(!units.exists(), "{more:?}");
+    }
+    let output = ebb(&[&place[..], &["--listen", "0.0.0.0:80"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let socket = std::fs::read_to_string(units.join("ebb.socket")).expect("it was written");
+    assert!(socket.contains("ListenStream=0.0.0.0:80\n"), "{socket}");
+}

@@ -33,7 +33,7 @@ const CPU_QUOTA_MIN: u64 = 1_000;
 /// What a container may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContainerLimits {
-    /// `limits.memory`, in bytes.
+    /// `limits.memory` of the container, in bytes.
     pub(crate) memory_bytes: Option<u64>,
     /// `limits.cpu`, in thousandths of a core.
     pub(crate) cpu_milli: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct ContainerLimits {
 }
 
 impl ContainerLimits {
-    /// Whether nothing is said.
+    /// Whether the manifest gives neither a limit nor a request of CPU.
     pub(crate) fn are_none(&self) -> bool {
         *self == Self::default()
     }
@@ -50,7 +50,7 @@ impl ContainerLimits {
 
 /// Why limits cannot be kept.
 #[derive(Debug, Error)]
-pub(crate) enum NoControl {
+pub(crate) enum ControlGroupError {
     #[error(
         "this machine has no control groups of version 2; boot it with systemd.unified_cgroup_hierarchy=1"
     )]
@@ -80,7 +80,7 @@ pub(crate) struct ControlGroups {
 impl ControlGroups {
     /// Takes possession of the group that this process is in, or joins those of the `ebb up` whose place it
     /// takes.
-    pub(crate) fn set_up(handed_over: Option<&Path>) -> Result<Self, NoControl> {
+    pub(crate) fn set_up(handed_over: Option<&Path>) -> Result<Self, ControlGroupError> {
         if let Some(root) = handed_over
             && enter(&root.join(OURS)).is_ok()
         {
@@ -88,27 +88,27 @@ impl ControlGroups {
         }
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let root = own_group(&own, &mounts).ok_or(NoControl::NotMounted)?;
+        let root = own_group(&own, &mounts).ok_or(ControlGroupError::NotMounted)?;
         Self::divide(root)
     }
 
-    fn divide(root: PathBuf) -> Result<Self, NoControl> {
+    fn divide(root: PathBuf) -> Result<Self, ControlGroupError> {
         let controllers = controllers_of(&root.join(CONTROLLERS));
         if controllers.is_empty() {
-            return Err(NoControl::NoControllers { path: root });
+            return Err(ControlGroupError::NoControllers { path: root });
         }
-        if let Some(pid) = others_in(&root).next() {
+        if let Some(pid) = other_processes_in(&root).next() {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            return Err(NoControl::NotAlone { pid, name: name.trim().to_owned() });
+            return Err(ControlGroupError::NotAlone { pid, name: name.trim().to_owned() });
         }
-        match divided(&root, &controllers) {
+        match try_divide(&root, &controllers) {
             Ok(()) => Ok(Self { root }),
             Err(source) => {
                 // As it was: nobody is to find us in a group that we made for nothing.
                 let _ = enter(&root);
                 let _ = fs::remove_dir(root.join(PODS));
                 let _ = fs::remove_dir(root.join(OURS));
-                Err(NoControl::NotOurs { path: root, source })
+                Err(ControlGroupError::NotOurs { path: root, source })
             }
         }
     }
@@ -118,8 +118,8 @@ impl ControlGroups {
         &self.root
     }
 
-    /// Those of these limits that cannot be kept here, for a sentence.
-    pub(crate) fn unkept(&self, limits: ContainerLimits) -> Option<&'static str> {
+    /// The first of these limits that the control groups cannot enforce, as a word for a sentence.
+    pub(crate) fn unenforced(&self, limits: ContainerLimits) -> Option<&'static str> {
         let kept = controllers_of(&self.root.join(PODS).join(CHILDRENS_CONTROLLERS));
         match (limits.memory_bytes, limits.cpu_milli) {
             (Some(_), _) if !kept.contains(&MEMORY) => Some(MEMORY),
@@ -132,7 +132,7 @@ impl ControlGroups {
 const MEMORY: &str = "memory";
 const CPU: &str = "cpu";
 
-/// Those of memory and CPU that a file names.
+/// The controllers among memory and CPU that a file names.
 fn controllers_of(file: &Path) -> Vec<&'static str> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let is_named =
@@ -140,15 +140,15 @@ fn controllers_of(file: &Path) -> Vec<&'static str> {
     [MEMORY, CPU].into_iter().filter(is_named).collect()
 }
 
-/// Whoever is in the group besides this process.
-fn others_in(group: &Path) -> impl Iterator<Item = i32> + use<> {
+/// The numbers of the processes in the group besides this one.
+fn other_processes_in(group: &Path) -> impl Iterator<Item = i32> + use<> {
     let own = i64::from(std::process::id());
     let listed = fs::read_to_string(group.join(PROCESSES)).unwrap_or_default();
     let pids: Vec<i32> = listed.lines().filter_map(|line| line.parse().ok()).collect();
     pids.into_iter().filter(move |pid| i64::from(*pid) != own)
 }
 
-fn divided(root: &Path, controllers: &[&str]) -> io::Result<()> {
+fn try_divide(root: &Path, controllers: &[&str]) -> io::Result<()> {
     make(&root.join(OURS))?;
     enter(&root.join(OURS))?;
     let wanted: Vec<String> = controllers.iter().map(|name| format!("+{name}")).collect();
@@ -157,7 +157,7 @@ fn divided(root: &Path, controllers: &[&str]) -> io::Result<()> {
     let pods = root.join(PODS);
     make(&pods)?;
     fs::write(pods.join(CHILDRENS_CONTROLLERS), &wanted)?;
-    // What an `ebb pod` that was killed has left; a group with processes stays.
+    // Removes the groups that a killed `ebb pod` has left; a group with processes stays.
     for left in fs::read_dir(&pods)?.flatten() {
         let _ = fs::remove_dir(left.path());
     }
@@ -171,7 +171,7 @@ fn make(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves this process there.
+/// Moves this process, with all its threads, into the group.
 fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join(PROCESSES), std::process::id().to_string())
 }
@@ -239,7 +239,7 @@ impl ContainerGroup {
         started
     }
 
-    /// What to say of an end, if the kernel ended something here for want of memory.
+    /// The end of a sentence about a container that the kernel killed for want of memory, if it did.
     pub(crate) fn killed_for_memory(&self) -> Option<String> {
         let events = fs::read_to_string(self.directory.join("memory.events")).ok()?;
         let killed = events.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
@@ -248,7 +248,7 @@ impl ContainerGroup {
         }
         Some(match self.limits.memory_bytes {
             Some(bytes) => {
-                format!("was killed for memory: it needed more than its limit of {}", in_words(bytes))
+                format!("was killed for memory: it needed more than its limit of {}", quantity_text(bytes))
             }
             None => "was killed for memory: the machine has none left".to_owned(),
         })
@@ -267,8 +267,8 @@ fn cpu_weight(milli: u64) -> u64 {
     1 + (shares - 2) * 9999 / 262_142
 }
 
-/// As manifests write it.
-fn in_words(bytes: u64) -> String {
+/// A number of bytes as manifests write quantities, such as `128Mi`.
+fn quantity_text(bytes: u64) -> String {
     for (unit, size) in [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)] {
         if bytes.is_multiple_of(size) {
             return format!("{}{unit}", bytes / size);
@@ -308,7 +308,7 @@ mod tests {
             cpu_milli: Some(250),
             cpu_request_milli: Some(1000),
         };
-        assert_eq!(groups.unkept(limits), None);
+        assert_eq!(groups.unenforced(limits), None);
         let group = ContainerGroup::make(root, "default.web-1.app", limits).expect("it can be made");
         let leaf = root.join("pods/default.web-1.app");
         for (file, text) in [
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_shares_a_group_or_has_no_controllers_hears_why_and_what_to_do() {
+    fn a_shared_group_or_one_without_controllers_is_refused_with_advice() {
         let root = delegated("memory pids", "1\n");
         let refusal =
             ControlGroups::divide(root.path().to_owned()).expect_err("process 1 is in it").to_string();
@@ -344,7 +344,7 @@ mod tests {
         let root = delegated("memory", "");
         let groups = ControlGroups::divide(root.path().to_owned()).expect("it is ours");
         let cpu = ContainerLimits { cpu_milli: Some(1), ..ContainerLimits::default() };
-        assert_eq!(groups.unkept(cpu), Some(CPU));
+        assert_eq!(groups.unenforced(cpu), Some(CPU));
     }
 
     #[test]

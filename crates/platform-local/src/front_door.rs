@@ -7,7 +7,7 @@ use crate::manifest::ManifestService;
 /// The addresses at which requests are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontDoor {
-    /// Without TLS.
+    /// The address at which requests are taken without TLS.
     pub requests: SocketAddr,
     /// Over TLS, if that is spoken.
     pub tls: Option<FrontTlsDoor>,
@@ -16,23 +16,23 @@ pub struct FrontDoor {
 /// Where requests are taken over TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontTlsDoor {
-    /// The address.
+    /// The address at which clients speak TLS.
     pub address: SocketAddr,
-    /// For which names.
+    /// The names for which a certificate is shown there.
     pub names: CertifiedNames,
 }
 
-/// What stands in the certificates that are shown.
+/// The names in the certificates that the front door shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertifiedNames {
     /// Every name of every Service, those of this machine too: a development certificate.
     All,
-    /// The hosts alone, as far as we know: nobody else certifies names of `localhost`.
+    /// The hosts of the Services alone: no public authority certifies names of `localhost`.
     Hosts,
 }
 
 impl FrontDoor {
-    /// One without TLS.
+    /// A front door at which nobody speaks TLS.
     pub fn without_tls(requests: SocketAddr) -> Self {
         Self { requests, tls: None }
     }

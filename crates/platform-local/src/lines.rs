@@ -1,7 +1,7 @@
 //! A stream of bytes as lines of bounded length.
 
-/// Cuts bytes into lines. A line longer than the limit is handed out in pieces, so that nobody's output can
-/// fill our memory.
+/// Cuts bytes into lines. A line longer than the limit is handed out in pieces, so that an app's output
+/// cannot fill the memory of `ebb`.
 #[derive(Debug)]
 pub(crate) struct Lines {
     begun: Vec<u8>,
@@ -14,7 +14,7 @@ impl Lines {
         Self { begun: Vec::new(), longest }
     }
 
-    /// The same, after somebody else has taken in these bytes, which complete no line.
+    /// The same, after another process has read these bytes, which complete no line.
     pub(crate) fn continued(begun: Vec<u8>, longest: usize) -> Self {
         Self { begun, longest }
     }
@@ -36,7 +36,7 @@ impl Lines {
         }
     }
 
-    /// What was begun and is not complete.
+    /// The bytes of a line that is not complete yet.
     pub(crate) fn begun(&self) -> &[u8] {
         &self.begun
     }

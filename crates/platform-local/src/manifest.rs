@@ -5,15 +5,18 @@
 //! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in
 //! another file: first all files become trees of YAML, then the ConfigMap is read, then the autoscalers'
 //! documents and what holds data, then the Services. [`load`] wants all of it flawless; while ebb runs,
-//! [`FilesReading::over`] takes what is flawless and keeps the last good rest.
+//! [`FilesReading::merged_over`] takes what is flawless and keeps the last good rest.
 
 mod autoscalers;
 mod config_map;
 mod container;
 mod data;
+mod data_name;
+mod document;
 mod env;
 mod existence;
 mod fields;
+mod loaded;
 mod pod;
 mod probe;
 mod reading;
@@ -21,131 +24,28 @@ mod resources;
 mod security;
 mod service;
 mod source;
+mod trouble;
 mod yaml;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use runtime::{Observability, RequestReporting};
-use settings::ClusterConfig;
-use vocabulary::{Findings, RevisionName};
+use vocabulary::Findings;
 
-use crate::front_door::FrontDoor;
-use crate::manifest::data::DataDocuments;
+pub(crate) use crate::manifest::loaded::PlacedService;
+pub use crate::manifest::loaded::{LoadedManifest, ServiceAddress};
 pub(crate) use crate::manifest::pod::MOST_SIDECARS;
 pub(crate) use crate::manifest::reading::{FilesReading, Item};
 pub(crate) use crate::manifest::service::ManifestService;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource};
-
-/// Something in a file that is refused, or accepted with a word of warning.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Trouble {
-    /// The file, as the user named it.
-    pub file: PathBuf,
-    /// Line and column, from 1, where known.
-    pub place: Option<(u64, u64)>,
-    /// What is wrong and what to do about it.
-    pub message: String,
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.display();
-        match self.place {
-            Some((line, column)) => write!(formatter, "{file}:{line}:{column}: {}", self.message),
-            None => write!(formatter, "{file}: {}", self.message),
-        }
-    }
-}
-
-/// Everything that the files say.
-#[derive(Clone, Debug, Default)]
-pub struct LoadedManifest {
-    /// The ConfigMap `config-autoscaler`, or the defaults.
-    pub cluster: Arc<ClusterConfig>,
-    /// The file that the ConfigMap stands in, if there is one.
-    pub(crate) cluster_file: Option<PathBuf>,
-    /// The ConfigMap `config-observability`, or the defaults.
-    pub observability: Arc<Observability>,
-    /// The file that it stands in, if there is one.
-    pub(crate) observability_file: Option<PathBuf>,
-    /// Accepted, but worth a word.
-    pub warnings: Vec<Trouble>,
-    /// Commands and directories that this machine does not have: their pods will fail.
-    pub absences: Vec<Trouble>,
-    /// What environment variables may be taken from.
-    pub(crate) data: DataDocuments,
-    /// The Services, each with the file that it stands in.
-    pub(crate) services: BTreeMap<RevisionName, PlacedService>,
-}
-
-impl LoadedManifest {
-    /// Whether the ConfigMap `config-autoscaler` stands in one of the files.
-    pub fn has_cluster_config(&self) -> bool {
-        self.cluster_file.is_some()
-    }
-
-    /// The Services' names, in order.
-    pub fn services(&self) -> impl Iterator<Item = &RevisionName> {
-        self.services.keys()
-    }
-
-    /// Where a browser reaches each Service, and the host in requests that come another way.
-    pub fn addresses(&self, front_door: FrontDoor) -> impl Iterator<Item = ServiceAddress> {
-        self.services.values().map(move |placed| ServiceAddress {
-            service: placed.service.name.clone(),
-            url: front_door.url(&placed.service),
-            host: placed.service.host.clone(),
-        })
-    }
-
-    /// What is to be told about each request.
-    pub(crate) fn reporting(&self) -> Arc<RequestReporting> {
-        Arc::new(self.observability.reporting().expect("it was read, and refused if it was not understood"))
-    }
-
-    /// Every host under which a Service is reached.
-    pub fn all_hosts(&self) -> Vec<String> {
-        self.services.values().flat_map(|placed| placed.service.hosts()).collect()
-    }
-
-    /// The hosts under which the Services are reached, in the order of their names.
-    pub fn hosts(&self) -> impl Iterator<Item = &str> {
-        self.services.values().map(|placed| placed.service.host.as_str())
-    }
-}
-
-/// How a Service is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceAddress {
-    /// The Service.
-    pub service: RevisionName,
-    /// For a browser.
-    pub url: String,
-    /// For whoever sends to the listening address.
-    pub host: String,
-}
-
-/// A Service and the file that it stands in.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PlacedService {
-    /// The file, as the user named it.
-    pub(crate) file: PathBuf,
-    /// The file of the `HorizontalPodAutoscaler` that scales it, if there is one.
-    pub(crate) autoscaler_file: Option<PathBuf>,
-    /// What it says.
-    pub(crate) service: ManifestService,
-}
+pub use crate::manifest::trouble::Trouble;
 
 /// Reads everything. Fails with every problem of every file, in their order, and with what else there is to
 /// say.
 pub fn load(source: &ManifestSource) -> Result<LoadedManifest, Findings<Trouble>> {
-    let mut reading = FilesReading::of(source, &LoadedManifest::default());
+    let mut reading = FilesReading::read(source, &LoadedManifest::default());
     let whole = |file: &PathBuf, message: &str| Trouble {
         file: file.clone(),
         place: None,
@@ -157,7 +57,7 @@ pub fn load(source: &ManifestSource) -> Result<LoadedManifest, Findings<Trouble>
     let bare = source.bare_directories();
     problems.extend(bare.iter().map(|bare| whole(bare, "holds no manifest (*.yaml, *.yml, *.json)")));
     if problems.is_empty() {
-        return Ok(reading.over(&LoadedManifest::default()));
+        return Ok(reading.merged_over(&LoadedManifest::default()));
     }
     let files = source.files().0;
     let order = |file: &Path| files.iter().position(|named| named == file);

@@ -1,6 +1,6 @@
 //! How many pods does this machine's memory hold?
 
-/// What a pod takes where nobody knows better: a queue-proxy of 12 MiB beside an app of usual size.
+/// The memory of a pod before one was measured: a queue-proxy of 12 MiB beside an app of usual size.
 pub(crate) const PER_POD_KIB: u64 = 48 * 1024;
 /// Even the smallest machine runs so many; each may be as small as its queue-proxy.
 const LEAST: usize = 16;
@@ -11,8 +11,8 @@ pub fn pods_that_fit() -> usize {
     fitting(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), runtime::memory_limit())
 }
 
-/// What processes could still have without anything being swapped, in KiB, by the kernel's own estimate and
-/// by what this process's control groups leave; `None` where it says neither.
+/// The memory that processes could still have without anything being swapped, in KiB: the least of the
+/// kernel's own estimate and what this process's control groups leave; `None` where neither is known.
 pub(crate) fn free_kib() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     free(&meminfo, runtime::memory_headroom())
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_the_least_that_the_machine_and_the_control_groups_leave() {
+    fn free_memory_is_the_least_that_the_machine_and_the_control_groups_leave() {
         let machine = "MemFree: 1 kB\nMemAvailable:    8123 kB\n";
         for (headroom, expected) in [(None, 8123), (Some(1 << 40), 8123), (Some(1 << 20), 1024), (Some(0), 0)]
         {

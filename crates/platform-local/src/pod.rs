@@ -24,15 +24,13 @@ mod spec;
 mod start;
 mod usage;
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_thp_disable};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -40,20 +38,21 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use runtime::{Clock, set_descriptor_limit};
-use vocabulary::{AppEndLine, Timestamp};
+use vocabulary::Timestamp;
 
 use crate::control_groups::ContainerGroup;
 use children::PlacedContainer;
 use descendants::RemainingChildren;
+use messages::tell;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
 use orphans::{OrphanAge, Orphans};
 use ports::ReservedPort;
 use relay::{AnnouncementSource, Relay};
 pub(crate) use spec::{Container, DownwardFact, EnvValue, PodSpec, Probes, Template};
 pub(crate) use start::send_outputs;
-use usage::UsageMeter;
+use usage::UsageReporter;
 
-/// What a queue-proxy has to answer its requests when its app is gone.
+/// The time in which a queue-proxy answers what it holds after its app has ended.
 pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(10);
 
 const QUEUE_PROXY: &str = "the queue-proxy";
@@ -74,7 +73,7 @@ pub fn pod_main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let (spec, outputs) = start::read()?;
     set_child_subreaper(true).context("becoming the reaper of orphans")?;
-    // Our allocator does without huge pages; apps are started as anybody would start them.
+    // The allocator of `ebb` does without huge pages; apps are started with the machine's own setting.
     set_thp_disable(false).context("allowing huge pages")?;
     // Nothing has been started yet and there is no other thread, so this is what the app finds from its first
     // instruction on. We need a dozen ourselves, and the queue-proxy raises its own again.
@@ -106,8 +105,8 @@ fn run() -> anyhow::Result<ExitCode> {
         failed: false,
         app_grace: spec.template.app_grace(),
         orphans: None,
-        children: RemainingChildren::Somebody,
-        usage: UsageReporter::to(usage_pipe.into(), queue_proxy)?,
+        children: RemainingChildren::AtLeastOne,
+        usage: UsageReporter::new(usage_pipe.into(), queue_proxy)?,
     };
     pod.run(&signals, relays)
 }
@@ -128,7 +127,7 @@ fn start_containers(
     let mut outputs = outputs.into_iter();
     let mut processes = Vec::new();
     for (index, container) in spec.template.containers().enumerate() {
-        let name = called(container);
+        let name = display_name(container);
         let streams = if index == 0 { None } else { outputs.next().zip(outputs.next()) };
         let group = group_of(spec, container).with_context(|| format!("the limits of {name}"))?;
         let start = || children::start(spec, PlacedContainer::of(spec, ports, index), streams);
@@ -153,8 +152,8 @@ fn group_of(spec: &PodSpec, container: &Container) -> io::Result<Option<Containe
     root.map(|root| ContainerGroup::make(root, &name(), container.limits)).transpose()
 }
 
-/// What people call it.
-fn called(container: &Container) -> String {
+/// The name of a container in messages for people.
+fn display_name(container: &Container) -> String {
     container.name.as_ref().map_or_else(|| "the app".to_owned(), |name| format!("the container {name}"))
 }
 
@@ -187,19 +186,10 @@ fn pid_of(id: u32) -> Pid {
     Pid::from_raw(i32::try_from(id).expect("Linux has fewer than 2^22 processes"))
 }
 
-/// Tells the supervisor, at the other end of our standard input. If it does not listen any more, the end of
-/// standard input says so too.
-fn tell(message: &PodMessage) {
-    let mut line = serde_json::to_vec(message).expect("messages are plain data");
-    line.push(b'\n');
-    // Through a copy, because the standard library only reads from standard input.
-    let _ = io::stdin().as_fd().try_clone_to_owned().and_then(|socket| File::from(socket).write_all(&line));
-}
-
 /// A container's process, or the queue-proxy's.
 #[derive(Debug)]
 struct Process {
-    /// What people call it.
+    /// The name in messages for people, such as "the app".
     name: String,
     /// The container, where there are several.
     container: Option<String>,
@@ -236,7 +226,7 @@ impl Process {
     }
 }
 
-/// What woke the loop.
+/// The events for which `poll` returned.
 #[derive(Debug, Default)]
 struct WakeCauses {
     abandoned: bool,
@@ -247,7 +237,7 @@ struct WakeCauses {
 
 struct RunningPod {
     clock: Clock,
-    /// The app's first.
+    /// The processes of all containers, the app's first.
     containers: Vec<Process>,
     queue_proxy: Process,
     told_to_end: bool,
@@ -256,46 +246,9 @@ struct RunningPod {
     app_grace: Duration,
     /// What the containers' first processes leave behind; `None` until these are told to end.
     orphans: Option<Orphans>,
-    /// At the last look.
+    /// Whether there was a child when children were collected last.
     children: RemainingChildren,
     usage: UsageReporter,
-}
-
-/// Tells the queue-proxy every second what the app uses, and at last how it ended.
-struct UsageReporter {
-    pipe: File,
-    meter: UsageMeter,
-    due: Timestamp,
-}
-
-impl UsageReporter {
-    fn to(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
-        // A queue-proxy that does not read loses words; this loop waits for nobody.
-        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
-        Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
-    }
-
-    fn report_if_due(&mut self, now: Timestamp) {
-        if self.due > now {
-            return;
-        }
-        // Not from when it was due: what was missed is not made up for.
-        self.due = now + usage::EVERY;
-        if let Some(line) = self.meter.read(now) {
-            self.say(&line);
-        }
-    }
-
-    /// Says how the app ended: its clients are to read it.
-    fn say_end(&mut self, how: &str) {
-        self.say(&AppEndLine { ended: how.to_owned() });
-    }
-
-    fn say(&mut self, line: &impl serde::Serialize) {
-        let mut line = serde_json::to_vec(line).expect("numbers and texts are JSON");
-        line.push(b'\n');
-        let _ = self.pipe.write(&line);
-    }
 }
 
 impl RunningPod {
@@ -332,7 +285,7 @@ impl RunningPod {
         let are_orphans_awaited =
             self.orphans.as_ref().is_some_and(|orphans| orphans.are_awaited(self.clock.now()));
         self.processes().any(|process| process.is_alive)
-            || (are_orphans_awaited && self.children == RemainingChildren::Somebody)
+            || (are_orphans_awaited && self.children == RemainingChildren::AtLeastOne)
     }
 
     fn wait(&self, signals: &SignalFd, relays: &[Relay]) -> anyhow::Result<WakeCauses> {
@@ -348,7 +301,7 @@ impl RunningPod {
         }
         let is_ready = |index: usize| sources.get(index).and_then(PollFd::any).unwrap_or(false);
         Ok(WakeCauses {
-            abandoned: is_ready(0) && is_at_end(&stdin),
+            abandoned: is_ready(0) && is_closed(&stdin),
             signalled: is_ready(1),
             relays: (2..sources.len()).map(is_ready).collect(),
         })
@@ -358,7 +311,7 @@ impl RunningPod {
         let alive = self.processes().filter(|process| process.is_alive);
         let kills = alive.filter_map(|process| process.kill_at);
         let kills = kills.chain(self.orphans.as_ref().map(Orphans::kill_at));
-        let Some(next) = kills.chain([self.usage.due]).min() else { return PollTimeout::NONE };
+        let Some(next) = kills.chain([self.usage.next_deadline()]).min() else { return PollTimeout::NONE };
         // Rounded up, so that the loop does not spin through the last millisecond.
         let wait = next.saturating_since(self.clock.now()) + Duration::from_millis(1);
         PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
@@ -374,8 +327,8 @@ impl RunningPod {
         self.children = descendants::reap(|status| self.note_end(status));
     }
 
-    /// Notes the end of a child. Those that are neither a container nor the queue-proxy were orphans, and
-    /// nobody asks how they ended.
+    /// Notes the end of a child. A child that is neither a container nor the queue-proxy was an orphan, whose
+    /// end is no news.
     fn note_end(&mut self, status: WaitStatus) {
         if let (Some(orphans), Some(pid)) = (&mut self.orphans, status.pid()) {
             orphans.forget(pid);
@@ -384,24 +337,25 @@ impl RunningPod {
         let mut processes = self.containers.iter_mut().chain([&mut self.queue_proxy]);
         let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
         process.is_alive = false;
-        // The app is expected to end once it was asked to; before that, even while the queue-proxy drains, it
-        // is a failure. The queue-proxy is expected to end once the pod was, whoever asked it first: the TERM
-        // of all of them may come from one hand, and be read here after its end was.
+        // The app is expected to end once it was asked to; before that, even while the queue-proxy drains,
+        // its end is a failure. The queue-proxy is expected to end once the pod was asked to: one sender may
+        // have sent TERM to all of them, and the queue-proxy's end may be read here before the pod's own
+        // TERM.
         let is_expected = process.kill_at.is_some() || (self.told_to_end && process.name == QUEUE_PROXY);
         if !is_expected && !self.failed {
             self.failed = true;
-            let known = if process.name == QUEUE_PROXY { queue_proxy_said(status) } else { "" };
+            let known = if process.name == QUEUE_PROXY { queue_proxy_exit_reason(status) } else { "" };
             let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);
-            let how = of_memory.unwrap_or_else(|| how(status));
+            let how = of_memory.unwrap_or_else(|| exit_in_words(status));
             let reason = format!("{} {how}{known}", process.name);
             if is_app {
-                self.usage.say_end(&reason);
+                self.usage.report_end(&reason);
             }
             tell(&PodMessage::Failed { reason, container: process.container.clone() });
         }
     }
 
-    /// Asks whoever is to end next.
+    /// Asks the next process to end, kills those whose time is over, and reports usage.
     fn advance(&mut self) {
         let now = self.clock.now();
         let all_alive = self.containers.iter().all(|container| container.is_alive);
@@ -458,13 +412,13 @@ impl RunningPod {
 
 /// Whether the supervisor closed its end. Anything that it might say is not for us: it said all in the first
 /// line.
-fn is_at_end(stdin: &io::Stdin) -> bool {
+fn is_closed(stdin: &io::Stdin) -> bool {
     let mut buffer = [0; 64];
     matches!(stdin.lock().read(&mut buffer), Ok(0) | Err(_))
 }
 
 /// How a process ended, as the end of a sentence.
-fn how(status: WaitStatus) -> String {
+fn exit_in_words(status: WaitStatus) -> String {
     match status {
         WaitStatus::Exited(_, code) => format!("exited with code {code}"),
         WaitStatus::Signaled(_, signal, _) => format!("was killed by {signal}"),
@@ -477,7 +431,7 @@ fn how(status: WaitStatus) -> String {
 }
 
 /// What a queue-proxy means by its exit code (crate `queue-proxy` defines them), as the end of a sentence.
-fn queue_proxy_said(status: WaitStatus) -> &'static str {
+fn queue_proxy_exit_reason(status: WaitStatus) -> &'static str {
     match status {
         WaitStatus::Exited(_, 2) => ", because its environment is not usable",
         WaitStatus::Exited(_, 71) => ", because the app failed its liveness probe",

@@ -1,13 +1,12 @@
-//! What the kernel's table says of every process.
+//! The kernel's table of processes (`/proc`).
 
 use std::fs;
 
 /// One process, at the moment of the look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// Its number.
     pub(crate) pid: i32,
-    /// Its parent's.
+    /// The number of the process that started it, or adopted it.
     pub(crate) parent: i32,
     /// The number of its group.
     pub(crate) group: i32,
@@ -16,13 +15,13 @@ pub(crate) struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Everybody.
+    /// All processes of this machine, as `/proc` lists them now.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         entries.filter_map(|entry| Self::of(entry.file_name().to_str()?.parse().ok()?))
     }
 
-    /// One of them.
+    /// The process with this number, if there is one.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }

@@ -1,332 +1,37 @@
 //! Which pods should there be, and which are there?
 //!
-//! One task owns all state. It feeds a [`fleet::Fleet`], which decides, with orders, edits of the files and
-//! the news of pods' processes; it carries out the actions that come back, and tells the subscriber what
-//! changed. Everybody else leaves what they want in slots, where the latest wins, so nobody ever waits for
-//! this task.
+//! One task owns all state (`event_loop.rs`). It feeds a [`fleet::Fleet`], which decides, with orders, edits
+//! of the files and the news of pods' processes; it carries out the actions that come back, and sends
+//! autoscalers what changed. Callers leave their orders in an inbox (`order_inbox.rs`), where the latest
+//! about a subject wins, so no caller ever waits for this task.
 
-mod audience;
 mod causes;
 mod cores;
-mod desk;
 mod edits;
+mod event_loop;
 mod failure;
 mod fleet;
 mod handover;
 mod identities;
 mod leases;
-mod lifeline;
 mod limits;
 mod local_platform;
 mod logs;
+mod order_inbox;
 mod outbox;
 mod pod;
 mod process;
+mod process_control;
 mod queue_proxy_settings;
 mod restarts;
 mod starts;
+mod subscribers;
 mod supervised_revision;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use orchestration::{Order, OrderOutcome, PlatformOrder, RouteInForce};
-use runtime::{Clock, RequestReporting, vital};
-use tokio::sync::{mpsc, watch};
-use vocabulary::{PodName, PodState, RevisionName, Timestamp};
-
-use crate::manifest::{FilesReading, LoadedManifest, Trouble};
-use crate::memory::free_kib;
-use crate::pod::PodSpec;
-use audience::Audience;
-use causes::why;
-use cores::Cores;
-use desk::{Desk, SeatChange};
-use fleet::{Fleet, PodNews, TargetPresence};
-use handover::HandOverVerdict;
 pub use handover::{Handover, HandoverDecision};
-use leases::SeatId;
-use limits::LimitKeeper;
-pub use local_platform::{Deletion, LocalConfig, LocalPlatform};
-use logs::LogSink;
+pub use local_platform::{LocalConfig, LocalPlatform};
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
-use outbox::{PlatformTopic, Surface};
-use process::{ProcessHandle, ProcessStart, ProcessWish};
-use starts::{Machine, Starts};
-use supervised_revision::{Action, CountOrder};
-
-struct Supervisor {
-    desk: Arc<Desk>,
-    clock: Clock,
-    app_descriptors: Option<u64>,
-    /// The executable for pods, if it is not this one.
-    ebb: Option<PathBuf>,
-    fleet: Fleet,
-    audience: Audience,
-    surface: Surface,
-    /// What applies.
-    loaded: Arc<LoadedManifest>,
-    /// The same for who reads the files.
-    last_good: watch::Sender<Arc<LoadedManifest>>,
-    /// What is told about each request.
-    reporting: watch::Sender<Arc<RequestReporting>>,
-    /// What is wrong with the files as they are.
-    troubles: Vec<Trouble>,
-    warnings: Vec<Trouble>,
-    /// What a person removed, with the file that says otherwise until it is written again.
-    deleted: BTreeMap<RevisionName, PathBuf>,
-    logs: LogSink,
-    limits: LimitKeeper,
-    starts: Starts,
-    cores: Cores,
-    processes: BTreeMap<PodName, ProcessHandle>,
-    news_in: mpsc::Sender<(PodName, PodNews)>,
-}
-
-impl Supervisor {
-    async fn run(
-        mut self,
-        mut news: mpsc::Receiver<(PodName, PodNews)>,
-        mut readings: mpsc::Receiver<FilesReading>,
-    ) {
-        // However this ends, nobody waits for it any longer.
-        let _ended = self.desk.ended.clone().drop_guard();
-        self.apply(&Arc::clone(&self.loaded));
-        loop {
-            // One turn: what the fleet wants done is done, whoever subscribed hears what has changed, and
-            // then the next thing is taken in. So nothing is ever half done while somebody is told of it.
-            self.act();
-            let changes = self.fleet.take_changes();
-            for (revision, template) in &changes.rolled_out {
-                tracing::info!(%revision, template, "rolled out: every older pod is on its way out");
-            }
-            for removed in &changes.removed {
-                self.logs.store().forget(removed);
-                self.starts.forget(removed);
-            }
-            self.audience.note(&changes);
-            let more_to_say = self.audience.say(&self.fleet, &self.surface);
-            if self.fleet.has_ended() && self.processes.is_empty() {
-                break;
-            }
-            let deadlines =
-                [self.fleet.next_deadline(), self.starts.next_deadline(), self.audience.next_deadline()];
-            let deadline = deadlines.into_iter().flatten().min();
-            // Every arm is cancel-safe: what was not received stays in its channel or slot.
-            tokio::select! {
-                () = self.desk.something_new.notified() => {
-                    let reply = self.take_orders();
-                    if let Some(reply) = reply
-                        && self.hand_over(reply, &mut news).await == HandOverVerdict::Given
-                    {
-                        break;
-                    }
-                }
-                Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
-                Some(reading) = readings.recv() => self.take_reading(reading),
-                () = self.audience.room(), if more_to_say => {}
-                () = self.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {
-                    let now = self.clock.now();
-                    self.fleet.advance(now);
-                    self.audience.advance(&self.fleet, now);
-                }
-            }
-        }
-        self.logs.flush().await;
-    }
-
-    fn apply(&mut self, loaded: &LoadedManifest) {
-        self.limits.warn_of_unkept(loaded);
-        self.fleet.apply(loaded, self.clock.now());
-        *self.desk.longest_drain.lock() = self.fleet.longest_drain();
-    }
-
-    /// Returns to whom everything is to be handed over, if somebody wants that.
-    fn take_orders(&mut self) -> Option<handover::Reply> {
-        let orders = std::mem::take(&mut *self.desk.orders.lock());
-        let now = self.clock.now();
-        for change in orders.seats {
-            match change {
-                SeatChange::Taken(arrival) => self.audience.sit(arrival, &self.fleet, now),
-                SeatChange::Left(seat) => self.audience.leave(seat, &self.fleet, now),
-            }
-        }
-        if !orders.renewals.is_empty() {
-            self.audience.renew(orders.renewals, &self.fleet, now);
-        }
-        if let Some(activators) = orders.activators {
-            self.surface.activators = activators;
-            self.audience.note_topic(PlatformTopic::Activators);
-        }
-        // Told before the orders that took their place, in the order in which they were given.
-        for (seat, order) in orders.superseded {
-            self.audience.ended(seat, order, OrderOutcome::Superseded);
-        }
-        for ((_, seat), order) in orders.under_way {
-            self.carry_out(seat, &order, now);
-        }
-        for (service, reply) in orders.delete {
-            // Whoever asked may have gone away; it is removed all the same.
-            let _ = reply.send(self.delete(&service));
-        }
-        // Whoever asked may have lost patience.
-        for call in orders.calls {
-            let _ = call.send(());
-        }
-        match orders.end {
-            ProcessWish::Run => {}
-            ProcessWish::Terminate => self.drain(now),
-            ProcessWish::Kill => self.fleet.kill(now),
-        }
-        orders.hand_over
-    }
-
-    fn drain(&mut self, now: Timestamp) {
-        if !self.fleet.is_ending() && !self.processes.is_empty() {
-            let limit = vocabulary::format_duration(self.fleet.longest_end());
-            let grace = vocabulary::format_duration(self.fleet.longest_grace());
-            tracing::info!(
-                pods = self.processes.len(),
-                "pods end; whichever has not within {limit} is killed, an app {grace} after its TERM"
-            );
-        }
-        self.fleet.drain(now);
-    }
-
-    /// Does as an autoscaler orders, and tells how that went. Everything here is done at once, so no order is
-    /// ever under way for long.
-    fn carry_out(&mut self, seat: SeatId, order: &PlatformOrder, now: Timestamp) {
-        let outcome = if self.audience.is_in_force(seat, order.fence) {
-            self.errands(order, now)
-        } else {
-            OrderOutcome::NotOwner
-        };
-        self.audience.ended(seat, order.id, outcome);
-    }
-
-    fn errands(&mut self, order: &PlatformOrder, now: Timestamp) -> OrderOutcome {
-        let is_known = match &order.what {
-            Order::ScaleTo { revision, to, end_first, because, .. } => {
-                let order = CountOrder { count: *to, end_first: end_first.clone(), why: why(*to, because) };
-                self.fleet.scale_to(revision, order, now)
-            }
-            Order::Route { revision, routing, activators } => {
-                let route = RouteInForce { routing: *routing, activators: activators.clone() };
-                self.fleet.set_route(revision, route)
-            }
-            Order::ReleasePod { pod, .. } => self.fleet.release(pod, now),
-            Order::NotePodState { pod, state, .. } => {
-                if *state == PodState::Ready {
-                    self.starts.ready(pod, free_kib(), now);
-                }
-                self.fleet.note_state(pod, *state, now)
-            }
-            // Hosts are not allocated: each is its Service's for as long as that exists. `ebb pod` sees the
-            // end of its queue-proxy itself. There is one machine, whose processes its kernel knows.
-            Order::ReleaseEntrance { .. } | Order::NoteDrained { .. } | Order::NotePodReach { .. } => {
-                TargetPresence::Yes
-            }
-            Order::Tell { about, reason, text } => {
-                tracing::warn!(?about, %reason, "{text}");
-                TargetPresence::Yes
-            }
-        };
-        match is_known {
-            TargetPresence::Yes => OrderOutcome::Done,
-            TargetPresence::No => OrderOutcome::Gone,
-        }
-    }
-
-    fn take_news(&mut self, pod: &PodName, news: &PodNews) {
-        match news {
-            PodNews::Ended(_) => {
-                self.processes.remove(pod);
-                self.starts.done(pod);
-            }
-            PodNews::Failed(failure) => {
-                self.starts.done(pod);
-                tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
-            }
-            PodNews::Killed(reason) => tracing::warn!(%pod, reason, "a pod did not end in time"),
-            PodNews::Said(_) | PodNews::Spawned(_) => {}
-        }
-        self.fleet.note(pod, news, self.clock.now());
-    }
-
-    /// Carries out what the fleet decided.
-    fn act(&mut self) {
-        // While everything ends, nobody is left to tell the activators once the autoscaler is gone.
-        if self.fleet.is_ending() && !self.audience.is_there() {
-            self.fleet.release_all(self.clock.now());
-        }
-        let now = self.clock.now();
-        loop {
-            let actions = self.fleet.take_actions();
-            if actions.is_empty() {
-                break;
-            }
-            for action in actions {
-                match action {
-                    Action::Start { pod, siblings, spec } => self.starts.add(pod, siblings, spec),
-                    Action::Terminate(pod) => self.end(&pod, ProcessWish::Terminate),
-                    Action::Kill(pod) => {
-                        if !self.fleet.is_killed() {
-                            tracing::warn!(%pod, "it did not end within its time and is killed");
-                        }
-                        self.end(&pod, ProcessWish::Kill);
-                    }
-                }
-            }
-        }
-        while let Some((pod, mut spec)) = self.next_start(now) {
-            spec.descriptors = self.app_descriptors;
-            spec.control_group = self.limits.root().map(Path::to_owned);
-            let why = self.fleet.start_cause(&pod).map(ToString::to_string).unwrap_or_default();
-            tracing::info!(%pod, why, "a pod is started");
-            let (handle, orders) = ProcessHandle::new();
-            let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
-            self.processes.insert(pod.clone(), handle);
-            let process = process::run(ProcessStart { ebb, pod, spec, logs, news }, orders);
-            tokio::spawn(vital("the watch over a pod", process));
-        }
-    }
-
-    /// The pod to be started next, if one may be.
-    fn next_start(&mut self, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
-        if self.starts.is_empty() {
-            return None;
-        }
-        let machine = Machine {
-            has_room: self.starts.depend_on_cores() && self.cores.have_room(now),
-            free_memory: self.starts.depend_on_memory().then(free_kib).flatten(),
-            running: self.processes.len(),
-            asleep: self.fleet.asleep(),
-            next_look: Cores::next_look(now),
-        };
-        let next = self.starts.next(machine, now);
-        for (pods, reason) in
-            [self.starts.short_of_memory(machine), self.starts.beyond_ceiling(machine)].into_iter().flatten()
-        {
-            self.fleet.note_waiting(&pods, &reason);
-        }
-        next
-    }
-
-    /// A pod is to end; one that was not started yet is gone at once.
-    fn end(&mut self, pod: &PodName, wish: ProcessWish) {
-        if self.starts.cancel(pod) {
-            let how = "it was not needed any more before it was started".to_owned();
-            self.fleet.note(pod, &PodNews::Ended(how), self.clock.now());
-        } else if let Some(process) = self.processes.get(pod) {
-            process.wish.send_if_modified(|present| {
-                let grows = *present < wish;
-                *present = wish.max(*present);
-                grows
-            });
-        }
-    }
-}
+pub use order_inbox::Deletion;

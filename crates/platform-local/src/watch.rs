@@ -29,23 +29,22 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The files to watch, and what reading them needs.
 #[derive(Debug)]
 pub(crate) struct WatchedFiles {
-    /// The files.
+    /// The files and directories that are watched.
     pub(crate) source: Arc<ManifestSource>,
-    /// This process's clock.
     pub(crate) clock: Clock,
-    /// Somebody wants the files read now.
+    /// Notified when the files are to be read now.
     pub(crate) reload: Arc<Notify>,
-    /// What applies.
+    /// The manifests that are in force.
     pub(crate) last_good: watch::Receiver<Arc<LoadedManifest>>,
-    /// Who wants to know what the files say after a change.
+    /// The supervisor gets what the files say after each change.
     pub(crate) readings: mpsc::Sender<FilesReading>,
 }
 
-/// What is in no file any more, and since when.
+/// Items that are in no file any more, and since when.
 type MissingItems = BTreeMap<Item, Timestamp>;
 
 impl WatchedFiles {
-    /// Reads the files after each change, until nobody wants to know any more.
+    /// Reads the files after each change, until the supervisor is gone.
     pub(crate) async fn run(self) {
         let changed = Arc::new(Notify::new());
         let _watcher = watch_directories(self.source.named(), &changed);
@@ -99,7 +98,7 @@ impl WatchedFiles {
     }
 
     /// The files' metadata once they have not changed for a moment.
-    async fn settled(&self) -> Looks {
+    async fn settled(&self) -> FileStamps {
         let mut last = self.look().await;
         loop {
             tokio::time::sleep(QUIET).await;
@@ -111,7 +110,7 @@ impl WatchedFiles {
         }
     }
 
-    async fn look(&self) -> Looks {
+    async fn look(&self) -> FileStamps {
         let source = Arc::clone(&self.source);
         let look = move || {
             let (files, _) = source.files();
@@ -126,7 +125,7 @@ impl WatchedFiles {
         let now = self.clock.now();
         let gone = missing.iter().filter(|(_, since)| is_removed(**since, now));
         let gone: BTreeSet<Item> = gone.map(|(item, _)| item.clone()).collect();
-        let read = move || FilesReading::without(&source, &last_good, &gone);
+        let read = move || FilesReading::read_without(&source, &last_good, &gone);
         // A panic must not look like files in which nothing stands.
         relied_on(tokio::task::spawn_blocking(read)).await
     }
@@ -137,10 +136,10 @@ fn is_removed(since: Timestamp, now: Timestamp) -> bool {
     now.saturating_since(since) >= REMOVED_AFTER
 }
 
-type Looks = BTreeMap<PathBuf, FileStamp>;
+type FileStamps = BTreeMap<PathBuf, FileStamp>;
 
 /// The files that are there and were not so before.
-fn written(before: &Looks, after: &Looks) -> BTreeSet<PathBuf> {
+fn written(before: &FileStamps, after: &FileStamps) -> BTreeSet<PathBuf> {
     let is_new = |(file, seen): &(&PathBuf, &FileStamp)| {
         **seen != FileStamp::Missing && before.get(*file) != Some(seen)
     };

@@ -36,14 +36,14 @@ impl Archive {
         Ok(())
     }
 
-    /// A second name of a file that is there.
+    /// Adds a second name of a file that was added before.
     pub(crate) fn hard_link(&mut self, path: &str, to: &str) -> anyhow::Result<()> {
         let mut head = head(EntryType::Link, 0o755);
         self.tar.append_link(&mut head, format!("./{path}"), format!("./{to}"))?;
         Ok(())
     }
 
-    /// The outer ones first, each once.
+    /// Adds a folder, after the folders around it, unless it was added before.
     pub(crate) fn folder(&mut self, path: &str) -> anyhow::Result<()> {
         if !self.folders.insert(path.to_owned()) {
             return Ok(());

@@ -9,10 +9,10 @@ use anyhow::Context;
 use crate::archive::{Archive, architecture};
 use crate::contents::{PackagedFile, compressed};
 
-/// Where the units look for manifests: there, and empty.
+/// The folder in which the units look for manifests; the package brings it empty.
 const MANIFESTS: &str = "etc/ebb";
 
-/// What dpkg runs. Nothing is started by installing it: there is nothing to run yet.
+/// The scripts that dpkg runs. Installing the package starts nothing: there is no manifest to serve yet.
 const SCRIPTS: [(&str, &str); 3] = [
     (
         "postinst",
@@ -28,11 +28,11 @@ const SCRIPTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Writes `ebb_VERSION_ARCHITECTURE.deb` to `folder`.
+/// Writes the package `ebb_VERSION_ARCHITECTURE.deb` to `folder`.
 pub(crate) fn package(files: &[PackagedFile], folder: &Path) -> anyhow::Result<PathBuf> {
     let (version, architecture) = (env!("CARGO_PKG_VERSION"), architecture(std::env::consts::ARCH));
     let mut control = Archive::new();
-    control.file("control", 0o644, said_of(files, version, architecture).as_bytes())?;
+    control.file("control", 0o644, control_file(files, version, architecture).as_bytes())?;
     for (name, script) in SCRIPTS {
         control.file(name, 0o755, format!("#!/bin/sh\nset -e\n{script}").as_bytes())?;
     }
@@ -50,7 +50,7 @@ pub(crate) fn package(files: &[PackagedFile], folder: &Path) -> anyhow::Result<P
     Ok(file)
 }
 
-fn said_of(files: &[PackagedFile], version: &str, architecture: &str) -> String {
+fn control_file(files: &[PackagedFile], version: &str, architecture: &str) -> String {
     let kilobytes: usize = files.iter().map(|file| file.bytes.len().div_ceil(1024)).sum();
     format!(
         "Package: ebb\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: ebb's maintainers <ebb@localhost>\nInstalled-Size: {kilobytes}\nSection: \

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Where cargo builds.
+/// The folder in which cargo builds (`$CARGO_TARGET_DIR`, else `target`).
 pub(crate) fn target_directory(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
@@ -18,13 +18,13 @@ pub(crate) fn this_machine() -> String {
 
 /// How executables are built, and where they are put.
 pub(crate) struct Build<'p> {
-    /// The workspace.
+    /// The folder of the workspace.
     pub(crate) root: &'p Path,
-    /// Cargo's folder.
+    /// The folder in which cargo builds.
     pub(crate) target: &'p Path,
-    /// For which machine, by Rust's name.
+    /// The machine to build for, by Rust's name (`x86_64-unknown-linux-musl`).
     pub(crate) triple: &'p str,
-    /// Cargo's profile.
+    /// The profile of cargo that the executables are built with.
     pub(crate) profile: &'p str,
     /// Where the executables are put.
     pub(crate) output: &'p Path,

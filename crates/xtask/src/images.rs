@@ -14,14 +14,15 @@ use serde_json::json;
 use crate::archive::{Archive, architecture};
 use crate::executables::Build;
 
-/// Nobody's number on any machine, so that what runs in the image owns nothing outside it.
+/// The user of the image's processes: no user of a node has this number, so they own nothing outside the
+/// image.
 const USER: &str = "65532";
 
-/// One image.
+/// One container image, as the archive holds it.
 pub(crate) struct Image<'n> {
-    /// By which manifests ask for it.
+    /// The name by which manifests ask for the image.
     pub(crate) name: &'n str,
-    /// What runs when nobody says what.
+    /// The command that runs when the manifest names none.
     pub(crate) entry_point: &'n [&'n str],
     /// The executables, which are put in `/bin`.
     pub(crate) executables: &'n [&'n str],

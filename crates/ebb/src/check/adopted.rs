@@ -21,14 +21,14 @@ pub(super) async fn check(cluster: &Cluster, namespace: Option<&str>, findings: 
         }
     };
     for name in &services.names {
-        findings.add(one_service(cluster, &list, name).await);
+        findings.add(service_finding(cluster, &list, name).await);
     }
     for revision in
         list.revisions.iter().filter(|one| namespace.is_none_or(|named| one.name.namespace() == named))
     {
-        findings.add(workload(revision));
+        findings.add(workload_finding(revision));
     }
-    for finding in others(&list, namespace, &services.names) {
+    for finding in remaining_problems(&list, namespace, &services.names) {
         findings.add(finding);
     }
     if list.revisions.is_empty() {
@@ -36,9 +36,13 @@ pub(super) async fn check(cluster: &Cluster, namespace: Option<&str>, findings: 
     }
 }
 
-/// What the autoscaler says of workloads, and of Services that name none. What it says of the settings, which
-/// are no object's, was looked at in themselves.
-fn others(list: &RevisionList, namespace: Option<&str>, shown: &[ServiceName]) -> Vec<CheckFinding> {
+/// The problems that the autoscaler tells of workloads, and of Services without a workload. Problems of the
+/// settings are left out: they belong to no object, and the settings are checked by themselves.
+fn remaining_problems(
+    list: &RevisionList,
+    namespace: Option<&str>,
+    shown: &[ServiceName],
+) -> Vec<CheckFinding> {
     let subjects = list.problems.iter().filter_map(|problem| ProblemSubject::of(problem));
     let named = subjects.filter(|one| namespace.is_none_or(|named| one.namespace == named));
     let is_shown = |one: &ProblemSubject<'_>| {
@@ -53,7 +57,7 @@ fn others(list: &RevisionList, namespace: Option<&str>, shown: &[ServiceName]) -
     rest.map(finding).collect()
 }
 
-async fn one_service(cluster: &Cluster, list: &RevisionList, name: &ServiceName) -> CheckFinding {
+async fn service_finding(cluster: &Cluster, list: &RevisionList, name: &ServiceName) -> CheckFinding {
     let what = format!("{name} is served through ebb");
     let against = problems(list, name);
     let writers = match cluster.slice_writers(name).await {
@@ -74,7 +78,7 @@ async fn one_service(cluster: &Cluster, list: &RevisionList, name: &ServiceName)
     }
 }
 
-fn workload(revision: &RevisionSummary) -> CheckFinding {
+fn workload_finding(revision: &RevisionSummary) -> CheckFinding {
     let what = format!(
         "{} has the pods that it wants ({} of {})",
         revision.name, revision.ready_pods, revision.wanted
@@ -92,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_workloads_is_told_with_whose_it_is() {
+    fn problems_of_workloads_name_their_object() {
         let problems = [
             "deployment shop/hello: annotation ebb.dev/paused is \"true\"",
             "deployment other/hello: it is elsewhere",
@@ -110,7 +114,7 @@ mod tests {
         let shown = [ServiceName { namespace: "shop".to_owned(), name: "hello".to_owned() }];
         let mut findings = CheckFindings::default();
         findings.begin("what is adopted");
-        for finding in others(&list, Some("shop"), &shown) {
+        for finding in remaining_problems(&list, Some("shop"), &shown) {
             findings.add(finding);
         }
         let text = findings.text();

@@ -10,11 +10,11 @@ pub(crate) struct CheckFinding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FindingVerdict {
     Well,
-    /// It works, and somebody should know this.
+    /// It works, with a remark that a person should read.
     Remark(String),
     /// What could not be looked at, and why.
     Unknown(String),
-    /// What to do.
+    /// It does not work as it must; the text says how to mend it.
     Wrong(String),
 }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_comes_with_what_to_do_and_what_is_unknown_is_not_wrong() {
+    fn a_wrong_finding_has_advice_and_an_unknown_one_is_not_wrong() {
         let mut findings = CheckFindings::default();
         findings.begin("cluster");
         findings.add(CheckFinding::well("it answers".to_owned()));

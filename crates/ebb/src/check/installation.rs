@@ -232,7 +232,7 @@ fn linked(links: &LinksView) -> [CheckFinding; 2] {
     let (activators, pods) = (&links.to_activators, &links.to_pods);
     let of_activators = match (activators.expected, activators.up) {
         (expected, up) if up == expected => CheckFinding::well(what(activators, "activators")),
-        // Nobody holds requests, and no count goes to zero.
+        // No activator holds requests, and no count goes to zero.
         (_, 0) => CheckFinding::wrong(what(activators, "activators"), advice(activators)),
         _ => CheckFinding::remark(what(activators, "activators"), advice(activators)),
     };

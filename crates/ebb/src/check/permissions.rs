@@ -22,7 +22,7 @@ const MANIFESTS: [(&str, &str); 2] = [
 struct ProgramRight {
     verb: String,
     group: String,
-    /// With its subresource.
+    /// The resource, with its subresource behind a slash.
     resource: String,
     /// `None` for all of them.
     name: Option<String>,
@@ -32,7 +32,7 @@ struct ProgramRight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProgramPlace {
     Everywhere,
-    /// In ebb's own namespace.
+    /// In the namespace of ebb's own programs.
     System,
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_what_the_manifests_give() {
+    fn rights_that_are_asked_for_are_those_of_the_manifests() {
         let has = |program: &str, text: &str, place: ProgramPlace| {
             all(program).iter().any(|right| right.to_string() == text && right.place == place)
         };

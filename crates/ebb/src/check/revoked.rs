@@ -1,4 +1,4 @@
-//! Which pods still go by an authority that was revoked? Whoever has its key commands them, until they are
+//! Which pods still trust an authority that was revoked? The holder of its key commands them, until they are
 //! replaced.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -15,7 +15,7 @@ const LINK_AUTHORITIES: &str = "EBB_LINK_CA";
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 /// Pods that are asked for at once.
 const PAGE: u32 = 500;
-/// Pods that are named.
+/// The most pods that a finding names; of further ones it gives the number.
 const NAMED_MAX: usize = 20;
 
 /// `None` where no authority was revoked, or the last one that was has ended.

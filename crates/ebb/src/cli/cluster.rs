@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{CredentialOptions, OutputFormat, duration};
+use super::api::{CredentialOptions, OutputFormat};
+use super::values::duration;
 
 /// What commands take that ask an autoscaler, on this machine or of a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct AutoscalerArguments {
-    /// How to show it.
+    /// How the answer is shown.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: OutputFormat,
     /// The API of a running `ebb up`. Without this, and without a cluster's options, the one at
@@ -55,7 +56,7 @@ impl ClusterOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdoptOptions {
-    /// service/NAME.
+    /// The Service to take over, as service/NAME.
     pub(crate) service: String,
     /// The workload that is scaled: KIND/NAME, or the NAME of a Deployment. Without this, the one whose pods
     /// the Service selects.
@@ -70,7 +71,7 @@ pub(crate) struct AdoptOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseOptions {
-    /// service/NAME.
+    /// The Service to give back, as service/NAME.
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) service: Option<String>,
     /// All Services that are served through ebb: of the cluster, or of the namespace that --namespace names.

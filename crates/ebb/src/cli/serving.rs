@@ -7,13 +7,13 @@ use std::time::Duration;
 use activator::Network;
 use anyhow::Context as _;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
-use runtime::TrustedHost;
+use runtime::{LogFormat, TrustedHost};
 
 use super::values::{
-    TokenGroup, activators, autoscalers, domain, duration, pod_limit, socket_address, token_group, user_name,
-    whose_place,
+    TakeOverTarget, TokenGroup, activators, autoscalers, domain, duration, pod_limit, socket_address,
+    take_over_target, token_group, user_name,
 };
 
 /// Which manifests, and how they are understood.
@@ -34,7 +34,7 @@ impl ManifestOptions {
     }
 }
 
-/// How manifests are understood.
+/// How manifests are read, whichever command reads them.
 #[derive(Debug, Args)]
 pub(crate) struct ReadingOptions {
     /// What follows NAME.NAMESPACE. in the hosts.
@@ -70,11 +70,11 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "GROUP", value_parser = token_group)]
     pub(crate) token_group: Option<TokenGroup>,
     /// Take the place of the `ebb up` of this user whose API is at the same address: its listening sockets,
-    /// its pods as they run, and all that it knows of them. It goes on answering what it holds, and ends.
-    /// Where nobody runs, this is an ordinary start. With API: of the one whose API is there, whatever --api
-    /// says.
-    #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = whose_place)]
-    pub(crate) take_over: Option<WhosePlace>,
+    /// its pods as they run, and all that it knows of them. That one goes on answering the requests that it
+    /// holds, and ends. Where none runs, this is an ordinary start. With API: take the place of the one whose
+    /// API is there, whatever --api says.
+    #[arg(long, value_name = "API", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = take_over_target)]
+    pub(crate) take_over: Option<TakeOverTarget>,
     #[command(flatten)]
     pub(crate) operation: OperationOptions,
 }
@@ -92,11 +92,12 @@ pub(crate) struct OperationOptions {
     /// "info,autoscaler=debug".
     #[arg(long, value_name = "FILTER", env = "EBB_LOG", default_value = "info")]
     pub(crate) log: String,
-    /// How log lines look.
+    /// The form of log lines and of lines that pods print.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogStyle,
-    /// Clients, by address or network, whose Forwarded and X-Forwarded-* headers apps get to see, such as a
-    /// proxy in front. Those of other clients are replaced by what is known here. `0.0.0.0/0,::/0` are all.
+    /// Clients, by address or network, whose Forwarded and X-Forwarded-* headers reach the apps, such as a
+    /// proxy in front. Headers of other clients are replaced by what ebb knows of the connection.
+    /// `0.0.0.0/0,::/0` are all.
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', default_values = ["127.0.0.0/8", "::1/128"])]
     pub(crate) trust_forwarded: Vec<Network>,
     /// Decide about every Service, and do nothing of it: `ebb shadow report` says what would have been done.
@@ -110,12 +111,12 @@ pub(crate) struct OperationOptions {
     /// memory holds at 48 MiB each.
     #[arg(long, value_name = "N", value_parser = pod_limit)]
     pub(crate) max_pods: Option<usize>,
-    /// How many autoscalers decide: they divide the revisions among them, and one that stops or hangs for 15
-    /// s is replaced by another.
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = autoscalers)]
+    /// How many autoscalers decide. For the tests alone, which run what a cluster has on one machine: several
+    /// in one process share its one thread, and none of them outlives the others.
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = autoscalers, hide = true)]
     pub(crate) autoscalers: usize,
-    /// How long an app's line may wait until somebody reads standard output, before it is dropped and counted
-    /// ("0s": drops at once). Without this, apps wait for a file or pipe, and not at all for a terminal.
+    /// How long an app's line may wait until standard output is read, before it is dropped and counted ("0s":
+    /// drops at once). Without this, apps wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) log_patience: Option<Duration>,
 }
@@ -147,37 +148,38 @@ pub(crate) enum TlsMode {
     Dev,
 }
 
-/// Whose place another `ebb up` takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhosePlace {
-    /// Of the one whose API is where ours is to be.
-    SameApi,
-    /// Of the one whose API is there.
-    ApiAt(SocketAddr),
-}
-
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogStyle {
-    /// One readable line.
+    /// One line of text for people.
     Text,
     /// One JSON object per line.
     Json,
 }
 
+impl LogStyle {
+    /// The same for the logs of this process and for the lines of pods.
+    pub(crate) fn format(self) -> LogFormat {
+        match self {
+            Self::Text => LogFormat::Text,
+            Self::Json => LogFormat::Json,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct InstallOptions {
     #[command(flatten)]
-    pub(crate) whose: ScopeOptions,
+    pub(crate) scope: ScopeOptions,
     /// Manifests, as of `ebb up`: best a directory, in which files can come and go. Not needed with
     /// --uninstall.
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["uninstall", "for_package"], num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
-    /// Where requests are taken.
+    /// The address at which requests are taken.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = socket_address)]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) tls: TlsOptions,
-    /// Where the API answers.
+    /// The address at which the API answers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", value_parser = socket_address)]
     pub(crate) api: SocketAddr,
     /// A group that may read the file with the API's token, as of `ebb up`. With --system it takes --run-as.
@@ -208,41 +210,59 @@ pub(crate) struct InstallOptions {
     pub(crate) uninstall: bool,
     /// Write what a package of ebb brings, for /usr/bin/ebb and manifests in /etc/ebb; `cargo xtask dist`
     /// does.
-    #[arg(long, hide = true, requires = "system", requires = "unit_directory", conflicts_with_all = ["files", "uninstall", "token_group"])]
+    #[arg(long, hide = true, requires = "system", requires = "unit_directory")]
     pub(crate) for_package: bool,
+    /// The options on the command line that say nothing about what a package brings.
+    #[arg(skip)]
+    pub(crate) given_beside_package: Vec<String>,
 }
 
+/// The options, by id, that say something about what a package brings.
+const OF_PACKAGE: [&str; 5] = ["for_package", "system", "unit_directory", "listen", "api"];
+
 impl InstallOptions {
-    /// Remembers the words that the service gives `ebb up`.
+    /// Remembers what the command line gives: the words that the service gives `ebb up`, and the options that
+    /// `--for-package` leaves no place for.
     pub(super) fn note_given(&mut self, matches: &ArgMatches) {
         self.given_to_up =
             [given_words::<ReadingOptions>(matches), given_words::<OperationOptions>(matches)].concat();
+        let beside = given::<Self>(matches).into_iter();
+        let beside = beside.filter(|option| !OF_PACKAGE.contains(&option.get_id().as_str()));
+        self.given_beside_package = beside.map(|option| format!("--{}", long_name(&option))).collect();
     }
 }
 
-/// Whose systemd is meant.
+/// Which of the two managers of systemd runs the service.
 #[derive(Clone, Copy, Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct ScopeOptions {
     /// For this user: apps run as this user does.
     #[arg(long)]
     pub(crate) user: bool,
-    /// For the machine.
+    /// For the machine: apps run as a user that systemd makes up, or as --run-as says.
     #[arg(long)]
     pub(crate) system: bool,
 }
 
-/// The options of one kind that a command line gives, as another command line gives them. What the
-/// environment or a default says is left out.
+/// The options of one kind that a command line gives. What the environment or a default says is left out.
+fn given<Options: Args>(matches: &ArgMatches) -> Vec<Arg> {
+    let all = Options::augment_args(Command::new("options"));
+    let is_given =
+        |option: &&Arg| matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine);
+    all.get_arguments().filter(is_given).cloned().collect()
+}
+
+fn long_name(option: &Arg) -> &str {
+    option.get_long().expect("each option has a long name")
+}
+
+/// The same, as another command line gives them.
 fn given_words<Options: Args>(matches: &ArgMatches) -> Vec<String> {
     let mut words = Vec::new();
-    for option in Options::augment_args(Command::new("options")).get_arguments() {
-        let (id, name) = (option.get_id().as_str(), option.get_long().expect("each has a long name"));
-        if matches.value_source(id) != Some(ValueSource::CommandLine) {
-            continue;
-        }
+    for option in given::<Options>(matches) {
+        let name = long_name(&option);
         if option.get_action().takes_values() {
-            let values = matches.get_raw(id).into_iter().flatten();
+            let values = matches.get_raw(option.get_id().as_str()).into_iter().flatten();
             words.extend(values.map(|value| format!("--{name}={}", value.to_string_lossy())));
         } else {
             words.push(format!("--{name}"));
@@ -270,6 +290,26 @@ mod tests {
             long_names("up").into_iter().filter(|name| !of_service.contains(name)).collect();
         // `systemctl reload` is one.
         assert_eq!(missing, ["take-over"]);
+    }
+
+    #[test]
+    fn the_number_of_autoscalers_is_taken_and_shown_to_nobody() {
+        let CliCommand::Up(up) =
+            Cli::read(["ebb", "up", "-f", "manifests", "--autoscalers", "3"].into_iter().map(Into::into))
+                .command
+        else {
+            panic!("it is `up`")
+        };
+        assert_eq!(up.operation.autoscalers, 3);
+        for command in ["up", "install"] {
+            let mut all = Cli::command();
+            let help =
+                all.find_subcommand_mut(command).expect("it is a command").render_long_help().to_string();
+            assert!(help.contains("--activators") && !help.contains("--autoscalers"), "{help}");
+        }
+        let pages = crate::manual::pages().expect("pages are made in memory");
+        assert!(pages.iter().any(|(_, page)| page.contains("activators")));
+        assert!(pages.iter().all(|(_, page)| !page.contains("\\-autoscalers")), "{pages:?}");
     }
 
     #[test]

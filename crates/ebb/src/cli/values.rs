@@ -1,12 +1,10 @@
-//! How a value on the command line is read, and what a person hears who writes another.
+//! How a value on the command line is read, and what the error says about a value that cannot be used.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use nix::unistd::{Group, getegid, geteuid, getgroups};
 use vocabulary::parse_duration;
-
-use super::serving::WhosePlace;
 
 /// More than this on one machine only take each other's cores.
 const ACTIVATORS_MAX: usize = 16;
@@ -51,8 +49,21 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; write something like 10s, 5m or 1h30m"))
 }
 
-pub(super) fn whose_place(text: &str) -> Result<WhosePlace, String> {
-    if text.is_empty() { Ok(WhosePlace::SameApi) } else { socket_address(text).map(WhosePlace::ApiAt) }
+/// The running `ebb up` that a new one takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TakeOverTarget {
+    /// The one whose API is at the address of the new one's API.
+    SameApi,
+    /// The one whose API is at this address.
+    ApiAt(SocketAddr),
+}
+
+pub(super) fn take_over_target(text: &str) -> Result<TakeOverTarget, String> {
+    if text.is_empty() {
+        Ok(TakeOverTarget::SameApi)
+    } else {
+        socket_address(text).map(TakeOverTarget::ApiAt)
+    }
 }
 
 /// Reads an address with its port.

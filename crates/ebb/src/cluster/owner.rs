@@ -20,11 +20,11 @@ const API_PORT: u16 = 8080;
 /// How the API knows itself there; it refuses names that are not its own.
 const API_HOST: &str = "127.0.0.1:8080";
 
-/// Who decides.
+/// The autoscalers that own the buckets of revisions.
 struct Owners {
-    /// Their pods.
+    /// The names of their pods, from the Leases.
     named: BTreeSet<String>,
-    /// Those that are not there.
+    /// Owners that could not be found: buckets without a holder.
     missing: Vec<ReplicaName>,
 }
 

@@ -1,6 +1,5 @@
-//! Whose is a problem that the autoscaler of a cluster tells of? All stand in one list, and each of an object
-//! begins with `KIND NAMESPACE/NAME: `; what is wrong with the settings of all begins with nothing of the
-//! kind.
+//! Which object is a problem about that the autoscaler of a cluster tells? All problems stand in one list.
+//! One about an object begins with `KIND NAMESPACE/NAME: `; one about the settings of all does not.
 
 use vocabulary::RevisionName;
 
@@ -11,7 +10,7 @@ pub(crate) struct ProblemSubject<'p> {
     pub(crate) kind: &'p str,
     pub(crate) namespace: &'p str,
     pub(crate) name: &'p str,
-    /// What is so, and what to do.
+    /// The problem itself, and what to do about it.
     pub(crate) text: &'p str,
 }
 

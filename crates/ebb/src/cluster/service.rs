@@ -1,4 +1,5 @@
-//! What of a Service says who serves it, and how is that changed without a race?
+//! Which fields of a Service say whether Kubernetes or ebb serves it, and how are they changed without a
+//! race?
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use super::Cluster;
 
 /// What the selector was before `ebb adopt` took it away, as JSON: `ebb release` puts it back.
 const FORMER_SELECTOR: &str = "ebb.dev/former-selector";
-/// Those who write slices for Kubernetes.
+/// The controllers that write `EndpointSlice`s for Kubernetes.
 const KUBERNETES: [&str; 2] = [SELECTOR_SLICE_WRITER, MIRROR_SLICE_WRITER];
 /// Under which our fields are noted in objects.
 const FIELD_MANAGER: &str = "ebb-cli";
@@ -61,7 +62,7 @@ pub(crate) struct NamedServices {
     pub(crate) among: usize,
 }
 
-/// Whose slices a Service has.
+/// Which controllers have written `EndpointSlice`s of a Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceWriters {
     pub(crate) is_ours_there: bool,
@@ -110,7 +111,7 @@ impl Cluster {
         for _ in 0..ATTEMPTS_MAX {
             let service = self.service(name).await?;
             let mut patch = change(&service);
-            // The API server refuses it if somebody else has written meanwhile.
+            // The API server refuses the change if the Service was written meanwhile.
             patch["metadata"]["resourceVersion"] = json!(service.metadata.resource_version);
             match api.patch(&name.name, &parameters, &Patch::Merge(patch)).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
@@ -264,7 +265,7 @@ pub(crate) fn without_selector() -> Value {
     json!({"spec": {"selector": null}})
 }
 
-/// Kubernetes serves it again.
+/// The change by which Kubernetes serves a Service again.
 pub(crate) fn given_back(selector: &ServiceSelector) -> Value {
     let annotations = json!({REVISION_ANNOTATION: null, FORMER_SELECTOR: null});
     json!({"metadata": {"annotations": annotations}, "spec": {"selector": selector}})
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_as_it_was() {
+    fn a_service_that_is_given_back_is_as_before_the_adoption() {
         let before = service(&json!({"team": "a"}), &json!({"app": "hello", "tier": "web"}));
         let named = changed(&before, &naming(&before, "deployment/hello"));
         assert_eq!(annotation(&named, REVISION_ANNOTATION), Some("deployment/hello"));

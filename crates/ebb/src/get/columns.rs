@@ -1,31 +1,31 @@
 //! Which columns fit?
 //!
-//! Whoever looks at a table wants one line for each revision. Where a terminal is too narrow for everything,
-//! the columns that matter least go first, and only then is the last one, in words, cut short.
+//! A reader of the table wants one line for each revision. Where a terminal is too narrow for all columns,
+//! those that matter least are left out first, and only then is the last column, a sentence, cut short.
 
 use autoscaler::api_types::RevisionSummary;
 
 use super::reason::reason;
-use super::{number, serves};
+use super::values::{first_hop, number};
 use crate::output;
 
-/// Between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 /// As many characters of the words that end a line are worth more than another column.
 const REASON_MIN: usize = 40;
 
-/// One column.
+/// One column of the table of revisions.
 struct Column {
     heading: &'static str,
-    /// The greatest goes first.
+    /// In a narrow terminal columns are left out by this number, the greatest first; 0: never.
     dispensable: u8,
     cell: fn(&RevisionSummary) -> String,
 }
 
-/// Shown where somebody has some.
+/// Shown where at least one revision has metrics of class hpa.
 const METRICS: &str = "METRICS";
 
-/// In the order shown.
+/// All columns, in the order in which they are shown.
 const COLUMNS: [Column; 13] = [
     Column { heading: "NAME", dispensable: 0, cell: name },
     Column { heading: "READY", dispensable: 0, cell: |now| format!("{}/{}", now.ready_pods, now.wanted) },
@@ -37,7 +37,7 @@ const COLUMNS: [Column; 13] = [
     },
     Column { heading: "WAITING", dispensable: 4, cell: |now| now.waiting.to_string() },
     Column { heading: "MODE", dispensable: 5, cell: |now| now.mode.clone() },
-    Column { heading: "SERVES", dispensable: 6, cell: |now| serves(now.routing).to_owned() },
+    Column { heading: "SERVES", dispensable: 6, cell: |now| first_hop(now.routing).to_owned() },
     Column { heading: "STABLE", dispensable: 7, cell: |now| number(now.stable_value) },
     Column { heading: "TARGET", dispensable: 8, cell: |now| number(Some(now.target_per_pod)) },
     Column { heading: "PANIC", dispensable: 10, cell: |now| number(now.panic_value) },
@@ -49,7 +49,7 @@ const COLUMNS: [Column; 13] = [
 /// Only of interest where there are several.
 const OWNER: &str = "OWNER";
 
-/// Services of the default namespace are what nearly everybody has.
+/// Most Services are in the default namespace, so they are shown by their name alone.
 fn name(now: &RevisionSummary) -> String {
     let name = &now.name;
     match (name.namespace(), name.kind()) {
@@ -103,7 +103,7 @@ fn widths(cells: &[Vec<String>]) -> Vec<usize> {
     COLUMNS.iter().enumerate().map(of_column).collect()
 }
 
-/// Those of `shown` that fit.
+/// The columns of `shown` that fit into `width`.
 fn choose(mut shown: Vec<usize>, widths: &[usize], width: usize) -> Vec<usize> {
     let needed = |shown: &[usize]| {
         let least = |index: usize| {
@@ -112,11 +112,11 @@ fn choose(mut shown: Vec<usize>, widths: &[usize], width: usize) -> Vec<usize> {
         shown.iter().map(|&index| least(index) + GAP).sum::<usize>()
     };
     while needed(&shown) > width.saturating_add(GAP) {
-        let Some(&victim) = shown.iter().max_by_key(|&&index| COLUMNS[index].dispensable) else { break };
-        if COLUMNS[victim].dispensable == 0 {
+        let Some(&dropped) = shown.iter().max_by_key(|&&index| COLUMNS[index].dispensable) else { break };
+        if COLUMNS[dropped].dispensable == 0 {
             break;
         }
-        shown.retain(|&index| index != victim);
+        shown.retain(|&index| index != dropped);
     }
     shown
 }

@@ -15,7 +15,8 @@ pub(super) fn reason(now: &RevisionSummary) -> String {
 }
 
 fn standing(now: &RevisionSummary) -> String {
-    // Of a workload in shadow that nobody adopted no pod is seen, which is no reason to wait for one.
+    // The pods of a workload in shadow that was not adopted are not linked, which is no reason to wait for
+    // one.
     let why_not_ready = now.why_not_ready.as_ref().filter(|_| now.shadow.is_none() || has_pods(now));
     if let Some(why) = why_not_ready {
         return why.clone();

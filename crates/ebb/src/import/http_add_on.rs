@@ -7,12 +7,13 @@
 
 use settings::hpa::reading::{self, DocumentNode};
 
+use super::result::{ImportResult, document_annotations, messages};
 use super::scaled_object::{COOLDOWN_DEFAULT, MAX_DEFAULT};
-use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};
+use super::tree::{at, fields, map, number_at, text, text_at};
 
 /// `targetValue` where an `HTTPScaledObject` has none; an `InterceptorRoute` must have one.
 const TARGET_DEFAULT: i64 = 100;
-/// `requestRate.window` where nobody says, as Knative's.
+/// The default of `requestRate.window`, which is Knative's.
 const WINDOW_DEFAULT: &str = "1m";
 
 /// What the add-on measures of the requests.
@@ -269,7 +270,7 @@ spec:
     }
 
     #[test]
-    fn what_the_add_on_assumes_is_written() {
+    fn defaults_of_the_add_on_are_written_out() {
         let bare = "kind: HTTPScaledObject\nspec: {scaleTargetRef: {name: shop}}\n";
         let imported = imported(bare).expect("sound");
         let written = pairs(&imported);
@@ -299,7 +300,7 @@ spec:
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_said() {
+    fn missing_and_wrong_fields_are_named() {
         let problems =
             imported(&ROUTE.replace("targetValue: 9", "other: 9").replace("20", "0")).expect_err("bad");
         assert_eq!(

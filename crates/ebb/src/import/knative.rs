@@ -5,7 +5,8 @@
 
 use settings::hpa::reading::DocumentNode;
 
-use super::{ImportResult, at, fields, number_at, text_at};
+use super::result::ImportResult;
+use super::tree::{at, fields, number_at, text_at};
 
 pub(super) fn service(document: &DocumentNode) -> ImportResult {
     let name = text_at(document, &["metadata", "name"]).unwrap_or_default();
@@ -76,7 +77,7 @@ spec: {template: {metadata: {annotations: {autoscaling.knative.dev/target: '7', 
     }
 
     #[test]
-    fn what_stands_elsewhere_on_a_cluster_and_what_does_not_exist_is_named() {
+    fn fields_that_stand_elsewhere_on_a_cluster_or_nowhere_are_named() {
         let imported = imported(
             "\
 apiVersion: serving.knative.dev/v1

@@ -6,13 +6,14 @@
 
 use settings::hpa::reading::{self, DocumentNode};
 
-use super::{ImportResult, at, document_annotations, fields, map, messages, number_at, text, text_at};
+use super::result::{ImportResult, document_annotations, messages};
+use super::tree::{at, fields, map, number_at, text, text_at};
 
-/// What is kept after the last activity where nobody says, in seconds (KEDA's `cooldownPeriod`).
+/// How long the last pod is kept after the last activity by default, in seconds (KEDA's `cooldownPeriod`).
 pub(super) const COOLDOWN_DEFAULT: i64 = 300;
-/// How often a trigger is asked where nobody says, in seconds (`pollingInterval`).
+/// How often a trigger is asked by default, in seconds (`pollingInterval`).
 const POLLING_DEFAULT: i64 = 30;
-/// The most pods where nobody says (`maxReplicaCount`).
+/// The most pods by default (`maxReplicaCount`).
 pub(super) const MAX_DEFAULT: i64 = 100;
 
 pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use dataplane::CertificateFiles;
 
-use super::ServiceScope;
+use super::scope::ServiceScope;
 use super::units::TlsFacts;
 use crate::cli::InstallOptions;
 use crate::up;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_may_read_a_key_is_found_through_links_and_folders() {
+    fn groups_that_may_read_a_key_are_found_through_links_and_folders() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let archive = folder.path().join("archive");
         fs::create_dir(&archive).expect("a folder");

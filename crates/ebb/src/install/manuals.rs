@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap_complete::Shell;
 
-use super::ServiceScope;
+use super::scope::{ServiceScope, folder_of_user};
 use crate::{manual, output};
 
 /// With this in one of its first lines a file is ours: any other is left alone.
@@ -21,7 +21,7 @@ const SCRIPTS: [(Shell, &str); 3] = [
     (Shell::Fish, "fish/vendor_completions.d/ebb.fish"),
 ];
 
-/// One file.
+/// A manual page or a script for a shell.
 struct ManualFile {
     path: PathBuf,
     text: String,
@@ -31,7 +31,7 @@ struct ManualFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ManualsTask {
     Write,
-    /// Only to be shown.
+    /// Print which files would be written.
     Show,
     Remove,
     /// The same, only to be shown.
@@ -40,7 +40,7 @@ pub(super) enum ManualsTask {
 
 /// Writes or removes all of them, or shows where. A service runs without them, so a file of somebody else is
 /// named, left alone, and no reason to fail.
-pub(super) fn attend_to(directory: &Path, task: ManualsTask) -> anyhow::Result<()> {
+pub(super) fn carry_out(directory: &Path, task: ManualsTask) -> anyhow::Result<()> {
     for ManualFile { path, text } in all(directory)? {
         let place = path.display();
         let found = is_ours(&path)?;
@@ -72,7 +72,7 @@ pub(super) fn attend_to(directory: &Path, task: ManualsTask) -> anyhow::Result<(
 pub(super) fn directory(manager: ServiceScope) -> anyhow::Result<PathBuf> {
     match manager {
         ServiceScope::System => Ok(OF_MACHINE.into()),
-        ServiceScope::User => super::own_folder("XDG_DATA_HOME", ".local/share", "--manual-directory"),
+        ServiceScope::User => folder_of_user("XDG_DATA_HOME", ".local/share", "--manual-directory"),
     }
 }
 

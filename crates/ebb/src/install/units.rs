@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use dataplane::CertificateFiles;
 
-use super::ServiceScope;
+use super::scope::ServiceScope;
+use super::template;
 use crate::cli::TokenGroup;
 use crate::up::TLS_LISTEN_OPTION;
 
@@ -16,11 +17,13 @@ use crate::up::TLS_LISTEN_OPTION;
 pub(super) const MARK: &str = "# Written by `ebb install`";
 
 const SERVICE: &str = "ebb.service";
+const SERVICE_TEMPLATE: &str = include_str!("ebb.service.template");
 const SOCKET: &str = "ebb.socket";
+const SOCKET_TEMPLATE: &str = include_str!("ebb.socket.template");
 /// All of them, in the order in which they are started.
 pub(super) const NAMES: [&str; 2] = [SOCKET, SERVICE];
 
-/// One file.
+/// One unit: the name of its file and its text.
 #[derive(Debug)]
 pub(super) struct UnitFile {
     pub(super) name: &'static str,
@@ -61,7 +64,7 @@ pub(super) enum StartCondition {
     OnceThereAreManifests,
 }
 
-/// Both units.
+/// The unit of the sockets and that of the service.
 pub(super) fn all(facts: &UnitFacts) -> [UnitFile; 2] {
     [UnitFile { name: SOCKET, text: socket(facts) }, UnitFile { name: SERVICE, text: service(facts) }]
 }
@@ -76,90 +79,60 @@ pub(super) fn enabled_in(directory: &Path) -> Vec<PathBuf> {
     links.iter().map(|link| directory.join(link)).collect()
 }
 
-/// The order matters: `ebb up` takes the first for requests, the second for its API, the third for requests
-/// over TLS. They stand in one unit because systemd keeps the order within one, and only there.
+/// The order of the sockets matters: `ebb up` takes the first for requests, the second for its API, the third
+/// for requests over TLS. They stand in one unit because systemd keeps the order within one, and only there.
 fn socket(facts: &UnitFacts) -> String {
-    let UnitFacts { listen, api, tls, .. } = facts;
-    let tls = tls.as_ref().map_or_else(String::new, |tls| format!("ListenStream={}\n", tls.listen));
-    format!(
-        "{MARK}; `ebb install` writes it again, `ebb install --uninstall` removes it.
-[Unit]
-Description=Sockets of ebb: connections wait here while it restarts
-
-[Socket]
-ListenStream={listen}
-ListenStream={api}
-{tls}Backlog=4096
-
-[Install]
-WantedBy=sockets.target
-"
-    )
+    let places = [
+        ("address of requests", vec![facts.listen.to_string()]),
+        ("address of the API", vec![facts.api.to_string()]),
+        ("address of requests over TLS", facts.tls.iter().map(|tls| tls.listen.to_string()).collect()),
+    ];
+    template::filled(SOCKET_TEMPLATE, &places)
 }
 
 fn service(facts: &UnitFacts) -> String {
-    let mut start = quoted(&facts.executable);
-    let _ = write!(start, " up --listen {} --api {}", facts.listen, facts.api);
+    let conditions = match facts.starts {
+        StartCondition::Always => Vec::new(),
+        StartCondition::OnceThereAreManifests => manifests_in(&facts.files),
+    };
+    let is_for_machine = facts.manager == ServiceScope::System;
+    let target = if is_for_machine { "multi-user.target" } else { "default.target" };
+    let user = facts.run_as.as_ref().filter(|_| is_for_machine);
+    // An empty text lets the lines of its place stand.
+    let with_named_user = user.map(|_| String::new());
+    // Made up for as long as the service runs; implies a system that is read-only but for its directory.
+    let with_made_up_user = (is_for_machine && user.is_none()).then(String::new);
+    let on_machine = is_for_machine.then(String::new);
+    let places = [
+        ("manifests of which one must be there", conditions),
+        ("command", vec![command(facts)]),
+        ("named user", Vec::from_iter(user.cloned())),
+        ("with a named user", Vec::from_iter(with_named_user)),
+        ("with a user made up by systemd", Vec::from_iter(with_made_up_user)),
+        ("on the machine", Vec::from_iter(on_machine)),
+        ("numbers of groups", groups_of(facts)),
+        ("target", vec![target.to_owned()]),
+    ];
+    template::filled(SERVICE_TEMPLATE, &places)
+}
+
+/// The command line of the service.
+fn command(facts: &UnitFacts) -> String {
+    let mut command = quoted(&facts.executable);
+    let _ = write!(command, " up --listen {} --api {}", facts.listen, facts.api);
     if let Some(tls) = &facts.tls {
-        start += &options_of(tls);
+        command += &options_of(tls);
     }
     if let Some(group) = &facts.token_group {
-        let _ = write!(start, " --token-group {}", group.number);
+        let _ = write!(command, " --token-group {}", group.number);
     }
     for word in &facts.given_to_up {
-        let _ = write!(start, " {}", quoted(word));
+        let _ = write!(command, " {}", quoted(word));
     }
-    let groups = groups_of(facts);
     for file in &facts.files {
-        let _ = write!(start, " -f {}", quoted(file));
+        let _ = write!(command, " -f {}", quoted(file));
     }
-    let conditions = match facts.starts {
-        StartCondition::Always => String::new(),
-        StartCondition::OnceThereAreManifests => conditions(&facts.files),
-    };
-    let (rights, target) = match facts.manager {
-        ServiceScope::User => (String::new(), "default.target"),
-        ServiceScope::System => (rights_of(facts.run_as.as_deref()), "multi-user.target"),
-    };
-    format!(
-        "{MARK}; `ebb install` writes it again, `ebb install --uninstall` removes it.
-[Unit]
-Description=ebb: Services that are scaled with their traffic
-Documentation=man:ebb(1) https://github.com/ebb-dev/ebb
-Requires={SOCKET}
-After={SOCKET} network.target
-{conditions}
-[Service]
-Type=notify
-# Whoever takes over says so itself.
-NotifyAccess=all
-ExecStart={start}
-# A take-over by what the executable is by then: no connection is refused, no pod ends.
-ExecReload=/bin/kill -USR2 $MAINPID
-Restart=on-failure
-RestartSec=1s
-# It says that it lives while every part of it does. Longer than a take-over stands still.
-WatchdogSec=90s
-# Pods end in order by themselves; requests may take long.
-KillMode=mixed
-TimeoutStopSec=1h
-RuntimeDirectory=ebb
-# Apps have the first number, as they expect; ebb itself goes up to the second.
-LimitNOFILE=1024:524288
-# Limits of memory and CPU in manifests are kept by control groups below this service's.
-Delegate=yes
-
-# What apps are not expected to need. Left out on purpose: MemoryDenyWriteExecute (languages that compile as they run), SystemCallFilter,
-# PrivateTmp, PrivateDevices.
-NoNewPrivileges=yes
-RestrictSUIDSGID=yes
-RestrictRealtime=yes
-LockPersonality=yes
-{rights}{groups}
-[Install]
-WantedBy={target}
-"
-    )
+    command
 }
 
 fn options_of(tls: &TlsFacts) -> String {
@@ -174,41 +147,21 @@ fn options_of(tls: &TlsFacts) -> String {
 }
 
 /// The service reads keys without being their owner, and gives the file with its token to a group.
-fn groups_of(facts: &UnitFacts) -> String {
+fn groups_of(facts: &UnitFacts) -> Vec<String> {
     let mut numbers: BTreeSet<u32> = facts.tls.iter().flat_map(|tls| tls.groups.iter().copied()).collect();
     // The manager of one user's services can put nobody into a group.
     numbers.extend(
         facts.token_group.iter().filter(|_| facts.manager == ServiceScope::System).map(|group| group.number),
     );
     let groups: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    if groups.is_empty() { String::new() } else { format!("SupplementaryGroups={}\n", groups.join(" ")) }
+    if groups.is_empty() { groups } else { vec![groups.join(" ")] }
 }
 
-/// One of them is enough.
-fn conditions(directories: &[PathBuf]) -> String {
-    let of_one = |directory: &PathBuf| {
-        ["yaml", "yml", "json"]
-            .map(|kind| format!("ConditionPathExistsGlob=|{}/*.{kind}\n", directory.display()))
-            .concat()
-    };
-    directories.iter().map(of_one).collect::<Vec<_>>().concat()
-}
-
-/// Of a service of the machine.
-fn rights_of(run_as: Option<&str>) -> String {
-    let whose = match run_as {
-        Some(user) => format!("User={user}\nProtectSystem=full\nStateDirectory=ebb\n"),
-        // Made up for as long as it runs; implies a system that is read-only but for the directory.
-        None => "DynamicUser=yes\nStateDirectory=ebb\n".to_owned(),
-    };
-    let kernel = "\
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectKernelLogs=yes
-ProtectClock=yes
-ProtectHostname=yes
-";
-    whose + kernel
+/// Patterns of the manifests in these directories; one manifest is enough.
+fn manifests_in(directories: &[PathBuf]) -> Vec<String> {
+    let of_one =
+        |directory: &PathBuf| ["yaml", "yml", "json"].map(|kind| format!("{}/*.{kind}", directory.display()));
+    directories.iter().flat_map(of_one).collect()
 }
 
 /// A word of a command line as systemd reads it.
@@ -227,6 +180,70 @@ fn quoted(word: impl AsRef<OsStr>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn socket_address(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    /// A service of the machine, for the manifests in `/srv/m`.
+    fn of_machine() -> UnitFacts {
+        UnitFacts {
+            manager: ServiceScope::System,
+            executable: "/opt/ebb/bin/ebb".into(),
+            files: vec!["/srv/m".into()],
+            listen: socket_address("127.0.0.1:8080"),
+            api: socket_address("127.0.0.1:9000"),
+            tls: None,
+            run_as: None,
+            token_group: None,
+            given_to_up: Vec::new(),
+            starts: StartCondition::Always,
+        }
+    }
+
+    fn tls(listen: &str, certificates: Vec<CertificateFiles>, groups: BTreeSet<u32>) -> TlsFacts {
+        TlsFacts { listen: socket_address(listen), certificates, groups }
+    }
+
+    fn group(number: u32) -> TokenGroup {
+        TokenGroup { name: number.to_string(), number }
+    }
+
+    #[test]
+    fn units_of_each_kind_of_service_are_as_they_always_were() {
+        let certificate = CertificateFiles { certificate: "/srv/c.pem".into(), key: "/srv/k.pem".into() };
+        let with_certificate = UnitFacts {
+            tls: Some(tls("127.0.0.1:8443", vec![certificate], BTreeSet::from([4321]))),
+            given_to_up: vec!["--shadow".to_owned()],
+            ..of_machine()
+        };
+        let run_as =
+            UnitFacts { run_as: Some("daemon".to_owned()), token_group: Some(group(1)), ..of_machine() };
+        let of_user = UnitFacts {
+            manager: ServiceScope::User,
+            listen: socket_address("0.0.0.0:80"),
+            tls: Some(tls("0.0.0.0:8443", Vec::new(), BTreeSet::new())),
+            token_group: Some(group(4321)),
+            given_to_up: vec!["--log=debug".to_owned()],
+            ..of_machine()
+        };
+        let of_package = UnitFacts {
+            executable: "/usr/bin/ebb".into(),
+            files: vec!["/etc/ebb".into()],
+            starts: StartCondition::OnceThereAreManifests,
+            ..of_machine()
+        };
+        for (facts, expected) in [
+            (with_certificate, include_str!("testdata/machine.txt")),
+            (run_as, include_str!("testdata/machine-run-as.txt")),
+            (of_user, include_str!("testdata/user.txt")),
+            (of_package, include_str!("testdata/package.txt")),
+        ] {
+            let written: String = all(&facts).into_iter().map(|unit| unit.text).collect();
+            assert_eq!(written, expected);
+            assert!(all(&facts).iter().all(|unit| unit.text.starts_with(MARK)), "an uninstall finds its own");
+        }
+    }
 
     #[test]
     fn paths_mean_themselves_whatever_is_in_them() {

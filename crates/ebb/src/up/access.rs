@@ -47,7 +47,7 @@ const HEALTH: &str = "/healthz";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ApiReach {
     ThisMachine,
-    /// Other machines too.
+    /// Other machines reach it, too.
     Network,
 }
 
@@ -75,9 +75,9 @@ impl ApiAccess {
     /// Without a file everything works but what needs the token, so what goes wrong is only logged.
     pub(super) fn prepare(api: SocketAddr, options: &UpOptions, handed: Option<ApiToken>) -> Self {
         let life = if options.api.port() == 0 { TokenLife::OneRun } else { TokenLife::OverRestarts };
-        let settled = TokenFile::of(api, options.token_group.clone(), life)
-            .and_then(|file| Ok((file.settle(handed)?, Some(file))));
-        let (token, file) = settled.unwrap_or_else(|error| {
+        let established = TokenFile::of(api, options.token_group.clone(), life)
+            .and_then(|file| Ok((file.establish(handed)?, Some(file))));
+        let (token, file) = established.unwrap_or_else(|error| {
             let error = format!("{error:#}");
             warn!(
                 error,
@@ -116,7 +116,7 @@ impl ApiAccess {
     /// What the API has to say of its token.
     pub(super) fn pages(&self) -> Router {
         Router::new()
-            .route("/v1/token", get(place))
+            .route("/v1/token", get(token_location))
             .route("/v1/token/rotate", post(rotate))
             .with_state(self.clone())
     }
@@ -195,16 +195,16 @@ impl ApiAccess {
 }
 
 /// `GET /v1/token`: where it is, never what it is.
-async fn place(State(access): State<ApiAccess>) -> Response {
+async fn token_location(State(access): State<ApiAccess>) -> Response {
     Json(access.answer(None)).into_response()
 }
 
-/// `POST /v1/token/rotate`.
+/// `POST /v1/token/rotate`: puts another token in force.
 async fn rotate(State(access): State<ApiAccess>) -> Response {
     let rotating = access.clone();
     // It waits for a disk. After a panic in it the answer below says that it did not end well.
     let done = tokio::task::spawn_blocking(move || rotating.rotate()).await;
-    match done.unwrap_or_else(|_| Err("it did not end well".to_owned())) {
+    match done.unwrap_or_else(|_| Err("the token could not be replaced".to_owned())) {
         Ok(()) => Json(access.answer(None)).into_response(),
         Err(problem) => {
             (StatusCode::INTERNAL_SERVER_ERROR, Json(access.answer(Some(problem)))).into_response()

@@ -1,6 +1,7 @@
 //! The API's front: it belongs to the process, so it answers while the autoscaler behind it is rebuilt.
 
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -53,6 +54,14 @@ impl CurrentRouter {
     pub(super) fn replace(&self, router: Router) {
         self.0.store(Arc::new(router));
     }
+}
+
+/// The API at work, and what is handed over of it.
+pub(super) struct ApiServer {
+    pub(super) task: JoinHandle<()>,
+    /// A copy of the listening socket, for a successor in a take-over.
+    pub(super) socket: OwnedFd,
+    pub(super) access: ApiAccess,
 }
 
 /// Serves the API until aborted.

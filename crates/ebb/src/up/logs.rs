@@ -29,7 +29,7 @@ pub(super) fn is_followed(uri: &Uri) -> bool {
     Query::<LogSelection>::try_from_uri(uri).is_ok_and(|Query(wanted)| wanted.follow)
 }
 
-/// `GET /v1/logs/{namespace}/{kind}/{name}`.
+/// `GET /v1/logs/{namespace}/{kind}/{name}`: the lines of a revision, and further ones if asked for.
 pub(super) fn read(
     Path((namespace, kind, name)): Path<(String, String, String)>,
     Query(wanted): Query<LogSelection>,
@@ -49,8 +49,8 @@ pub(super) fn read(
     ([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response()
 }
 
-/// Lines as they come, for as long as somebody reads them. A reader slower than the revision prints misses
-/// what is no longer kept.
+/// Lines as they come, for as long as the reader reads. A reader slower than the revision prints misses lines
+/// that are no longer kept.
 fn follow(
     store: Arc<LogStore>,
     revision: RevisionName,

@@ -1,16 +1,13 @@
 //! The three parts of `ebb up`, and how each is started, rebuilt and ended.
 
-mod succession;
+mod activators;
+pub(super) mod succession;
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{
-    Activator, ActivatorConfig, HeldRequests, Holdings, Limits, Listeners, ThreadHeartbeats, TlsListener,
-    TrustedForwarders,
-};
+use activator::{Activator, ActivatorConfig, Limits, Listeners, TlsListener, TrustedForwarders};
 use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
@@ -18,26 +15,27 @@ use dataplane::{ConnectionBudget, MemoryBudget};
 use futures_util::future::join_all;
 use link::TcpDialler;
 use orchestration::{ActivatorFacts, ActivatorLife};
-use parking_lot::Mutex;
 use platform::Platform;
 use platform_local::{FrontDoor, LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
 use runtime::{Clock, DescriptorLimit, LogFormat, MetricsRegistry, RequestReporting};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use vocabulary::{LinkAddress, ReplicaName, RevisionName};
+use vocabulary::{LinkAddress, ReplicaName};
 
-use super::Inheritance;
 use super::api::CurrentRouter;
+use super::inheritance::Inheritance;
 use super::shutdown;
-use super::watchdog::Vitals;
-use crate::StartAutoscaler;
+use super::watchdog::WatchedParts;
 use crate::cli::UpOptions;
-pub(super) use succession::HandOverEnd;
+use activators::{AnnouncedActivators, RunningActivator};
+
+/// How `ebb up` starts an autoscaler: by [`Autoscaler::start`], unless a harness puts something around it.
+pub type StartAutoscaler = fn(AutoscalerConfig, Arc<dyn Platform>) -> Autoscaler;
 
 /// More threads than this would take requests from each other without serving them sooner.
 const WORKERS_MAX: usize = 8;
 
-/// Everything that runs.
+/// The running supervisor, activators and autoscalers, with what they share.
 pub(super) struct Parts {
     clock: Clock,
     metrics: MetricsRegistry,
@@ -45,129 +43,42 @@ pub(super) struct Parts {
     start_autoscaler: StartAutoscaler,
     platform: Arc<LocalPlatform>,
     activators: Arc<AnnouncedActivators>,
-    /// Those that accept requests, behind one listener.
+    /// The activators that accept requests, behind one listener.
     accepting: Vec<RunningActivator>,
     /// Activators that accept nothing more and finish what they hold.
     retiring: JoinSet<()>,
     starter: ActivatorStarter,
-    /// They divide the revisions among them, and each takes over from the others.
+    /// The autoscalers, which divide the revisions among them and take over from each other.
     autoscalers: Vec<Autoscaler>,
     api: CurrentRouter,
 }
 
-/// What is there before any part is.
+/// What the parts are made from.
 pub(super) struct Foundations {
     pub(super) manifests: Manifests,
     pub(super) descriptors: DescriptorLimit,
     pub(super) start_autoscaler: StartAutoscaler,
     /// If another one was taken over.
     pub(super) inheritance: Option<Inheritance>,
-    /// Why the one before this one failed, if it did.
+    /// Why the `ebb up` before this one failed, if it did.
     pub(super) former_failure: Option<String>,
 }
 
 /// The sockets at which clients come in. All activators accept there.
 pub(super) struct Entrances {
-    /// Where they are.
+    /// The addresses of the sockets below.
     pub(super) front_door: FrontDoor,
     pub(super) requests: TcpListener,
     /// For those that speak TLS, if somewhere they do.
     pub(super) tls: Option<TlsListener>,
 }
 
-/// What is to run.
+/// The manifests that `ebb up` serves.
 pub(super) struct Manifests {
-    /// Where it stands.
+    /// The files and directories that hold them.
     pub(super) source: ManifestSource,
-    /// What it said at the start.
+    /// Their content when they were read at the start.
     pub(super) loaded: LoadedManifest,
-}
-
-struct RunningActivator {
-    activator: Activator,
-    facts: ActivatorFacts,
-}
-
-impl RunningActivator {
-    /// Ends it once it has answered what it holds, or after so long.
-    async fn retire(self, activators: Arc<AnnouncedActivators>, at_most: Duration) {
-        self.activator.drained(at_most).await;
-        activators.remove(&self.facts.name);
-    }
-}
-
-/// The activators that hold requests, as the platform is told.
-struct AnnouncedActivators {
-    platform: Arc<LocalPlatform>,
-    present: Mutex<Vec<PresentActivator>>,
-}
-
-/// One of them.
-pub(super) struct PresentActivator {
-    pub(super) facts: ActivatorFacts,
-    /// What it holds, and whether it moves; of another process's neither is known.
-    pub(super) own: Option<(Holdings, ThreadHeartbeats)>,
-}
-
-impl AnnouncedActivators {
-    fn none(platform: &Arc<LocalPlatform>) -> Arc<Self> {
-        Arc::new(Self { platform: Arc::clone(platform), present: Mutex::default() })
-    }
-
-    fn add(&self, running: &RunningActivator) {
-        let own = (running.activator.holdings(), running.activator.heartbeats());
-        self.change(|present| {
-            present.push(PresentActivator { facts: running.facts.clone(), own: Some(own) });
-        });
-    }
-
-    /// It accepts nothing more, and finishes what it holds.
-    fn retire(&self, name: &ReplicaName) {
-        self.change(|present| {
-            for activator in present.iter_mut().filter(|activator| activator.facts.name == *name) {
-                activator.facts.life = ActivatorLife::Terminating;
-            }
-        });
-    }
-
-    fn remove(&self, name: &ReplicaName) {
-        self.change(|present| present.retain(|activator| activator.facts.name != *name));
-    }
-
-    /// What all of them hold, by revision.
-    fn held(&self) -> Vec<HeldRequests> {
-        let mut all = BTreeMap::<RevisionName, HeldRequests>::new();
-        let present = self.present.lock();
-        let holdings = present.iter().filter_map(|activator| activator.own.as_ref());
-        for held in holdings.flat_map(|(holdings, _)| holdings.list()) {
-            match all.get_mut(&held.revision) {
-                Some(sum) => sum.requests += held.requests,
-                None => drop(all.insert(held.revision.clone(), held)),
-            }
-        }
-        all.into_values().collect()
-    }
-
-    /// Of each thread of those that accept, by the activator's name, how often it has shown that it moves.
-    fn beats(&self) -> BTreeMap<(ReplicaName, usize), u64> {
-        let mut all = BTreeMap::new();
-        for PresentActivator { facts, own } in self.present.lock().iter() {
-            // Threads of one that retires end with what they serve, and would look as if they hung.
-            let is_at_work = facts.life == ActivatorLife::Ready;
-            let beats = own.as_ref().filter(|_| is_at_work).map(|(_, heartbeats)| heartbeats.counts());
-            for (thread, beats) in beats.unwrap_or_default().into_iter().enumerate() {
-                all.insert((facts.name.clone(), thread), beats);
-            }
-        }
-        all
-    }
-
-    /// The platform hears of changes in their order.
-    fn change(&self, change: impl FnOnce(&mut Vec<PresentActivator>)) {
-        let mut present = self.present.lock();
-        change(&mut present);
-        self.platform.set_activators(present.iter().map(|activator| activator.facts.clone()).collect());
-    }
 }
 
 impl Parts {
@@ -209,7 +120,7 @@ impl Parts {
             connections,
             limits: limits(),
             reporting: platform.reporting(),
-            log_format: super::format_of(options.operation.log_format),
+            log_format: options.operation.log_format.format(),
             forwarders: TrustedForwarders::Networks(options.operation.trust_forwarded.clone().into()),
             at_once: options.operation.activators,
             started: names_given,
@@ -217,14 +128,9 @@ impl Parts {
         let activators = AnnouncedActivators::none(&platform);
         let mut retiring = JoinSet::new();
         if let Some(predecessor) = predecessor {
-            retiring.spawn(succession::outlive(predecessor, Arc::clone(&activators))?);
+            retiring.spawn(activators::announce_predecessor(predecessor, Arc::clone(&activators))?);
         }
-        let mut accepting = Vec::new();
-        for _ in 0..options.operation.activators {
-            let activator = starter.start()?;
-            activators.add(&activator);
-            accepting.push(activator);
-        }
+        let accepting = starter.start_all(&activators)?;
         let api = CurrentRouter::new(router(&[], &metrics));
         let mut parts = Self {
             clock,
@@ -246,7 +152,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// What runs the pods.
+    /// The platform that runs the pods as processes.
     pub(super) fn platform(&self) -> Arc<LocalPlatform> {
         Arc::clone(&self.platform)
     }
@@ -256,13 +162,13 @@ impl Parts {
         self.api.clone()
     }
 
-    /// What nothing works without.
-    pub(super) fn vitals(&self) -> Vitals {
+    /// The parts that the watchdog asks whether they still work.
+    pub(super) fn watched_parts(&self) -> WatchedParts {
         let activators = Arc::clone(&self.activators);
-        Vitals {
+        WatchedParts {
             api: self.api.clone(),
             platform: Arc::clone(&self.platform),
-            beats: Box::new(move || activators.beats()),
+            heartbeats: Box::new(move || activators.heartbeats()),
         }
     }
 
@@ -288,14 +194,14 @@ impl Parts {
         (self.start_autoscaler)(config, platform_of(&self.platform))
     }
 
-    /// Replaces the activators one by one: starts one, and waits until it knows what the old one knows. From
-    /// then on the old one accepts nothing more and finishes what it holds, which may take as long as its
-    /// requests do; nobody waits for that.
+    /// Replaces the activators one by one: starts a new one, and waits until it knows what the old one knows.
+    /// From then on the old one accepts nothing more and finishes the requests that it holds, which is not
+    /// waited for.
     pub(super) async fn restart_activators(&mut self) -> anyhow::Result<()> {
         for running in &mut self.accepting {
             let new = self.starter.start()?;
-            // Announced before it is waited for: autoscalers link to whom the platform names, and tell nobody
-            // else.
+            // Announced before it is waited for: autoscalers link to the activators that the platform names,
+            // and to no others.
             self.activators.add(&new);
             new.activator.synced().await;
             let old = std::mem::replace(running, new);
@@ -325,7 +231,8 @@ impl Parts {
 
     /// Accepts nothing more; returns what is left once everything that was held is answered.
     async fn answered(mut self) -> (Vec<Autoscaler>, Arc<LocalPlatform>) {
-        // Whoever connects from now on is refused at once, instead of waiting in a queue that nobody serves.
+        // A client that connects from now on is refused at once, instead of waiting in a queue that no
+        // activator accepts from.
         drop(self.starter);
         let at_most = self.platform.longest_drain();
         for running in self.accepting {
@@ -362,6 +269,11 @@ struct ActivatorStarter {
 }
 
 impl ActivatorStarter {
+    /// Starts and announces as many activators as accept at once.
+    fn start_all(&mut self, activators: &AnnouncedActivators) -> anyhow::Result<Vec<RunningActivator>> {
+        (0..self.at_once).map(|_| self.start().inspect(|activator| activators.add(activator))).collect()
+    }
+
     fn start(&mut self) -> anyhow::Result<RunningActivator> {
         let link =
             runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;
@@ -394,11 +306,12 @@ impl ActivatorStarter {
     }
 }
 
-/// Nobody must wait for a terminal, which may be stopped; whoever collects a file or a pipe wants all of it.
+/// Pods must not wait for a terminal, which may be stopped. A file or a pipe is collected, so it gets all
+/// lines.
 fn log_options(options: &UpOptions) -> LogOptions {
     let of_terminal = crate::output::is_terminal().then_some(Duration::ZERO);
     LogOptions {
-        format: super::format_of(options.operation.log_format),
+        format: options.operation.log_format.format(),
         patience: options.operation.log_patience.or(of_terminal),
     }
 }

@@ -5,6 +5,7 @@
 //! known.
 
 mod merging;
+mod scraped_pod;
 
 use std::time::Duration;
 
@@ -14,13 +15,13 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use futures_util::StreamExt;
 use futures_util::stream;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tower::ServiceExt as _;
-use vocabulary::{PodName, RevisionName};
 
 use crate::client;
 use merging::MergedMetrics;
+use scraped_pod::ScrapedPod;
+pub(super) use scraped_pod::targets;
 
 /// How many pods are asked for one page: each has about a hundred series.
 const PODS_MAX: usize = 200;
@@ -30,28 +31,6 @@ const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// No answer of ours is longer.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-
-/// Where a pod's metrics are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ScrapedPod {
-    revision: RevisionName,
-    pod: PodName,
-    port: u16,
-}
-
-/// One entry of Prometheus' HTTP service discovery.
-#[derive(Debug, Serialize)]
-pub(super) struct TargetGroup {
-    targets: [String; 1],
-    labels: TargetLabels,
-}
-
-#[derive(Debug, Serialize)]
-struct TargetLabels {
-    namespace: String,
-    revision: String,
-    pod: String,
-}
 
 /// The pods that the autoscaler behind `api` knows of, in the order of their names.
 pub(super) async fn pods(api: &Router) -> Vec<ScrapedPod> {
@@ -67,19 +46,6 @@ pub(super) async fn pods(api: &Router) -> Vec<ScrapedPod> {
         }));
     }
     pods
-}
-
-/// What Prometheus is told of where to ask.
-pub(super) fn targets(pods: &[ScrapedPod]) -> Vec<TargetGroup> {
-    let target = |scraped: &ScrapedPod| TargetGroup {
-        targets: [format!("127.0.0.1:{}", scraped.port)],
-        labels: TargetLabels {
-            namespace: scraped.revision.namespace().to_owned(),
-            revision: format!("{}/{}", scraped.revision.kind(), scraped.revision.name()),
-            pod: scraped.pod.to_string(),
-        },
-    };
-    pods.iter().map(target).collect()
 }
 
 /// Our own page, and behind it what the pods' pages say, each line with its pod's name.
@@ -137,6 +103,7 @@ mod tests {
     use autoscaler::PageServer;
     use axum::routing::get;
     use runtime::{Clock, PageLimits, PagePlaces};
+    use vocabulary::{PodName, RevisionName};
 
     use super::*;
 

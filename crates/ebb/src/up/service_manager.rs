@@ -1,6 +1,6 @@
-//! What does a service manager give to `ebb up`, and what is it told? Systemd's two protocols: listening
-//! sockets that it keeps open while nobody runs, so that connections wait instead of being refused, and a
-//! socket for a few words about how far we are.
+//! What does a service manager give to `ebb up`, and what is it told? Systemd has two protocols: listening
+//! sockets that it keeps open while no `ebb up` runs, so that connections wait instead of being refused, and
+//! a socket for notices about start, reload and end.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use tracing::{info, warn};
 /// What the kernel adds to the name of an executable whose file was replaced.
 const REPLACED: &str = " (deleted)";
 
-/// Says whose watchdog it is.
+/// The variable that names the process that the watchdog watches.
 const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
-/// The option that the next one is given, whoever was given it before.
+/// The option that a successor is given, whatever options this process had.
 const TAKE_OVER: &str = "--take-over";
 
 /// Sockets to listen on, if some were given.
 #[derive(Debug, Default)]
 pub(super) struct GivenSockets {
-    /// The first: for requests.
+    /// The first socket that was given: for requests.
     pub(super) requests: Option<TcpListener>,
     /// The second: for the API.
     pub(super) api: Option<TcpListener>,
@@ -59,17 +59,17 @@ impl GivenSockets {
     }
 }
 
-/// Requests are answered. Whoever took over is the one to be watched from now on.
+/// Tells that requests are answered, and that this process is to be watched from now on.
 pub(super) fn tell_ready() {
     tell(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
 }
 
-/// Every part moves.
+/// Tells the watchdog that every part works.
 pub(super) fn tell_alive() {
     tell(&[NotifyState::Watchdog]);
 }
 
-/// Everything ends.
+/// Tells the service manager that this process ends.
 pub(super) fn tell_stopping() {
     tell(&[NotifyState::Stopping]);
 }
@@ -95,25 +95,28 @@ impl Replacements {
     }
 }
 
-/// Starts another one with the same arguments, which takes over from the one whose API is there. If it
-/// cannot, everything goes on here, and the reload is over.
+/// Starts a successor with the same arguments, which takes over from the `ebb up` whose API is there. If it
+/// cannot be started, everything goes on here, and the reload is over.
 pub(super) fn replace_this(api: SocketAddr) {
     if let Ok(time) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, time]);
     }
     match successor(api) {
         Ok(mut child) => {
-            info!(pid = child.id(), "SIGUSR2: another one is started, to take over");
+            info!(pid = child.id(), "SIGUSR2: a successor is started, to take over");
             // After a panic nobody says how that one ended; whether it has taken over is seen elsewhere.
             tokio::spawn(async move {
                 let status = child.wait().await;
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                warn!(status, "the one that was to take over has ended; everything goes on here");
+                warn!(status, "the successor has ended without taking over; everything goes on here");
                 tell(&[NotifyState::Ready]);
             });
         }
         Err(error) => {
-            warn!(error = format!("{error:#}"), "SIGUSR2: nobody can take over; everything goes on here");
+            warn!(
+                error = format!("{error:#}"),
+                "SIGUSR2: no successor can be started; everything goes on here"
+            );
             tell(&[NotifyState::Ready]);
         }
     }
@@ -121,7 +124,7 @@ pub(super) fn replace_this(api: SocketAddr) {
 
 fn successor(api: SocketAddr) -> anyhow::Result<tokio::process::Child> {
     let mut command = Command::new(executable()?);
-    // Whoever takes over is to be watched, whatever its number.
+    // The successor is to be watched, whatever its process number.
     command.env_remove(WATCHDOG_PID);
     for argument in std::env::args_os().skip(1) {
         match argument.to_str() {

@@ -1,4 +1,5 @@
-//! What does the end of `ebb up` wait for, and for how long at most? Whoever asked for it wants to know.
+//! What does the end of `ebb up` wait for, and for how long at most? The log says so to the person that asked
+//! for the end.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_told_with_the_time_that_is_left() {
+    fn held_requests_are_told_with_the_time_that_is_left() {
         let held = |name, requests, limit| HeldRequests {
             revision: RevisionName::new("default", "service", name).expect("a name"),
             requests,

@@ -23,7 +23,7 @@ use crate::output;
 /// How often the files are looked at, as the manifests are.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Where TLS is spoken if nobody says otherwise: the port that stands to 8080 as 443 to 80.
+/// The default port of TLS, which stands to 8080 as 443 to 80.
 const PORT_DEFAULT: u16 = 8443;
 
 /// The option that says otherwise.
@@ -75,7 +75,7 @@ impl FrontTls {
         Ok(Some(Self { files, certificates }))
     }
 
-    /// For whoever accepts connections there.
+    /// A listener that accepts connections at the socket with these certificates.
     pub(super) fn at(&self, socket: TcpListener) -> TlsListener {
         TlsListener { socket, certificates: Arc::clone(&self.certificates) }
     }
@@ -108,7 +108,7 @@ impl FrontTls {
                     // told once it has been so for two looks.
                     if looks == 2 {
                         for problem in problems {
-                            warn!("{:#}; what was presented before still is", anyhow::Error::from(problem));
+                            warn!("{:#}; the certificates before stay in use", anyhow::Error::from(problem));
                         }
                     }
                     refused = Some((found, looks));

@@ -28,10 +28,10 @@ use crate::cli::TokenGroup;
 const FOLDER_MODE: u32 = 0o700;
 /// What a group that may read the file has to do with the folder. It cannot see what else is in there.
 const PASSED_BY_OTHERS: u32 = 0o011;
-/// Of the file.
+/// The mode of a file that its user alone reads.
 const MODE: u32 = 0o600;
 const MODE_WITH_GROUP: u32 = 0o640;
-/// What others may not do to the folder.
+/// The rights of others that are taken away from the folder.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// How long the file is of use.
@@ -39,7 +39,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 pub(super) enum TokenLife {
     /// The next `ebb up` at this address has the same token.
     OverRestarts,
-    /// The port was chosen by the kernel, so nobody comes back to it.
+    /// The kernel chose the port, so no later `ebb up` has the same address.
     OneRun,
 }
 
@@ -95,14 +95,14 @@ impl TokenFile {
         Ok(Self { folder, name: name.to_owned(), path: path.join(name), group, life })
     }
 
-    /// Where people find it.
+    /// The path under which people and commands find the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The token that this `ebb up` has: the one that it was handed, else the one in the file, else another
     /// one. Afterwards the file holds it.
-    pub(super) fn settle(&self, handed: Option<ApiToken>) -> anyhow::Result<ApiToken> {
+    pub(super) fn establish(&self, handed: Option<ApiToken>) -> anyhow::Result<ApiToken> {
         let stored = self.stored();
         if let Err(why) = &stored {
             warn!(file = %self.path.display(), why, "the API has another token from now on");
@@ -114,9 +114,9 @@ impl TokenFile {
         Ok(token)
     }
 
-    /// The token in the file, if there is one that only those know who may; else why it will not do.
+    /// The token in the file, if no other user can know it; else why it cannot be used.
     fn stored(&self) -> Result<Option<ApiToken>, &'static str> {
-        // What is no file (a pipe) is not to be waited for.
+        // Opening a pipe must not wait for a writer.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = match openat(&self.folder, self.name.as_str(), flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -138,7 +138,7 @@ impl TokenFile {
         ApiToken::read(&text).map(Some).ok_or("it held no token")
     }
 
-    /// Puts the token there, for those who may read it.
+    /// Writes the token to the file, for the user and the group that may read it.
     pub(super) fn write(&self, token: ApiToken) -> anyhow::Result<()> {
         let new = format!(".{}.{}", self.name, std::process::id());
         let written = self
@@ -168,7 +168,7 @@ impl TokenFile {
         // Whatever the umask takes away.
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(format!("{}\n", token.expose()).as_bytes())?;
-        // Else a machine that loses its power could come back with a file of no bytes.
+        // Without this a machine that loses its power could come back with an empty file.
         file.sync_all()?;
         Ok(())
     }

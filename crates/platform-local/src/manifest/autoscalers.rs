@@ -14,7 +14,7 @@ use vocabulary::{Problem, RevisionName, printable, shown};
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::{TextPlace, YamlNode, YamlValue};
 
-/// What a document of this kind scales here.
+/// The only kind of object that a `HorizontalPodAutoscaler` scales on one machine.
 const TARGET_KIND: &str = "Service";
 
 /// A document and where it stands.
@@ -22,11 +22,11 @@ const TARGET_KIND: &str = "Service";
 pub(crate) struct PlacedAutoscaler {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
-    /// Where its document begins.
+    /// Line and column at which the document begins.
     pub(crate) place: TextPlace,
     /// Its name and place for people.
     pub(crate) title: String,
-    /// What it says.
+    /// What the document says, checked as class hpa checks it.
     pub(crate) document: HpaDocument,
 }
 
@@ -79,7 +79,7 @@ impl Autoscalers {
         self.sound.get(service)
     }
 
-    /// Services that have none of their own fault.
+    /// Services without a document because theirs was refused.
     pub(crate) fn refused(&self) -> impl Iterator<Item = &RevisionName> {
         self.refused.iter()
     }

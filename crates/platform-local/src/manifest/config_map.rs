@@ -1,5 +1,6 @@
 //! The ConfigMaps with settings, as Knative's users keep them: `config-autoscaler` and
-//! `config-observability`. Here is only where they stand; who knows their keys is asked what they mean.
+//! `config-observability`. Here is only where their data stand in a document; the crates that use the
+//! settings say what the keys mean.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use vocabulary::{CheckedValue, Findings};
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::yaml::YamlNode;
 
-/// What data mean, or everything there is to say of what cannot be used.
+/// The settings that data mean, or every problem and warning of data that cannot be used.
 type Reading<Settings> = Result<CheckedValue<Settings>, Findings>;
 
 /// Reads `config-autoscaler`. `None` if anything in it was refused.

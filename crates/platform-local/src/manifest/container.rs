@@ -1,11 +1,11 @@
-//! The containers of a Service: command, environment, and of the one that requests reach also port and
-//! probes.
+//! The containers of a Service: command and environment; port and probes of the container that requests
+//! reach.
 
 use std::path::{Path, PathBuf};
 
 use vocabulary::AppProtocol;
 
-use crate::manifest::env::Shelf;
+use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
 use crate::manifest::resources::{self, Resources};
@@ -25,7 +25,7 @@ const REFUSED: &[RefusedField] = &[
     ("volumeMounts", "the app sees this machine's files"),
 ];
 
-/// What only the container that requests reach has.
+/// Fields that are allowed only in the container that requests reach.
 const OF_APP: &[RefusedField] = &[
     ("livenessProbe", "only the container with the port is probed; what ends by itself ends its pod anyway"),
     ("readinessProbe", "only the container with the port is probed"),
@@ -35,12 +35,12 @@ const OF_APP: &[RefusedField] = &[
 /// Reads the container that requests reach into `template`; returns what it says of resources.
 pub(crate) fn read_app(
     mut container: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
     let resources;
-    (template.app, resources) = program(&mut container, shelf, report);
+    (template.app, resources) = program(&mut container, sources, report);
     let app = ports(&mut container, report);
     template.protocol = app.name.and_then(|name| name.parse().ok()).unwrap_or_default();
     template.probes = Probes {
@@ -55,22 +55,22 @@ pub(crate) fn read_app(
     resources
 }
 
-/// Reads a container beside that one.
+/// Reads a container that requests do not reach.
 pub(crate) fn read_sidecar(
     mut container: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> (Container, Resources) {
-    let read = program(&mut container, shelf, report);
+    let read = program(&mut container, sources, report);
     container.ignore(&["ports"]);
     container.finish(&[REFUSED, OF_APP].concat(), report);
     read
 }
 
-/// What every container has.
+/// Reads what containers with and without a port have in common.
 fn program(
     container: &mut ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> (Container, Resources) {
     let name = container.text("name", report);
@@ -79,7 +79,7 @@ fn program(
         name: None,
         limits: resources.limits,
         command: command(container, report),
-        env: env::read(container, shelf, report),
+        env: env::read(container, sources, report),
         directory: directory(container, report),
     };
     if let Some(written) = container.take("command") {
@@ -128,8 +128,10 @@ fn directory(container: &mut ManifestFields<'_>, report: &mut Report) -> Option<
     let place = container.take("workingDir").map_or(container.place, |node| node.place);
     if written.is_some() && !directory.is_dir() {
         let path = container.path_of("workingDir");
-        report
-            .miss(place, format!("{path} is {}, which is no directory of this machine", directory.display()));
+        report.note_absence(
+            place,
+            format!("{path} is {}, which is no directory of this machine", directory.display()),
+        );
     }
     Some(directory)
 }

@@ -1,7 +1,7 @@
 //! What do the `ConfigMap`s and `Secret`s of the files hold? Environment variables may be taken from them.
 //!
-//! Values are looked up when a Service is read, so they are part of its template: whoever edits one gets new
-//! pods, as after an edit of the Service itself.
+//! Values are looked up when a Service is read, so they are part of its template: an edit of a document
+//! starts new pods, as an edit of the Service does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,45 +10,12 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+use crate::manifest::data_name::{DataKind, DataName};
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode};
 
-/// Where a document belongs that does not say.
+/// The namespace of a document that names none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
-
-/// What kind of document holds data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DataKind {
-    /// Texts.
-    ConfigMap,
-    /// The same in base64, or, under `stringData`, as they are.
-    Secret,
-}
-
-impl fmt::Display for DataKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::ConfigMap => "ConfigMap",
-            Self::Secret => "Secret",
-        })
-    }
-}
-
-/// By which a document is found.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DataName {
-    /// Its kind.
-    pub(crate) kind: DataKind,
-    /// Its namespace.
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-impl fmt::Display for DataName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "the {} {} of namespace {}", self.kind, self.name, self.namespace)
-    }
-}
 
 /// One value. What it is never gets into a log.
 #[derive(Clone, PartialEq, Eq)]
@@ -73,21 +40,21 @@ impl fmt::Debug for Datum {
 pub(crate) struct PlacedData {
     /// The file, as the user named it.
     pub(crate) file: PathBuf,
-    /// Where its document begins.
+    /// Line and column at which the document begins.
     pub(crate) place: TextPlace,
-    /// What it holds.
+    /// The values of `data` and, of a Secret, `stringData`, by key.
     pub(crate) values: BTreeMap<String, Datum>,
 }
 
-/// All such documents.
+/// All documents that hold data, by kind, namespace and name.
 pub(crate) type DataDocuments = BTreeMap<DataName, PlacedData>;
 
 /// The documents that stand in the files at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct DataReading {
-    /// Those that can be used.
+    /// The documents that can be used.
     pub(crate) found: DataDocuments,
-    /// Those that stand in a file but were refused.
+    /// The names of documents that stand in a file but were refused.
     pub(crate) refused: BTreeSet<DataName>,
 }
 
@@ -115,8 +82,9 @@ impl DataReading {
         self.found.insert(name, placed);
     }
 
-    /// What is refused, or in no file any more and not `gone` for good, stays as it was.
-    pub(crate) fn over(
+    /// The documents in force: a document that is refused, or in no file any more and not `gone` for good,
+    /// stays as in `last_good`.
+    pub(crate) fn merged_over(
         &self,
         last_good: &DataDocuments,
         is_gone: impl Fn(&DataName) -> bool,
@@ -132,7 +100,7 @@ impl DataReading {
     }
 
     /// Whether it stands in a file, refused or not.
-    pub(crate) fn stands(&self, name: &DataName) -> bool {
+    pub(crate) fn is_present(&self, name: &DataName) -> bool {
         self.found.contains_key(name) || self.refused.contains(name)
     }
 }

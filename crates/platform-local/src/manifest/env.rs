@@ -3,7 +3,8 @@
 
 use vocabulary::{did_you_mean, shown};
 
-use crate::manifest::data::{DataDocuments, DataKind, DataName, Datum, PlacedData};
+use crate::manifest::data::{DataDocuments, Datum, PlacedData};
+use crate::manifest::data_name::{DataKind, DataName};
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::yaml::{TextPlace, YamlNode};
 use crate::pod::{DownwardFact, EnvValue};
@@ -11,19 +12,19 @@ use crate::pod::{DownwardFact, EnvValue};
 /// Variables that ebb sets for the app, as Knative does.
 const RESERVED: [&str; 4] = ["PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"];
 
-/// What may be asked of the pod, as Kubernetes calls it.
+/// The facts about a pod that a variable can hold, by Kubernetes' names.
 const FACTS: [(&str, DownwardFact); 3] = [
     ("metadata.name", DownwardFact::Name),
     ("metadata.namespace", DownwardFact::Namespace),
     ("status.podIP", DownwardFact::Address),
 ];
 
-/// What a container of this namespace can take values from.
+/// The documents from which a container takes values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shelf<'a> {
-    /// The Service's.
+pub(crate) struct VariableSources<'a> {
+    /// The Service's namespace, in which documents are looked for.
     pub(crate) namespace: &'a str,
-    /// Of all namespaces.
+    /// The documents of all namespaces that hold data.
     pub(crate) documents: &'a DataDocuments,
 }
 
@@ -32,18 +33,18 @@ type DeclaredVariables = Vec<(String, EnvValue)>;
 /// Reads `envFrom` and `env`; what `env` says comes later and so has the last word.
 pub(crate) fn read(
     container: &mut ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> DeclaredVariables {
     let mut variables = DeclaredVariables::new();
     for (path, item) in container.list("envFrom", report).unwrap_or_default() {
         if let Some(fields) = ManifestFields::of(item, path, report) {
-            variables.extend(all_of_a_document(fields, shelf, report));
+            variables.extend(all_of_a_document(fields, sources, report));
         }
     }
     let mut names: Vec<String> = Vec::new();
     for (path, item) in container.list("env", report).unwrap_or_default() {
-        let Some((name, value)) = variable(item, path, shelf, report) else { continue };
+        let Some((name, value)) = variable(item, path, sources, report) else { continue };
         if names.contains(&name) {
             let path = container.path_of("env");
             report.refuse(item.place, format!("{path} names {name} twice; keep one"));
@@ -58,7 +59,7 @@ pub(crate) fn read(
 fn variable(
     item: &YamlNode,
     path: String,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> Option<(String, Option<EnvValue>)> {
     let mut fields = ManifestFields::of(item, path, report)?;
@@ -71,7 +72,7 @@ fn variable(
                 let path = fields.path_of("valueFrom");
                 report.refuse(source.place, format!("{path} stands beside a value; keep one of them"));
             }
-            value_from(source, shelf, report)
+            value_from(source, sources, report)
         }
         None => Some(EnvValue::Written(written.unwrap_or_default().to_owned())),
     };
@@ -97,7 +98,11 @@ fn can_be_a_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-fn value_from(mut source: ManifestFields<'_>, shelf: Shelf<'_>, report: &mut Report) -> Option<EnvValue> {
+fn value_from(
+    mut source: ManifestFields<'_>,
+    sources: VariableSources<'_>,
+    report: &mut Report,
+) -> Option<EnvValue> {
     let config_map = source.mapping("configMapKeyRef", report);
     let secret = source.mapping("secretKeyRef", report);
     let fact = source.mapping("fieldRef", report);
@@ -109,8 +114,8 @@ fn value_from(mut source: ManifestFields<'_>, shelf: Shelf<'_>, report: &mut Rep
         return None;
     }
     match (config_map, secret, fact) {
-        (Some(reference), None, None) => one_of_a_document(DataKind::ConfigMap, reference, shelf, report),
-        (None, Some(reference), None) => one_of_a_document(DataKind::Secret, reference, shelf, report),
+        (Some(reference), None, None) => one_of_a_document(DataKind::ConfigMap, reference, sources, report),
+        (None, Some(reference), None) => one_of_a_document(DataKind::Secret, reference, sources, report),
         (None, None, Some(field)) => fact_of(field, report),
         (_, _, _) => {
             let allowed = "configMapKeyRef, secretKeyRef and fieldRef";
@@ -136,7 +141,7 @@ fn fact_of(mut field: ManifestFields<'_>, report: &mut Report) -> Option<EnvValu
 
 /// A reference to a document, and what it leads to.
 struct Reference<'a> {
-    /// Where it is written.
+    /// Line and column of the reference, for what is wrong with it.
     place: TextPlace,
     is_optional: bool,
     /// The document, unless there is none.
@@ -146,7 +151,7 @@ struct Reference<'a> {
 fn follow<'a>(
     kind: DataKind,
     fields: &mut ManifestFields<'_>,
-    shelf: Shelf<'a>,
+    sources: VariableSources<'a>,
     report: &mut Report,
 ) -> Option<Reference<'a>> {
     let place = fields.take("name").map_or(fields.place, |node| node.place);
@@ -157,12 +162,12 @@ fn follow<'a>(
         }
         return None;
     };
-    let full = DataName { kind, namespace: shelf.namespace.to_owned(), name: name.to_owned() };
+    let full = DataName { kind, namespace: sources.namespace.to_owned(), name: name.to_owned() };
     report.uses.insert(full.clone());
-    let found = shelf.documents.get(&full);
+    let found = sources.documents.get(&full);
     if found.is_none() && !is_optional {
         let path = fields.path_of("name");
-        let there = shelf.documents.keys().filter(|other| other.kind == kind);
+        let there = sources.documents.keys().filter(|other| other.kind == kind);
         let near = did_you_mean(name, there.map(|other| other.name.as_str()));
         let advice = if near.is_empty() { "; add its document, or write optional: true" } else { &near };
         report.refuse(place, format!("{path} is {}, but no file holds {full}{advice}", shown(name)));
@@ -173,7 +178,7 @@ fn follow<'a>(
 fn one_of_a_document(
     kind: DataKind,
     mut fields: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> Option<EnvValue> {
     let key_place = fields.take("key").map_or(fields.place, |node| node.place);
@@ -181,7 +186,7 @@ fn one_of_a_document(
     if key.is_none() && fields.take("key").is_none() {
         report.refuse(key_place, format!("{path} is missing: which of its values"));
     }
-    let reference = follow(kind, &mut fields, shelf, report);
+    let reference = follow(kind, &mut fields, sources, report);
     fields.finish(&[], report);
     let (key, Reference { is_optional, document, .. }) = (key?, reference?);
     let (name, document) = document?;
@@ -202,7 +207,7 @@ fn one_of_a_document(
 
 fn all_of_a_document(
     mut source: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     report: &mut Report,
 ) -> DeclaredVariables {
     let prefix = source.text("prefix", report).unwrap_or_default();
@@ -218,7 +223,7 @@ fn all_of_a_document(
             return DeclaredVariables::new();
         }
     };
-    let reference = follow(kind, &mut fields, shelf, report);
+    let reference = follow(kind, &mut fields, sources, report);
     fields.finish(&[], report);
     let Some(Reference { place, document: Some((name, document)), .. }) = reference else {
         return DeclaredVariables::new();

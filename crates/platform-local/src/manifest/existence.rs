@@ -1,7 +1,7 @@
 //! Does this machine have what a manifest wants to run?
 //!
-//! A manifest may be written before its command is built, or for another machine, so this is no reason to
-//! refuse it; but whoever mistyped a path wants to hear of it before the first request does.
+//! A manifest may be written before its command is built, or for another machine, so an absence is no reason
+//! to refuse it; but the author of a mistyped path should learn of it before the first request does.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -22,19 +22,22 @@ pub(crate) fn look_for_command(container: &Container, place: TextPlace, report: 
     if program.contains('/') {
         let path = directory.join(program);
         if !path.exists() {
-            report.miss(
+            report.note_absence(
                 place,
                 format!("the command {program:?} does not exist: there is no {}", path.display()),
             );
         } else if !is_executable(&path) {
-            report.miss(place, format!("the command {program:?} is not executable ({})", path.display()));
+            report.note_absence(
+                place,
+                format!("the command {program:?} is not executable ({})", path.display()),
+            );
         }
         return;
     }
     let searched = search_path(container);
     if !std::env::split_paths(&searched).any(|folder| is_executable(&directory.join(folder).join(program))) {
         let advice = format!("write ./{program} for one beside the manifest");
-        report.miss(place, format!("the command {program:?} is not in PATH; {advice}"));
+        report.note_absence(place, format!("the command {program:?} is not in PATH; {advice}"));
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use vocabulary::{Findings, did_you_mean};
 
 use crate::manifest::Trouble;
-use crate::manifest::data::DataName;
+use crate::manifest::data_name::DataName;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 
 /// Collects what is to be said about one file.
@@ -31,7 +31,7 @@ impl Report {
         }
     }
 
-    /// Notes a refusal.
+    /// Notes a problem for which the part is refused.
     pub(crate) fn refuse(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
         self.findings.problems.push(self.trouble(place.into(), message.into()));
     }
@@ -42,7 +42,7 @@ impl Report {
     }
 
     /// Notes something that this machine does not have.
-    pub(crate) fn miss(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
+    pub(crate) fn note_absence(&mut self, place: impl Into<Option<TextPlace>>, message: impl Into<String>) {
         self.absences.push(self.trouble(place.into(), message.into()));
     }
 
@@ -66,7 +66,7 @@ impl Report {
 pub(crate) struct ManifestFields<'n> {
     /// Where it is, as a person would write it (`spec.template.spec`); empty at the top.
     path: String,
-    /// Where it begins.
+    /// Line and column at which the mapping begins.
     pub(crate) place: TextPlace,
     entries: &'n [(YamlKey, YamlNode)],
     known: Vec<&'static str>,
@@ -111,7 +111,8 @@ impl<'n> ManifestFields<'n> {
         (node.value != YamlValue::Null).then_some(node)
     }
 
-    /// Fields that are read and dropped without a word, because whoever exports a manifest writes them.
+    /// Fields that are accepted without a warning and have no effect, because exported manifests contain
+    /// them.
     pub(crate) fn ignore(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }

@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use vocabulary::RequestTimeouts;
 
-use crate::manifest::env::Shelf;
+use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 use crate::manifest::resources::Resources;
 use crate::manifest::yaml::{YamlNode, YamlValue};
 use crate::manifest::{container, security};
 use crate::pod::{Container, Template};
 
-/// Containers beside the one with the port: more than anybody has, and few enough for their descriptors to
-/// travel at once.
+/// The most containers beside the one with the port: more than manifests have, and few enough for their
+/// descriptors to travel in one message.
 pub(crate) const MOST_SIDECARS: usize = 16;
 
 /// Knative's defaults (ConfigMaps `config-defaults` and `config-deployment`).
 const DEFAULT_TIMEOUT_SECONDS: u32 = 300;
 const MOST_CONTAINER_CONCURRENCY: u32 = 1000;
-/// A day: Knative's own limit is 600 unless an admin raises it; on one machine nobody needs to ask an admin.
+/// A day. Knative's own limit is 600 s unless an administrator raises it; a person's own machine has no
+/// administrator to ask.
 const MOST_TIMEOUT_SECONDS: u32 = 86_400;
 
 const POD_REFUSED: &[RefusedField] = &[
@@ -46,7 +47,7 @@ const POD_REFUSED: &[RefusedField] = &[
 /// Reads it into `template`; returns what its containers say of resources.
 pub(crate) fn read(
     mut spec: ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -62,14 +63,14 @@ pub(crate) fn read(
         spec.warn_of("enableServiceLinks", "there are no service links", report);
     }
     security::read(&mut spec, report);
-    let resources = containers(&mut spec, shelf, template, report);
+    let resources = containers(&mut spec, sources, template, report);
     spec.finish(POD_REFUSED, report);
     resources
 }
 
 fn containers(
     spec: &mut ManifestFields<'_>,
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -78,14 +79,14 @@ fn containers(
         Some([(path, one)]) => {
             let container = ManifestFields::of(one, path.clone(), report);
             container
-                .map(|container| container::read_app(container, shelf, template, report))
+                .map(|container| container::read_app(container, sources, template, report))
                 .unwrap_or_default()
         }
         Some([]) => {
             report.refuse(spec.place, format!("{} is empty", spec.path_of("containers")));
             Resources::default()
         }
-        Some(several) => read_several(several, shelf, template, report),
+        Some(several) => read_several(several, sources, template, report),
         None => {
             if spec.take("containers").is_none() {
                 report.refuse(spec.place, format!("{} is missing", spec.path_of("containers")));
@@ -98,7 +99,7 @@ fn containers(
 /// The one with the port is the app, as on Knative.
 fn read_several(
     several: &[(String, &YamlNode)],
-    shelf: Shelf<'_>,
+    sources: VariableSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -110,10 +111,10 @@ fn read_several(
         names.extend(name.clone());
         if container.take("ports").is_some_and(|ports| ports.value != YamlValue::List(Vec::new())) {
             with_port += 1;
-            resources.add(container::read_app(container, shelf, template, report));
+            resources.add(container::read_app(container, sources, template, report));
             template.app.name = name;
         } else {
-            let (sidecar, of_sidecar) = container::read_sidecar(container, shelf, report);
+            let (sidecar, of_sidecar) = container::read_sidecar(container, sources, report);
             template.sidecars.push(Container { name, ..sidecar });
             resources.add(of_sidecar);
         }
@@ -167,7 +168,7 @@ fn timeouts(spec: &mut ManifestFields<'_>, report: &mut Report) -> RequestTimeou
     RequestTimeouts { request: limit(request), response_start, idle }
 }
 
-/// Zero means no limit.
+/// A timeout of so many seconds, of which zero means none.
 fn limit(seconds: u32) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }

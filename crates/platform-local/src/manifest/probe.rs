@@ -8,11 +8,8 @@ use crate::manifest::yaml::{YamlNode, YamlValue};
 /// Which of a container's three probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeKind {
-    /// `readinessProbe`.
     Readiness,
-    /// `livenessProbe`.
     Liveness,
-    /// `startupProbe`.
     Startup,
 }
 

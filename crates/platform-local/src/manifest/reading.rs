@@ -1,6 +1,6 @@
-//! What all files say at one moment, flawless or not, and what applies of it.
+//! What all files say at one moment, with and without problems, and which of it comes into force.
 
-mod only_one;
+mod settings_document;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,41 +11,42 @@ use settings::{CONFIG_MAP_NAME, ClusterConfig};
 use vocabulary::{RevisionName, did_you_mean};
 
 use crate::manifest::autoscalers::Autoscalers;
-use crate::manifest::data::{self, DataDocuments, DataKind, DataName, DataReading};
+use crate::manifest::data::{self, DataDocuments, DataReading};
+use crate::manifest::data_name::{DataKind, DataName};
+use crate::manifest::document::{Document, DocumentKind, items, kind_of, place_of};
 use crate::manifest::fields::Report;
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
-use crate::manifest::yaml::{self, TextPlace, YamlNode, YamlValue};
+use crate::manifest::yaml::{self, TextPlace};
 use crate::manifest::{LoadedManifest, PlacedService, Trouble, config_map};
 
-use only_one::{AppliedSettings, ConfigMap};
-
-const SERVICES: &str = "serving.knative.dev/v1";
+use settings_document::{AppliedSettings, SettingsDocument};
 
 /// What all files say at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct FilesReading {
-    /// Refused parts.
+    /// The problems for which parts of files are refused.
     pub(crate) troubles: Vec<Trouble>,
     /// Accepted, but worth a word.
     pub(crate) warnings: Vec<Trouble>,
-    /// What this machine does not have.
+    /// Commands and directories that this machine does not have.
     pub(crate) absences: Vec<Trouble>,
-    /// Files that hold nothing.
+    /// Files that hold no document at all.
     pub(crate) empty: BTreeSet<PathBuf>,
     /// Files that are not there, in directories that are.
     pub(crate) absent: BTreeSet<PathBuf>,
-    /// What has stood in no file for so long that it counts as removed.
+    /// Items that have been in no file for so long that they count as removed.
     pub(crate) removed: BTreeSet<Item>,
     /// Files that were written since they were read last.
     pub(crate) written: BTreeSet<PathBuf>,
     services: BTreeMap<RevisionName, PlacedService>,
     /// Services that stand in a file but were refused.
     refused: BTreeSet<RevisionName>,
-    /// Files with parts of which nobody can say what they are about.
+    /// Files with a part of which not even the name can be read: they may hold anything that they held
+    /// before.
     unclear: BTreeSet<PathBuf>,
-    config: ConfigMap<ClusterConfig>,
-    observability: ConfigMap<Observability>,
+    config: SettingsDocument<ClusterConfig>,
+    observability: SettingsDocument<Observability>,
     data: DataReading,
     /// Of what holds data: what Services refer to.
     uses: BTreeSet<DataName>,
@@ -54,15 +55,14 @@ pub(crate) struct FilesReading {
 /// Something that stands in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Item {
-    /// The ConfigMap `config-autoscaler`.
+    /// The settings of scaling: the ConfigMap `config-autoscaler`.
     ConfigMap,
-    /// The ConfigMap `config-observability`.
+    /// The settings of logs, metrics and traces: the ConfigMap `config-observability`.
     Observability,
-    /// A Service.
     Service(RevisionName),
     /// The `HorizontalPodAutoscaler` of a Service.
     Autoscaler(RevisionName),
-    /// What environment variables may be taken from.
+    /// A document from which environment variables may be taken.
     Data(DataName),
 }
 
@@ -78,35 +78,16 @@ impl fmt::Display for Item {
     }
 }
 
-/// A document and the file that it stands in.
-#[derive(Debug)]
-struct Document<'f> {
-    file: &'f Path,
-    node: YamlNode,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DocumentKind {
-    Service,
-    Autoscaler,
-    ConfigMap,
-    Observability,
-    Data(DataKind),
-    /// Something for a cluster, skipped.
-    Foreign,
-    Unknown,
-}
-
 impl FilesReading {
     /// Reads all files. While the ConfigMap itself is refused, annotations are checked against that of
     /// `last_good`.
-    pub(crate) fn of(source: &ManifestSource, last_good: &LoadedManifest) -> Self {
-        Self::without(source, last_good, &BTreeSet::new())
+    pub(crate) fn read(source: &ManifestSource, last_good: &LoadedManifest) -> Self {
+        Self::read_without(source, last_good, &BTreeSet::new())
     }
 
     /// The same, when what is `gone` will count as removed if it still stands in no file: whatever refers to
     /// it is read without it.
-    pub(crate) fn without(
+    pub(crate) fn read_without(
         source: &ManifestSource,
         last_good: &LoadedManifest,
         gone: &BTreeSet<Item>,
@@ -119,32 +100,35 @@ impl FilesReading {
         let documents: Vec<Document<'_>> =
             files.iter().flat_map(|file| reading.read_file(source, file)).collect();
         let kinds: Vec<DocumentKind> =
-            documents.iter().map(|document| reading.sort(document, source.foreign)).collect();
+            documents.iter().map(|document| reading.classify(document, source.foreign)).collect();
         let of_kind = |kind| {
             documents.iter().zip(&kinds).filter(move |(_, of)| **of == kind).map(|(document, _)| document)
         };
-        let (config, reports) =
-            ConfigMap::read(of_kind(DocumentKind::ConfigMap), CONFIG_MAP_NAME, config_map::read_cluster);
+        let (config, reports) = SettingsDocument::read(
+            of_kind(DocumentKind::ConfigMap),
+            CONFIG_MAP_NAME,
+            config_map::read_cluster,
+        );
         reading.config = config;
         for report in reports {
-            reading.take(report);
+            reading.collect(report);
         }
-        let (config, reports) = ConfigMap::read(
+        let (config, reports) = SettingsDocument::read(
             of_kind(DocumentKind::Observability),
             OBSERVABILITY_CONFIG_MAP,
             config_map::read_observability,
         );
         reading.observability = config;
         for report in reports {
-            reading.take(report);
+            reading.collect(report);
         }
-        let cluster = reading.config_over(last_good, gone).0;
-        let observability = reading.observability_over(last_good, gone).0;
+        let cluster = reading.config_merged_over(last_good, gone).0;
+        let observability = reading.observability_merged_over(last_good, gone).0;
         let autoscalers = reading.read_autoscalers(of_kind(DocumentKind::Autoscaler));
         for kind in [DataKind::ConfigMap, DataKind::Secret] {
             reading.read_data(kind, of_kind(DocumentKind::Data(kind)));
         }
-        let data = reading.data_over(last_good, gone);
+        let data = reading.data_merged_over(last_good, gone);
         let around = Surroundings {
             cluster: &cluster,
             observability: &observability,
@@ -154,20 +138,20 @@ impl FilesReading {
             is_in_shadow: source.is_in_shadow,
         };
         reading.read_services(of_kind(DocumentKind::Service), around);
-        for report in autoscalers.refuse_strays(|service| reading.stands(service)) {
-            reading.take(report);
+        for report in autoscalers.refuse_strays(|service| reading.is_present(service)) {
+            reading.collect(report);
         }
         reading.warn_of_unused_data();
         reading
     }
 
-    /// These were removed by a person, whatever the files say.
+    /// Leaves out the Services that a person removed, although their files still hold them.
     pub(crate) fn leave_out(&mut self, deleted: &BTreeMap<RevisionName, PathBuf>) {
         self.services.retain(|name, _| !deleted.contains_key(name));
     }
 
-    /// While ebb runs, a file without a manifest is an edit that is refused: somebody writes it again, maybe
-    /// slowly.
+    /// While ebb runs, a file without a manifest is an edit that is refused: an editor may write it in two
+    /// steps.
     pub(crate) fn refuse_empty(&mut self) {
         let message = "holds no manifest; to remove a Service, remove its file or use `ebb delete`";
         let trouble =
@@ -176,8 +160,8 @@ impl FilesReading {
         self.troubles.extend(troubles);
     }
 
-    /// What of `last_good` stands in no file now. Whether it was removed for good, time will tell; and what a
-    /// file that cannot be understood still holds, nobody can say.
+    /// The items of `last_good` that stand in no file now. They may be written again; an item whose former
+    /// file cannot be understood does not count as missing.
     pub(crate) fn missing(&self, last_good: &LoadedManifest) -> BTreeSet<Item> {
         let is_unclear = |file: &PathBuf| {
             // A directory that cannot be read may hold what it held.
@@ -192,12 +176,13 @@ impl FilesReading {
             has_lost && before.autoscaler_file.as_ref().is_some_and(|file| !is_unclear(file))
         });
         let config = last_good.cluster_file.as_ref();
-        let config = config.filter(|file| matches!(self.config, ConfigMap::Absent) && !is_unclear(file));
+        let config =
+            config.filter(|file| matches!(self.config, SettingsDocument::Absent) && !is_unclear(file));
         let observability = last_good.observability_file.as_ref();
-        let observability =
-            observability.filter(|file| matches!(self.observability, ConfigMap::Absent) && !is_unclear(file));
+        let observability = observability
+            .filter(|file| matches!(self.observability, SettingsDocument::Absent) && !is_unclear(file));
         let data = last_good.data.iter();
-        let data = data.filter(|(name, placed)| !self.data.stands(name) && !is_unclear(&placed.file));
+        let data = data.filter(|(name, placed)| !self.data.is_present(name) && !is_unclear(&placed.file));
         let services = services.map(|(name, _)| Item::Service(name.clone()));
         let lost = lost.map(|(name, _)| Item::Autoscaler(name.clone()));
         let data = data.map(|(name, _)| Item::Data(name.clone()));
@@ -207,12 +192,12 @@ impl FilesReading {
         settings.chain(services).chain(lost).chain(data).collect()
     }
 
-    /// What applies from now on: everything flawless, and the last good version of what is not. What stood in
-    /// a file is gone only when it counts as removed.
-    pub(crate) fn over(self, last_good: &LoadedManifest) -> LoadedManifest {
-        let (cluster, cluster_file) = self.config_over(last_good, &self.removed);
-        let (observability, observability_file) = self.observability_over(last_good, &self.removed);
-        let data = self.data_over(last_good, &self.removed);
+    /// The manifests in force from now on: every item without a problem, and the last good version of the
+    /// others. An item that stood in a file goes only when it counts as removed.
+    pub(crate) fn merged_over(self, last_good: &LoadedManifest) -> LoadedManifest {
+        let (cluster, cluster_file) = self.config_merged_over(last_good, &self.removed);
+        let (observability, observability_file) = self.observability_merged_over(last_good, &self.removed);
+        let data = self.data_merged_over(last_good, &self.removed);
         let Self { services, refused, removed, .. } = self;
         let mut services: BTreeMap<RevisionName, PlacedService> =
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
@@ -237,28 +222,30 @@ impl FilesReading {
         }
     }
 
-    /// What holds data. A document that is in no file for a moment may be being written anew.
-    fn data_over(&self, last_good: &LoadedManifest, gone: &BTreeSet<Item>) -> DataDocuments {
-        self.data.over(&last_good.data, |name| gone.contains(&Item::Data(name.clone())))
+    /// The documents with data that are in force. A document that is in no file for a moment may be being
+    /// written anew.
+    fn data_merged_over(&self, last_good: &LoadedManifest, gone: &BTreeSet<Item>) -> DataDocuments {
+        self.data.merged_over(&last_good.data, |name| gone.contains(&Item::Data(name.clone())))
     }
 
     /// The ConfigMap that applies, and the file that it stands in.
-    fn config_over(
+    fn config_merged_over(
         &self,
         last_good: &LoadedManifest,
         gone: &BTreeSet<Item>,
     ) -> AppliedSettings<ClusterConfig> {
-        self.config.over((&last_good.cluster, &last_good.cluster_file), gone.contains(&Item::ConfigMap))
+        self.config
+            .merged_over((&last_good.cluster, &last_good.cluster_file), gone.contains(&Item::ConfigMap))
     }
 
     /// The same of what is told about each request.
-    fn observability_over(
+    fn observability_merged_over(
         &self,
         last_good: &LoadedManifest,
         gone: &BTreeSet<Item>,
     ) -> AppliedSettings<Observability> {
         let before = (&last_good.observability, &last_good.observability_file);
-        self.observability.over(before, gone.contains(&Item::Observability))
+        self.observability.merged_over(before, gone.contains(&Item::Observability))
     }
 
     fn read_file<'f>(&mut self, source: &ManifestSource, file: &'f Path) -> Vec<Document<'f>> {
@@ -287,13 +274,13 @@ impl FilesReading {
         }
     }
 
-    /// Nobody can say what the file holds.
+    /// Refuses a file of which not even the names can be read.
     fn refuse_whole(&mut self, file: &Path, place: Option<TextPlace>, message: String) {
         self.unclear.insert(file.to_owned());
         self.troubles.push(Trouble { file: file.to_owned(), place, message });
     }
 
-    fn sort(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> DocumentKind {
+    fn classify(&mut self, document: &Document<'_>, foreign: ForeignKinds) -> DocumentKind {
         let mut report = Report::about(document.file);
         let kind = kind_of(&document.node, foreign, &mut report);
         let is_nameless = match kind {
@@ -308,7 +295,7 @@ impl FilesReading {
         if kind == DocumentKind::Unknown || is_nameless {
             self.unclear.insert(document.file.to_owned());
         }
-        self.take(report);
+        self.collect(report);
         kind
     }
 
@@ -318,7 +305,7 @@ impl FilesReading {
         for document in documents {
             let mut report = Report::about(document.file);
             autoscalers.read(&document.node, &mut report);
-            self.take(report);
+            self.collect(report);
         }
         self.refused.extend(autoscalers.refused().cloned());
         autoscalers
@@ -328,11 +315,11 @@ impl FilesReading {
         for document in documents {
             let mut report = Report::about(document.file);
             self.data.read(kind, &document.node, &mut report);
-            self.take(report);
+            self.collect(report);
         }
     }
 
-    /// Whoever misspelt a name wants to hear of it, here or where it is used.
+    /// Warns of documents that no Service refers to: their name may be misspelt here or in the Service.
     fn warn_of_unused_data(&mut self) {
         let unused = self.data.found.iter().filter(|(name, _)| !self.uses.contains(*name));
         let warnings = unused.map(|(name, placed)| {
@@ -349,7 +336,7 @@ impl FilesReading {
         self.warnings.extend(warnings);
     }
 
-    fn stands(&self, service: &RevisionName) -> bool {
+    fn is_present(&self, service: &RevisionName) -> bool {
         self.services.contains_key(service) || self.refused.contains(service)
     }
 
@@ -386,11 +373,11 @@ impl FilesReading {
                     }
                 }
             }
-            self.take(report);
+            self.collect(report);
         }
     }
 
-    fn take(&mut self, report: Report) {
+    fn collect(&mut self, report: Report) {
         self.troubles.extend(report.findings.problems);
         self.warnings.extend(report.findings.warnings);
         self.absences.extend(report.absences);
@@ -398,89 +385,8 @@ impl FilesReading {
     }
 }
 
-/// The documents in a document: `kubectl get -o yaml` wraps several in a `List`.
-fn items(document: YamlNode) -> Vec<YamlNode> {
-    if document.field("kind").and_then(YamlNode::text) != Some("List") {
-        return vec![document];
-    }
-    let YamlValue::Map(entries) = document.value else { return Vec::new() };
-    let mut items = entries.into_iter().filter(|(key, _)| key.text == "items").map(|(_, items)| items.value);
-    match items.next() {
-        Some(YamlValue::List(items)) => items,
-        Some(_) | None => Vec::new(),
-    }
-}
-
-/// If not even the directory is there, somebody took away more than a file: a mount, maybe.
+/// A missing directory is another problem than a missing file: a mount may be away.
 fn is_in_a_directory(file: &Path) -> bool {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).is_dir()
-}
-
-fn place_of(document: &Document<'_>) -> String {
-    let (line, column) = document.node.place;
-    format!("{}:{line}:{column}", document.file.display())
-}
-
-fn kind_of(document: &YamlNode, foreign: ForeignKinds, report: &mut Report) -> DocumentKind {
-    let text = |name| document.field(name).and_then(YamlNode::text);
-    let (Some(version), Some(kind)) = (text("apiVersion"), text("kind")) else {
-        report.refuse(
-            document.place,
-            format!(
-                "is no manifest: apiVersion and kind must say what it is \
-             (apiVersion: {SERVICES}, kind: Service)"
-            ),
-        );
-        return DocumentKind::Unknown;
-    };
-    let name_of = || document.field("metadata")?.field("name")?.text();
-    match (version, kind) {
-        (SERVICES, "Service") => DocumentKind::Service,
-        (version, "HorizontalPodAutoscaler")
-            if version.starts_with("autoscaling/")
-                && (foreign == ForeignKinds::Refused || scales_service(document)) =>
-        {
-            DocumentKind::Autoscaler
-        }
-        ("v1", "ConfigMap") if name_of() == Some(CONFIG_MAP_NAME) => DocumentKind::ConfigMap,
-        ("v1", "ConfigMap") if name_of() == Some(OBSERVABILITY_CONFIG_MAP) => DocumentKind::Observability,
-        ("v1", "ConfigMap") => DocumentKind::Data(DataKind::ConfigMap),
-        ("v1", "Secret") => DocumentKind::Data(DataKind::Secret),
-        _ if foreign == ForeignKinds::Skipped => {
-            let name = name_of().unwrap_or("without a name");
-            report.warn(document.place, format!("{kind} {name} of {version} is skipped"));
-            DocumentKind::Foreign
-        }
-        (_, kind) => {
-            refuse_foreign(document, version, kind, report);
-            DocumentKind::Unknown
-        }
-    }
-}
-
-/// Where documents for a cluster are skipped, so is an autoscaler of something that is skipped.
-fn scales_service(document: &YamlNode) -> bool {
-    let target = || document.field("spec")?.field("scaleTargetRef")?.field("kind")?.text();
-    target() == Some("Service")
-}
-
-fn refuse_foreign(document: &YamlNode, version: &str, kind: &str, report: &mut Report) {
-    let place_of = |field| document.field(field).map(|node| node.place);
-    if kind == "Service" {
-        report.refuse(
-            place_of("apiVersion"),
-            format!("apiVersion is {version:?}; a Service that ebb can run has apiVersion: {SERVICES}"),
-        );
-        return;
-    }
-    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler"]);
-    let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
-    report.refuse(
-        place_of("kind"),
-        format!(
-            "kind is {kind} of {version}; what can be read is Service of {SERVICES}, \
-             HorizontalPodAutoscaler of autoscaling/v2, ConfigMap and Secret of v1{advice}"
-        ),
-    );
 }

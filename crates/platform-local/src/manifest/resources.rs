@@ -13,12 +13,12 @@ use crate::manifest::yaml::{TextPlace, YamlValue};
 /// Knative's name for a container that has none.
 const DEFAULT_NAME: &str = "user-container";
 
-/// What containers say of resources.
+/// The requests and limits that containers have in the manifest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
-    /// Their requests.
+    /// The requests of every container of the pod, by its name.
     pub(crate) requests: PodRequests,
-    /// What this container may use.
+    /// The limits of this container alone.
     pub(crate) limits: ContainerLimits,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn read(container: &mut ManifestFields<'_>, name: Option<&str>, repor
         requests = read_amounts(&mut fields, "requests", report);
         let most = read_amounts(&mut fields, "limits", report);
         refuse_beyond(&fields, &requests, &most, report);
-        // As on a cluster, who says only what is the most asks for as much.
+        // As on a cluster, a limit without a request is a request, too.
         requests.cpu = requests.cpu.or(most.cpu);
         requests.memory = requests.memory.or(most.memory);
         for (other, _) in &most.others {
@@ -57,7 +57,7 @@ fn whole(amount: MilliValue) -> u64 {
     thousandths(amount).div_ceil(1000)
 }
 
-/// Nobody gets more than the most.
+/// Refuses a request above its limit, which could never be met.
 fn refuse_beyond(
     fields: &ManifestFields<'_>,
     requests: &ResourceRequests,

@@ -1,7 +1,7 @@
 //! `securityContext`, as Knative writes it into Services by itself, and as people do.
 //!
-//! Restrictions that a process of this machine runs without are worth a warning; a wish to be somebody else,
-//! or more than that, is refused.
+//! Restrictions that a process of this machine runs without are worth a warning. A manifest that asks for
+//! another user or for more rights is refused.
 
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
 

@@ -12,26 +12,26 @@ use vocabulary::{Problem, RevisionName};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
-use crate::manifest::env::Shelf;
+use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, Report};
 use crate::manifest::pod;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 use crate::pod::Template;
 
-/// One Service, checked.
+/// One Knative Service whose whole document was found good.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ManifestService {
-    /// `NAMESPACE/service/NAME`.
+    /// The name of the revision: `NAMESPACE/service/NAME`.
     pub(crate) name: RevisionName,
-    /// `NAME.NAMESPACE.DOMAIN`.
+    /// The host of its requests: `NAME.NAMESPACE.DOMAIN`.
     pub(crate) host: String,
-    /// Its autoscaling annotations.
+    /// What the autoscaling annotations of its template say.
     pub(crate) settings: RevisionSettings,
     /// Whether `ebb up --shadow` puts every Service in shadow that does not say otherwise.
     pub(crate) is_in_shadow: bool,
     /// How long a pod may take to get ready.
     pub(crate) progress_deadline: Duration,
-    /// What its pods run.
+    /// What its pods run: a change of it starts new pods.
     pub(crate) template: Template,
 }
 
@@ -53,30 +53,30 @@ impl ManifestService {
     }
 }
 
-/// What reading a Service needs besides its own text.
+/// What the text of a Service is read with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings<'a> {
     /// Limits that annotations are checked against.
     pub(crate) cluster: &'a ClusterConfig,
-    /// What queue-proxies tell about each request.
+    /// Which logs, metrics and traces queue-proxies write about each request.
     pub(crate) observability: &'a Observability,
     /// What follows `NAME.NAMESPACE.` in its host.
     pub(crate) domain: &'a str,
     /// The documents of class hpa in the files.
     pub(crate) autoscalers: &'a Autoscalers,
-    /// What environment variables may be taken from.
+    /// The documents from which environment variables may be taken.
     pub(crate) data: &'a DataDocuments,
     /// Whether a Service is in shadow that does not say otherwise.
     pub(crate) is_in_shadow: bool,
 }
 
-/// What a Service's template is read under.
+/// The settings and documents with which a Service's template is read.
 #[derive(Clone, Copy, Debug)]
 struct Owner<'a> {
     cluster: &'a ClusterConfig,
     observability: &'a Observability,
     autoscaler: Option<&'a PlacedAutoscaler>,
-    shelf: Shelf<'a>,
+    sources: VariableSources<'a>,
 }
 
 /// What `kubectl get -o yaml` adds to a manifest.
@@ -116,7 +116,7 @@ pub(crate) fn read(
         cluster: around.cluster,
         observability: around.observability,
         autoscaler,
-        shelf: Shelf { namespace, documents: around.data },
+        sources: VariableSources { namespace, documents: around.data },
     };
     let template = if let Some(spec) = fields.mapping("spec", report) {
         read_spec(spec, owner, report)
@@ -194,7 +194,7 @@ fn traffic(spec: &mut ManifestFields<'_>, report: &mut Report) {
 }
 
 fn read_template(mut fields: ManifestFields<'_>, owner: Owner<'_>, report: &mut Report) -> ReadTemplate {
-    // What is off is left out, so that to write down a default starts no new pods.
+    // Settings that ask for nothing are left out, so that writing down a default starts no new pods.
     let observability = owner.observability.asks_for_anything().then(|| owner.observability.clone());
     let mut template = Template { observability, ..Template::default() };
     let mut settings = read_settings(&[], owner, &mut Report::about(report.file()));
@@ -218,7 +218,7 @@ fn read_template(mut fields: ManifestFields<'_>, owner: Owner<'_>, report: &mut 
     }
     match fields.mapping("spec", report) {
         Some(spec) => {
-            let resources = pod::read(spec, owner.shelf, &mut template, report);
+            let resources = pod::read(spec, owner.sources, &mut template, report);
             settings.requests = resources.requests.clone();
             let spec = settings.resolve(owner.cluster, template.container_concurrency, deadline);
             resources.check(spec.hpa.as_deref(), report);

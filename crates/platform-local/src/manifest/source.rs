@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 const STANDARD_INPUT: &str = "-";
 /// What a manifest in a directory is called.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
-/// Far more than the manifests of one machine need; whoever names something else by mistake should not wait
-/// for it to be read.
+/// Far more than the manifests of one machine need: a file that was named by mistake is refused before it is
+/// read.
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// Where manifests come from, and how they are understood.
@@ -26,10 +26,10 @@ pub struct ManifestSource {
     pub(crate) is_in_shadow: bool,
 }
 
-/// What becomes of manifests that mean nothing here, such as a `Deployment`.
+/// How documents are treated that mean nothing on one machine, such as a `Deployment`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForeignKinds {
-    /// They are refused.
+    /// Such a document is a problem, and its file is refused.
     #[default]
     Refused,
     /// They are skipped with a warning.
@@ -82,7 +82,7 @@ impl ManifestSource {
         self.named.iter().filter(is_bare).cloned().collect()
     }
 
-    /// What was named.
+    /// The files and directories as the user named them.
     pub(crate) fn named(&self) -> &[PathBuf] {
         &self.named
     }

@@ -6,11 +6,11 @@ mod observability;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use settings::ClusterConfig;
-use vocabulary::ProbeQuestion;
+use scaling::ClusterConfig;
+use vocabulary::{ProbeQuestion, RevisionName};
 
 use super::*;
-use crate::front_door::{CertifiedNames, FrontTlsDoor};
+use crate::front_door::{CertifiedNames, FrontDoor, FrontTlsDoor};
 
 const MINIMAL: &str = "\
 apiVersion: serving.knative.dev/v1
@@ -51,19 +51,19 @@ impl Files {
     }
 
     fn read_over(&self, last_good: &LoadedManifest) -> (LoadedManifest, Vec<String>) {
-        let mut reading = FilesReading::of(&self.source(), last_good);
+        let mut reading = FilesReading::read(&self.source(), last_good);
         reading.refuse_empty();
         let messages = self.messages(&reading.troubles);
-        (reading.over(last_good), messages)
+        (reading.merged_over(last_good), messages)
     }
 
     /// The same, two seconds later.
     fn read_later(&self, last_good: &LoadedManifest) -> (LoadedManifest, Vec<String>) {
-        let mut reading = FilesReading::of(&self.source(), last_good);
+        let mut reading = FilesReading::read(&self.source(), last_good);
         reading.refuse_empty();
         reading.removed = reading.missing(last_good);
         let messages = self.messages(&reading.troubles);
-        (reading.over(last_good), messages)
+        (reading.merged_over(last_good), messages)
     }
 
     fn source(&self) -> ManifestSource {
@@ -379,7 +379,7 @@ fn refused_probes() {
 }
 
 #[test]
-fn what_is_accepted_with_a_warning() {
+fn fields_without_effect_are_accepted_with_a_warning() {
     let rows = [
         (
             "a limit of something else",
@@ -636,10 +636,10 @@ fn a_directory_means_the_manifests_that_lie_in_it() {
     let loaded = load(&directory).expect("flawless");
     assert_eq!(loaded.services.len(), 2);
     std::fs::remove_file(&files.files[1]).expect("removing");
-    let mut reading = FilesReading::of(&directory, &loaded);
+    let mut reading = FilesReading::read(&directory, &loaded);
     assert_eq!(reading.missing(&loaded), [Item::Service(name("default/service/other"))].into());
     reading.removed = reading.missing(&loaded);
-    assert_eq!(reading.over(&loaded).services.len(), 1);
+    assert_eq!(reading.merged_over(&loaded).services.len(), 1);
     std::fs::remove_file(&files.files[0]).expect("removing");
     let findings = load(&directory).expect_err("nothing is left");
     assert!(findings.problems[0].message.contains("*.yaml"), "{findings:?}");
@@ -665,7 +665,7 @@ fn problems_and_warnings_are_told_together() {
 }
 
 #[test]
-fn what_this_machine_does_not_have_is_said() {
+fn missing_commands_and_directories_are_named() {
     let files = Files::with(&[MINIMAL]);
     let here = files.directory.path();
     std::fs::write(here.join("plain"), "").expect("writing");
@@ -686,7 +686,7 @@ fn what_this_machine_does_not_have_is_said() {
 }
 
 #[test]
-fn what_is_relative_is_beside_the_manifest() {
+fn relative_paths_are_beside_the_manifest() {
     let files = Files::with(&[MINIMAL]);
     let loaded = files.load().expect("flawless");
     let placed = loaded.services.values().next().expect("one Service");

@@ -11,26 +11,22 @@ pub(crate) type TextPlace = (u64, u64);
 /// One value and where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct YamlNode {
-    /// Where it begins.
+    /// Line and column at which the value begins, for messages about it.
     pub(crate) place: TextPlace,
-    /// What it is.
     pub(crate) value: YamlValue,
 }
 
 /// A value of YAML's core schema.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum YamlValue {
-    /// Nothing, or `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// A whole number of up to 128 bits.
     Integer(i128),
-    /// Any other number.
+    /// A number with a fraction or an exponent.
     Number(f64),
     /// A quoted text, or a plain one that is nothing else.
     Text(String),
-    /// A sequence.
     List(Vec<YamlNode>),
     /// A mapping in the order written.
     Map(Vec<(YamlKey, YamlNode)>),
@@ -39,9 +35,8 @@ pub(crate) enum YamlValue {
 /// A mapping's key and where it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct YamlKey {
-    /// Where it begins.
+    /// Line and column at which the key begins.
     pub(crate) place: TextPlace,
-    /// Its text.
     pub(crate) text: String,
 }
 
@@ -50,19 +45,17 @@ pub(crate) struct YamlKey {
 pub(crate) struct NotYaml {
     /// Where reading stopped, if known.
     pub(crate) place: Option<TextPlace>,
-    /// What was found there.
+    /// What the library found there, as one line without the place.
     pub(crate) message: String,
 }
 
 /// Reads every document of a text; empty ones are left out.
 pub(crate) fn read_documents(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let documents: Vec<YamlNode> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| NotYaml {
-            place: error.location().map(place_of),
-            message: one_line(&error.to_string()),
-        })?;
-    Ok(documents.into_iter().filter(|document| document.value != YamlValue::Null).collect())
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| NotYaml {
+        place: error.location().map(place_of),
+        message: one_line(&error.to_string()),
+    })
 }
 
 impl YamlValue {
@@ -128,14 +121,6 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_unit<E>(self) -> Result<YamlValue, E> {
         Ok(YamlValue::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<YamlValue, E> {
-        Ok(YamlValue::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
-        YamlValue::deserialize(deserializer)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<YamlValue, E> {

@@ -21,9 +21,9 @@ const POD_ADDRESS: &str = "127.0.0.1";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlacedContainer<'a> {
     container: &'a Container,
-    /// Its own port.
+    /// The port that this container is to listen on (`$PORT`).
     port: u16,
-    /// Those of all containers of the pod, in their order.
+    /// The ports of all containers of the pod, in their order.
     ports: &'a [ReservedPort],
 }
 
@@ -89,7 +89,7 @@ fn command_of(program: &str) -> Command {
     command
 }
 
-/// Settings of ours that whoever starts `ebb` makes for the queue-proxies too.
+/// Settings of `ebb` in its environment that hold for the queue-proxies, too.
 const PASSED_ON: [&str; 2] = ["EBB_LOG", "EBB_SHADOWING_HEADERS"];
 
 fn is_foreign_setting(name: &OsStr) -> bool {
@@ -104,8 +104,8 @@ fn enter_directory(command: &mut Command, container: &Container) {
 
 type ContainerVariables = BTreeMap<String, String>;
 
-/// What a container finds in its environment besides what `ebb` itself was started with. Of several each
-/// finds the others' ports too.
+/// The variables of a container besides those that `ebb` itself was started with. Of several containers each
+/// finds the ports of the others, too.
 fn variables_of(spec: &PodSpec, placed: PlacedContainer<'_>) -> ContainerVariables {
     let ours = [
         ("PORT", placed.port.to_string()),

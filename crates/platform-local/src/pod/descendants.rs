@@ -25,7 +25,7 @@ pub(crate) fn kill_all() {
             // It may have ended since it was found.
             let _ = kill(process, Signal::SIGKILL);
         }
-        if reap(|_| {}) == RemainingChildren::Nobody {
+        if reap(|_| {}) == RemainingChildren::None {
             return;
         }
         std::thread::sleep(LOOK_AGAIN);
@@ -35,20 +35,18 @@ pub(crate) fn kill_all() {
 /// Whether there are children after a [`reap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RemainingChildren {
-    /// At least one lives.
-    Somebody,
-    /// None at all.
-    Nobody,
+    AtLeastOne,
+    None,
 }
 
 /// Collects every child that has ended.
 pub(crate) fn reap(mut ended: impl FnMut(WaitStatus)) -> RemainingChildren {
     loop {
         match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return RemainingChildren::Somebody,
+            Ok(WaitStatus::StillAlive) => return RemainingChildren::AtLeastOne,
             Ok(status) => ended(status),
             Err(Errno::EINTR) => {}
-            Err(_) => return RemainingChildren::Nobody,
+            Err(_) => return RemainingChildren::None,
         }
     }
 }
@@ -72,7 +70,7 @@ pub(crate) fn all() -> Vec<Pid> {
 }
 
 /// Every process below this one but for one of its children and what is below that.
-pub(crate) fn below_us_but(left_out: Pid) -> Vec<Pid> {
+pub(crate) fn descendants_except(left_out: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     let mut parents = vec![getpid()];
     while let Some(parent) = parents.pop() {

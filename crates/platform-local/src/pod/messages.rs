@@ -1,5 +1,9 @@
 //! What `ebb pod` tells the supervisor: one JSON object per line on the socket that is its standard input.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
 use serde::{Deserialize, Serialize};
 use vocabulary::QueueProxyAnnouncement;
 
@@ -7,28 +11,26 @@ use vocabulary::QueueProxyAnnouncement;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum PodMessage {
-    /// All processes run.
+    /// The processes of all containers and the queue-proxy run.
     Started {
-        /// The app's process.
         app_pid: i32,
-        /// The queue-proxy's process.
         queue_proxy_pid: i32,
         /// What the app was given as `$PORT`.
         app_port: u16,
-        /// Containers beside it.
+        /// The containers beside the app's, in the order of the manifest.
         #[serde(default)]
         sidecars: Vec<SidecarProcess>,
     },
-    /// The queue-proxy listens.
+    /// The queue-proxy listens at these ports.
     Announced(QueueProxyAnnouncement),
     /// The queue-proxy logged a line.
     QueueProxyLogged {
-        /// Without its end.
+        /// The line without its newline.
         line: String,
     },
     /// A container or the queue-proxy ended by itself, or could not be started; the others are being ended.
     Failed {
-        /// What happened, for people.
+        /// What happened, as a sentence for people.
         reason: String,
         /// The container, where there are several and it was one of them.
         #[serde(default)]
@@ -46,9 +48,9 @@ pub(crate) enum PodMessage {
 /// A container beside the app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SidecarProcess {
-    /// What it is called.
+    /// The name of the container in the manifest.
     pub(crate) name: String,
-    /// Its process.
+    /// The number of the container's first process.
     pub(crate) pid: i32,
     /// What it was given as `$PORT`.
     pub(crate) port: u16,
@@ -57,3 +59,12 @@ pub(crate) struct SidecarProcess {
 /// The longest line in either direction: a specification with all its environment fits easily, and anything
 /// longer is not ours.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;
+
+/// Tells the supervisor, at the other end of our standard input. If it does not listen any more, the end of
+/// standard input says so too.
+pub(super) fn tell(message: &PodMessage) {
+    let mut line = serde_json::to_vec(message).expect("messages are plain data");
+    line.push(b'\n');
+    // Through a copy, because the standard library only reads from standard input.
+    let _ = io::stdin().as_fd().try_clone_to_owned().and_then(|socket| File::from(socket).write_all(&line));
+}

@@ -28,9 +28,8 @@ const NAMES_MAX: usize = 3;
 /// Which orphans are told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OrphanAge {
-    /// Those whose parent has ended since TERM.
+    /// Orphans whose parent has ended since TERM.
     SinceTerm,
-    /// Older ones too.
     Any,
 }
 

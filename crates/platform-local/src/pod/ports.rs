@@ -19,14 +19,13 @@ const LAST: u16 = 29_999;
 /// A port that is ours while this lives.
 #[derive(Debug)]
 pub(crate) struct ReservedPort {
-    /// Its number.
     pub(crate) number: u16,
     _name: Option<UnixDatagram>,
 }
 
 #[cfg(test)]
 impl ReservedPort {
-    /// A number that nobody holds, for tests that listen nowhere.
+    /// A port without a reservation, for tests that listen nowhere.
     pub(crate) fn unreserved(number: u16) -> Self {
         Self { number, _name: None }
     }

@@ -7,18 +7,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vocabulary::FIRST_ANSWER;
 
-use super::{PodMessage, tell};
+use super::messages::{PodMessage, tell};
 use crate::lines::Lines;
 
 /// Longer lines of the queue-proxy are cut.
 const LONGEST_LOG_LINE: usize = 8 * 1024;
 
-/// Where the queue-proxy speaks.
+/// The output of the queue-proxy that a relay reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnnouncementSource {
     /// Its standard output: its ports, and then its app's first answer.
     Announcements,
-    /// Its standard error.
+    /// Its standard error: the lines of its own log.
     Log,
 }
 

@@ -16,9 +16,8 @@ const APP_GRACE: Duration = Duration::from_secs(10);
 /// Everything `ebb pod` needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PodSpec {
-    /// The pod's name.
+    /// The pod's name, such as `hello-00001-0001`.
     pub(crate) pod: String,
-    /// The Service's namespace.
     pub(crate) namespace: String,
     /// The Service's name; also that of its configuration.
     pub(crate) service: String,
@@ -59,15 +58,14 @@ pub(crate) struct Template {
     pub(crate) marks: Vec<(String, String)>,
     /// The most requests at once; 0 means no limit.
     pub(crate) container_concurrency: u32,
-    /// The request timeouts.
+    /// The timeouts of requests, as Knative's Service has them.
     pub(crate) timeouts: RequestTimeouts,
     /// The container that requests reach.
     #[serde(flatten)]
     pub(crate) app: Container,
-    /// What the app speaks.
+    /// The HTTP version that the app speaks, by its port's name.
     #[serde(default)]
     pub(crate) protocol: AppProtocol,
-    /// Its probes.
     pub(crate) probes: Probes,
     /// What the app has from TERM to KILL, if the manifest says so.
     #[serde(default)]
@@ -75,7 +73,7 @@ pub(crate) struct Template {
     /// What its queue-proxy tells about each request, if it tells anything.
     #[serde(default)]
     pub(crate) observability: Option<Observability>,
-    /// Containers beside the app's.
+    /// The containers beside the app's, at most [`MOST_SIDECARS`](crate::manifest::MOST_SIDECARS).
     #[serde(default)]
     pub(crate) sidecars: Vec<Container>,
 }
@@ -105,7 +103,7 @@ pub(crate) struct Container {
     pub(crate) env: Vec<(String, EnvValue)>,
     /// Where it starts; `None` means where `ebb` was started.
     pub(crate) directory: Option<PathBuf>,
-    /// What it may use.
+    /// How much memory and CPU the container may use.
     #[serde(default, skip_serializing_if = "ContainerLimits::are_none")]
     pub(crate) limits: ContainerLimits,
 }
@@ -117,21 +115,16 @@ pub(crate) enum EnvValue {
     /// A text in which `$(NAME)` means another variable.
     Written(String),
     /// What a `ConfigMap` or a `Secret` holds, as it stands there.
-    Literal {
-        /// The text.
-        literal: String,
-    },
-    /// Something about the pod.
+    Literal { literal: String },
+    /// A fact about the pod that is known when it starts.
     Fact { fact: DownwardFact },
 }
 
 /// What an app can be told about its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DownwardFact {
-    /// The pod's name.
     #[serde(rename = "metadata.name")]
     Name,
-    /// The Service's namespace.
     #[serde(rename = "metadata.namespace")]
     Namespace,
     /// Where its port is reached.

@@ -10,18 +10,22 @@
 //! Shared memory counts in each process that has it resident, as in `ps`.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use anyhow::Context;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
-use vocabulary::{ResourceUsageLine, Timestamp};
+use vocabulary::{AppEndLine, ResourceUsageLine, Timestamp};
 
 use super::descendants;
 
 /// How often usage is read.
-pub(super) const EVERY: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(1);
 /// What a CPU value is the mean of: Kubernetes' metrics-server has the same by default.
 const WINDOW: Duration = Duration::from_secs(15);
 /// After so many readings the members of the family are looked up again.
@@ -31,9 +35,51 @@ const TICK: Duration = Duration::from_millis(10);
 /// The size of a page where nothing else is known; `AT_PAGESZ` of all machines that are built for here.
 const PAGE_BYTES: u64 = 4096;
 
-/// Reads one app's usage.
+/// Tells the queue-proxy every second what the app uses, and at last how it ended.
+pub(super) struct UsageReporter {
+    pipe: File,
+    meter: UsageMeter,
+    due: Timestamp,
+}
+
+impl UsageReporter {
+    pub(super) fn new(pipe: OwnedFd, queue_proxy: Pid) -> anyhow::Result<Self> {
+        // A queue-proxy that does not read misses a report; the pod's loop never waits for it.
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
+        Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
+    }
+
+    pub(super) fn report_if_due(&mut self, now: Timestamp) {
+        if self.due > now {
+            return;
+        }
+        // Not from when it was due: what was missed is not made up for.
+        self.due = now + EVERY;
+        if let Some(line) = self.meter.read(now) {
+            self.send(&line);
+        }
+    }
+
+    /// Says how the app ended: its clients are to read it.
+    pub(super) fn report_end(&mut self, how: &str) {
+        self.send(&AppEndLine { ended: how.to_owned() });
+    }
+
+    fn send(&mut self, line: &impl serde::Serialize) {
+        let mut line = serde_json::to_vec(line).expect("numbers and texts are JSON");
+        line.push(b'\n');
+        let _ = self.pipe.write(&line);
+    }
+
+    /// When [`UsageReporter::report_if_due`] reports the next time.
+    pub(super) fn next_deadline(&self) -> Timestamp {
+        self.due
+    }
+}
+
+/// Measures the CPU time and memory of an app and its children.
 #[derive(Debug)]
-pub(super) struct UsageMeter {
+struct UsageMeter {
     /// Not the app's, though below us.
     queue_proxy: Pid,
     family: Vec<Pid>,
@@ -43,14 +89,14 @@ pub(super) struct UsageMeter {
 }
 
 impl UsageMeter {
-    pub(super) fn new(queue_proxy: Pid) -> Self {
+    fn new(queue_proxy: Pid) -> Self {
         Self { queue_proxy, family: Vec::new(), readings_to_look: 0, readings: VecDeque::new() }
     }
 
     /// Reads; `None` at the first time, when nothing can be said of a rate.
-    pub(super) fn read(&mut self, now: Timestamp) -> Option<ResourceUsageLine> {
+    fn read(&mut self, now: Timestamp) -> Option<ResourceUsageLine> {
         if self.readings_to_look == 0 {
-            self.family = descendants::below_us_but(self.queue_proxy);
+            self.family = descendants::descendants_except(self.queue_proxy);
             self.readings_to_look = READINGS_PER_LOOK;
         }
         self.readings_to_look -= 1;
@@ -87,14 +133,14 @@ impl UsageMeter {
     }
 }
 
-/// What our children used that ended and were waited for.
+/// The CPU time of children that ended and were waited for.
 fn ended_children() -> Duration {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Duration::ZERO };
     let microseconds = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Duration::from_micros(u64::try_from(microseconds).unwrap_or_default())
 }
 
-/// One line of `/proc/PID/stat`.
+/// What one line of `/proc/PID/stat` says of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ProcessUsage {
     /// Its own and that of its ended children.
@@ -161,7 +207,7 @@ mod tests {
 
     /// On this very process: a child that burns CPU counts while it lives and when it is gone.
     #[test]
-    fn what_a_child_uses_counts_before_and_after_its_end() {
+    fn usage_of_a_child_counts_before_and_after_its_end() {
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 5";
         let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("a shell");
         let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
@@ -180,8 +226,8 @@ mod tests {
             }
             std::thread::sleep(TICK);
         }
-        assert!(descendants::below_us_but(Pid::from_raw(1)).contains(&pid), "the family has it");
-        assert!(!descendants::below_us_but(pid).contains(&pid), "unless it is left out");
+        assert!(descendants::descendants_except(Pid::from_raw(1)).contains(&pid), "the family has it");
+        assert!(!descendants::descendants_except(pid).contains(&pid), "unless it is left out");
         let living = used(vec![pid]).saturating_sub(before);
         assert!(living >= TICK * 3, "{living:?}");
         child.kill().expect("it lives");

@@ -10,10 +10,10 @@ use vocabulary::{PodCount, PodName};
 pub(crate) enum StartCause {
     /// So many are wanted, for this reason.
     Count(String),
-    /// Another one failed.
+    /// A pod failed, and this one takes its place.
     Failure {
         pod: PodName,
-        /// How, in one line.
+        /// How that pod failed, in one line.
         how: String,
     },
     /// Pods of this template take over from older ones.
@@ -41,7 +41,7 @@ pub(crate) struct StartCauses {
 }
 
 impl StartCauses {
-    /// Those of a revision that has this reason to have pods.
+    /// The causes of a new revision, which has its first pods for this reason.
     pub(crate) fn new(count: String) -> Self {
         Self { count, failed: Vec::new() }
     }

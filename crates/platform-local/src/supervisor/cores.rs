@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The machine is busy if less of its time was idle: more pods would share what is left.
 const IDLE_SHARE: f64 = 0.15;
 
-/// What the last looks saw.
+/// Whether a core was idle between the last two looks at the kernel's counters.
 #[derive(Debug, Default)]
 pub(super) struct Cores {
     last: Option<(Timestamp, CoreTime)>,

@@ -1,22 +1,23 @@
-//! What changes in the files, and what a person removes, takes effect here; each change is a line in the log.
+//! Edits of the files and deletions by a person take effect here; each change is a line in the log.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use vocabulary::RevisionName;
 
+use super::event_loop::Supervisor;
+use super::order_inbox::Deletion;
 use super::outbox::PlatformTopic;
-use super::{Deletion, Supervisor};
 use crate::manifest::{FilesReading, LoadedManifest, PlacedService, Trouble};
 
 impl Supervisor {
-    /// What the files say now.
+    /// Takes in what the files say after a change.
     pub(super) fn take_reading(&mut self, mut reading: FilesReading) {
         self.note_troubles(std::mem::take(&mut reading.troubles));
         self.note_warnings(reading.warnings.iter().chain(&reading.absences).cloned().collect());
         self.deleted.retain(|_, file| !reading.written.contains(file));
         reading.leave_out(&self.deleted);
-        self.adopt(reading.over(&self.loaded));
+        self.adopt(reading.merged_over(&self.loaded));
     }
 
     /// Removes a Service, whatever its file says until it is written again.
@@ -35,8 +36,8 @@ impl Supervisor {
         let loaded = Arc::new(loaded);
         if loaded.cluster != self.loaded.cluster {
             tracing::info!("the ConfigMap changed");
-            self.surface.cluster = loaded.cluster.clone();
-            self.audience.note_topic(PlatformTopic::Config);
+            self.status.cluster = loaded.cluster.clone();
+            self.subscribers.note_topic(PlatformTopic::Config);
         }
         if loaded.observability != self.loaded.observability {
             tracing::info!("the ConfigMap config-observability changed");
@@ -53,14 +54,14 @@ impl Supervisor {
             return;
         }
         for trouble in &troubles {
-            tracing::warn!("{trouble}; what applied before still does");
+            tracing::warn!("{trouble}; the last good version stays in force");
         }
         if troubles.is_empty() {
-            tracing::info!("the files are flawless again");
+            tracing::info!("the files have no problems any more");
         }
-        self.surface.problems = troubles.iter().map(Trouble::to_string).collect();
+        self.status.problems = troubles.iter().map(Trouble::to_string).collect();
         self.troubles = troubles;
-        self.audience.note_topic(PlatformTopic::Problems);
+        self.subscribers.note_topic(PlatformTopic::Problems);
     }
 
     fn note_warnings(&mut self, warnings: Vec<Trouble>) {

@@ -6,7 +6,7 @@ use orchestration::AppOutput;
 /// bytes).
 const IN_SHORT_MAX: usize = 400;
 
-/// How a pod failed.
+/// Why a pod failed, with what it printed last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessFailure {
     /// What happened ("the app exited with code 3").
@@ -18,20 +18,20 @@ pub(crate) struct ProcessFailure {
 /// Why a pod is in trouble, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodTrouble {
-    /// With the last words of its app, or of the one before.
+    /// The reason with what the app, or the one of the pod before, printed last.
     pub(crate) whole: String,
     /// Without a word that an app printed.
     pub(crate) without_output: String,
 }
 
 impl PodTrouble {
-    /// That of another process. An older ebb does not say where the words of an app begin in it.
+    /// The trouble that another process noted. An older ebb does not say which part of it an app printed.
     pub(crate) fn taken_over(whole: Option<String>, without_output: Option<String>) -> Option<Self> {
         let without_output = without_output.unwrap_or_else(|| format!("it failed ({})", AppOutput::ADVICE));
         Some(Self { whole: whole?, without_output })
     }
 
-    /// Both texts, changed alike.
+    /// The same trouble, with both texts changed alike.
     pub(crate) fn map(&self, change: impl Fn(&str) -> String) -> Self {
         Self { whole: change(&self.whole), without_output: change(&self.without_output) }
     }
@@ -45,7 +45,7 @@ impl From<&str> for PodTrouble {
 }
 
 impl ProcessFailure {
-    /// One of a pod that printed nothing, or of which nobody knows what it printed.
+    /// A failure without output of the pod: it printed nothing, or its output is not known.
     pub(crate) fn without_words(reason: &str) -> Self {
         Self { reason: reason.to_owned(), last_lines: Vec::new() }
     }

@@ -28,8 +28,8 @@ const SINGLE_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 pub(crate) enum PodNews {
     /// It runs, with this process id.
     Spawned(u32),
-    /// It said something.
-    Said(PodMessage),
+    /// `ebb pod` sent a message about its pod.
+    Message(PodMessage),
     /// Its app or queue-proxy ended by itself, or could not be started.
     Failed(ProcessFailure),
     /// It did not end in time, and what is left of it is killed. Which processes, as a sentence.
@@ -48,7 +48,7 @@ pub(crate) enum TargetPresence {
 /// What changed since the last look, to be published.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// These appeared or changed.
+    /// Revisions that appeared, or of which the manifest or hosts changed.
     pub(crate) revisions: BTreeSet<RevisionName>,
     /// The pods of these may have changed.
     pub(crate) pods: BTreeSet<RevisionName>,
@@ -58,7 +58,7 @@ pub(crate) struct Changes {
     pub(crate) kills: BTreeSet<RevisionName>,
     /// All older pods of these are on their way out: this template has taken over.
     pub(crate) rolled_out: Vec<(RevisionName, String)>,
-    /// These are gone.
+    /// Revisions that are gone with all their pods.
     pub(crate) removed: BTreeSet<RevisionName>,
 }
 
@@ -79,7 +79,6 @@ pub(crate) struct Fleet {
     actions: Vec<Action>,
     changes: Changes,
     ending: EndProgress,
-    /// Where requests are taken.
     front_door: FrontDoor,
     new_hop_key: fn() -> HopKey,
 }
@@ -133,7 +132,7 @@ impl Fleet {
             self.apply_service(name, &placed.service, &loaded.cluster);
         }
         self.share_single_hosts();
-        self.look_at_all(now);
+        self.reconcile_all(now);
     }
 
     fn apply_service(&mut self, name: &RevisionName, service: &ManifestService, cluster: &ClusterConfig) {
@@ -160,16 +159,16 @@ impl Fleet {
                 );
                 revision.of_new_pods = of_new_pods;
                 self.revisions.insert(name.clone(), revision);
-                // It may have been removed and be back before anybody was told; then it was never gone.
+                // If it was removed and added again before any subscriber was told, it was never gone.
                 self.changes.removed.remove(name);
                 self.changes.revisions.insert(name.clone());
             }
         }
     }
 
-    /// The order to have so many pods. Ignored for a revision that is unknown or being taken down. It is not
-    /// told back as a change: who gave it knows, may have given the next one already, and would take an echo
-    /// of the first for somebody else's wish.
+    /// Sets the wanted number of pods. Ignored for a revision that is unknown or being taken down. The count
+    /// is not published as a change: the autoscaler that ordered it may have ordered the next one already,
+    /// and would take the echo of the first for another autoscaler's order.
     pub(crate) fn scale_to(
         &mut self,
         name: &RevisionName,
@@ -180,24 +179,24 @@ impl Fleet {
             return TargetPresence::No;
         };
         revision.scale_to(order);
-        self.look_at(name, now);
+        self.reconcile(name, now);
         TargetPresence::Yes
     }
 
-    /// Who serves a revision from now on. All requests come to the activators here, which were told
-    /// themselves, so this is only remembered: for whoever decides after the present autoscaler.
+    /// Sets the route of a revision. All requests come to the activators here, which were told by their
+    /// links, so the route is only remembered for the autoscaler that owns the revision next.
     pub(crate) fn set_route(&mut self, name: &RevisionName, route: RouteInForce) -> TargetPresence {
         let Some(revision) = self.revisions.get_mut(name) else { return TargetPresence::No };
         revision.route = Some(route);
         TargetPresence::Yes
     }
 
-    /// Who serves a revision, if that was ever said.
+    /// The route of a revision, if one was ever ordered.
     pub(crate) fn route(&self, name: &RevisionName) -> Option<RouteInForce> {
         self.revisions.get(name)?.route.clone()
     }
 
-    /// These pods wait for their start, for this reason.
+    /// Notes why these pods wait for their start.
     pub(crate) fn note_waiting(&mut self, pods: &[PodName], reason: &str) {
         for pod in pods {
             let Some(name) = self.owner_of(pod) else { continue };
@@ -225,7 +224,7 @@ impl Fleet {
         if state != PodState::Unheard {
             let revision = self.revisions.get_mut(&name).expect("it owns the pod");
             revision.note_ready(pod, state == PodState::Ready, now);
-            self.look_at(&name, now);
+            self.reconcile(&name, now);
         }
         TargetPresence::Yes
     }
@@ -244,8 +243,8 @@ impl Fleet {
                     pod.note_pid(*pid);
                 }
             }
-            PodNews::Said(PodMessage::Answered) => revision.note_answer(pod, now),
-            PodNews::Said(message) => {
+            PodNews::Message(PodMessage::Answered) => revision.note_answer(pod, now),
+            PodNews::Message(message) => {
                 if let Some(pod) = revision.pod_mut(pod) {
                     pod.note(message);
                 }
@@ -256,7 +255,7 @@ impl Fleet {
             }
             PodNews::Killed(reason) => revision.note_kill(pod, reason.clone(), now),
         }
-        self.look_at(&name, now);
+        self.reconcile(&name, now);
     }
 
     /// Ends every pod in an orderly way; orders and edits are no longer taken.
@@ -268,7 +267,7 @@ impl Fleet {
                 self.changes.revisions.insert(name.clone());
             }
         }
-        self.look_at_all(now);
+        self.reconcile_all(now);
     }
 
     /// Ends every pod at once.
@@ -277,10 +276,10 @@ impl Fleet {
         for revision in self.revisions.values_mut() {
             revision.kill(&mut self.actions);
         }
-        self.look_at_all(now);
+        self.reconcile_all(now);
     }
 
-    /// Ends the wait for activators: nobody is there to tell them.
+    /// Ends the wait for activators, as no autoscaler is left to tell them.
     pub(crate) fn release_all(&mut self, now: Timestamp) {
         for revision in self.revisions.values_mut() {
             let mut around = RevisionSurroundings { now, actions: &mut self.actions, names: &mut self.names };
@@ -326,19 +325,19 @@ impl Fleet {
         let due = self.revisions.iter().filter(|(_, revision)| is_due(revision));
         let due: Vec<RevisionName> = due.map(|(name, _)| name.clone()).collect();
         for name in due {
-            self.look_at(&name, now);
+            self.reconcile(&name, now);
         }
     }
 
-    fn look_at_all(&mut self, now: Timestamp) {
+    fn reconcile_all(&mut self, now: Timestamp) {
         let all: Vec<RevisionName> = self.revisions.keys().cloned().collect();
         for name in all {
-            self.look_at(&name, now);
+            self.reconcile(&name, now);
         }
     }
 
     /// Lets a revision start and end what it should, after anything about it changed.
-    fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
+    fn reconcile(&mut self, name: &RevisionName, now: Timestamp) {
         let Some(revision) = self.revisions.get_mut(name) else { return };
         let mut around = RevisionSurroundings { now, actions: &mut self.actions, names: &mut self.names };
         revision.advance(&mut around);
@@ -347,7 +346,8 @@ impl Fleet {
         }
         if revision.is_gone() {
             self.revisions.remove(name);
-            // Nothing more is told of it but that it is gone: who hears both would look for what is no more.
+            // Only the removal is published: a subscriber that gets a change, too, would look for a revision
+            // that is gone.
             self.changes.revisions.remove(name);
             self.changes.pods.remove(name);
             self.changes.failures.remove(name);
@@ -379,7 +379,7 @@ impl Fleet {
         self.revisions.values().filter(|revision| revision.is_asleep()).count()
     }
 
-    /// Every revision there is.
+    /// The names of all revisions, in their order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &RevisionName> {
         self.revisions.keys()
     }

@@ -10,24 +10,19 @@
 //! While they stand still nothing is read and nothing is ordered, so nothing is lost between the two: what
 //! pods say and print waits in their sockets and pipes for whoever goes on.
 
+mod exchange;
+mod handles;
 pub(super) mod records;
+mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use vocabulary::PodName;
+use tokio::sync::oneshot;
 
-use super::fleet::PodNews;
-use super::{Supervisor, process};
+pub(super) use handles::{ContainerOutputs, PipeHandles, PodHandles};
 use records::{PlatformRecord, ProcessRecord};
-
-/// How long everybody may take to stand still. Who cannot waits for somebody to read our own output.
-const STANDSTILL_PATIENCE: Duration = Duration::from_secs(5);
-/// How long everybody stands still until it is decided who goes on.
-const DECISION_PATIENCE: Duration = Duration::from_secs(30);
+pub(super) use verdict::{HandOverQuestion, HandOverVerdict, decided};
 
 /// All pods with what belongs to them, on their way from one `ebb up` to the next.
 #[derive(Debug)]
@@ -39,8 +34,8 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Whether all of it is understood and complete: to be asked before anything is accepted, while whoever
-    /// offers it can still keep it.
+    /// Whether all of it is understood and complete: to be asked before anything is accepted, while the
+    /// process that offers it can still keep it.
     pub fn check(&self) -> Result<(), String> {
         let record = self.read()?;
         let needed: usize = record.processes.values().map(ProcessRecord::descriptors).sum();
@@ -53,19 +48,19 @@ impl Handover {
         }
     }
 
-    /// The control group that the other one divides among its pods.
+    /// The control group that the offering process divides among its pods.
     pub(super) fn control_group(&self) -> Option<PathBuf> {
         self.read().ok()?.control_group
     }
 
     fn read(&self) -> Result<PlatformRecord, String> {
-        serde::Deserialize::deserialize(&self.record).map_err(|error: serde_json::Error| {
-            format!("what the other one offers is not understood: {error}")
-        })
+        serde::Deserialize::deserialize(&self.record)
+            .map_err(|error: serde_json::Error| format!("the record of the pods is not understood: {error}"))
     }
 }
 
-/// Everything stands still until this is used. Dropped without, everything goes on as if nobody had asked.
+/// All parts stand still until this is used. If it is dropped, they go on as if no handover had been asked
+/// for.
 #[derive(Debug)]
 pub struct HandoverDecision(oneshot::Sender<()>);
 
@@ -75,181 +70,12 @@ impl HandoverDecision {
         !self.0.is_closed()
     }
 
-    /// All pods are somebody else's.
+    /// Says that the other process has all pods from now on.
     pub fn given(self) {
         // A supervisor that is gone has none either.
         let _ = self.0.send(());
     }
 }
 
-/// Where [`Handover`] goes.
+/// By this channel the caller gets the [`Handover`], or the reason why there is none.
 pub(super) type Reply = oneshot::Sender<Result<(Handover, HandoverDecision), String>>;
-
-/// Who goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HandOverVerdict {
-    Pending,
-    Kept,
-    Given,
-}
-
-/// Waits for the verdict. If nobody is left to give one, nothing was given.
-pub(super) async fn decided(verdict: &mut watch::Receiver<HandOverVerdict>) -> HandOverVerdict {
-    match verdict.wait_for(|verdict| *verdict != HandOverVerdict::Pending).await {
-        Ok(verdict) => *verdict,
-        Err(_) => HandOverVerdict::Kept,
-    }
-}
-
-/// Asks the watch over a pod for what belongs to it, and to stand still from then on.
-#[derive(Clone, Debug)]
-pub(super) struct HandOverQuestion {
-    pub(super) reply: mpsc::Sender<(PodName, PodHandles)>,
-    pub(super) verdict: watch::Receiver<HandOverVerdict>,
-}
-
-/// What belongs to a pod's process.
-#[derive(Debug)]
-pub(super) struct PodHandles {
-    /// Our end of its standard input.
-    pub(super) socket: OwnedFd,
-    /// Itself.
-    pub(super) process: OwnedFd,
-    pub(super) pid: i32,
-    /// What was read of a message that is not whole yet.
-    pub(super) begun: Vec<u8>,
-    /// Of each container, the app's first.
-    pub(super) outputs: Vec<ContainerOutputs>,
-}
-
-/// What a container prints to.
-#[derive(Debug)]
-pub(super) struct ContainerOutputs {
-    /// Which, where there are several.
-    pub(super) container: Option<String>,
-    /// `None`: nobody prints there any more.
-    pub(super) stdout: Option<PipeHandles>,
-    pub(super) stderr: Option<PipeHandles>,
-}
-
-/// What belongs to one of its outputs.
-#[derive(Debug)]
-pub(super) struct PipeHandles {
-    pub(super) pipe: OwnedFd,
-    /// What was read of a line that is not whole yet.
-    pub(super) begun: Vec<u8>,
-    /// The last lines of standard error.
-    pub(super) last: Vec<String>,
-}
-
-impl Supervisor {
-    /// Stands still, with everything, until it is decided whose the pods are.
-    pub(super) async fn hand_over(
-        &mut self,
-        reply: Reply,
-        news: &mut mpsc::Receiver<(PodName, PodNews)>,
-    ) -> HandOverVerdict {
-        if self.fleet.is_ending() {
-            let _ = reply.send(Err("everything ends already".to_owned()));
-            return HandOverVerdict::Kept;
-        }
-        let (verdict, pending) = watch::channel(HandOverVerdict::Pending);
-        let standstill = tokio::time::timeout(STANDSTILL_PATIENCE, self.stand_still(pending, news)).await;
-        let Ok(handles) = standstill else {
-            let _ = reply.send(Err("nobody reads what the pods print".to_owned()));
-            verdict.send_replace(HandOverVerdict::Kept);
-            return HandOverVerdict::Kept;
-        };
-        let (decision, decided) = oneshot::channel();
-        let offered = reply.send(Ok((self.record(handles), HandoverDecision(decision))));
-        let outcome = match offered {
-            Ok(()) => tokio::time::timeout(DECISION_PATIENCE, decided).await,
-            Err(_) => return HandOverVerdict::Kept,
-        };
-        let outcome =
-            if matches!(outcome, Ok(Ok(()))) { HandOverVerdict::Given } else { HandOverVerdict::Kept };
-        verdict.send_replace(outcome);
-        outcome
-    }
-
-    /// Returns once every pod's watch stands still, and what they had said before is known.
-    async fn stand_still(
-        &mut self,
-        verdict: watch::Receiver<HandOverVerdict>,
-        news: &mut mpsc::Receiver<(PodName, PodNews)>,
-    ) -> BTreeMap<PodName, PodHandles> {
-        let (reply, mut replies) = mpsc::channel(self.processes.len().max(1));
-        for process in self.processes.values() {
-            // One that is at its end does not answer, and drops the question.
-            let _ = process
-                .questions
-                .try_send(HandOverQuestion { reply: reply.clone(), verdict: verdict.clone() });
-        }
-        drop(reply);
-        let mut handles = BTreeMap::new();
-        loop {
-            // Cancel-safe: what was not received stays in its channel.
-            tokio::select! {
-                answer = replies.recv() => match answer {
-                    Some((pod, answer)) => drop(handles.insert(pod, answer)),
-                    None => break,
-                },
-                // Whoever waits for room to tell something could not answer.
-                Some((pod, what)) = news.recv() => self.take_news(&pod, &what),
-            }
-        }
-        // Said before its watch stood still, so whoever goes on will not hear it: it has to be in the record.
-        while let Ok((pod, what)) = news.try_recv() {
-            self.take_news(&pod, &what);
-        }
-        handles
-    }
-
-    fn record(&self, mut handles: BTreeMap<PodName, PodHandles>) -> Handover {
-        let with_process: BTreeSet<PodName> = handles.keys().cloned().collect();
-        let fleet = self.fleet.record(&with_process, self.clock.now());
-        // One that is being killed is in no record: dropped by everybody, it ends.
-        handles.retain(|pod, _| fleet.has(pod));
-        let mut descriptors = Vec::new();
-        let mut processes = BTreeMap::new();
-        for (pod, handles) in handles {
-            processes.insert(pod, ProcessRecord::new(handles, &mut descriptors));
-        }
-        let (epoch, deleted) = (self.audience.latest_epoch().0, self.deleted.clone());
-        let control_group = self.limits.root().map(Path::to_owned);
-        let record = PlatformRecord { epoch, deleted, fleet, control_group, processes };
-        let record = serde_json::to_value(record).expect("records are plain data");
-        Handover { record, descriptors }
-    }
-
-    /// Takes over what another process handed over; what it says applies before the files do.
-    pub(super) fn take_over(&mut self, handover: Handover) -> Result<(), String> {
-        handover.check()?;
-        let record = handover.read()?;
-        // Every owner from now on is a later one, so an order of the former autoscalers, whenever it comes,
-        // is refused.
-        self.audience.begin_after(vocabulary::Epoch(record.epoch));
-        let mut loaded = crate::manifest::LoadedManifest::clone(&self.loaded);
-        loaded.services.retain(|name, _| !record.deleted.contains_key(name));
-        self.deleted = record.deleted;
-        self.loaded = std::sync::Arc::new(loaded);
-        self.last_good.send_replace(std::sync::Arc::clone(&self.loaded));
-        self.fleet.take_over(record.fleet, &self.loaded, self.clock.now());
-        let mut descriptors = handover.descriptors.into_iter();
-        for (pod, process) in record.processes {
-            let handles = process.handles(&mut descriptors).expect("there are as many as the record says");
-            let owner = self.fleet.owner_of(&pod).expect("each is in the record of a revision");
-            let (handle, orders) = process::ProcessHandle::new();
-            self.processes.insert(pod.clone(), handle);
-            let taken = process::TakenOver {
-                pod,
-                owner,
-                handles,
-                logs: self.logs.clone(),
-                news: self.news_in.clone(),
-            };
-            tokio::spawn(runtime::vital("the watch over a pod", process::follow(taken, orders)));
-        }
-        Ok(())
-    }
-}

@@ -11,7 +11,7 @@ pub(crate) struct PodNames {
 }
 
 impl PodNames {
-    /// How many there were.
+    /// How many names were given until now.
     pub(crate) fn given(&self) -> u64 {
         self.given
     }
@@ -27,7 +27,7 @@ impl PodNames {
     }
 }
 
-/// 128 random bits.
+/// A new hop key: 128 random bits in hexadecimal digits.
 pub(crate) fn new_hop_key() -> HopKey {
     let mut random: StdRng = rand::make_rng();
     let (high, low) = (random.next_u64(), random.next_u64());

@@ -17,30 +17,34 @@ use vocabulary::{Bucket, Epoch, Ownership, ReplicaName, Timestamp};
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// How often it renews: two attempts may fail.
 pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// Who looks at leases later than this after one ran out was held up itself, and cannot tell who else was.
+/// A supervisor that looks at leases later than this after one ran out was held up itself, and cannot tell
+/// which autoscaler was.
 const LATE: Duration = Duration::from_secs(1);
 
 /// One seat of one autoscaler; never given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SeatId(pub(crate) u64);
 
-/// Who owns what.
+/// The seats of the autoscalers, and the lease of each bucket.
 #[derive(Debug)]
 pub(crate) struct Leases {
     /// By number of the bucket.
     buckets: Vec<Lease>,
     seats: BTreeMap<SeatId, Occupant>,
+    /// The greatest epoch of any bucket; the next owner gets the next one.
     epochs_given: Epoch,
+    /// The last moment at which leases were looked at.
     looked_at: Timestamp,
 }
 
 #[derive(Debug)]
 struct Lease {
+    /// The autoscaler that gets the bucket whenever it takes a seat.
     home: ReplicaName,
     tenure: Tenure,
 }
 
-/// Whose a bucket is.
+/// The autoscaler that has a bucket, if one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tenure {
     /// Its home's, which has this long to take its seat for the first time.
@@ -84,54 +88,54 @@ impl Leases {
         self.epochs_given
     }
 
-    /// How often leases are to be renewed, if somebody else could take over.
+    /// How often leases are to be renewed; `None` where no other autoscaler could take over.
     pub(crate) fn renew_every(autoscalers: usize) -> Option<Duration> {
         (autoscalers > 1).then_some(RENEW_EVERY)
     }
 
     /// An autoscaler takes a seat, and with it the buckets whose home it is and those of its former seat.
-    pub(crate) fn sit(&mut self, seat: SeatId, name: ReplicaName, now: Timestamp) {
+    pub(crate) fn take_seat(&mut self, seat: SeatId, name: ReplicaName, now: Timestamp) {
         let former = self.seats.extract_if(.., |_, occupant| occupant.name == name);
         let former: Vec<SeatId> = former.map(|(seat, _)| seat).collect();
         for index in 0..self.buckets.len() {
             let lease = &self.buckets[index];
             let was_its = matches!(lease.tenure, Tenure::Held { seat, .. } if former.contains(&seat));
             if was_its || lease.home == name {
-                self.give(index, seat);
+                self.assign(index, seat);
             }
         }
         self.seats.insert(seat, Occupant { name, until: self.lease_from(now) });
-        self.settle(now);
+        self.assign_vacant(now);
     }
 
     /// An autoscaler has left its seat.
-    pub(crate) fn leave(&mut self, seat: SeatId, now: Timestamp) {
+    pub(crate) fn leave_seat(&mut self, seat: SeatId, now: Timestamp) {
         self.seats.remove(&seat);
         for lease in &mut self.buckets {
             if matches!(lease.tenure, Tenure::Held { seat: holder, .. } if holder == seat) {
                 lease.tenure = Tenure::Free;
             }
         }
-        self.settle(now);
+        self.assign_vacant(now);
     }
 
-    /// These autoscalers are alive. Those that speak together are taken in together, so that none loses to
-    /// another by the order of their words.
+    /// Renews the leases of these autoscalers. Renewals that wait together are taken in together, so that
+    /// their order decides nothing.
     pub(crate) fn renew(&mut self, seats: impl IntoIterator<Item = SeatId>, now: Timestamp) {
-        self.forgive_own_absence(now);
+        self.extend_after_own_stall(now);
         let until = self.lease_from(now);
         for seat in seats {
             if let Some(occupant) = self.seats.get_mut(&seat) {
                 occupant.until = until;
             }
         }
-        self.settle(now);
+        self.assign_vacant(now);
     }
 
-    /// Gives away what nobody holds, or somebody who has not renewed in time, as far as somebody else is
-    /// alive.
-    pub(crate) fn settle(&mut self, now: Timestamp) {
-        self.forgive_own_absence(now);
+    /// Assigns each bucket that no seat holds, or whose holder has not renewed in time, to another live seat
+    /// if there is one.
+    pub(crate) fn assign_vacant(&mut self, now: Timestamp) {
+        self.extend_after_own_stall(now);
         self.looked_at = now;
         for index in 0..self.buckets.len() {
             let is_vacant = match self.buckets[index].tenure {
@@ -139,18 +143,18 @@ impl Leases {
                 Tenure::Free => true,
                 Tenure::Held { seat, .. } => !self.is_alive(seat, now),
             };
-            if is_vacant && let Some(successor) = self.least_laden(now) {
-                self.give(index, successor);
+            if is_vacant && let Some(successor) = self.least_loaded(now) {
+                self.assign(index, successor);
             }
         }
     }
 
-    /// When [`Leases::settle`] is due at the latest.
+    /// When [`Leases::assign_vacant`] is due at the latest.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        self.ends().filter(|end| *end > self.looked_at && *end < Timestamp::MAX).min()
+        self.expiries().filter(|end| *end > self.looked_at && *end < Timestamp::MAX).min()
     }
 
-    /// What a seat owns.
+    /// The buckets of a seat with their epochs.
     pub(crate) fn ownership(&self, seat: SeatId) -> Ownership {
         let own = |(bucket, lease): (u16, &Lease)| match lease.tenure {
             Tenure::Held { seat: holder, epoch } if holder == seat => Some((Bucket(bucket), epoch)),
@@ -166,15 +170,15 @@ impl Leases {
         lease.is_some_and(|lease| lease.tenure == Tenure::Held { seat, epoch: fence.epoch })
     }
 
-    fn give(&mut self, index: usize, seat: SeatId) {
+    fn assign(&mut self, index: usize, seat: SeatId) {
         // One count for all buckets: two owners never have the same number, whatever they own, so an order
         // says by its number alone whose it was.
         self.epochs_given = Epoch(self.epochs_given.0 + 1);
         self.buckets[index].tenure = Tenure::Held { seat, epoch: self.epochs_given };
     }
 
-    /// Whoever is alive and owns least; of equals the one that came first.
-    fn least_laden(&self, now: Timestamp) -> Option<SeatId> {
+    /// The live seat with the fewest buckets; of equals the seat that was taken first.
+    fn least_loaded(&self, now: Timestamp) -> Option<SeatId> {
         let alive = self.seats.keys().copied().filter(|seat| self.is_alive(*seat, now));
         alive.min_by_key(|seat| self.ownership(*seat).epochs.len())
     }
@@ -188,8 +192,8 @@ impl Leases {
         if self.buckets.len() > 1 { now + LEASE } else { Timestamp::MAX }
     }
 
-    /// When leases run out.
-    fn ends(&self) -> impl Iterator<Item = Timestamp> {
+    /// The moments at which leases and reservations run out.
+    fn expiries(&self) -> impl Iterator<Item = Timestamp> {
         let reserved = self.buckets.iter().filter_map(|lease| match lease.tenure {
             Tenure::Reserved { until } => Some(until),
             Tenure::Free | Tenure::Held { .. } => None,
@@ -197,9 +201,9 @@ impl Leases {
         reserved.chain(self.seats.values().map(|occupant| occupant.until))
     }
 
-    /// If this process stood still itself (stopped, or the machine was out of breath), those who could not be
-    /// heard meanwhile get another lease.
-    fn forgive_own_absence(&mut self, now: Timestamp) {
+    /// If this process stood still itself (stopped, or on an overloaded machine), autoscalers that could not
+    /// be heard meanwhile get another lease.
+    fn extend_after_own_stall(&mut self, now: Timestamp) {
         // A lease says that its holder was silent while it could have been heard. When we did not listen it
         // says nothing.
         if self.next_deadline().is_some_and(|due| now.saturating_since(due) > LATE) {

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use vocabulary::RevisionName;
 
-use crate::control_groups::{ContainerLimits, ControlGroups, NoControl};
+use crate::control_groups::{ContainerLimits, ControlGroupError, ControlGroups};
 use crate::manifest::LoadedManifest;
 
 /// The control groups of the pods, or why there are none.
 #[derive(Debug)]
 pub(super) struct LimitKeeper {
-    groups: Result<ControlGroups, NoControl>,
+    groups: Result<ControlGroups, ControlGroupError>,
     was_said: bool,
 }
 
@@ -29,23 +29,23 @@ impl LimitKeeper {
         self.groups.as_ref().ok().map(ControlGroups::root)
     }
 
-    /// Says that limits do not hold, if somebody has written some.
-    pub(super) fn warn_of_unkept(&mut self, loaded: &LoadedManifest) {
-        let unkept = loaded.services.iter().find_map(|(name, placed)| {
+    /// Warns once that limits are not enforced, if a manifest has some.
+    pub(super) fn warn_of_unenforced(&mut self, loaded: &LoadedManifest) {
+        let unenforced = loaded.services.iter().find_map(|(name, placed)| {
             let mut limits = placed.service.template.containers().map(|container| container.limits);
-            limits.find_map(|limits| self.unkept(limits)).map(|why| (name, why))
+            limits.find_map(|limits| self.unenforced(limits)).map(|why| (name, why))
         });
-        if let Some((revision, why)) = unkept.filter(|_| !self.was_said) {
+        if let Some((revision, why)) = unenforced.filter(|_| !self.was_said) {
             warn_of(revision, &why);
             self.was_said = true;
         }
     }
 
     /// Why these do not hold, if so. A request alone is no limit, and holds nowhere but between neighbours.
-    fn unkept(&self, limits: ContainerLimits) -> Option<String> {
+    fn unenforced(&self, limits: ContainerLimits) -> Option<String> {
         limits.memory_bytes.or(limits.cpu_milli)?;
         match &self.groups {
-            Ok(groups) => groups.unkept(limits).map(|what| {
+            Ok(groups) => groups.unenforced(limits).map(|what| {
                 format!("the control group of ebb may not limit {what}; its unit needs Delegate=yes")
             }),
             Err(why) => Some(why.to_string()),

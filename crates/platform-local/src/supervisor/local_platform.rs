@@ -1,6 +1,6 @@
-//! Pods as processes, as others see them: how they are started, asked and ended.
+//! Pods as processes, as the other parts of `ebb up` see them: how they are started, asked and ended.
 //!
-//! Nothing is decided here. Whoever calls leaves what it wants on the supervisor's [`Desk`] and at most waits
+//! Nothing is decided here. A caller puts its order into the supervisor's [`OrderInbox`] and at most waits
 //! for the answer, so no caller holds up another, nor the pods.
 
 use std::collections::BTreeMap;
@@ -15,19 +15,19 @@ use runtime::{Clock, RequestReporting, vital};
 use tokio::sync::{mpsc, oneshot, watch};
 use vocabulary::{ReplicaName, RevisionName};
 
-use super::Supervisor;
-use super::audience::Audience;
 use super::cores::Cores;
-use super::desk::{Desk, LocalSeat, SeatArrival, SeatChange};
+use super::event_loop::Supervisor;
 use super::fleet::Fleet;
 use super::handover::{Handover, HandoverDecision};
 use super::identities::new_hop_key;
 use super::leases::{Leases, SeatId};
 use super::limits::LimitKeeper;
 use super::logs::{LogOptions, LogSink, LogStore};
-use super::outbox::Surface;
+use super::order_inbox::{Deletion, LocalSeat, OrderInbox, SeatArrival, SeatChange};
+use super::outbox::PlatformStatus;
 use super::process::ProcessWish;
 use super::starts::Starts;
+use super::subscribers::Subscribers;
 use crate::executable::is_this_executable;
 use crate::front_door::FrontDoor;
 use crate::manifest::{LoadedManifest, ManifestSource};
@@ -45,7 +45,7 @@ pub struct LocalConfig {
     pub manifests: ManifestSource,
     /// The autoscalers among which revisions are divided; one, or several that take over from each other.
     pub autoscalers: Vec<ReplicaName>,
-    /// Where requests are taken.
+    /// The addresses at which requests are taken, for URLs of Services.
     pub front_door: FrontDoor,
     /// The `ebb` executable, for `ebb pod`, which runs `ebb queue-proxy`.
     pub ebb: PathBuf,
@@ -53,7 +53,7 @@ pub struct LocalConfig {
     pub logs: LogOptions,
     /// How many pods may have processes at once.
     pub max_pods: usize,
-    /// This process's clock.
+    /// The clock of this process, which all parts of it share.
     pub clock: Clock,
     /// What another process handed over, to go on with.
     pub handover: Option<Handover>,
@@ -68,7 +68,7 @@ pub struct LocalConfig {
 /// Pods as processes of this machine.
 #[derive(Debug)]
 pub struct LocalPlatform {
-    desk: Arc<Desk>,
+    inbox: Arc<OrderInbox>,
     logs: Arc<LogStore>,
     reporting: watch::Receiver<Arc<RequestReporting>>,
     /// How many autoscalers share this platform.
@@ -76,30 +76,18 @@ pub struct LocalPlatform {
     seats_taken: AtomicU64,
 }
 
-/// What became of the order to remove a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    /// Its pods drain. It comes back when this file is written again and still holds it.
-    Begun {
-        /// The file.
-        file: PathBuf,
-    },
-    /// There is no such Service, or everything ends anyway.
-    Unknown,
-}
-
 impl LocalPlatform {
     /// Starts to supervise what was loaded, on the current tokio runtime. Pods of other runs are not looked
     /// for: none outlives its `ebb`, but those that were handed over. Fails if these are not understood.
     pub fn start(config: LocalConfig, loaded: LoadedManifest) -> Result<Arc<Self>, String> {
-        let desk = Arc::<Desk>::default();
+        let inbox = Arc::<OrderInbox>::default();
         let loaded = Arc::new(loaded);
         let (last_good, last_good_to_read) = watch::channel(Arc::clone(&loaded));
         let (readings_in, readings) = mpsc::channel(1);
         let watched = WatchedFiles {
             source: Arc::new(config.manifests),
             clock: config.clock,
-            reload: Arc::clone(&desk.reload),
+            reload: Arc::clone(&inbox.reload),
             last_good: last_good_to_read,
             readings: readings_in,
         };
@@ -110,13 +98,13 @@ impl LocalPlatform {
         let (reporting, told) = watch::channel(loaded.reporting());
         let control_group = config.handover.as_ref().and_then(Handover::control_group);
         let mut supervisor = Supervisor {
-            desk: Arc::clone(&desk),
+            inbox: Arc::clone(&inbox),
             clock: config.clock,
             app_descriptors: config.app_descriptors,
             ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
             fleet: Fleet::new(config.front_door, new_hop_key),
-            audience: Audience::new(&config.autoscalers, config.clock.now()),
-            surface: Surface::of(loaded.cluster.clone(), config.former_failure),
+            subscribers: Subscribers::new(&config.autoscalers, config.clock.now()),
+            status: PlatformStatus::of(loaded.cluster.clone(), config.former_failure),
             last_good,
             reporting,
             troubles: Vec::new(),
@@ -136,12 +124,12 @@ impl LocalPlatform {
         tokio::spawn(vital("the supervisor of the pods", supervisor.run(news, readings)));
         let autoscalers = config.autoscalers.len();
         let seats_taken = AtomicU64::default();
-        Ok(Arc::new(Self { desk, logs: store, reporting: told, autoscalers, seats_taken }))
+        Ok(Arc::new(Self { inbox, logs: store, reporting: told, autoscalers, seats_taken }))
     }
 
     /// Says which activators exist, for the autoscaler to find them.
     pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
-        self.desk.leave(|orders| orders.activators = Some(activators));
+        self.inbox.update(|orders| orders.activators = Some(activators));
     }
 
     /// The last lines that pods printed.
@@ -156,47 +144,46 @@ impl LocalPlatform {
 
     /// Has the files read, even if nothing about them seems to have changed.
     pub fn reload(&self) {
-        self.desk.reload.notify_one();
+        self.inbox.reload.notify_one();
     }
 
-    /// Returns once the supervisor has looked at what it is told, or has ended. One that hangs lets everybody
-    /// wait.
+    /// Returns once the supervisor has looked at its orders, or has ended; never while it hangs.
     pub async fn responds(&self) {
         let (reply, answer) = oneshot::channel();
-        self.desk.leave(|orders| orders.calls.push(reply));
+        self.inbox.update(|orders| orders.calls.push(reply));
         let _ = answer.await;
     }
 
     /// Removes a Service as if it stood in no file any more.
     pub async fn delete(&self, service: RevisionName) -> Deletion {
         let (reply, outcome) = oneshot::channel();
-        self.desk.leave(|orders| orders.delete.push((service, reply)));
+        self.inbox.update(|orders| orders.delete.push((service, reply)));
         outcome.await.unwrap_or(Deletion::Unknown)
     }
 
     /// The longest that a pod's requests may take once everything is to end.
     pub fn longest_drain(&self) -> Duration {
-        *self.desk.longest_drain.lock()
+        *self.inbox.longest_drain.lock()
     }
 
     /// Lets everything about pods stand still, to hand it over. Fails if that cannot be now; then everything
     /// goes on.
     pub async fn hand_over(&self) -> Result<(Handover, HandoverDecision), String> {
         let (reply, answer) = oneshot::channel();
-        self.desk.leave(|orders| orders.hand_over = Some(reply));
+        self.inbox.update(|orders| orders.hand_over = Some(reply));
         answer.await.unwrap_or_else(|_| Err("everything has ended".to_owned()))
     }
 
     /// Ends every pod in an orderly way; returns when the last has ended. Scale orders and edits of the files
     /// are no longer taken.
     pub async fn drain(&self) {
-        self.desk.leave(|orders| orders.end = orders.end.max(ProcessWish::Terminate));
-        self.desk.ended.cancelled().await;
+        self.inbox.update(|orders| orders.end = orders.end.max(ProcessWish::Terminate));
+        self.inbox.ended.cancelled().await;
     }
 
     /// Ends every pod at once; [`LocalPlatform::drain`] returns soon after.
     pub fn kill(&self) {
-        self.desk.leave(|orders| orders.end = ProcessWish::Kill);
+        self.inbox.update(|orders| orders.end = ProcessWish::Kill);
     }
 }
 
@@ -205,10 +192,10 @@ impl Platform for LocalPlatform {
         let (facts_in, facts) = mpsc::channel(EVENTS_WAITING);
         let seat = SeatId(self.seats_taken.fetch_add(1, Ordering::Relaxed) + 1);
         let arrival = SeatArrival { seat, name: owner.clone(), facts: facts_in };
-        self.desk.leave(|orders| orders.seats.push(SeatChange::Taken(arrival)));
+        self.inbox.update(|orders| orders.seats.push(SeatChange::Taken(arrival)));
         Subscription {
             facts,
-            seat: Box::new(LocalSeat { id: seat, desk: Arc::clone(&self.desk) }),
+            seat: Box::new(LocalSeat { id: seat, inbox: Arc::clone(&self.inbox) }),
             renew_every: Leases::renew_every(self.autoscalers),
         }
     }

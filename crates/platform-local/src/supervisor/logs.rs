@@ -15,14 +15,13 @@
 mod dropped;
 mod output;
 mod pipe;
+mod sink;
 mod store;
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
-use runtime::{LogFormat, vital};
+use runtime::vital;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -30,9 +29,10 @@ use vocabulary::{PodName, RevisionName};
 
 use super::handover::{ContainerOutputs, HandOverVerdict, PipeHandles};
 
-use output::LogOutput;
+pub use output::LogOptions;
 use pipe::{PipeQuestion, PipeReader};
-use store::LogSource;
+use sink::LineWriter;
+pub(crate) use sink::LogSink;
 pub use store::{LogLine, LogQuery, LogStore, LogStream};
 
 /// How long what a failed pod printed last is waited for: it is in the pipe already, unless our own output is
@@ -40,89 +40,6 @@ pub use store::{LogLine, LogQuery, LogStore, LogStream};
 const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(200);
 /// How long an end waits for output that is still being read.
 const END_PATIENCE: Duration = Duration::from_secs(1);
-
-/// What becomes of pods' lines on our standard output.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LogOptions {
-    /// How a line looks.
-    pub format: LogFormat,
-    /// How long a line may wait until somebody reads our output, before it is dropped and counted; `None`
-    /// waits for ever.
-    pub patience: Option<Duration>,
-}
-
-/// Takes the lines of all pods. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct LogSink {
-    store: Arc<LogStore>,
-    output: LogOutput,
-}
-
-impl LogSink {
-    /// Starts the writer; it ends with the last sink. `output` is where lines go.
-    pub(crate) fn start(output: impl io::Write + Send + 'static, options: LogOptions) -> Self {
-        Self { store: Arc::default(), output: LogOutput::start(output, options) }
-    }
-
-    /// The last lines of every revision.
-    pub(crate) fn store(&self) -> Arc<LogStore> {
-        Arc::clone(&self.store)
-    }
-
-    /// Waits until everything is written, for as long as somebody reads it.
-    pub(crate) async fn flush(&self) {
-        self.output.flush().await;
-    }
-
-    /// The output of one pod of a revision.
-    pub(crate) fn of_pod(&self, revision: &RevisionName, pod: &PodName) -> PodLog {
-        let writer = LineWriter {
-            sink: self.clone(),
-            source: LogSource { revision: revision.clone(), pod: pod.clone(), container: None },
-            gap: 0,
-            dropped: self.store.dropped_lines(revision),
-        };
-        PodLog { writer, ending: CancellationToken::new(), readers: Vec::new(), reading: Vec::new() }
-    }
-}
-
-/// Hands in the lines of one pod.
-#[derive(Clone, Debug)]
-pub(crate) struct LineWriter {
-    sink: LogSink,
-    source: LogSource,
-    /// Lines dropped since one went out.
-    gap: u64,
-    /// All that were ever dropped.
-    dropped: Counter,
-}
-
-impl LineWriter {
-    /// Keeps the line, and waits until it is on its way out, or dropped.
-    pub(crate) async fn write(&mut self, stream: LogStream, text: &str) {
-        let line = self.keep(stream, text);
-        let gap = self.sink.output.send(&line, self.gap).await;
-        self.note_gap(gap);
-    }
-
-    /// The same, but a line for which there is no room is dropped at once.
-    pub(crate) fn write_now(&mut self, stream: LogStream, text: &str) {
-        let line = self.keep(stream, text);
-        let gap = self.sink.output.send_now(&line, self.gap);
-        self.note_gap(gap);
-    }
-
-    fn note_gap(&mut self, gap: u64) {
-        if gap > self.gap {
-            self.dropped.inc();
-        }
-        self.gap = gap;
-    }
-
-    fn keep(&self, stream: LogStream, text: &str) -> Arc<LogLine> {
-        self.sink.store.add(&self.source, stream, text)
-    }
-}
 
 /// Whoever reads what one container prints.
 #[derive(Debug)]
@@ -142,7 +59,7 @@ async fn stand_still(
     answer.await.ok()
 }
 
-/// One pod's output.
+/// The readers of what one pod's containers print.
 #[derive(Debug)]
 pub(crate) struct PodLog {
     writer: LineWriter,
@@ -154,11 +71,16 @@ pub(crate) struct PodLog {
 }
 
 impl PodLog {
+    /// The output of one pod of a revision, from which nothing is read yet.
+    pub(crate) fn of(sink: &LogSink, revision: &RevisionName, pod: &PodName) -> Self {
+        let writer = sink.writer(revision, pod);
+        Self { writer, ending: CancellationToken::new(), readers: Vec::new(), reading: Vec::new() }
+    }
+
     /// Reads what containers print until nobody can print any more.
     pub(super) fn read(&mut self, outputs: Vec<ContainerOutputs>) -> io::Result<()> {
         for ContainerOutputs { container, stdout, stderr } in outputs {
-            let source = LogSource { container: container.clone(), ..self.writer.source.clone() };
-            let writer = LineWriter { source, ..self.writer.clone() };
+            let writer = self.writer.of_container(container.clone());
             let mut start = |output: Option<PipeHandles>, stream| {
                 output.map(|output| self.start(output, stream, writer.clone())).transpose()
             };
@@ -226,6 +148,6 @@ impl PodLog {
             }
         };
         let _ = tokio::time::timeout(END_PATIENCE, read).await;
-        self.writer.sink.store.note_end(&self.writer.source.revision, &self.writer.source.pod);
+        self.writer.note_end();
     }
 }

@@ -15,18 +15,18 @@ use crate::supervisor::fleet::{Changes, Fleet};
 
 /// What holds for the platform as a whole.
 #[derive(Debug, Default)]
-pub(crate) struct Surface {
-    /// The ConfigMap that applies.
+pub(crate) struct PlatformStatus {
+    /// The ConfigMap `config-autoscaler` that is in force.
     pub(crate) cluster: Arc<ClusterConfig>,
     /// What is wrong with the files.
     pub(crate) problems: Vec<String>,
     /// Why the process before this one failed.
     former_failure: Option<String>,
-    /// The activators that exist.
+    /// The activators of this process, and those of the process before it that still hold requests.
     pub(crate) activators: Vec<ActivatorFacts>,
 }
 
-impl Surface {
+impl PlatformStatus {
     pub(crate) fn of(cluster: Arc<ClusterConfig>, former_failure: Option<String>) -> Self {
         Self { cluster, former_failure, ..Self::default() }
     }
@@ -39,11 +39,10 @@ impl Surface {
 /// What is said of the platform as a whole, in the order in which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PlatformTopic {
-    /// Whose everything is.
+    /// The buckets that the subscriber owns.
     Ownership,
-    /// The ConfigMap.
+    /// The ConfigMap `config-autoscaler` that is in force.
     Config,
-    /// The activators.
     Activators,
     /// The problems of the files.
     Problems,
@@ -60,10 +59,12 @@ pub(crate) struct FactOutbox {
     is_full: bool,
     ownership: Ownership,
     topics: BTreeSet<PlatformTopic>,
+    /// The names of what is still to be sent.
     changes: Changes,
-    said_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
-    said_failures: BTreeMap<RevisionName, PodFailure>,
-    said_kills: BTreeMap<RevisionName, PodKill>,
+    /// The pods of each revision as they were sent last, so that the same is not sent twice.
+    sent_pods: BTreeMap<RevisionName, Vec<PodFacts>>,
+    sent_failures: BTreeMap<RevisionName, PodFailure>,
+    sent_kills: BTreeMap<RevisionName, PodKill>,
     /// Revisions whose route the subscriber has not heard, or only as it was before others ordered another.
     routes: BTreeSet<RevisionName>,
     /// How the subscriber's orders ended: as many as it gave since it last listened.
@@ -97,22 +98,22 @@ impl FactOutbox {
             ]
             .into(),
             changes,
-            said_pods: BTreeMap::new(),
-            said_failures: BTreeMap::new(),
-            said_kills: BTreeMap::new(),
+            sent_pods: BTreeMap::new(),
+            sent_failures: BTreeMap::new(),
+            sent_kills: BTreeMap::new(),
             routes: all,
             outcomes: VecDeque::new(),
         }
     }
 
-    /// Whether somebody listens.
-    pub(crate) fn is_heard(&self) -> bool {
+    /// Whether the subscriber still receives what is sent to it.
+    pub(crate) fn is_connected(&self) -> bool {
         self.subscriber.as_ref().is_some_and(|subscriber| !subscriber.is_closed())
     }
 
     /// What the subscriber owns from now on; whether that is another than before. Counts and routes of what
     /// it gains are another owner's work, of which it has not been told.
-    pub(crate) fn own(&mut self, ownership: Ownership, fleet: &Fleet) -> bool {
+    pub(crate) fn set_ownership(&mut self, ownership: Ownership, fleet: &Fleet) -> bool {
         if self.ownership == ownership {
             return false;
         }
@@ -129,11 +130,11 @@ impl FactOutbox {
         true
     }
 
-    /// An order ended.
-    pub(crate) fn ended(&mut self, order: OrderId, outcome: OrderOutcome) {
+    /// Notes how an order of the subscriber ended.
+    pub(crate) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
         // Whoever does not listen any more has given no order that could matter to it, and the list would
         // only grow.
-        if self.is_heard() {
+        if self.is_connected() {
             self.outcomes.push_back((order, outcome));
         }
     }
@@ -143,8 +144,8 @@ impl FactOutbox {
         self.topics.insert(topic);
     }
 
-    /// Revisions or pods changed.
-    pub(crate) fn note(&mut self, changes: &Changes) {
+    /// Notes the names of revisions that changed, or of which pods did.
+    pub(crate) fn note_changes(&mut self, changes: &Changes) {
         // What was changed before it was removed is not said: whoever is slow hears of the end alone. What
         // was said of it is forgotten, so that a revision of the same name begins with nothing.
         for name in &changes.removed {
@@ -152,9 +153,9 @@ impl FactOutbox {
             self.changes.pods.remove(name);
             self.changes.failures.remove(name);
             self.changes.kills.remove(name);
-            self.said_pods.remove(name);
-            self.said_failures.remove(name);
-            self.said_kills.remove(name);
+            self.sent_pods.remove(name);
+            self.sent_failures.remove(name);
+            self.sent_kills.remove(name);
         }
         let add =
             |to: &mut BTreeSet<RevisionName>, more: &BTreeSet<RevisionName>| to.extend(more.iter().cloned());
@@ -166,8 +167,8 @@ impl FactOutbox {
     }
 
     /// Says as much as fits; true if something is left to be said when there is room.
-    pub(crate) fn say(&mut self, fleet: &Fleet, surface: &Surface) -> bool {
-        self.is_full = self.say_what_fits(fleet, surface);
+    pub(crate) fn deliver(&mut self, fleet: &Fleet, status: &PlatformStatus) -> bool {
+        self.is_full = self.deliver_what_fits(fleet, status);
         self.is_full
     }
 
@@ -176,7 +177,7 @@ impl FactOutbox {
         self.is_full
     }
 
-    fn say_what_fits(&mut self, fleet: &Fleet, surface: &Surface) -> bool {
+    fn deliver_what_fits(&mut self, fleet: &Fleet, status: &PlatformStatus) -> bool {
         // Nobody listens, and whoever comes is told everything in an outbox of its own.
         let Some(subscriber) = self.subscriber.clone() else {
             self.changes = Changes::default();
@@ -195,7 +196,7 @@ impl FactOutbox {
                     self.subscriber = None;
                     return false;
                 }
-                Ok(room) => match self.next(fleet, surface) {
+                Ok(room) => match self.next(fleet, status) {
                     Some(event) => room.send(event),
                     None => return false,
                 },
@@ -204,7 +205,7 @@ impl FactOutbox {
     }
 
     /// Returns when there is room for more, or nobody listens any more.
-    pub(crate) async fn room(&self) {
+    pub(crate) async fn wait_for_room(&self) {
         if let Some(subscriber) = &self.subscriber {
             let _ = subscriber.reserve().await;
         }
@@ -212,9 +213,9 @@ impl FactOutbox {
 
     /// The next event. The order matters: settings before revisions, revisions with their counts and routes
     /// before they are the subscriber's, then their pods, and all of it before `Synced`.
-    fn next(&mut self, fleet: &Fleet, surface: &Surface) -> Option<PlatformFact> {
+    fn next(&mut self, fleet: &Fleet, status: &PlatformStatus) -> Option<PlatformFact> {
         if self.topics.remove(&PlatformTopic::Config) {
-            return Some(PlatformFact::ConfigChanged(surface.cluster.clone()));
+            return Some(PlatformFact::ConfigChanged(status.cluster.clone()));
         }
         if let Some(name) = self.changes.removed.pop_first() {
             return Some(PlatformFact::RevisionRemoved(name));
@@ -237,24 +238,24 @@ impl FactOutbox {
         while let Some(revision) = self.changes.pods.pop_first() {
             let pods = fleet.pods(&revision);
             // Every look at a revision notes its pods, and mostly nothing about them has changed.
-            if let Some(pods) = pods.filter(|pods| self.said_pods.get(&revision) != Some(pods)) {
-                self.said_pods.insert(revision.clone(), pods.clone());
+            if let Some(pods) = pods.filter(|pods| self.sent_pods.get(&revision) != Some(pods)) {
+                self.sent_pods.insert(revision.clone(), pods.clone());
                 return Some(PlatformFact::PodsChanged { revision, pods });
             }
         }
         while let Some(revision) = self.changes.failures.pop_first() {
             let failure = fleet.last_failure(&revision);
             if let Some(failure) =
-                failure.filter(|failure| self.said_failures.get(&revision) != Some(failure))
+                failure.filter(|failure| self.sent_failures.get(&revision) != Some(failure))
             {
-                self.said_failures.insert(revision.clone(), failure.clone());
+                self.sent_failures.insert(revision.clone(), failure.clone());
                 return Some(PlatformFact::PodFailed { revision, failure: failure.clone() });
             }
         }
         while let Some(revision) = self.changes.kills.pop_first() {
             let kill = fleet.last_kill(&revision);
-            if let Some(kill) = kill.filter(|kill| self.said_kills.get(&revision) != Some(kill)) {
-                self.said_kills.insert(revision.clone(), kill.clone());
+            if let Some(kill) = kill.filter(|kill| self.sent_kills.get(&revision) != Some(kill)) {
+                self.sent_kills.insert(revision.clone(), kill.clone());
                 return Some(PlatformFact::PodKilled { revision, kill: kill.clone() });
             }
         }
@@ -263,11 +264,11 @@ impl FactOutbox {
         }
         Some(match self.topics.pop_first()? {
             PlatformTopic::Ownership => PlatformFact::OwnershipChanged(self.ownership.clone()),
-            PlatformTopic::Config => PlatformFact::ConfigChanged(surface.cluster.clone()),
-            PlatformTopic::Activators => PlatformFact::ActivatorsChanged(surface.activators.clone()),
+            PlatformTopic::Config => PlatformFact::ConfigChanged(status.cluster.clone()),
+            PlatformTopic::Activators => PlatformFact::ActivatorsChanged(status.activators.clone()),
             PlatformTopic::Problems => PlatformFact::ProblemsChanged {
                 about: Subject::Configuration,
-                problems: surface.all_problems(),
+                problems: status.all_problems(),
             },
             PlatformTopic::Synced => PlatformFact::Synced,
         })

@@ -20,11 +20,11 @@ const POD_PID: &str = "pod_pid";
 /// The number of a template within its Service, from 1.
 pub(crate) type TemplateNumber = u32;
 
-/// One pod.
+/// One pod with its stage and all that is known of it.
 #[derive(Clone, Debug)]
 pub(crate) struct SupervisedPod {
     pub(crate) name: PodName,
-    /// Which template it runs.
+    /// The number of the template that it runs.
     pub(crate) template: TemplateNumber,
     /// How far its life has come.
     pub(crate) stage: PodStage,
@@ -36,7 +36,7 @@ pub(crate) struct SupervisedPod {
     pub(crate) drain_limit: Duration,
     /// What its app has from TERM to KILL.
     app_grace: Duration,
-    /// Why it is started.
+    /// Why the pod is started, for the log.
     pub(crate) cause: Option<StartCause>,
     started: Timestamp,
     /// Why it has no process yet.
@@ -52,7 +52,7 @@ pub(crate) struct SupervisedPod {
 pub(crate) enum PodStage {
     /// No process yet: its template failed, and it waits until then.
     Waiting {
-        /// When it may start.
+        /// The moment at which the pod may start.
         until: Timestamp,
     },
     /// It has a process and is wanted.
@@ -67,7 +67,7 @@ pub(crate) enum PodStage {
         /// When it is killed if it has not ended.
         until: Timestamp,
     },
-    /// It was killed.
+    /// KILL was sent; its end is waited for.
     Killed,
 }
 

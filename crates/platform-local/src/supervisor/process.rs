@@ -20,24 +20,23 @@ use crate::supervisor::fleet::PodNews;
 use crate::supervisor::handover::{
     ContainerOutputs, HandOverQuestion, HandOverVerdict, PipeHandles, PodHandles, decided,
 };
-use crate::supervisor::lifeline::Lifeline;
 use crate::supervisor::logs::{LogSink, PodLog};
+use crate::supervisor::process_control::ProcessControl;
 
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a service manager and `ebb up` say to each other: nobody else is to.
+/// Variables by which a service manager and `ebb up` speak to each other; pods do not get them.
 const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProcessWish {
-    /// Live on.
     #[default]
     Run,
-    /// Drain and end.
+    /// Answer what the pod holds, and end then.
     Terminate,
-    /// End at once.
+    /// End at once, with every descendant.
     Kill,
 }
 
@@ -46,32 +45,29 @@ pub(crate) enum ProcessWish {
 pub(crate) struct ProcessStart {
     /// The `ebb` executable, if it is not this one.
     pub(crate) ebb: Option<PathBuf>,
-    /// The pod's name.
     pub(crate) pod: PodName,
-    /// What it runs.
     pub(crate) spec: Box<PodSpec>,
-    /// Where its output goes.
+    /// Takes the lines that the pod prints.
     pub(crate) logs: LogSink,
-    /// Who wants to know what becomes of it.
+    /// News of the process go to the supervisor by this channel.
     pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
 /// A process that another `ebb up` started.
 #[derive(Debug)]
 pub(crate) struct TakenOver {
-    /// The pod's name.
     pub(crate) pod: PodName,
     /// The revision that it belongs to.
     pub(crate) owner: RevisionName,
-    /// What was handed over.
+    /// The descriptors that were handed over.
     pub(crate) handles: PodHandles,
-    /// Where its output goes.
+    /// Takes the lines that the pod prints.
     pub(crate) logs: LogSink,
-    /// Who wants to know what becomes of it.
+    /// News of the process go to the supervisor by this channel.
     pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
-/// The supervisor's way to whoever watches over a process.
+/// The supervisor's end of the channels to the watch over a process.
 #[derive(Debug)]
 pub(crate) struct ProcessHandle {
     /// What is wanted of it.
@@ -80,7 +76,7 @@ pub(crate) struct ProcessHandle {
     pub(super) questions: mpsc::Sender<HandOverQuestion>,
 }
 
-/// The other end of that way.
+/// The watch's end of the same channels.
 #[derive(Debug)]
 pub(crate) struct ProcessOrders {
     wish: watch::Receiver<ProcessWish>,
@@ -101,11 +97,11 @@ impl ProcessHandle {
 pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
     let ProcessStart { ebb, pod, spec, logs, news } = start;
     let ebb = ebb.unwrap_or_else(this_executable);
-    let log = logs.of_pod(&spec.owner(), &pod);
+    let log = PodLog::of(&logs, &spec.owner(), &pod);
     let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
     let how = match spawn(&ebb, &spec) {
         Ok(mut process) => {
-            watch.tell(PodNews::Spawned(process.lifeline.pid().unsigned_abs())).await;
+            watch.tell(PodNews::Spawned(process.control.pid().unsigned_abs())).await;
             send_spec(&mut process.socket, &spec).await;
             watch.follow(process).await
         }
@@ -119,11 +115,11 @@ pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
 /// The same for a process that another `ebb up` started.
 pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
     let TakenOver { pod, owner, handles, logs, news } = taken;
-    let log = logs.of_pod(&owner, &pod);
+    let log = PodLog::of(&logs, &owner, &pod);
     let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
     let how = match PodProcess::taken_over(handles) {
         Ok(process) => watch.follow(process).await,
-        Err(error) => Some(format!("it cannot be taken over: {error}")),
+        Err(error) => Some(format!("its process cannot be taken over: {error}")),
     };
     if let Some(how) = how {
         let _ = news.send((pod, PodNews::Ended(how))).await;
@@ -132,10 +128,10 @@ pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
 
 /// A process, and our ends of what connects us.
 struct PodProcess {
-    lifeline: Lifeline,
+    control: ProcessControl,
     /// Its standard input is the other end.
     socket: UnixStream,
-    /// What was read of a message by whoever had it before.
+    /// The bytes of a message that another process began to read.
     begun: Vec<u8>,
     /// Of each container, the app's first.
     outputs: Vec<ContainerOutputs>,
@@ -146,7 +142,7 @@ impl PodProcess {
         let socket = std::os::unix::net::UnixStream::from(handles.socket);
         socket.set_nonblocking(true)?;
         Ok(Self {
-            lifeline: Lifeline::of_descriptor(handles.process, handles.pid)?,
+            control: ProcessControl::of_descriptor(handles.process, handles.pid)?,
             socket: UnixStream::from_std(socket)?,
             begun: handles.begun,
             outputs: handles.outputs,
@@ -154,8 +150,8 @@ impl PodProcess {
     }
 }
 
-/// It leads a process group of its own, so that Ctrl-C in a terminal reaches us alone, and so that it can be
-/// killed whole. Whose pod it is stands in its arguments, for whoever looks at a list of processes.
+/// The process leads a group of its own, so that Ctrl-C in a terminal reaches `ebb up` alone, and so that the
+/// group can be killed whole. Its arguments name its pod, for readers of a list of processes.
 fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -183,7 +179,7 @@ fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
     }
     send_outputs(&ours, &theirs)?;
     let socket = UnixStream::from_std(ours)?;
-    Ok(PodProcess { lifeline: Lifeline::of_child(child), socket, begun: Vec::new(), outputs })
+    Ok(PodProcess { control: ProcessControl::of_child(child), socket, begun: Vec::new(), outputs })
 }
 
 fn outputs_of(container: &Container, stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> ContainerOutputs {
@@ -192,7 +188,7 @@ fn outputs_of(container: &Container, stdout: Option<OwnedFd>, stderr: Option<Own
     ContainerOutputs { container: container.name.clone(), stdout: new(stdout), stderr: new(stderr) }
 }
 
-/// Who watches over a process.
+/// The task that watches over a process.
 struct ProcessWatch {
     pod: PodName,
     news: mpsc::Sender<(PodName, PodNews)>,
@@ -200,36 +196,36 @@ struct ProcessWatch {
     log: PodLog,
 }
 
-/// Why nobody listens to a process any more.
+/// Why a watch has stopped listening to its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Silence {
-    /// It is gone.
+enum ListenEnd {
+    /// The process has closed its socket, or has ended.
     Gone,
-    /// It is somebody else's.
+    /// Another `ebb up` has taken the process over.
     Given,
 }
 
 impl ProcessWatch {
     /// Returns how it ended, or nothing if it was handed over.
     async fn follow(&mut self, process: PodProcess) -> Option<String> {
-        let PodProcess { mut lifeline, socket, begun, outputs } = process;
+        let PodProcess { mut control, socket, begun, outputs } = process;
         // Its descendants hold these pipes too, so what they print last comes after its end.
         if let Err(error) = self.log.read(outputs) {
-            tracing::warn!(pod = %self.pod, %error, "its output cannot be read");
+            tracing::warn!(pod = %self.pod, %error, "the output of a pod cannot be read");
         }
         let lines = Lines::continued(begun, LONGEST_LINE);
-        if self.listen(socket, lines, &lifeline).await == Silence::Given {
+        if self.listen(socket, lines, &control).await == ListenEnd::Given {
             return None;
         }
         // The socket is closed, so it is gone, but what it started may not be.
-        lifeline.kill_group();
-        let how = lifeline.ended().await;
+        control.kill_group();
+        let how = control.ended().await;
         self.log.ended().await;
         Some(how)
     }
 
     /// Passes on what it says until it says no more, and what the supervisor wants of it.
-    async fn listen(&mut self, socket: UnixStream, mut lines: Lines, lifeline: &Lifeline) -> Silence {
+    async fn listen(&mut self, socket: UnixStream, mut lines: Lines, control: &ProcessControl) -> ListenEnd {
         let (mut output, input) = socket.into_split();
         let mut input = Some(input);
         let mut buffer = vec![0; 4096];
@@ -237,7 +233,7 @@ impl ProcessWatch {
             // Every arm is cancel-safe: what was not read or received stays where it is.
             tokio::select! {
                 read = output.read(&mut buffer) => match read {
-                    Ok(0) | Err(_) => return Silence::Gone,
+                    Ok(0) | Err(_) => return ListenEnd::Gone,
                     Ok(length) => {
                         let mut said = Vec::new();
                         lines.push(&buffer[..length], |line| said.extend(self.understand(line)));
@@ -248,41 +244,41 @@ impl ProcessWatch {
                 },
                 Ok(()) = self.orders.wish.changed() => match *self.orders.wish.borrow_and_update() {
                     ProcessWish::Run => {}
-                    ProcessWish::Terminate => lifeline.terminate(),
+                    ProcessWish::Terminate => control.terminate(),
                     // Closing our end is the order to kill everything; only `ebb pod` itself can find every
                     // descendant.
                     ProcessWish::Kill => drop(input.take()),
                 },
                 // One that is being killed is not handed over: it is gone soon.
                 Some(question) = self.orders.questions.recv() => if let Some(open) = input.take() {
-                    match self.stand_still(question, &open, lines.begun(), lifeline).await {
+                    match self.stand_still(question, &open, lines.begun(), control).await {
                         HandOverVerdict::Given => {
-                            // Dropped, it would close the socket for whoever has it now, too.
+                            // Dropping it would shut the socket down for the process that has it now, too.
                             open.forget();
-                            return Silence::Given;
+                            return ListenEnd::Given;
                         }
                         HandOverVerdict::Kept | HandOverVerdict::Pending => input = Some(open),
                     }
                 },
-                () = tokio::time::sleep(KILL_PATIENCE), if input.is_none() => lifeline.kill_group(),
+                () = tokio::time::sleep(KILL_PATIENCE), if input.is_none() => control.kill_group(),
             }
         }
     }
 
-    /// Hands over copies of what belongs to the process, and waits until it is decided whose it is.
+    /// Hands over copies of the process's descriptors, and waits until it is decided which `ebb up` has it.
     async fn stand_still(
         &self,
         question: HandOverQuestion,
         socket: &OwnedWriteHalf,
         begun: &[u8],
-        lifeline: &Lifeline,
+        control: &ProcessControl,
     ) -> HandOverVerdict {
         let HandOverQuestion { reply, mut verdict } = question;
         let copies = async {
             let outputs = self.log.hand_over(&verdict).await;
             let socket: &UnixStream = socket.as_ref();
-            let (socket, process) = (socket.as_fd().try_clone_to_owned()?, lifeline.descriptor()?);
-            let pid = lifeline.pid();
+            let (socket, process) = (socket.as_fd().try_clone_to_owned()?, control.descriptor()?);
+            let pid = control.pid();
             std::io::Result::Ok(PodHandles { socket, process, pid, begun: begun.to_vec(), outputs })
         };
         let mut early = verdict.clone();
@@ -295,7 +291,9 @@ impl ProcessWatch {
             Ok(handles) => {
                 let _ = reply.send((self.pod.clone(), handles)).await;
             }
-            Err(error) => tracing::warn!(pod = %self.pod, %error, "it cannot be handed over"),
+            Err(error) => {
+                tracing::warn!(pod = %self.pod, %error, "the process of a pod cannot be handed over");
+            }
         }
         drop(reply);
         decided(&mut verdict).await
@@ -305,7 +303,7 @@ impl ProcessWatch {
         match serde_json::from_str(line) {
             Ok(message) => Some(message),
             Err(error) => {
-                tracing::warn!(pod = %self.pod, %error, "a pod process said something that is not understood");
+                tracing::warn!(pod = %self.pod, %error, "a pod process sent a message that is not understood");
                 None
             }
         }
@@ -322,7 +320,7 @@ impl ProcessWatch {
             }
             PodMessage::Killed { reason } => PodNews::Killed(reason),
             PodMessage::Started { .. } | PodMessage::Announced(_) | PodMessage::Answered => {
-                PodNews::Said(message)
+                PodNews::Message(message)
             }
         };
         self.tell(news).await;

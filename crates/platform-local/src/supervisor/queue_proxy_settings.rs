@@ -6,17 +6,17 @@ use std::time::Duration;
 use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{DRAIN_LIMIT_DEFAULT, IgnoredUserAgents};
 
-/// See the module.
+/// The settings with which the queue-proxies of new pods start.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueProxySettings {
     /// How long requests without a timeout may take in a pod that leaves.
     pub(crate) drain_limit: Duration,
-    /// Whose requests it does not measure.
+    /// The clients, by `User-Agent`, whose requests it does not measure.
     pub(crate) ignored_user_agents: IgnoredUserAgents,
 }
 
 impl QueueProxySettings {
-    /// What a revision says, else what holds for all.
+    /// The settings of a revision, and those of the cluster where the revision has none.
     pub(crate) fn of(settings: &RevisionSettings, cluster: &ClusterConfig) -> Self {
         Self {
             drain_limit: settings.effective_drain_limit(cluster),
@@ -26,7 +26,7 @@ impl QueueProxySettings {
 }
 
 impl Default for QueueProxySettings {
-    /// Where nobody says anything.
+    /// The defaults of the ConfigMap `config-autoscaler`.
     fn default() -> Self {
         Self { drain_limit: DRAIN_LIMIT_DEFAULT, ignored_user_agents: IgnoredUserAgents::default() }
     }

@@ -10,15 +10,15 @@ use super::handover::records::RestartsRecord;
 
 /// The first wait after a failure.
 const LEAST: Duration = Duration::from_millis(100);
-/// The longest wait.
+/// The longest wait after a failure.
 const LONGEST: Duration = Duration::from_secs(10);
 /// A pod that was healthy for so long, or as long a time without any failure, makes the next failure the
 /// first one again.
 pub(crate) const HEALTHY: Duration = Duration::from_secs(10);
 
-/// After so many failures in a row nobody waits for the next attempt any more: the first may be bad luck, and
-/// the second comes of it. A pod that is ready breaks no row: an app may listen for a moment before it fails.
-/// One that answered a request does, and one that was healthy for [`HEALTHY`].
+/// After so many failures in a row requests do not wait for the next attempt: the first failure may be bad
+/// luck, and the second follows from it. A pod that is ready breaks no row, as an app may listen for a moment
+/// before it fails. A pod that answered a request does, and so does one that was healthy for [`HEALTHY`].
 const HOPELESS: u32 = 3;
 
 /// The failures of one template.
@@ -26,6 +26,7 @@ const HOPELESS: u32 = 3;
 pub(crate) struct Restarts {
     backoff: Backoff,
     not_before: Timestamp,
+    /// The last failure of a pod of the template.
     last: Option<Timestamp>,
     /// The last one that lengthened the wait.
     last_new: Option<Timestamp>,
@@ -40,7 +41,7 @@ pub(crate) struct Restarts {
 /// The life of a pod that failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
-    /// When it was started.
+    /// The moment at which the pod's process was started.
     pub(crate) started: Timestamp,
     /// Since when it was ready, if it was at its end.
     pub(crate) ready_since: Option<Timestamp>,
@@ -84,7 +85,8 @@ impl Restarts {
         }
     }
 
-    /// What another process needs to know, so that nobody waits anew for what is known to fail.
+    /// The record for another process, so that its requests do not wait anew for a template that is known to
+    /// fail.
     pub(crate) fn record(&self, now: Timestamp) -> RestartsRecord {
         RestartsRecord {
             next_wait: self.backoff.upcoming(),
@@ -98,7 +100,7 @@ impl Restarts {
         }
     }
 
-    /// Those of another process.
+    /// The failures that another process noted, on this process's axis of time.
     pub(crate) fn taken_over(record: RestartsRecord, now: Timestamp) -> Self {
         Self {
             backoff: Backoff::new(LEAST, LONGEST).continued(record.next_wait),

@@ -42,13 +42,13 @@ const LONG_PATIENCE: Duration = Duration::from_secs(10);
 /// A pod that is ready so soon has taken less from the others than a look at the cores can see.
 const QUICK: Duration = Duration::from_millis(250);
 /// While no core is idle, starts of a revision that has a pod for each core take one part in so many of what
-/// the cores do: more pods answer no more where the cores are what lacks, but somebody else may keep them
+/// the cores do. More pods answer no more where cores are what lacks; but another program may keep the cores
 /// busy, and then the revision must grow all the same.
 const SHARE_OF_STARTS: u32 = 10;
 /// The longest wait for such a start; also where it is not known how long one takes.
 const SLOWLY: Duration = Duration::from_secs(10);
-/// The least that a pod is taken to need: its queue-proxy. What was measured may be less, where somebody else
-/// gave memory back meanwhile.
+/// The least memory that a pod is taken to need: its queue-proxy. A measurement may be lower where another
+/// process gave memory back meanwhile.
 const LEAST_NEED_KIB: u64 = 12 * 1024;
 /// What part of all places revisions without a pod may keep free: one in so many.
 const KEPT_FREE: usize = 8;
@@ -56,16 +56,22 @@ const KEPT_FREE: usize = 8;
 /// The pods that are being started, and those that are to be.
 #[derive(Debug)]
 pub(super) struct Starts {
+    /// The number of cores that this process may use.
     cores: usize,
+    /// The most processes of pods at once (`--max-pods`).
     ceiling: usize,
+    /// Starts that wait, in the order of their turns.
     waiting: BTreeMap<StartTurn, WaitingStart>,
+    /// Pods between their start and being ready.
     under_way: BTreeMap<PodName, PodStart>,
     /// How long the last pod of each revision took to be ready.
-    took: BTreeMap<RevisionName, Duration>,
+    times_to_ready: BTreeMap<RevisionName, Duration>,
     /// How much memory it took, in KiB.
     memory_needs: BTreeMap<RevisionName, u64>,
+    /// How many starts were ever added: the source of [`StartTurn::number`].
     added: u64,
     last_start: Timestamp,
+    /// When the cores are worth another look, once a start was asked for.
     look_again: Option<Timestamp>,
 }
 
@@ -110,13 +116,13 @@ pub(super) struct Machine {
     pub(super) next_look: Timestamp,
 }
 
-/// Who comes first: the least does.
+/// The place of a start in the queue: the least comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct StartTurn {
     /// How many pods of its revision come before it; none before the first of a template. So the first pod of
     /// one revision, for which requests may wait, does not wait for the tenth of another.
     ahead: usize,
-    /// Otherwise who came first.
+    /// Of pods with equally many ahead the one added first is started first.
     number: u64,
 }
 
@@ -132,7 +138,7 @@ impl Starts {
             ceiling,
             waiting: BTreeMap::new(),
             under_way: BTreeMap::new(),
-            took: BTreeMap::new(),
+            times_to_ready: BTreeMap::new(),
             memory_needs: BTreeMap::new(),
             added: 0,
             last_start: Timestamp::ZERO,
@@ -157,19 +163,19 @@ impl Starts {
         self.waiting.insert(turn, start);
     }
 
-    /// Whether nobody waits.
+    /// Whether no pod waits for its start.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether it matters for anybody who waits that a core is idle: a wake from zero does not pay for a
-    /// look.
+    /// Whether a waiting start depends on an idle core. A wake from zero does not, and does not pay for a
+    /// look at the cores.
     pub(super) fn depend_on_cores(&self) -> bool {
         !self.under_way.is_empty() || self.waiting.keys().any(|turn| !self.is_urgent(*turn))
     }
 
-    /// Whether anybody who waits has to heed how much memory is free, or is the first to show what a pod of
-    /// its revision takes. A wake from zero of a revision that is known does not pay for a look.
+    /// Whether a waiting start depends on free memory, or is the first to show how much a pod of its revision
+    /// takes. A wake from zero of a known revision does not, and does not pay for a look.
     pub(super) fn depend_on_memory(&self) -> bool {
         let is_known = |spec: &PodSpec| self.memory_needs.contains_key(&spec.owner());
         self.waiting.values().any(|start| start.siblings.all > 0 || !is_known(&start.spec))
@@ -183,7 +189,7 @@ impl Starts {
 
     /// A pod is ready. Whether it was long ago that it was started, and what that took of the memory, says
     /// how its revision may grow.
-    pub(super) fn ready(&mut self, pod: &PodName, free_memory: Option<u64>, now: Timestamp) {
+    pub(super) fn note_ready(&mut self, pod: &PodName, free_memory: Option<u64>, now: Timestamp) {
         // Those that start beside it take their part of what there is less now.
         let starting = u64::try_from(self.under_way.len()).unwrap_or(u64::MAX);
         if let Some(start) = self.under_way.remove(pod) {
@@ -191,18 +197,18 @@ impl Starts {
                 let need = (before.saturating_sub(after) / starting).max(LEAST_NEED_KIB);
                 self.memory_needs.insert(start.revision.clone(), need);
             }
-            self.took.insert(start.revision, now.saturating_since(start.since));
+            self.times_to_ready.insert(start.revision, now.saturating_since(start.since));
         }
     }
 
-    /// A pod will not be ready.
-    pub(super) fn done(&mut self, pod: &PodName) {
+    /// A pod will not be ready: its process ended or failed.
+    pub(super) fn note_ended(&mut self, pod: &PodName) {
         self.under_way.remove(pod);
     }
 
-    /// A revision is gone.
+    /// Forgets what was measured of a revision that is gone.
     pub(super) fn forget(&mut self, revision: &RevisionName) {
-        self.took.remove(revision);
+        self.times_to_ready.remove(revision);
         self.memory_needs.remove(revision);
     }
 
@@ -210,14 +216,14 @@ impl Starts {
     pub(super) fn next(&mut self, machine: Machine, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
         let patience = if machine.has_room { PATIENCE } else { LONG_PATIENCE };
         for start in self.under_way.values_mut() {
-            // Given up for good: a start that takes long must not block the others, and it may not have a
-            // place again when the machine has room, because somebody else has it by then.
+            // The place is given up for good: a slow start must not block the others, and by the time that
+            // the machine has room another start has the place.
             start.has_place &= now.saturating_since(start.since) < patience;
         }
         self.look_again = Some(machine.next_look);
         let waiting = self.waiting.iter();
-        // The order of the turns is the order of need: first pods before second ones, whoever asked sooner
-        // among equals. Who may not start yet does not keep those behind from starting.
+        // The order of the turns is the order of need: first pods before second ones, and of equals the one
+        // that was added first. A start that must wait does not keep those behind it from starting.
         let mut free = waiting.filter(|(turn, start)| self.may_start(**turn, start, machine, now));
         let turn = *free.next()?.0;
         let WaitingStart { pod, spec, .. } = self.waiting.remove(&turn)?;
@@ -243,7 +249,7 @@ impl Starts {
 
     /// Whether what is to be started, and what starts already, takes more than is free.
     fn lacks_memory(&self, waiting: &WaitingStart, machine: Machine) -> bool {
-        // Without its first pod a revision answers nobody at all.
+        // Without its first pod a revision answers no request at all.
         let Some(free) = machine.free_memory.filter(|_| waiting.siblings.all > 0) else { return false };
         // Those under way may have taken theirs already; then this waits until they are ready, and no longer.
         let starting: u64 = self.under_way.values().map(|start| self.need(&start.revision)).sum();
@@ -261,7 +267,7 @@ impl Starts {
 
     /// How long after the last start a revision may start another pod while no core is idle.
     fn pace(&self, revision: &RevisionName) -> Duration {
-        match self.took.get(revision) {
+        match self.times_to_ready.get(revision) {
             Some(took) if *took < QUICK => Duration::ZERO,
             Some(took) => {
                 let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);
@@ -312,7 +318,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(3600);
 
-    /// A pod `SERVICE-NUMBER`.
+    /// Adds the start of a pod that is named `SERVICE-NUMBER`.
     fn add(starts: &mut Starts, pod: &str, siblings: usize) {
         let name = |name: &str| name.to_owned();
         let (service, _) = pod.split_once('-').unwrap_or((pod, ""));
@@ -360,22 +366,22 @@ mod tests {
         assert_eq!(started(&mut starts, NOW), ["a", "b"]);
         assert!(starts.depend_on_cores());
         assert_eq!(started(&mut starts, NOW), [""; 0]);
-        starts.ready(&PodName::new("b"), None, NOW);
+        starts.note_ready(&PodName::new("b"), None, NOW);
         assert_eq!(started(&mut starts, NOW), ["c"]);
         for pod in ["a", "c", "unheard-of"] {
-            starts.done(&PodName::new(pod));
+            starts.note_ended(&PodName::new(pod));
         }
         assert_eq!(started(&mut starts, NOW), ["d"]);
     }
 
     #[test]
-    fn what_pods_took_of_the_memory_says_how_many_more_may_start() {
+    fn measured_memory_needs_limit_further_starts() {
         let mebibytes = |count: u64| Machine { free_memory: Some(count * 1024), ..IDLE };
         let mut starts = Starts::on(8, usize::MAX);
         add(&mut starts, "web-1", 0);
         assert!(starts.depend_on_memory(), "nobody knows what it takes");
         assert_eq!(started_on(mebibytes(1000), &mut starts, NOW), ["web-1"]);
-        starts.ready(&PodName::new("web-1"), Some(600 * 1024), NOW);
+        starts.note_ready(&PodName::new("web-1"), Some(600 * 1024), NOW);
         add(&mut starts, "web-0", 0);
         assert!(!starts.depend_on_memory(), "what a first pod takes is known by now, and it does not wait");
         assert!(starts.cancel(&PodName::new("web-0")));
@@ -389,7 +395,7 @@ mod tests {
         assert!(reason.starts_with("waits for memory"), "{reason}");
         // Nobody waits where nothing is known.
         for pod in ["new-1", "web-2", "web-3"] {
-            starts.done(&PodName::new(pod));
+            starts.note_ended(&PodName::new(pod));
         }
         assert_eq!(started_on(IDLE, &mut starts, NOW), ["web-4"]);
         assert!(starts.short_of_memory(IDLE).is_none());
@@ -405,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_wanted_any_more_is_not_started() {
+    fn a_cancelled_start_leaves_the_queue() {
         let mut starts = one_core();
         for pod in ["a", "b", "c", "d"] {
             add(&mut starts, pod, 0);
@@ -414,7 +420,7 @@ mod tests {
         assert!(!starts.cancel(&PodName::new("a")), "it was started");
         assert!(starts.cancel(&PodName::new("c")));
         assert!(!starts.cancel(&PodName::new("c")), "only once");
-        starts.done(&PodName::new("a"));
+        starts.note_ended(&PodName::new("a"));
         assert_eq!(started(&mut starts, NOW), ["d"]);
     }
 
@@ -439,10 +445,10 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["b-1"]);
-        starts.ready(&PodName::new("b-1"), None, NOW);
+        starts.note_ready(&PodName::new("b-1"), None, NOW);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY / 2), [""; 0]);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY), ["a-2"]);
-        starts.ready(&PodName::new("a-2"), None, NOW + SLOWLY + QUICK);
+        starts.note_ready(&PodName::new("a-2"), None, NOW + SLOWLY + QUICK);
         add(&mut starts, "a-4", 3);
         assert_eq!(started_on(BUSY, &mut starts, NOW + SLOWLY + QUICK), [""; 0], "it took too long");
         let paced = NOW + SLOWLY + QUICK * SHARE_OF_STARTS;
@@ -457,10 +463,10 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["quick-1"]);
-        starts.ready(&PodName::new("quick-1"), None, NOW + QUICK / 2);
+        starts.note_ready(&PodName::new("quick-1"), None, NOW + QUICK / 2);
         assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK / 2), ["quick-2", "quick-3"]);
         starts.forget(&RevisionName::new("default", "service", "quick").expect("a name"));
-        starts.done(&PodName::new("quick-2"));
+        starts.note_ended(&PodName::new("quick-2"));
         add(&mut starts, "quick-4", 1);
         assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK), [""; 0], "another one of that name");
     }
@@ -473,12 +479,12 @@ mod tests {
             add(&mut starts, pod, siblings);
         }
         assert_eq!(started_on(BUSY, &mut starts, NOW), ["a-1"]);
-        starts.ready(&PodName::new("a-1"), None, NOW + LONG_PATIENCE / 2);
+        starts.note_ready(&PodName::new("a-1"), None, NOW + LONG_PATIENCE / 2);
         assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), ["a-2"], "one start in so long");
         add(&mut starts, "a-edited", 4);
         assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), ["a-edited"], "there is a place");
         assert_eq!(started_on(BUSY, &mut starts, NOW + LONG_PATIENCE), [""; 0], "the others wait on");
-        starts.done(&PodName::new("a-2"));
+        starts.note_ended(&PodName::new("a-2"));
         assert_eq!(started(&mut starts, NOW + LONG_PATIENCE), ["a-3"], "in their order");
     }
 
@@ -491,10 +497,10 @@ mod tests {
         add(&mut starts, "a-edited", 1);
         assert_eq!(started(&mut starts, NOW), ["b-1", "b-2"], "they came before");
         for pod in ["b-1", "b-2"] {
-            starts.done(&PodName::new(pod));
+            starts.note_ended(&PodName::new(pod));
         }
         assert_eq!(started(&mut starts, NOW), ["a-edited", "c-1"]);
-        starts.done(&PodName::new("c-1"));
+        starts.note_ended(&PodName::new("c-1"));
         assert_eq!(started(&mut starts, NOW), ["a-1"]);
     }
 

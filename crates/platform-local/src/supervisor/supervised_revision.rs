@@ -27,15 +27,14 @@ use crate::supervisor::queue_proxy_settings::QueueProxySettings;
 use crate::supervisor::restarts::Restarts;
 use crate::supervisor::starts::Siblings;
 
-/// What is to be done with a process.
+/// An action of the supervisor on the process of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Start it.
+    /// Start the process of a pod.
     Start {
         pod: PodName,
         /// The other pods of its revision that are wanted and start or run.
         siblings: Siblings,
-        /// What it runs.
         spec: Box<PodSpec>,
     },
     /// Tell it to drain and end.
@@ -50,41 +49,42 @@ pub(crate) struct CountOrder {
     pub(crate) count: PodCount,
     /// Which to end first if some must end.
     pub(crate) end_first: Vec<PodName>,
-    /// Why, in one sentence.
+    /// Why so many pods are wanted, in one sentence.
     pub(crate) why: String,
 }
 
 /// What a look at one revision may touch outside of it.
 #[derive(Debug)]
 pub(crate) struct RevisionSurroundings<'a> {
-    /// The present.
     pub(crate) now: Timestamp,
-    /// What is to be done is added here.
+    /// The actions that result are added here.
     pub(crate) actions: &'a mut Vec<Action>,
-    /// Where names come from.
+    /// The source of names for new pods.
     pub(crate) names: &'a mut PodNames,
 }
 
 /// One Service and its pods.
 #[derive(Debug)]
 pub(crate) struct SupervisedRevision {
-    /// What its manifest says.
+    /// The Service as its manifest has it now.
     pub(crate) service: ManifestService,
-    /// Hosts besides its own.
+    /// Hosts besides its own, such as `localhost` for the only Service.
     pub(crate) more_hosts: Vec<String>,
     /// How many pods there should be.
     pub(crate) wanted: PodCount,
-    /// What its queue-proxies are started with. Pods keep what held when they were started.
+    /// The settings of queue-proxies of new pods. A pod keeps the settings with which it was started.
     pub(crate) of_new_pods: QueueProxySettings,
     /// Whether it is being taken down: its Service is gone from the files, or everything ends.
     pub(crate) is_going: bool,
     /// An autoscaler that comes later is to keep what it finds once there was something: an order, or a pod
     /// that was ready.
     origin: RevisionOrigin,
-    /// Who serves it, as was ordered last.
+    /// The route that was ordered last.
     pub(crate) route: Option<RouteInForce>,
     hop_keys: Vec<HopKey>,
+    /// The templates that pods run, and the present one.
     templates: BTreeMap<TemplateNumber, Template>,
+    /// The number of the template in the manifest: new pods run it.
     present: TemplateNumber,
     numbers_given: TemplateNumber,
     restarts: BTreeMap<TemplateNumber, Restarts>,
@@ -92,6 +92,7 @@ pub(crate) struct SupervisedRevision {
     end_first: Vec<PodName>,
     last_failure: Option<PodFailure>,
     last_kill: Option<PodKill>,
+    /// Whether pods of an edited template are still to take over from older ones.
     is_rolling: bool,
     rolled_out: Option<String>,
     causes: StartCauses,
@@ -127,8 +128,8 @@ impl SupervisedRevision {
     /// Takes in an edited manifest. A template that still has pods keeps its number, so undoing an edit costs
     /// nothing.
     pub(crate) fn edit(&mut self, service: ManifestService) {
-        // By what it says and not by when it was written: whoever undoes an edit while pods of the former
-        // template still run keeps those.
+        // Templates are compared by content and not by time: an edit that is undone while pods of the former
+        // template still run keeps those pods.
         let known = self.templates.iter().find(|(_, template)| **template == service.template);
         self.present = if let Some((number, _)) = known {
             *number
@@ -151,7 +152,7 @@ impl SupervisedRevision {
         self.edit(service);
     }
 
-    /// Takes an order. Who wakes it from zero deserves an attempt at once, whatever happened before.
+    /// Takes an order. A wake from zero is attempted at once, whatever failed before.
     pub(crate) fn scale_to(&mut self, order: CountOrder) {
         let CountOrder { count, end_first, why } = order;
         // A request waits. Whatever has failed before may be mended by now, and a wait of minutes would be
@@ -165,7 +166,7 @@ impl SupervisedRevision {
         self.end_first = end_first;
     }
 
-    /// One of its pods.
+    /// The pod with this name, if the revision has it.
     pub(crate) fn pod_mut(&mut self, name: &PodName) -> Option<&mut SupervisedPod> {
         self.pods.get_mut(name)
     }
@@ -213,15 +214,15 @@ impl SupervisedRevision {
     pub(crate) fn advance(&mut self, around: &mut RevisionSurroundings<'_>) {
         self.keep_deadlines(around);
         let target = if self.is_going { 0 } else { self.wanted.as_usize() };
-        self.dismiss_replaced_starts(around);
+        self.cancel_replaced_starts(around);
         let (present, old) = self.wanted_pods();
         let ready = present.iter().filter(|pod| pod.ready_since.is_some()).count();
         let (present_count, old_count) = (present.len(), old.len());
         let last_old = old.iter().map(|pod| pod.template).max();
         let old_target = target.saturating_sub(ready);
         if old_count > old_target {
-            let victims = self.choose(old_count - old_target, Age::Old);
-            self.dismiss(&victims, around);
+            let pods_to_end = self.choose_pods_to_end(old_count - old_target, TemplateAge::Old);
+            self.begin_ending(&pods_to_end, around);
         } else if let Some(template) = last_old
             && ready == 0
         {
@@ -229,8 +230,8 @@ impl SupervisedRevision {
         }
         let first = if old_count > 0 && ready == 0 { target.min(1) } else { target };
         if present_count > target {
-            let victims = self.choose(present_count - target, Age::Present);
-            self.dismiss(&victims, around);
+            let pods_to_end = self.choose_pods_to_end(present_count - target, TemplateAge::Present);
+            self.begin_ending(&pods_to_end, around);
         } else {
             self.add(first.saturating_sub(present_count), self.present, around);
         }
@@ -269,7 +270,7 @@ impl SupervisedRevision {
         }
     }
 
-    /// Ends the wait for activators: there is nobody left to tell them.
+    /// Ends the wait for activators, as no autoscaler is left to tell them.
     pub(crate) fn release_all(&mut self, around: &mut RevisionSurroundings<'_>) {
         let leaving = self.pods.values().filter(|pod| matches!(pod.stage, PodStage::Leaving { .. }));
         let names: Vec<PodName> = leaving.map(|pod| pod.name.clone()).collect();
@@ -291,7 +292,7 @@ impl SupervisedRevision {
         given.unwrap_or_else(|| format!("{}-{number:05}", self.service.name.name()))
     }
 
-    /// Those of the present template, and those of older ones.
+    /// The wanted pods of the present template, and those of older ones.
     fn wanted_pods(&self) -> (Vec<&SupervisedPod>, Vec<&SupervisedPod>) {
         let wanted = self.pods.values().filter(|pod| pod.is_wanted());
         wanted.partition(|pod| pod.template == self.present)
@@ -367,12 +368,12 @@ impl SupervisedRevision {
     }
 
     /// Once the present template has a pod that is ready, older ones are not started any more.
-    fn dismiss_replaced_starts(&mut self, around: &mut RevisionSurroundings<'_>) {
+    fn cancel_replaced_starts(&mut self, around: &mut RevisionSurroundings<'_>) {
         let (present, old) = self.wanted_pods();
         if present.iter().any(|pod| pod.ready_since.is_some()) {
             let waiting = old.into_iter().filter(|pod| !pod.has_process());
             let waiting: Vec<PodName> = waiting.map(|pod| pod.name.clone()).collect();
-            self.dismiss(&waiting, around);
+            self.begin_ending(&waiting, around);
         }
     }
 
@@ -400,17 +401,17 @@ impl SupervisedRevision {
 
     /// Which pods to end: those without a process first, then those that are not ready, each in the order of
     /// the last scale order, then the youngest.
-    fn choose(&self, count: usize, age: Age) -> Vec<PodName> {
+    fn choose_pods_to_end(&self, count: usize, age: TemplateAge) -> Vec<PodName> {
         let (present, old) = self.wanted_pods();
         let mut candidates = match age {
-            Age::Present => present,
-            Age::Old => old,
+            TemplateAge::Present => present,
+            TemplateAge::Old => old,
         };
         let ordered = |pod: &SupervisedPod| {
             self.end_first.iter().position(|name| *name == pod.name).unwrap_or(usize::MAX)
         };
-        // Those first whose end costs nothing: no process yet, then not ready, then those that the autoscaler
-        // has named, because they hold least; of equals the youngest.
+        // Pods whose end costs nothing come first: those without a process, then those that are not ready,
+        // then those that the autoscaler has named because they hold least; of equals the youngest.
         candidates.sort_by_key(|pod| {
             (pod.has_process(), pod.ready_since.is_some(), ordered(pod), std::cmp::Reverse(pod.name.clone()))
         });
@@ -418,8 +419,8 @@ impl SupervisedRevision {
         candidates.into_iter().map(|pod| pod.name.clone()).collect()
     }
 
-    fn dismiss(&mut self, victims: &[PodName], around: &mut RevisionSurroundings<'_>) {
-        for name in victims {
+    fn begin_ending(&mut self, pods_to_end: &[PodName], around: &mut RevisionSurroundings<'_>) {
+        for name in pods_to_end {
             let pod = self.pods.get_mut(name).expect("chosen from its pods");
             let is_to_be_started = !matches!(pod.stage, PodStage::Waiting { .. });
             let is_known = pod.is_known();
@@ -429,20 +430,20 @@ impl SupervisedRevision {
             if !is_to_be_started {
                 self.pods.remove(name);
             } else if !is_known {
-                // Nobody was ever told its address, so no request can be on its way to it.
+                // Its address was never published, so no request can be on its way to it.
                 self.release(name, around);
             }
         }
     }
 }
 
-/// Why a revision that nobody has decided about has so many pods.
+/// Why a new revision has its first pods.
 fn beginning(count: PodCount) -> String {
     format!("initial scale {count}")
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Age {
+enum TemplateAge {
     Present,
     Old,
 }

@@ -4,15 +4,21 @@ use std::time::Duration;
 
 use orchestration::{Fence, OrderId, OrderOutcome, PlatformFact, PodFacts, RouteInForce};
 use scaling::PodPhase;
+use tokio::sync::mpsc;
 use vocabulary::{
-    Bucket, Epoch, HopKey, Ownership, PodCount, PodState, QueueProxyAnnouncement, ReplicaName, RevisionName,
+    Bucket, Epoch, HopKey, Ownership, PodCount, PodName, PodState, QueueProxyAnnouncement, ReplicaName,
+    RevisionName,
 };
 
-use super::desk::SeatArrival;
-use super::outbox::FactOutbox;
-use super::*;
+use super::failure::ProcessFailure;
+use super::fleet::{Fleet, PodNews, TargetPresence};
+use super::leases::SeatId;
+use super::order_inbox::SeatArrival;
+use super::outbox::{FactOutbox, PlatformStatus};
+use super::subscribers::Subscribers;
+use super::supervised_revision::{Action, CountOrder};
 use crate::front_door::FrontDoor;
-use crate::manifest::{ManifestService, PlacedService};
+use crate::manifest::{LoadedManifest, ManifestService, PlacedService};
 use crate::pod::{Container, PodMessage, Template};
 
 struct World {
@@ -94,7 +100,7 @@ impl World {
     fn announced(&mut self, pod: &PodName) {
         let ports =
             QueueProxyAnnouncement { requests: 1, admin: 2, link: 3, stat: 4, metrics: 5, link_token: None };
-        self.note(pod, &PodNews::Said(PodMessage::Announced(ports)));
+        self.note(pod, &PodNews::Message(PodMessage::Announced(ports)));
     }
 
     fn ready(&mut self, pod: &PodName) {
@@ -111,7 +117,7 @@ impl World {
         let reason = "the app exited with code 3".to_owned();
         self.note(
             pod,
-            &PodNews::Failed(failure::ProcessFailure { reason, last_lines: vec!["no database".to_owned()] }),
+            &PodNews::Failed(ProcessFailure { reason, last_lines: vec!["no database".to_owned()] }),
         );
         self.ends(pod);
     }
@@ -339,7 +345,7 @@ fn hold(world: &World) -> Option<String> {
 }
 
 #[test]
-fn nobody_should_wait_after_three_failures_in_a_row_and_a_wake_is_a_fresh_attempt() {
+fn requests_do_not_wait_after_three_failures_in_a_row_and_a_wake_is_a_fresh_attempt() {
     let mut world = World::with_pods(0);
     world.scale(1, &[]);
     for number in 2..4 {
@@ -397,7 +403,7 @@ fn an_answered_request_or_ten_healthy_seconds_end_a_row_of_failures() {
     type GiveProof = fn(&mut World, &PodName);
     let proofs: [(&str, GiveProof); 4] = [
         ("nothing", |world, _| world.pass(9 * SECOND)),
-        ("an answer", |world, pod| world.note(pod, &PodNews::Said(PodMessage::Answered))),
+        ("an answer", |world, pod| world.note(pod, &PodNews::Message(PodMessage::Answered))),
         ("health", |world, _| world.pass(10 * SECOND)),
         ("health, and then unready before its end is known", |world, pod| {
             world.pass(10 * SECOND);
@@ -658,29 +664,29 @@ mod telling {
     #[test]
     fn a_subscriber_hears_everything_that_is_then_what_changes() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
+        let status = PlatformStatus::default();
         let (subscriber, mut events) = mpsc::channel(100);
         let everything = Ownership::of_everything(Epoch(1));
         let mut outbox = FactOutbox::new(subscriber, everything, &world.fleet);
-        assert!(!outbox.say(&world.fleet, &surface));
+        assert!(!outbox.deliver(&world.fleet, &status));
         let all =
             ["config", "revision app", "ownership", "pods of app: 1", "0 activators", "0 problems", "synced"];
         assert_eq!(kinds(&mut events), all);
         world.fleet.take_changes();
 
         world.fleet.advance(world.now);
-        outbox.note(&world.fleet.take_changes());
-        outbox.say(&world.fleet, &surface);
+        outbox.note_changes(&world.fleet.take_changes());
+        outbox.deliver(&world.fleet, &status);
         assert_eq!(kinds(&mut events), [""; 0], "nothing changed, so nothing is said");
 
         world.scale(2, &[]);
-        outbox.note(&world.fleet.take_changes());
-        outbox.say(&world.fleet, &surface);
+        outbox.note_changes(&world.fleet.take_changes());
+        outbox.deliver(&world.fleet, &status);
         assert_eq!(kinds(&mut events), ["pods of app: 2"], "an order is not told back");
 
         world.fails(&pod(1, 1));
-        outbox.note(&world.fleet.take_changes());
-        outbox.say(&world.fleet, &surface);
+        outbox.note_changes(&world.fleet.take_changes());
+        outbox.deliver(&world.fleet, &status);
         assert_eq!(kinds(&mut events), ["pods of app: 2", "failure of app-00001-0001"]);
     }
 
@@ -697,23 +703,24 @@ mod telling {
     #[test]
     fn a_new_subscriber_hears_the_route_in_force_and_what_the_former_one_ordered_is_not_its_affair() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
-        let mut audience = Audience::new(&[ReplicaName::new("one")], world.now);
+        let status = PlatformStatus::default();
+        let mut subscribers = Subscribers::new(&[ReplicaName::new("one")], world.now);
         let (former, mut former_events) = arrival(1, "one");
-        audience.sit(former, &world.fleet, world.now);
-        audience.ended(SeatId(1), OrderId(1), OrderOutcome::Done);
-        audience.say(&world.fleet, &surface);
+        subscribers.take_seat(former, &world.fleet, world.now);
+        subscribers.order_ended(SeatId(1), OrderId(1), OrderOutcome::Done);
+        subscribers.deliver(&world.fleet, &status);
         assert!(kinds(&mut former_events).contains(&"Done".to_owned()));
         let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
         assert_eq!(world.fleet.set_route(&revision("app"), route), TargetPresence::Yes);
         let (latter, mut events) = arrival(2, "one");
-        audience.sit(latter, &world.fleet, world.now);
+        subscribers.take_seat(latter, &world.fleet, world.now);
         assert!(
-            !audience.is_in_force(SeatId(1), fence(0, 1)) && audience.is_in_force(SeatId(2), fence(0, 2))
+            !subscribers.is_in_force(SeatId(1), fence(0, 1))
+                && subscribers.is_in_force(SeatId(2), fence(0, 2))
         );
-        audience.ended(SeatId(1), OrderId(2), OrderOutcome::NotOwner);
-        audience.ended(SeatId(2), OrderId(2), OrderOutcome::Gone);
-        audience.say(&world.fleet, &surface);
+        subscribers.order_ended(SeatId(1), OrderId(2), OrderOutcome::NotOwner);
+        subscribers.order_ended(SeatId(2), OrderId(2), OrderOutcome::Gone);
+        subscribers.deliver(&world.fleet, &status);
         let told = kinds(&mut events);
         assert!(told.contains(&"route of app".to_owned()) && told.contains(&"Gone".to_owned()), "{told:?}");
         assert!(!told.contains(&"NotOwner".to_owned()), "{told:?}");
@@ -722,14 +729,14 @@ mod telling {
     /// Counts and routes are told to nobody while their owner orders them, so who takes over is told them
     /// first.
     #[test]
-    fn who_takes_a_bucket_over_hears_what_the_former_owner_ordered_before_it_is_its_own() {
+    fn a_new_owner_gets_the_former_owners_counts_and_routes_before_the_bucket() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
-        let mut audience = Audience::new(&["one", "two"].map(ReplicaName::new), world.now);
+        let status = PlatformStatus::default();
+        let mut subscribers = Subscribers::new(&["one", "two"].map(ReplicaName::new), world.now);
         let [(one, mut told_one), (two, mut told_two)] = [arrival(1, "one"), arrival(2, "two")];
-        audience.sit(one, &world.fleet, world.now);
-        audience.sit(two, &world.fleet, world.now);
-        audience.say(&world.fleet, &surface);
+        subscribers.take_seat(one, &world.fleet, world.now);
+        subscribers.take_seat(two, &world.fleet, world.now);
+        subscribers.deliver(&world.fleet, &status);
         world.fleet.take_changes();
         let ownership = Ownership { epochs: [(Bucket(0), Epoch(1))].into(), buckets: 2 };
         let (loser, winner) = match ownership.bucket_of(&revision("app")) {
@@ -741,42 +748,44 @@ mod telling {
         let route = RouteInForce { routing: vocabulary::Routing::Direct, activators: Vec::new() };
         world.fleet.set_route(&revision("app"), route);
         world.scale(3, &[]);
-        audience.note(&world.fleet.take_changes());
-        audience.say(&world.fleet, &surface);
+        subscribers.note_changes(&world.fleet.take_changes());
+        subscribers.deliver(&world.fleet, &status);
         assert_eq!(kinds(winner.1), ["pods of app: 3"]);
         for second in [5, 10, 14] {
-            audience.renew([winner.0], &world.fleet, world.now + Duration::from_secs(second));
+            subscribers.renew([winner.0], &world.fleet, world.now + Duration::from_secs(second));
         }
-        let deadline = audience.next_deadline().expect("a lease runs out");
+        let deadline = subscribers.next_deadline().expect("a lease runs out");
         assert_eq!(deadline, world.now + Duration::from_secs(15));
-        audience.advance(&world.fleet, deadline);
-        audience.say(&world.fleet, &surface);
+        subscribers.advance(&world.fleet, deadline);
+        subscribers.deliver(&world.fleet, &status);
         assert_eq!(kinds(winner.1), ["revision app", "route of app", "ownership"]);
         let facts = world.fleet.facts(&revision("app")).expect("it is there");
         assert_eq!((facts.wanted, facts.origin), (PodCount::new(3), scaling::RevisionOrigin::Found));
         // The one that hung hears of it whenever it listens, and what it orders until then is refused.
         assert_eq!(kinds(loser.1), ["pods of app: 3", "ownership"]);
-        assert!(!audience.is_in_force(loser.0, fence(0, 1)) && !audience.is_in_force(loser.0, fence(1, 2)));
-        audience.ended(loser.0, OrderId(7), OrderOutcome::NotOwner);
-        audience.say(&world.fleet, &surface);
+        assert!(
+            !subscribers.is_in_force(loser.0, fence(0, 1)) && !subscribers.is_in_force(loser.0, fence(1, 2))
+        );
+        subscribers.order_ended(loser.0, OrderId(7), OrderOutcome::NotOwner);
+        subscribers.deliver(&world.fleet, &status);
         assert_eq!(kinds(loser.1), ["NotOwner"]);
     }
 
     #[test]
     fn a_slow_subscriber_misses_the_steps_but_not_the_state() {
         let mut world = World::with_pods(1);
-        let surface = Surface::default();
+        let status = PlatformStatus::default();
         let (subscriber, mut events) = mpsc::channel(1);
         let mut outbox = FactOutbox::new(subscriber, Ownership::of_everything(Epoch(1)), &world.fleet);
-        assert!(outbox.say(&world.fleet, &surface), "there is more than fits");
+        assert!(outbox.deliver(&world.fleet, &status), "there is more than fits");
         for count in 2..5 {
             world.scale(count, &[]);
-            outbox.note(&world.fleet.take_changes());
-            outbox.say(&world.fleet, &surface);
+            outbox.note_changes(&world.fleet.take_changes());
+            outbox.deliver(&world.fleet, &status);
         }
         let mut heard = Vec::new();
         loop {
-            let more = outbox.say(&world.fleet, &surface);
+            let more = outbox.deliver(&world.fleet, &status);
             heard.extend(kinds(&mut events));
             if !more {
                 break;
@@ -803,7 +812,7 @@ fn handed_over(mut world: World) -> World {
 }
 
 #[test]
-fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
+fn a_take_over_starts_and_ends_no_pod_and_tells_the_same_facts() {
     let mut world = World::with_pods(3);
     world.scale(2, &[pod(1, 2)]);
     world.release(&pod(1, 2));
@@ -830,7 +839,7 @@ fn whoever_takes_over_starts_and_ends_nothing_and_says_the_same() {
 }
 
 #[test]
-fn what_fails_time_and_again_is_known_to_whoever_takes_over() {
+fn repeated_failures_are_known_after_a_take_over() {
     let mut world = World::with_pods(1);
     world.pass(SECOND);
     for number in 1..4 {
@@ -860,7 +869,7 @@ fn what_fails_time_and_again_is_known_to_whoever_takes_over() {
 }
 
 #[test]
-fn what_an_app_has_from_term_to_kill_is_as_its_manifest_says_before_and_after_a_take_over() {
+fn the_time_from_term_to_kill_is_the_manifests_before_and_after_a_take_over() {
     let mut patient = service("app", "one");
     patient.template.termination_grace = Some(100 * SECOND);
     let mut world = World::with_pods(1);
@@ -898,7 +907,7 @@ fn a_rollout_goes_on_where_it_was_and_another_edit_is_one_more() {
 }
 
 #[test]
-fn what_is_in_no_file_any_more_drains_at_whoever_takes_over() {
+fn a_service_without_a_file_drains_after_a_take_over() {
     let mut world = handed_over(World::with_pods(1));
     world.edit(&[]);
     assert_eq!(world.leaving(), ["app-00001-0001"]);

@@ -212,7 +212,7 @@ async fn a_stop_says_what_it_waits_for_and_how_long_at_most() {
     ebb.signal(Signal::SIGTERM);
     until_it_says(&ebb, "waits for 1 request of default/service/slow, at most 8s more").await;
     assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
-    until_it_says(&ebb, "whichever has not within 1m3s is killed").await;
+    until_it_says(&ebb, "a pod that has not ended within 1m3s is killed").await;
     hanging.await.expect("the request ends").assert_none_lost();
 }
 

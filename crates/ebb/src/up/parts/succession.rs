@@ -1,7 +1,6 @@
 //! When another process takes everything over, or did before: what of the parts goes, and what stays until it
 //! has answered.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use autoscaler::Autoscaler;
@@ -9,23 +8,22 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
 use futures_util::future::join_all;
-use orchestration::ActivatorFacts;
 use platform_local::HandoverDecision;
 use tokio::sync::oneshot;
 
-use super::{AnnouncedActivators, Entrances, Parts, PresentActivator};
-use crate::up::ApiServer;
-use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer, Predecessor};
+use super::{Entrances, Parts};
+use crate::up::api::ApiServer;
+use crate::up::take_over::{HandOverOffer, HandOverOrder, Offer};
 
-/// How long the other one may take from the offer to its acceptance.
+/// How long the successor may take from the offer to its acceptance.
 const ACCEPTANCE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What became of an order to hand everything over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::up) enum HandOverEnd {
-    /// Everything is somebody else's.
+    /// The other process has taken everything over.
     Over,
-    /// Everything goes on here.
+    /// Nothing was handed over, and this process goes on.
     Nothing,
 }
 
@@ -78,8 +76,8 @@ impl Parts {
     async fn conclude(&mut self, offered: StandingOffer) -> HandOverEnd {
         let StandingOffer { decision, prepared, go, sent } = offered;
         let accepted = tokio::time::timeout(ACCEPTANCE_PATIENCE, prepared).await;
-        // The supervisor has a patience of its own. If that has ended, its pods go on already, and somebody
-        // has to decide about them.
+        // The supervisor has a patience of its own. If that has ended, its pods go on already, and the
+        // autoscalers have to go on, too.
         if !matches!(accepted, Ok(Ok(()))) || !decision.is_open() {
             return HandOverEnd::Nothing;
         }
@@ -91,41 +89,19 @@ impl Parts {
             decision.given();
             return HandOverEnd::Over;
         }
-        // The pods first: what the new autoscalers order is carried out by who stands still until this.
+        // The supervisor goes on first: until this it stands still, and carries out no order of the new
+        // autoscalers.
         drop(decision);
         self.start_autoscalers(number);
         HandOverEnd::Nothing
     }
 
-    /// Everything is somebody else's: answers what is held, and accepts nothing more.
+    /// Everything was handed over: answers the requests that are held, and accepts nothing more.
     pub(in crate::up) async fn finish(self) {
-        // Whoever still has a connection to the API is to make another, which the other one takes.
+        // A client that still has a connection to the API is to make another, which the successor accepts.
         self.api.replace(Router::new().fallback(|| async {
             (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")], "another `ebb up` has taken over\n")
         }));
         self.answered().await;
-    }
-}
-
-/// Makes the activators of the process before known for as long as it answers what they hold.
-pub(super) fn outlive(
-    predecessor: Predecessor,
-    activators: Arc<AnnouncedActivators>,
-) -> anyhow::Result<impl Future<Output = ()>> {
-    let (theirs, connection) = predecessor.into_parts()?;
-    let present_of = |facts: &ActivatorFacts| PresentActivator { facts: facts.clone(), own: None };
-    activators.change(|present| present.extend(theirs.iter().map(present_of)));
-    Ok(async move {
-        Predecessor::ended(connection).await;
-        for facts in theirs {
-            activators.remove(&facts.name);
-        }
-    })
-}
-
-impl AnnouncedActivators {
-    /// All that are known.
-    fn facts(&self) -> Vec<ActivatorFacts> {
-        self.present.lock().iter().map(|activator| activator.facts.clone()).collect()
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::ScrapedPod;
+use super::scraped_pod::ScrapedPod;
 
 /// What is taken of a pod's page. The rest is about its process, and named like ours.
 const PREFIX: &str = "queue_proxy_";
@@ -83,7 +83,7 @@ fn add_line(line: &str, labels: &str, out: &mut String) {
     let written = match (line.split_once('{'), line.split_once(' ')) {
         (Some((name, rest)), _) => writeln!(out, "{name}{{{labels},{rest}"),
         (None, Some((name, value))) => writeln!(out, "{name}{{{labels}}} {value}"),
-        // Nobody writes such a line.
+        // No page of metrics has such a line.
         (None, None) => Ok(()),
     };
     written.expect("writing to a string does not fail");

@@ -12,7 +12,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use super::TakeOverMessage;
+use super::messages::TakeOverMessage;
 
 /// Descriptors in one piece; the kernel takes up to 253.
 const AT_ONCE: usize = 64;
@@ -42,7 +42,7 @@ pub(super) fn send(
     Ok(())
 }
 
-/// Receives one message.
+/// Receives one message with its descriptors.
 pub(super) fn receive(mut stream: &UnixStream) -> anyhow::Result<(TakeOverMessage, Vec<OwnedFd>)> {
     let mut head = [0; 8];
     stream.read_exact(&mut head)?;
@@ -61,7 +61,7 @@ pub(super) fn receive(mut stream: &UnixStream) -> anyhow::Result<(TakeOverMessag
         // The kernel closes those for which this process has no room, and the read succeeds all the same.
         ensure!(descriptors.len() > before, "descriptors were announced and did not come");
     }
-    let message = serde_json::from_slice(&text).context("it is not understood")?;
+    let message = serde_json::from_slice(&text).context("the message is not understood")?;
     Ok((message, descriptors))
 }
 
@@ -69,12 +69,13 @@ fn receive_some(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> anyhow::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    // Else every program that is started from here on would inherit them, and keep open what is closed here.
+    // Without the flag every program that is started from here on would inherit the descriptors, and keep
+    // open what is closed here.
     let flags = RecvFlags::CMSG_CLOEXEC;
     let received =
         recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).map_err(io::Error::from)?;
     if received.bytes == 0 {
-        bail!("the other side is gone");
+        bail!("the other process has closed the connection");
     }
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(some) = message {

@@ -76,7 +76,7 @@ fn make(names: &[String], files: &CertificateFiles, now: SystemTime) -> anyhow::
     write(&files.certificate, &certificate.pem(), 0o644)
 }
 
-/// In one step, so that nobody reads a half of it.
+/// Writes a file in one step, so that no reader sees a half of it.
 fn write(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let new = file.with_extension("new");
     let _ = fs::remove_file(&new);

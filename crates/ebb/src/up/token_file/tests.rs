@@ -12,7 +12,7 @@ fn open(folder: &Path, group: Option<TokenGroup>) -> anyhow::Result<TokenFile> {
 }
 
 fn settled(folder: &Path) -> ApiToken {
-    open(folder, None).and_then(|file| file.settle(None)).expect("the folder is ours")
+    open(folder, None).and_then(|file| file.establish(None)).expect("the folder is ours")
 }
 
 fn mode(path: &Path) -> u32 {
@@ -32,7 +32,7 @@ fn the_token_is_kept_and_what_is_handed_over_goes_before_it() {
     assert_eq!(settled(&folder), token, "over a restart");
     let handed = ApiToken::random();
     let file = open(&folder, None).expect("the folder is ours");
-    assert_eq!(file.settle(Some(handed)).ok(), Some(handed));
+    assert_eq!(file.establish(Some(handed)).ok(), Some(handed));
     assert_eq!(settled(&folder), handed);
     assert_eq!(std::fs::read_dir(&folder).expect("it is there").count(), 1, "nothing else is left there");
 }
@@ -94,7 +94,7 @@ fn a_group_may_read_the_file_and_nothing_else_and_a_token_it_knew_goes_with_it()
     let own = nix::unistd::getegid().as_raw();
     let group = TokenGroup { name: own.to_string(), number: own };
     let before = settled(&folder);
-    let token = open(&folder, Some(group)).and_then(|file| file.settle(None)).expect("it is our group");
+    let token = open(&folder, Some(group)).and_then(|file| file.establish(None)).expect("it is our group");
     assert_eq!(token, before, "the group is let in to what there is");
     assert_eq!((mode(&folder), mode(&folder.join(NAME))), (0o711, 0o640));
     assert_ne!(settled(&folder), token, "the group knows it");
@@ -105,7 +105,7 @@ fn the_file_of_a_port_that_nobody_comes_back_to_goes_at_the_end() {
     let outer = tempfile::tempdir().expect("a folder");
     for (life, expected) in [(TokenLife::OverRestarts, true), (TokenLife::OneRun, false)] {
         let file = TokenFile::in_folder(outer.path(), NAME, None, life).expect("the folder is ours");
-        file.settle(None).expect("it can be written");
+        file.establish(None).expect("it can be written");
         file.leave();
         assert_eq!(file.path().exists(), expected, "{life:?}");
     }

@@ -1,7 +1,7 @@
 //! Environment variables from `ConfigMap`s, `Secret`s and the pod.
 
 use super::*;
-use crate::manifest::data::{DataKind, DataName};
+use crate::manifest::data_name::{DataKind, DataName};
 use crate::pod::{DownwardFact, EnvValue};
 
 const DATA: &str = "\
@@ -99,7 +99,7 @@ fn references_that_lead_nowhere_are_refused_at_their_place() {
 }
 
 #[test]
-fn what_documents_hold_is_checked_and_never_shown() {
+fn values_of_documents_are_checked_and_never_shown() {
     let secret =
         |data: &str| format!("{MINIMAL}---\napiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{data}");
     let rows = [
@@ -131,19 +131,19 @@ fn an_edit_of_a_document_changes_the_template_and_what_is_missing_changes_it_onl
     }
     let settings =
         DataName { kind: DataKind::ConfigMap, namespace: "default".to_owned(), name: "settings".to_owned() };
-    let mut reading = FilesReading::of(&files.source(), &green);
+    let mut reading = FilesReading::read(&files.source(), &green);
     let gone = reading.missing(&green);
     assert_eq!(gone, [Item::Data(settings)].into());
-    let expired = FilesReading::without(&files.source(), &green, &gone);
+    let expired = FilesReading::read_without(&files.source(), &green, &gone);
     reading.removed = gone;
-    assert_eq!(env_of(&expired.over(&green)), []);
-    assert!(reading.over(&green).data.is_empty());
+    assert_eq!(env_of(&expired.merged_over(&green)), []);
+    assert!(reading.merged_over(&green).data.is_empty());
     // What is needed is refused instead, and the Service stays as it was.
     files.write(0, &in_container("envFrom: [{configMapRef: {name: settings}}]"));
-    let reading = FilesReading::without(&files.source(), &green, &[].into());
+    let reading = FilesReading::read_without(&files.source(), &green, &[].into());
     assert_eq!(reading.troubles, []);
     let gone = reading.missing(&green);
-    let reading = FilesReading::without(&files.source(), &green, &gone);
+    let reading = FilesReading::read_without(&files.source(), &green, &gone);
     assert_eq!(reading.troubles.len(), 1, "{:?}", reading.troubles);
-    assert_eq!(env_of(&reading.over(&green)), env_of(&green));
+    assert_eq!(env_of(&reading.merged_over(&green)), env_of(&green));
 }

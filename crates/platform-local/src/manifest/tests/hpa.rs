@@ -38,7 +38,7 @@ fn a_document_in_any_file_scales_its_service() {
 }
 
 #[test]
-fn what_is_wrong_with_a_document_is_said_at_its_line() {
+fn problems_of_a_document_name_its_line() {
     let refused = |texts: &[&str]| Files::with(texts).load().expect_err("refused");
     let stray = DOCUMENT.replace("name: hello", "name: nobody");
     assert_eq!(
@@ -132,10 +132,10 @@ fn a_document_goes_when_it_has_been_gone_for_a_while_and_stays_while_its_file_ca
     let (kept, _) = files.read_over(&loaded);
     let hello = &kept.services[&name("default/service/hello")];
     assert!(hello.autoscaler_file.is_some(), "it may be written again");
-    let mut reading = FilesReading::of(&files.source(), &loaded);
+    let mut reading = FilesReading::read(&files.source(), &loaded);
     assert_eq!(reading.missing(&loaded), [Item::Autoscaler(name("default/service/hello"))].into());
     reading.removed = reading.missing(&loaded);
-    let gone = reading.over(&loaded);
+    let gone = reading.merged_over(&loaded);
     assert!(gone.services[&name("default/service/hello")].service.settings.document.is_none());
     let spec = gone.services[&name("default/service/hello")].service.settings.resolve(
         &ClusterConfig::default(),

@@ -1,4 +1,4 @@
-//! The ConfigMap `config-observability`.
+//! The ConfigMap `config-observability` among the manifests of one machine.
 
 use super::*;
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocabulary::{PodName, QueueProxyAnnouncement, ReplicaName, RevisionName, Routing};
 
-use super::{ContainerOutputs, PipeHandles, PodHandles};
+use super::handles::{ContainerOutputs, PipeHandles, PodHandles};
 use crate::pod::Template;
 
-/// Everything.
+/// The record of everything that is handed over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PlatformRecord {
     /// Of the orders that were obeyed until now.
@@ -27,7 +27,7 @@ pub(crate) struct PlatformRecord {
     pub(crate) processes: BTreeMap<PodName, ProcessRecord>,
 }
 
-/// Every revision.
+/// The records of all revisions with their pods.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetRecord {
     /// How many names were given to pods.
@@ -68,7 +68,7 @@ pub(crate) struct HandOverRevision {
     pub(crate) restarts: BTreeMap<u32, RestartsRecord>,
 }
 
-/// How a pod failed.
+/// The last failure of a revision's pods.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FailureRecord {
     pub(crate) pod: PodName,
@@ -102,7 +102,7 @@ pub(crate) struct RestartsRecord {
     pub(crate) hold: Option<String>,
 }
 
-/// Who serves it.
+/// The route that was ordered last for a revision.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HandOverRoute {
     pub(crate) routing: Routing,
@@ -174,7 +174,7 @@ impl ProcessRecord {
         Self { pid: handles.pid, begun: handles.begun, app, sidecars: outputs.collect() }
     }
 
-    /// How many there are.
+    /// The number of descriptors that belong to the pod.
     pub(super) fn descriptors(&self) -> usize {
         let open = |outputs: &OutputsRecord| {
             usize::from(outputs.stdout.is_some()) + usize::from(outputs.stderr.is_some())
@@ -227,7 +227,7 @@ mod tests {
     const FIRST: &str = include_str!("testdata/record-1.json");
 
     #[test]
-    fn what_the_first_version_handed_over_is_understood() {
+    fn the_record_of_the_first_version_is_understood() {
         let record: PlatformRecord = serde_json::from_str(FIRST).expect("it is understood");
         let [revision] = &record.fleet.revisions[..] else { panic!("{record:?}") };
         assert_eq!((record.epoch, revision.wanted, revision.pods.len()), (7, 2, 2));
@@ -244,7 +244,7 @@ mod tests {
 
     /// An older version knows none of the newer fields, and must find its own as they were.
     #[test]
-    fn what_is_handed_over_has_every_field_of_the_first_version() {
+    fn the_record_has_every_field_of_the_first_version() {
         let first: serde_json::Value = serde_json::from_str(FIRST).expect("JSON");
         let record: PlatformRecord = serde_json::from_str(FIRST).expect("it is understood");
         let present = serde_json::to_value(record).expect("records are plain data");

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-use super::{LogLine, LogOptions};
+use super::store::LogLine;
 
 /// Lines that may wait to be written: enough for the burst of a start-up, little enough to forget about (8
 /// MiB at worst).
@@ -18,6 +18,16 @@ const LINES_WAITING: usize = 1024;
 /// An output that took nothing for so long is not read any more, as far as the end of everything is
 /// concerned.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
+
+/// What becomes of pods' lines on our standard output.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOptions {
+    /// Whether a line is printed as text or as JSON.
+    pub format: LogFormat,
+    /// How long a line may wait until our output is read, before it is dropped and counted; `None` waits for
+    /// ever.
+    pub patience: Option<Duration>,
+}
 
 /// Takes lines. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -54,7 +64,7 @@ impl LogOutput {
         let Err(entry) = self.try_send(entry) else { return 0 };
         let sending = self.entries.send(entry);
         let sent = match self.options.patience {
-            // Without a writer there is nobody to wait for.
+            // Without the thread that writes there is nothing to wait for.
             None => sending.await.is_ok(),
             Some(patience) if patience.is_zero() => false,
             Some(patience) => matches!(tokio::time::timeout(patience, sending).await, Ok(Ok(()))),
@@ -62,7 +72,7 @@ impl LogOutput {
         if sent { 0 } else { dropped + 1 }
     }
 
-    /// The same without waiting.
+    /// The same without waiting: a line without room is dropped.
     pub(super) fn send_now(&self, line: &LogLine, dropped: u64) -> u64 {
         if self.try_send(self.entry(line, dropped)).is_ok() { 0 } else { dropped + 1 }
     }
@@ -95,7 +105,7 @@ impl LogOutput {
 
 fn write(mut waiting: Receiver<OutputEntry>, mut output: impl Write, written: &AtomicU64) {
     while let Some(entry) = waiting.blocking_recv() {
-        // An error means that nobody reads our output any more: the pods go on, unread.
+        // An error means that our output has no reader any more: the pods go on, unread.
         match entry {
             OutputEntry::Line(line) => drop(output.write_all(line.as_bytes())),
             OutputEntry::Flush(done) => {
@@ -130,7 +140,8 @@ mod tests {
     use vocabulary::{PodName, RevisionName};
 
     use super::*;
-    use crate::supervisor::logs::{LogSink, LogStream};
+    use crate::supervisor::logs::LogStream;
+    use crate::supervisor::logs::sink::LogSink;
 
     fn hello() -> RevisionName {
         RevisionName::parse("default/service/hello").expect("a name")
@@ -185,11 +196,11 @@ mod tests {
         ] {
             let output = SharedOutput::default();
             let sink = LogSink::start(output.clone(), LogOptions { format, patience: None });
-            let mut log = sink.of_pod(&hello(), &PodName::new("hello-1")).writer;
+            let mut log = sink.writer(&hello(), &PodName::new("hello-1"));
             log.write(LogStream::Stderr, "one").await;
             sink.flush().await;
             assert!(output.text().contains(expected), "{}", output.text());
-            log.source.container = Some("shipper".to_owned());
+            let mut log = log.of_container(Some("shipper".to_owned()));
             log.write(LogStream::Stdout, "two").await;
             sink.flush().await;
             let named =
@@ -201,7 +212,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_reader_loses_no_line_and_the_pod_waits() {
         let (go, output, sink) = stuck(LogOptions::default());
-        let mut log = sink.of_pod(&hello(), &PodName::new("p")).writer;
+        let mut log = sink.writer(&hello(), &PodName::new("p"));
         let printing = tokio::spawn(async move {
             for number in 0..LINES_WAITING + 50 {
                 log.write(LogStream::Stdout, &number.to_string()).await;
@@ -225,7 +236,7 @@ mod tests {
     async fn a_terminal_that_was_stopped_costs_lines_and_stops_nobody() {
         let options = LogOptions { format: LogFormat::Text, patience: Some(Duration::ZERO) };
         let (go, output, sink) = stuck(options);
-        let mut log = sink.of_pod(&hello(), &PodName::new("p")).writer;
+        let mut log = sink.writer(&hello(), &PodName::new("p"));
         for _ in 0..LINES_WAITING + 50 {
             log.write(LogStream::Stdout, "x").await;
         }

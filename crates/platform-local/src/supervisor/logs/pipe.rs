@@ -9,17 +9,18 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LineWriter, LogStream};
+use super::sink::LineWriter;
+use super::store::LogStream;
 use crate::lines::Lines;
 use crate::supervisor::handover::{HandOverVerdict, PipeHandles, decided};
 
-/// Longer lines are cut.
+/// The most bytes of a line; a longer one becomes several.
 const LONGEST_LINE: usize = 8 * 1024;
 /// How many lines a failed pod's last words are, and how long each: what fits a screen.
 const LAST_LINES: usize = 10;
 const LAST_LINE_MAX: usize = 512;
-/// How long output may come after the pod's end. Only a descendant that left the group of an `ebb pod` that
-/// was killed could print longer; nobody waits for that one.
+/// How long output may come after the pod's end. Only a descendant that left the group of a killed `ebb pod`
+/// could print longer, and is not waited for.
 const SILENCE_AFTER_END: Duration = Duration::from_millis(500);
 
 /// One of an app's outputs on its way to the writer.
@@ -32,7 +33,7 @@ pub(super) struct PipeReader {
     last: VecDeque<String>,
 }
 
-/// What somebody wants of whoever reads.
+/// A question to the reader of a pipe.
 #[derive(Debug)]
 pub(super) enum PipeQuestion {
     /// The last lines of all that was printed until now.
@@ -49,25 +50,25 @@ enum Pipe {
 }
 
 impl PipeReader {
-    /// For a pipe from which nobody has read.
+    /// A reader of a pipe from which nothing was read.
     pub(super) fn new(pipe: Receiver, stream: LogStream, writer: LineWriter) -> Self {
         let lines = Lines::continued(Vec::new(), LONGEST_LINE);
         Self { pipe, stream, writer, lines, last: VecDeque::new() }
     }
 
-    /// The same where somebody read before: what that one had `begun` to read of a line, and the `last` lines
-    /// that it remembered.
+    /// The same where another process has read: the bytes of a line that it had `begun` to read, and the
+    /// `last` lines that it remembered.
     pub(super) fn continued(self, begun: Vec<u8>, last: &[String]) -> Self {
         let lines = Lines::continued(begun, LONGEST_LINE);
         let mut continued = Self { lines, ..self };
-        // By the rules of this version, whatever the other one's were.
+        // Cut and counted by the rules of this version, whatever those of the other process were.
         for line in last {
             continued.remember(line);
         }
         continued
     }
 
-    /// Reads to the end, or until the pipe is somebody else's.
+    /// Reads to the end, or until another process has taken the pipe over.
     pub(super) async fn run(mut self, ended: CancellationToken, mut asked: mpsc::Receiver<PipeQuestion>) {
         let mut state = Pipe::Empty;
         while state == Pipe::Empty {
@@ -122,7 +123,7 @@ impl PipeReader {
         }
     }
 
-    /// Reads what there is.
+    /// Reads what can be read without waiting.
     async fn read(&mut self) -> Pipe {
         let mut buffer = vec![0; 8192];
         loop {

@@ -36,21 +36,21 @@ pub struct LogLine {
     /// Greater than that of every line before.
     #[serde(skip)]
     pub number: u64,
-    /// When it was read.
+    /// The time at which the line was read from the pod.
     #[serde(skip)]
     pub at: SystemTime,
     /// The same, as logs write it.
     pub timestamp: String,
-    /// Whose pod.
+    /// The revision that the pod belongs to.
     pub revision: RevisionName,
-    /// The pod.
+    /// The pod that printed the line.
     pub pod: PodName,
     /// The container, where the pod has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// Where it was written: to one of the app's, or the queue-proxy's.
     pub stream: LogStream,
-    /// What, without its end.
+    /// The text of the line, without its newline.
     #[serde(rename = "line")]
     pub text: String,
 }
@@ -65,7 +65,7 @@ impl LogLine {
     }
 }
 
-/// Who prints lines.
+/// The pod, and the container where there are several, that prints lines.
 #[derive(Clone, Debug)]
 pub(crate) struct LogSource {
     pub(crate) revision: RevisionName,
@@ -74,7 +74,7 @@ pub(crate) struct LogSource {
     pub(crate) container: Option<String>,
 }
 
-/// Which lines somebody wants.
+/// Which lines of a revision a reader wants.
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
     /// Only those after this number.
@@ -114,7 +114,7 @@ impl Default for LogStore {
 }
 
 impl LogStore {
-    /// Keeps a line.
+    /// Keeps a line of a pod, and returns it with its number and time.
     pub(crate) fn add(&self, source: &LogSource, stream: LogStream, text: &str) -> Arc<LogLine> {
         let mut kept = self.kept.lock();
         kept.given += 1;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_a_limit() {
+    fn kept_lines_have_a_limit_in_bytes() {
         let store = LogStore::default();
         let long = "x".repeat(8 * 1024);
         for _ in 0..1000 {

@@ -19,7 +19,7 @@ impl SupervisedRevision {
             container_concurrency: service.template.container_concurrency,
             timeouts: service.template.timeouts,
             progress_deadline: service.progress_deadline,
-            // Nobody finds it from now on, while what it holds goes on to its end.
+            // No new request finds it, while the requests that its pods hold go on to their end.
             entrances: if self.is_going { Vec::new() } else { own.map(Entrance::Host).collect() },
             url: Some(front_door.url(service)),
             hop_keys: self.hop_keys.clone(),

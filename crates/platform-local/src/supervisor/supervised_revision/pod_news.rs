@@ -48,8 +48,8 @@ impl SupervisedRevision {
             if let Some(at) = proof {
                 restarts.note_proof(at);
             }
-            // Only of a pod that was wanted. One that is on its way out may fail as it likes, and nobody is
-            // made to wait for that.
+            // Only a pod that was wanted counts: the failure of one that is on its way out delays no other
+            // pod.
             let reason = failure.trouble().map(|text| format!("{name} failed: {text}"));
             restarts.note_failure(reason, pod.life(), now);
             self.causes.note_failure(name.clone(), failure.in_short());
@@ -73,8 +73,7 @@ impl SupervisedRevision {
     /// A pod's process is gone, with everything that came from it.
     pub(crate) fn note_end(&mut self, name: &PodName, status: &str, now: Timestamp) {
         if self.pods.get(name).is_some_and(SupervisedPod::is_wanted) {
-            // A pod that goes without having said why: somebody killed its process, or it died before it
-            // could speak.
+            // A pod that ends without a reason: its process was killed, or died before it could send one.
             self.note_failure(name, &ProcessFailure::without_words(status), now);
         }
         self.pods.remove(name);

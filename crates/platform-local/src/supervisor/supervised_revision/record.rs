@@ -15,7 +15,8 @@ use crate::supervisor::pod::SupervisedPod;
 use crate::supervisor::queue_proxy_settings::QueueProxySettings;
 use crate::supervisor::restarts::Restarts;
 
-/// How long a pod of a Service that is in no file any more may take to get ready: it matters to nobody.
+/// The progress deadline of a Service that is in no file any more: no pod of it is started, so its value has
+/// no effect.
 const NO_DEADLINE: std::time::Duration = std::time::Duration::from_secs(600);
 
 impl SupervisedRevision {

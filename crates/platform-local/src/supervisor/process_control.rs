@@ -19,14 +19,14 @@ use crate::proc::ProcessStat;
 
 /// A process of ours, which leads a group of its own.
 #[derive(Debug)]
-pub(super) enum Lifeline {
-    /// We started it.
+pub(super) enum ProcessControl {
+    /// A child of this process, with its number.
     Child(Child, i32),
-    /// Another `ebb up` did.
+    /// A process that another `ebb up` started, by its pidfd and number.
     TakenOver(AsyncFd<OwnedFd>, i32),
 }
 
-impl Lifeline {
+impl ProcessControl {
     /// A child that was not waited for yet.
     pub(super) fn of_child(child: Child) -> Self {
         let pid = child.id().expect("not waited for yet");
@@ -49,7 +49,7 @@ impl Lifeline {
         }
     }
 
-    /// A descriptor of the process, for somebody else.
+    /// A descriptor of the process, for another `ebb up`.
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
         match self {
             // Nobody has waited for it, so the number is its own.
@@ -70,7 +70,7 @@ impl Lifeline {
         }
     }
 
-    /// Kills its whole group.
+    /// Kills every process of the group that it leads.
     pub(super) fn kill_group(&self) {
         match self {
             Self::Child(_, pid) => {
@@ -84,7 +84,7 @@ impl Lifeline {
     pub(super) async fn ended(&mut self) -> String {
         match self {
             Self::Child(child, _) => match child.wait().await {
-                Ok(status) => how(status),
+                Ok(status) => exit_in_words(status),
                 Err(error) => format!("its pod process is gone: {error}"),
             },
             Self::TakenOver(process, _) => {
@@ -123,7 +123,7 @@ fn has_ended(process: &AsyncFd<OwnedFd>) -> bool {
 }
 
 /// How the process ended, as the end of a sentence.
-fn how(status: ExitStatus) -> String {
+fn exit_in_words(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("its pod process exited with code {code}"),
@@ -164,11 +164,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_that_was_taken_over_is_killed_whole_after_its_leader_too() {
-        let child = Lifeline::of_child(two_sleepers());
+        let child = ProcessControl::of_child(two_sleepers());
         let (descriptor, pid) = (child.descriptor().expect("a descriptor"), child.pid());
-        let mut taken = Lifeline::of_descriptor(descriptor, pid).expect("a descriptor of a process");
+        let mut taken = ProcessControl::of_descriptor(descriptor, pid).expect("a descriptor of a process");
         members(pid, 2).await;
-        let Lifeline::Child(mut child, _) = child else { unreachable!("it was made of one") };
+        let ProcessControl::Child(mut child, _) = child else { unreachable!("it was made of one") };
         child.kill().await.expect("it lives");
         assert_eq!(taken.ended().await, "its pod process is gone");
         members(pid, 1).await;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_the_number_of_a_group_that_is_gone_is_spared() {
+    async fn a_process_with_the_number_of_a_group_that_is_gone_is_spared() {
         let mut gone = Command::new("true").spawn().expect("a process");
         let descriptor =
             open(i32::try_from(gone.id().expect("it runs")).expect("a number")).expect("it lives");
@@ -185,12 +185,12 @@ mod tests {
         let mut innocent = two_sleepers();
         let number = i32::try_from(innocent.id().expect("it runs")).expect("a number");
         members(number, 2).await;
-        let taken = Lifeline::of_descriptor(descriptor, number).expect("a descriptor of a process");
+        let taken = ProcessControl::of_descriptor(descriptor, number).expect("a descriptor of a process");
         taken.kill_group();
         members(number, 2).await;
-        Lifeline::of_child(two_sleepers()).kill_group();
+        ProcessControl::of_child(two_sleepers()).kill_group();
         assert!(innocent.try_wait().is_ok_and(|status| status.is_none()));
-        Lifeline::of_child(innocent).kill_group();
+        ProcessControl::of_child(innocent).kill_group();
         members(number, 0).await;
     }
 }

@@ -1,7 +1,8 @@
-//! Where orders are left until the supervisor looks. The latest about one subject wins, so what lies here is
-//! bounded by the number of pods and revisions; whoever gave an order that was replaced is told.
+//! The orders that wait until the supervisor looks. The latest order about a subject replaces the former one,
+//! so their number is bounded by that of pods and revisions; the giver of a replaced order is told.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,17 +13,18 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{ReplicaName, RevisionName};
 
-use super::Deletion;
 use super::handover::Reply;
 use super::leases::SeatId;
 use super::process::ProcessWish;
 
-/// The desk.
+/// The orders that wait for the supervisor, and the signals between it and all that give them.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
-    pub(super) orders: Mutex<Orders>,
-    pub(super) something_new: Notify,
-    /// Whoever watches the files is to read them.
+pub(super) struct OrderInbox {
+    /// Held only while orders are added or taken out, never across an `await`.
+    pub(super) orders: Mutex<PendingOrders>,
+    /// Wakes the supervisor after each addition.
+    pub(super) changed: Notify,
+    /// Wakes the watch over the files, to read them.
     pub(super) reload: Arc<Notify>,
     /// Every pod has ended, and the supervisor with them.
     pub(super) ended: CancellationToken,
@@ -30,27 +32,31 @@ pub(super) struct Desk {
     pub(super) longest_drain: Mutex<Duration>,
 }
 
-/// What lies on it.
+/// The orders since the supervisor looked last.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
-    /// Who came and who went, in that order: one each for every start of an autoscaler.
+pub(super) struct PendingOrders {
+    /// Seats that were taken and left, in their order: one of each for every start of an autoscaler.
     pub(super) seats: Vec<SeatChange>,
+    /// Seats whose autoscalers have renewed their leases.
     pub(super) renewals: BTreeSet<SeatId>,
+    /// All activators, if they have changed.
     pub(super) activators: Option<Vec<ActivatorFacts>>,
-    /// The latest order about each subject; states of pods first, so that what follows goes by them. What one
-    /// autoscaler orders replaces nothing of another's, which alone may have the right to it.
+    /// The latest order about each subject; states of pods first, so that later orders go by them. An
+    /// autoscaler's order never replaces that of another autoscaler, which alone may own the revision.
     pub(super) under_way: BTreeMap<(Errand, SeatId), PlatformOrder>,
-    /// Orders that were replaced before anybody looked.
+    /// Orders that were replaced before the supervisor looked: their givers are told so.
     pub(super) superseded: Vec<(SeatId, OrderId)>,
-    /// Somebody wants to take everything over.
+    /// The answer goes to the process that wants to take everything over.
     pub(super) hand_over: Option<Reply>,
+    /// Services that a person removes, each with the channel for the answer.
     pub(super) delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
-    /// Somebody wants to know whether anybody looks.
+    /// Answered as soon as the supervisor looks, as a sign that it does not hang.
     pub(super) calls: Vec<oneshot::Sender<()>>,
+    /// Whether all pods are to end, and how; it only ever grows.
     pub(super) end: ProcessWish,
 }
 
-/// An autoscaler came or went.
+/// An autoscaler took its seat or left it.
 #[derive(Debug)]
 pub(super) enum SeatChange {
     Taken(SeatArrival),
@@ -62,40 +68,52 @@ pub(super) enum SeatChange {
 pub(super) struct SeatArrival {
     pub(super) seat: SeatId,
     pub(super) name: ReplicaName,
-    /// Where it is told facts.
+    /// Facts of the platform for this autoscaler.
     pub(super) facts: mpsc::Sender<PlatformFact>,
 }
 
-impl Orders {
-    pub(super) fn take_in(&mut self, seat: SeatId, order: PlatformOrder) {
+/// What became of the order to remove a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// Its pods drain. It comes back when this file is written again and still holds it.
+    Begun {
+        /// The manifest from which the Service was read last.
+        file: PathBuf,
+    },
+    /// There is no such Service, or everything ends anyway.
+    Unknown,
+}
+
+impl PendingOrders {
+    pub(super) fn add_order(&mut self, seat: SeatId, order: PlatformOrder) {
         if let Some(replaced) = self.under_way.insert((order.what.errand(), seat), order) {
             self.superseded.push((seat, replaced.id));
         }
     }
 }
 
-impl Desk {
-    /// Leaves something to be looked at.
-    pub(super) fn leave(&self, change: impl FnOnce(&mut Orders)) {
+impl OrderInbox {
+    /// Adds to the orders, and wakes the supervisor.
+    pub(super) fn update(&self, change: impl FnOnce(&mut PendingOrders)) {
         change(&mut self.orders.lock());
-        self.something_new.notify_one();
+        self.changed.notify_one();
     }
 }
 
-/// One autoscaler's way to the desk.
+/// The inbox as one autoscaler uses it.
 #[derive(Debug)]
 pub(super) struct LocalSeat {
     pub(super) id: SeatId,
-    pub(super) desk: Arc<Desk>,
+    pub(super) inbox: Arc<OrderInbox>,
 }
 
 impl Seat for LocalSeat {
     fn execute(&self, order: PlatformOrder) {
-        self.desk.leave(|orders| orders.take_in(self.id, order));
+        self.inbox.update(|orders| orders.add_order(self.id, order));
     }
 
     fn renew(&self) {
-        self.desk.leave(|orders| {
+        self.inbox.update(|orders| {
             orders.renewals.insert(self.id);
         });
     }
@@ -103,7 +121,7 @@ impl Seat for LocalSeat {
 
 impl Drop for LocalSeat {
     fn drop(&mut self) {
-        self.desk.leave(|orders| orders.seats.push(SeatChange::Left(self.id)));
+        self.inbox.update(|orders| orders.seats.push(SeatChange::Left(self.id)));
     }
 }
 
@@ -121,12 +139,12 @@ mod tests {
             let what = Order::ReleasePod { pod: PodName::new(pod), proof: ReleaseProof::Acknowledged };
             PlatformOrder { id: OrderId(id), fence, what }
         };
-        let mut orders = Orders::default();
+        let mut orders = PendingOrders::default();
         for (id, pod) in [(1, "a"), (2, "b"), (3, "a")] {
-            orders.take_in(SeatId(1), release(id, pod));
+            orders.add_order(SeatId(1), release(id, pod));
         }
-        // Another's, who may or may not have the right to it.
-        orders.take_in(SeatId(2), release(1, "a"));
+        // The order of another autoscaler, which may own the revision or not.
+        orders.add_order(SeatId(2), release(1, "a"));
         assert_eq!(orders.superseded, [(SeatId(1), OrderId(1))]);
         let left = orders.under_way.iter().map(|((_, seat), order)| (seat.0, order.id.0));
         assert_eq!(left.collect::<Vec<_>>(), [(1, 3), (2, 1), (1, 2)]);

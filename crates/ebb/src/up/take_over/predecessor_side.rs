@@ -10,15 +10,16 @@ use runtime::vital_thread;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
-use super::place::{self, TakeOverSocket};
-use super::{Offer, TakeOverMessage, VERSION, wire};
+use super::messages::{Offer, TakeOverMessage, VERSION};
+use super::socket::{self, TakeOverSocket};
+use super::wire;
 
 /// How long the other side may take for one message: it reads what it was offered, and that is all.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait after the kernel would not give a connection.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Somebody wants to take everything over; the answer is what there is, or why it cannot be.
+/// A request of a successor to take everything over; the answer is the offer, or why there is none.
 pub(in crate::up) struct HandOverOrder(pub(in crate::up) oneshot::Sender<Result<HandOverOffer, String>>);
 
 /// Everything, while it stands still.
@@ -34,10 +35,9 @@ pub(in crate::up) struct HandOverOffer {
     pub(in crate::up) sent: oneshot::Sender<()>,
 }
 
-/// Waits for whoever wants to take over. Without it everything works but that, so what goes wrong is only
-/// logged.
+/// Waits for successors in a thread. Without it everything but a take-over works, so an error is only logged.
 pub(in crate::up) fn listen(api: SocketAddr, orders: mpsc::Sender<HandOverOrder>) -> Option<TakeOverSocket> {
-    let started = place::listen(api).and_then(|(listener, place)| {
+    let started = socket::listen(api).and_then(|(listener, place)| {
         let thread = std::thread::Builder::new().name("take-over".to_owned());
         // It ends with the process: nothing is left to be done then.
         thread
@@ -63,7 +63,7 @@ fn serve(listener: &UnixListener, orders: &mpsc::Sender<HandOverOrder>) {
             continue;
         };
         match give(&stream, orders) {
-            // Nobody else is served: from here on nothing is ours to give.
+            // No other successor is served: everything was handed over.
             Ok(()) => return wait_for_end(&stream),
             Err(error) => {
                 let reason = format!("{error:#}");
@@ -79,15 +79,17 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     // Before a word of it is read: what follows gives away every pod and every socket.
-    place::check_peer(stream)?;
+    socket::check_peer(stream)?;
     match wire::receive(stream)?.0 {
         TakeOverMessage::Ask { version: VERSION } => {}
-        TakeOverMessage::Ask { version } => bail!("it speaks version {version}, and this one {VERSION}"),
+        TakeOverMessage::Ask { version } => bail!(
+            "the successor speaks version {version} of the take-over, and this `ebb up` version {VERSION}"
+        ),
         other @ (TakeOverMessage::Offer(_)
         | TakeOverMessage::Refused { .. }
         | TakeOverMessage::Prepared
         | TakeOverMessage::Yours) => {
-            bail!("it said {other:?} first")
+            bail!("the successor's first message is {other:?}")
         }
     }
     let (answer, offering) = oneshot::channel();
@@ -99,13 +101,12 @@ fn give(stream: &UnixStream, orders: &mpsc::Sender<HandOverOrder>) -> anyhow::Re
     wire::send(stream, &TakeOverMessage::Offer(Box::new(offer)), &descriptors)?;
     match wire::receive(stream)?.0 {
         TakeOverMessage::Prepared => {}
-        TakeOverMessage::Refused { reason } => bail!("the other one: {reason}"),
+        TakeOverMessage::Refused { reason } => bail!("the successor refuses: {reason}"),
         other @ (TakeOverMessage::Ask { .. } | TakeOverMessage::Offer(_) | TakeOverMessage::Yours) => {
-            bail!("it said {other:?} after the offer")
+            bail!("the successor's answer to the offer is {other:?}")
         }
     }
-    // Whoever hears this may have lost patience and gone on as before; then `go` is dropped, and nothing is
-    // given.
+    // The receiver may have lost patience and gone on as before; then `go` is dropped, and nothing is given.
     let _ = prepared.send(());
     go.blocking_recv().context("it took too long")?;
     // These copies have to be closed before it owns the others, which is from the next message on.

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 
 /// Where a service manager, or the login, made a folder for this user's sockets.
 const FOLDERS: [&str; 2] = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"];
-/// Only for the user.
+/// The user alone may enter the folder.
 const FOLDER_MODE: u32 = 0o700;
 const SOCKET_MODE: u32 = 0o600;
 
@@ -21,9 +21,9 @@ const SOCKET_MODE: u32 = 0o600;
 pub(in crate::up) struct TakeOverSocket(PathBuf);
 
 impl TakeOverSocket {
-    /// It is somebody else's from now on.
+    /// Leaves the file in its place, for a successor that listens under the same name.
     pub(in crate::up) fn leave(self) {
-        // The other one may listen under this name already, and without the file nobody would find it.
+        // The successor may listen under this name already, and is found by the file alone.
         std::mem::forget(self);
     }
 }
@@ -34,7 +34,7 @@ impl Drop for TakeOverSocket {
     }
 }
 
-/// Listens there, in place of whoever did before: that one has ended, or has handed everything over.
+/// Listens there, in place of a former `ebb up` that has ended or has handed everything over.
 pub(super) fn listen(api: SocketAddr) -> anyhow::Result<(UnixListener, TakeOverSocket)> {
     let folder = private_folder()?;
     let path = path(&folder, api);
@@ -57,17 +57,17 @@ pub(in crate::up) fn private_folder() -> anyhow::Result<PathBuf> {
 
 /// The file in which an `ebb up` with its API there says why it failed. `None` where it has no folder of its
 /// own.
-pub(in crate::up) fn last_words(api: SocketAddr) -> Option<PathBuf> {
+pub(in crate::up) fn failure_file(api: SocketAddr) -> Option<PathBuf> {
     let folder = private_folder().ok()?;
     Some(path(&folder, api).with_extension("failed"))
 }
 
-/// Whoever has its API there; `None` if nobody does.
+/// A connection to the `ebb up` that has its API there; `None` if there is none.
 pub(super) fn connect(api: SocketAddr) -> anyhow::Result<Option<UnixStream>> {
     let path = path(&folder(), api);
     match UnixStream::connect(&path) {
         Ok(stream) => Ok(Some(stream)),
-        // One that was killed leaves its file, at which nobody listens.
+        // A killed `ebb up` leaves its file, at which no process listens.
         Err(error)
             if matches!(
                 error.kind(),
@@ -100,7 +100,7 @@ fn folder() -> PathBuf {
     given.unwrap_or_else(|| std::env::temp_dir().join(format!("ebb-{}", geteuid().as_raw())))
 }
 
-/// Makes the folder if need be. In a folder that everybody may write to, somebody else may have made one of
+/// Makes the folder if need be. In a folder that all users may write to, another user may have made one of
 /// that name.
 fn make(folder: &Path) -> anyhow::Result<()> {
     match std::fs::DirBuilder::new().mode(FOLDER_MODE).create(folder) {
@@ -109,7 +109,7 @@ fn make(folder: &Path) -> anyhow::Result<()> {
         }
         Ok(()) | Err(_) => {}
     }
-    // A link is not followed: it may be somebody else's, who can have it lead elsewhere after this look.
+    // A link is not followed: it may be another user's, who can change where it leads after this look.
     let found = std::fs::symlink_metadata(folder).with_context(|| folder.display().to_string())?;
     let is_ours = found.is_dir() && found.uid() == geteuid().as_raw();
     ensure!(is_ours, "{} is not a folder of this user's", folder.display());

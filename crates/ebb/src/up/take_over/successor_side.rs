@@ -11,10 +11,12 @@ use platform_local::Handover;
 use tokio::io::AsyncReadExt as _;
 use tracing::info;
 
-use super::{Offer, TakeOverMessage, VERSION, place, wire};
+use super::messages::{Offer, PredecessorActivator, TakeOverMessage, VERSION};
+use super::{socket, wire};
 use crate::api_token::ApiToken;
 use crate::cli::UpOptions;
-use crate::up::{Sockets, bind, tls};
+use crate::up::sockets::{Sockets, bind};
+use crate::up::tls;
 
 /// How long the running one may take until it offers something, and then until it lets go: longer than it
 /// gives itself for either.
@@ -42,11 +44,11 @@ pub(in crate::up) struct Predecessor {
 impl Predecessor {
     /// Returns when it has ended.
     pub(in crate::up) async fn ended(mut connection: tokio::net::UnixStream) {
-        // It says nothing any more; whatever comes is its end.
+        // The predecessor sends nothing any more; whatever is read means its end.
         let _ = connection.read_u8().await;
     }
 
-    /// Its activators, and the connection to wait at.
+    /// The activators of the predecessor, and the connection that ends with it.
     pub(in crate::up) fn into_parts(self) -> anyhow::Result<(Vec<ActivatorFacts>, tokio::net::UnixStream)> {
         self.connection.set_nonblocking(true)?;
         let connection = tokio::net::UnixStream::from_std(self.connection)?;
@@ -54,17 +56,17 @@ impl Predecessor {
     }
 }
 
-/// Takes over from whoever has its API there; `None` if nobody does.
+/// Takes over from the `ebb up` that has its API there; `None` if there is none.
 pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Result<Option<TakenParts>> {
-    let Some(connection) = place::connect(api)? else { return Ok(None) };
-    place::check_peer(&connection)?;
+    let Some(connection) = socket::connect(api)? else { return Ok(None) };
+    socket::check_peer(&connection)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
     wire::send(&connection, &TakeOverMessage::Ask { version: VERSION }, &[]).context("asking it")?;
     let (offer, descriptors) = match wire::receive(&connection).context("waiting for its offer")? {
         (TakeOverMessage::Offer(offer), descriptors) => (*offer, descriptors),
         (TakeOverMessage::Refused { reason }, _) => bail!("{reason}"),
-        (other, _) => bail!("it said {other:?}, which is no offer"),
+        (other, _) => bail!("its answer is {other:?}, which is no offer"),
     };
     let taken = match understand(options, offer, descriptors, connection) {
         Ok(taken) => taken,
@@ -75,14 +77,14 @@ pub(in crate::up) fn take(options: &UpOptions, api: SocketAddr) -> anyhow::Resul
         }
     };
     let connection = &taken.predecessor.connection;
-    // Up to the last word everything is still the other one's, also what we hold copies of: if we end before
-    // it, our copies end with us and no pod has noticed.
+    // Up to the last message the predecessor has everything, also what this process holds copies of: if this
+    // process ends before it, its copies end with it and no pod has noticed.
     wire::send(connection, &TakeOverMessage::Prepared, &[]).context("accepting its offer")?;
     match wire::receive(connection).context("waiting for its last word")?.0 {
         TakeOverMessage::Yours => Ok(Some(taken)),
         TakeOverMessage::Refused { reason } => bail!("{reason}"),
         other @ (TakeOverMessage::Ask { .. } | TakeOverMessage::Offer(_) | TakeOverMessage::Prepared) => {
-            bail!("its last word was {other:?}")
+            bail!("its last message is {other:?}")
         }
     }
 }
@@ -98,7 +100,7 @@ fn understand(
     let tls = if offer.has_tls { descriptors.pop() } else { None };
     match join(options, offer.platform, descriptors, tls) {
         Ok((Sockets { requests, api, tls }, platform)) => {
-            let activators = offer.activators.into_iter().map(super::PredecessorActivator::facts).collect();
+            let activators = offer.activators.into_iter().map(PredecessorActivator::facts).collect();
             let predecessor = Predecessor { pid: offer.pid, activators, connection };
             let (activators_started, api_token) = (offer.activators_started, offer.api_token);
             Ok(TakenParts { requests, api, tls, platform, predecessor, activators_started, api_token })
@@ -127,7 +129,7 @@ fn join(
         }
         (None, Some(wanted)) => Some(bind(wanted, tls::LISTEN_OPTION)?),
         (Some(_), None) => {
-            info!("the running one takes requests over TLS, and this one is not to");
+            info!("the running `ebb up` takes requests over TLS, and this one has no certificate to do so");
             None
         }
         (None, None) => None,
@@ -138,7 +140,7 @@ fn join(
 /// The socket stays as it is, so what was written must be what it is.
 fn check_address(socket: &TcpListener, wanted: SocketAddr, what: &str, option: &str) -> anyhow::Result<()> {
     let found = socket.local_addr()?;
-    // Whoever writes port 0 takes any, so the one that the other got will do.
+    // Port 0 means any port, so the port of the predecessor will do.
     let fits = wanted == found || (wanted.port() == 0 && wanted.ip() == found.ip());
     ensure!(
         fits,

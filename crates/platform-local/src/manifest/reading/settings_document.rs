@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Document, place_of};
+use crate::manifest::document::{Document, place_of};
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::YamlNode;
 
 /// A ConfigMap of which there is one at most, as it stands in the files.
 #[derive(Debug, Default)]
-pub(super) enum ConfigMap<Settings> {
+pub(super) enum SettingsDocument<Settings> {
     #[default]
     Absent,
     Refused,
@@ -19,10 +19,10 @@ pub(super) enum ConfigMap<Settings> {
     },
 }
 
-impl<Settings: Default> ConfigMap<Settings> {
-    /// What applies, and the file that it stands in: what was last good, unless there is better, or it is
-    /// gone for good.
-    pub(super) fn over(
+impl<Settings: Default> SettingsDocument<Settings> {
+    /// The settings in force, and the file that they stand in: the last good ones, unless there are better
+    /// ones or the document is gone for good.
+    pub(super) fn merged_over(
         &self,
         last_good: (&Arc<Settings>, &Option<PathBuf>),
         is_removed: bool,
