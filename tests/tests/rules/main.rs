@@ -2,5 +2,7 @@
 //! the sources read. All of them are pure: cargo's metadata and the sources as text.
 
 mod architecture;
+mod circles;
 mod dependencies;
+mod file_graph;
 mod house_rules;
