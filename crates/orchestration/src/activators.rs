@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vocabulary::{BootId, Bucket, Epoch, Interner, ReplicaId, ReplicaName, RevisionId, Timestamp, Version};
 
-use crate::events::LinkId;
 use crate::facts::{ActivatorFacts, ActivatorLife};
 use crate::host::HostSigns;
+use crate::links::LinkId;
 
 /// All activators.
 #[derive(Debug, Default)]

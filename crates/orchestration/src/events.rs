@@ -12,12 +12,8 @@ use vocabulary::{
 
 use crate::assignments::Urgency;
 use crate::facts::PlatformFact;
+use crate::links::LinkId;
 use crate::orders::PlatformOrder;
-
-/// One link, from the command that opens it to the one that closes it; never given to another. A late word of
-/// a closed one is recognised by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LinkId(pub u64);
 
 /// Something happened.
 #[derive(Clone, Debug)]

@@ -11,10 +11,10 @@ use vocabulary::{
     Ownership, PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp,
 };
 
-use crate::events::{ControlCommand, LinkId, Peer, Priority, Unassignment};
+use crate::events::{ControlCommand, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
 use crate::host::HostSigns;
-use crate::links::{LinkEnd, LinkOpening};
+use crate::links::{LinkEnd, LinkId, LinkOpening};
 use crate::readiness::LinkCondition;
 use crate::registry::{OwnPodSettings, PodLink, PodRecord, RevisionRecord};
 use crate::state::{ControlState, Deadline, RemovedRevision};

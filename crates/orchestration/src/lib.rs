@@ -41,11 +41,12 @@ mod view;
 mod word_intake;
 
 pub use assignments::Urgency;
-pub use events::{ControlCommand, ControlEvent, LinkId, LinkNews, Peer, Priority, Unassignment};
+pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment};
 pub use facts::{
     ActivatorFacts, ActivatorLife, AppOutput, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
     PodKill, RevisionFacts, RouteInForce, Subject,
 };
+pub use links::LinkId;
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
 pub use orders::{
     Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, PodReach, ReasonCode, ReleaseProof,

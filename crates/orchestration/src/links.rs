@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 
-use crate::events::LinkId;
+/// One link, from the command that opens it to the one that closes it; never given to another. A late word of
+/// a closed one is recognised by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(pub u64);
 
 /// The links that are to be kept, by whom they lead to.
 #[derive(Debug, Default)]

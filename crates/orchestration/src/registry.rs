@@ -11,9 +11,9 @@ use vocabulary::{
 };
 
 use crate::departures::{LeaveTaking, end_first};
-use crate::events::LinkId;
 use crate::facts::{Entrance, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::host::HostSigns;
+use crate::links::LinkId;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 use crate::route::RouteRecord;
 

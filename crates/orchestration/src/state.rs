@@ -14,7 +14,7 @@ use crate::assignments::Versions;
 use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
 use crate::host_review::HostWatch;
-use crate::links::{LinkOpening, LinkTable};
+use crate::links::{LinkId, LinkOpening, LinkTable};
 use crate::orchestrator::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::orders::{Fence, Order, OrderId, PlatformOrder, ReasonCode};
@@ -278,7 +278,7 @@ impl ControlState {
         own.within(&settings)
     }
 
-    pub(crate) fn end_link(&mut self, link: crate::events::LinkId) {
+    pub(crate) fn end_link(&mut self, link: LinkId) {
         self.links.close(link);
         self.commands.push_back(ControlCommand::CloseLink { link });
     }

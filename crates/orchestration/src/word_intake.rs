@@ -11,11 +11,11 @@ use vocabulary::{
 };
 
 use crate::activators::{ActivatorReach, HoldingState};
-use crate::events::{ControlCommand, LinkId, LinkNews, Unassignment};
+use crate::events::{ControlCommand, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::host_review::HostReview;
-use crate::links::LinkEnd;
+use crate::links::{LinkEnd, LinkId};
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
 use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
