@@ -13,6 +13,7 @@ use vocabulary::{
     Version,
 };
 
+use crate::events::Urgency;
 use crate::facts::{AppOutput, PodFacts, RevisionFacts};
 use crate::readiness::{HeardOfPod, hold, pod_state, waiting_for};
 use crate::registry::RevisionRecord;
@@ -30,15 +31,6 @@ impl Versions {
         self.counted += 1;
         Version { epoch, counter: self.counted }
     }
-}
-
-/// How soon activators must hear of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
-    /// A pod became usable or stopped being so, or the path changed.
-    AtOnce,
-    /// Anything else: with the next frame for the revision, at most every 20 ms.
-    Soon,
 }
 
 /// A revision's assignment, without its version, as one that serves it alone would have it.

@@ -10,7 +10,6 @@ use vocabulary::{
     RevisionName, Timestamp, Version,
 };
 
-use crate::assignments::Urgency;
 use crate::facts::PlatformFact;
 use crate::links::LinkId;
 use crate::orders::PlatformOrder;
@@ -182,6 +181,15 @@ pub enum Priority {
     Awaited,
     /// Any other pod.
     Rest,
+}
+
+/// How soon activators must hear of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// A pod became usable or stopped being so, or the path changed.
+    AtOnce,
+    /// Anything else: with the next frame for the revision, at most every 20 ms.
+    Soon,
 }
 
 /// Why an activator need not know a revision any more.

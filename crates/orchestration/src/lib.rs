@@ -40,8 +40,7 @@ mod vectors;
 mod view;
 mod word_intake;
 
-pub use assignments::Urgency;
-pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment};
+pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment, Urgency};
 pub use facts::{
     ActivatorFacts, ActivatorLife, AppOutput, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
     PodKill, RevisionFacts, RouteInForce, Subject,

@@ -14,9 +14,9 @@ use vocabulary::{
 };
 
 use crate::activators::{ActivatorReach, HoldingState};
-use crate::assignments::{self, Urgency};
+use crate::assignments;
 use crate::departures::{FORGET_AFTER, LeaveTaking};
-use crate::events::{ControlCommand, Unassignment};
+use crate::events::{ControlCommand, Unassignment, Urgency};
 use crate::facts::{Entrance, Subject};
 use crate::host_review::HostReview;
 use crate::orchestrator::ActivatorChoice;
