@@ -31,6 +31,7 @@ mod orders;
 mod readiness;
 mod registry;
 mod route;
+mod route_record;
 mod settlement;
 mod slices;
 mod state;

@@ -15,7 +15,7 @@ use crate::facts::{Entrance, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::host::HostSigns;
 use crate::links::LinkId;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
-use crate::route::RouteRecord;
+use crate::route_record::RouteRecord;
 
 /// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
 /// counts as unheard.
