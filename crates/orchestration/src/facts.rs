@@ -12,7 +12,7 @@ use vocabulary::{
     RevisionName, Routing, Timestamp,
 };
 
-use crate::orders::{OrderId, OrderOutcome};
+use crate::order_outcome::{OrderId, OrderOutcome};
 
 /// A fact about the platform.
 #[derive(Clone, Debug)]

@@ -27,6 +27,7 @@ mod host_review;
 mod links;
 mod orchestrator;
 mod order_book;
+mod order_outcome;
 mod orders;
 mod readiness;
 mod registry;
@@ -48,10 +49,8 @@ pub use facts::{
 };
 pub use links::LinkId;
 pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
-pub use orders::{
-    Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, PodReach, ReasonCode, ReleaseProof,
-    decided_upon,
-};
+pub use order_outcome::{OrderId, OrderOutcome};
+pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
 pub use view::{LinkTally, PodSnapshot, RevisionView};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a platform is told to do, and how each order ends.
+//! What a platform is told to do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,7 @@ use scaling::hpa::HpaWarning;
 use vocabulary::{Bucket, Epoch, PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
 
 use crate::facts::{Entrance, Subject};
-
-/// One order of one owner; never given to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OrderId(pub u64);
+use crate::order_outcome::OrderId;
 
 /// By what right an order is given: the platform refuses one whose bucket has another owner by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,28 +216,4 @@ impl fmt::Display for ReasonCode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.word())
     }
-}
-
-/// How an order ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OrderOutcome {
-    /// It is written.
-    Done,
-    /// A later one about the same subject replaced it.
-    Superseded,
-    /// Somebody else wrote another count, which stays.
-    Conflict {
-        /// The count that was found.
-        found: PodCount,
-    },
-    /// What it was about is gone.
-    Gone,
-    /// The bucket is not the orderer's any more.
-    NotOwner,
-    /// The platform refuses it as it is.
-    Refused(String),
-    /// We may not.
-    Forbidden(String),
-    /// Not yet, and why; not final.
-    Retrying(String),
 }

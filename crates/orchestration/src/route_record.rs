@@ -3,7 +3,7 @@
 use vocabulary::ReplicaName;
 
 use crate::facts::RouteInForce;
-use crate::orders::OrderId;
+use crate::order_outcome::OrderId;
 
 /// What is known of the written route.
 #[derive(Debug, Default)]

@@ -17,7 +17,8 @@ use crate::host_review::HostWatch;
 use crate::links::{LinkId, LinkOpening, LinkTable};
 use crate::orchestrator::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
-use crate::orders::{Fence, Order, OrderId, PlatformOrder, ReasonCode};
+use crate::order_outcome::OrderId;
+use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
 use crate::registry::{OwnPodSettings, Registry};
 
 /// Everything that is known, and the commands that wait to be taken.

@@ -8,7 +8,7 @@ use vocabulary::{PodCount, PodId, RevisionId};
 use super::FactIntake;
 use crate::departures::LeaveTaking;
 use crate::order_book::Purpose;
-use crate::orders::{OrderId, OrderOutcome};
+use crate::order_outcome::{OrderId, OrderOutcome};
 
 impl FactIntake<'_> {
     pub(super) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
