@@ -33,6 +33,7 @@ mod readiness;
 mod registry;
 mod route;
 mod route_record;
+mod settings;
 mod settlement;
 mod slices;
 mod state;
@@ -48,9 +49,10 @@ pub use facts::{
     PodKill, RevisionFacts, RouteInForce, Subject,
 };
 pub use links::LinkId;
-pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
+pub use orchestrator::Orchestrator;
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
+pub use settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use view::{LinkTally, PodSnapshot, RevisionView};
 
 #[cfg(test)]

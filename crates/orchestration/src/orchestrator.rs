@@ -11,6 +11,7 @@ use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::links::LinkOpening;
+use crate::settings::OrchestratorSettings;
 use crate::settlement::Settlement;
 use crate::state::ControlState;
 use crate::view::{self, LinkTally, RevisionView};
@@ -18,38 +19,6 @@ use crate::word_intake::WordIntake;
 
 /// How long pods wait for the activators' first word at start, which says what routing is in force.
 const ACTIVATORS_FIRST_MAX: Duration = Duration::from_secs(1);
-
-/// How long a leaving pod waits at most on one machine for those who may send to it, before it is ended all
-/// the same. An acknowledgement takes milliseconds there, and a process that stalls under load comes back
-/// within a second or two: who has said nothing for 5 s is beyond waiting for. The platform counts it too,
-/// for the case that nobody decides.
-pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
-
-/// What an orchestrator knows before it knows anything.
-#[derive(Clone, Debug)]
-pub struct OrchestratorSettings {
-    /// How long a leaving pod waits for the acknowledgement of everybody who may send to it.
-    pub release_after: Duration,
-    /// Which activators serve a revision.
-    pub choice: ActivatorChoice,
-}
-
-/// Which activators serve a revision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ActivatorChoice {
-    /// All of them: a request may come to any.
-    #[default]
-    Everyone,
-    /// As many as its load calls for, chosen by its name: routes name them.
-    AsManyAsNeeded,
-}
-
-impl Default for OrchestratorSettings {
-    /// As on one machine.
-    fn default() -> Self {
-        Self { release_after: RELEASE_AFTER, choice: ActivatorChoice::Everyone }
-    }
-}
 
 /// Everything that the control loop knows, decides and waits for.
 #[derive(Debug)]

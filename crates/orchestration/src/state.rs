@@ -15,11 +15,11 @@ use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
 use crate::host_review::HostWatch;
 use crate::links::{LinkId, LinkOpening, LinkTable};
-use crate::orchestrator::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
 use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
 use crate::registry::{OwnPodSettings, Registry};
+use crate::settings::OrchestratorSettings;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
