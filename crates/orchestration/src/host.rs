@@ -135,6 +135,17 @@ impl HostCensus {
     }
 }
 
+/// What is remembered between two reviews.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HostWatch {
+    /// When the next review is due.
+    pub(crate) due: Option<Timestamp>,
+    /// When we were last found to be cut off.
+    pub(crate) cut_off_at: Option<Timestamp>,
+    /// When people were last told of a cut.
+    pub(crate) told_at: Option<Timestamp>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

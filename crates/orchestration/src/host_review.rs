@@ -27,16 +27,6 @@ const CUT_COUNTS: Duration = Duration::from_secs(5);
 /// Cuts that lie closer together are one to people.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// What is remembered between two reviews.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HostWatch {
-    /// When the next review is due.
-    due: Option<Timestamp>,
-    /// When we were last found to be cut off.
-    cut_off_at: Option<Timestamp>,
-    told_at: Option<Timestamp>,
-}
-
 /// Judges at one point in time.
 pub(crate) struct HostReview<'a> {
     pub(crate) state: &'a mut ControlState,

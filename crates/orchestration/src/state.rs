@@ -13,7 +13,7 @@ use crate::activators::Activators;
 use crate::assignments::Versions;
 use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
-use crate::host_review::HostWatch;
+use crate::host::HostWatch;
 use crate::links::{LinkId, LinkOpening, LinkTable};
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
