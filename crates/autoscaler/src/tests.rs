@@ -15,7 +15,7 @@ use orchestration::{
     PodFailure, RevisionFacts, Subject,
 };
 use platform::{Seat, Subscription};
-use runtime::MetricsRegistry;
+use runtime::{Clock, MetricsRegistry};
 use scaling::{ClusterConfig, PodPhase, RevisionOrigin, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
