@@ -19,8 +19,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
 
-use crate::api::merged;
-
 /// The version of these types, in the field `version` of every answer and in every path.
 pub const API_VERSION: u32 = 1;
 
@@ -28,19 +26,6 @@ pub const API_VERSION: u32 = 1;
 pub trait OwnersAnswer: DeserializeOwned {
     /// One of all that were given; `None` if that is none. `silent` are those that did not answer.
     fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self>;
-}
-
-impl OwnersAnswer for RevisionList {
-    fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
-        merged::list(answers, silent)
-    }
-}
-
-impl OwnersAnswer for RevisionDetail {
-    /// Of whoever decides about it.
-    fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
-        merged::detail(answers.into_iter().map(Some).collect())
-    }
 }
 
 /// All revisions.

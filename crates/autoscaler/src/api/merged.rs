@@ -7,10 +7,25 @@ use std::collections::BTreeMap;
 
 use vocabulary::{ReplicaName, RevisionName};
 
-use crate::api_types::{API_VERSION, ProblemList, RevisionDetail, RevisionList, RevisionSummary};
+use crate::api_types::{
+    API_VERSION, OwnersAnswer, ProblemList, RevisionDetail, RevisionList, RevisionSummary,
+};
+
+impl OwnersAnswer for RevisionList {
+    fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
+        list(answers, silent)
+    }
+}
+
+impl OwnersAnswer for RevisionDetail {
+    /// Of whoever decides about it.
+    fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
+        detail(answers.into_iter().map(Some).collect())
+    }
+}
 
 /// All revisions; `None` if nobody answered.
-pub(crate) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
+pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
     if answers.is_empty() {
         return None;
     }
@@ -32,7 +47,7 @@ pub(crate) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
 }
 
 /// One revision, from its latest owner.
-pub(crate) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
+pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
     answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
 }
 
