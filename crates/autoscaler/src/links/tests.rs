@@ -1,14 +1,16 @@
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use link::{ByteStream, FromActivator};
-use orchestration::Peer;
+use orchestration::{LinkNews, Peer};
 use runtime::MetricsRegistry;
-use vocabulary::{ActivatorHello, ActivatorWord, BootId, LinkVersion, PodName};
+use vocabulary::{ActivatorHello, ActivatorWord, BootId, LinkVersion, PodName, Timestamp};
 
+use super::peer::{AWAITED_FOR, REFUSALS_WITHIN};
 use super::*;
 
 /// What an attempt to dial meets.
