@@ -12,14 +12,14 @@ use crate::facts::{ActivatorFacts, ActivatorLife};
 use crate::host::HostSigns;
 use crate::links::LinkId;
 
-/// All activators.
+/// Every activator that the platform named and has not removed.
 #[derive(Debug, Default)]
 pub(crate) struct Activators {
     ids: Interner<ReplicaName, ReplicaId>,
     records: BTreeMap<ReplicaId, ActivatorRecord>,
 }
 
-/// One activator.
+/// An activator: its facts, its link and what it acknowledged.
 #[derive(Debug)]
 pub(crate) struct ActivatorRecord {
     pub(crate) facts: ActivatorFacts,
@@ -27,7 +27,7 @@ pub(crate) struct ActivatorRecord {
     /// Its present life; `None` until it was heard in ours.
     pub(crate) boot: Option<BootId>,
     pub(crate) reach: ActivatorReach,
-    /// Whether its host lives.
+    /// What its link tells of whether its host lives.
     pub(crate) host: HostSigns,
     /// It said that it is on its way out.
     pub(crate) is_draining: bool,
@@ -62,7 +62,7 @@ pub(crate) struct ActivatorHolding {
 /// What a revision is to an activator, as it was told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HoldingState {
-    /// It serves it.
+    /// The activator is one of the revision's members.
     Assigned,
     /// It serves what it holds and what still comes.
     #[default]

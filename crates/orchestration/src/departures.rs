@@ -15,7 +15,7 @@ pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(30);
 /// How far a pod's leave-taking has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LeaveTaking {
-    /// It stays.
+    /// The platform does not want the pod gone.
     #[default]
     None,
     /// The version says so; it is released when nobody goes by less, at the latest then.

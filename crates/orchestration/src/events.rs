@@ -14,7 +14,7 @@ use crate::facts::PlatformFact;
 use crate::links::LinkId;
 use crate::orders::PlatformOrder;
 
-/// Something happened.
+/// A fact of the platform, a word of a link or an answer: the input of [`crate::Orchestrator::handle`].
 #[derive(Clone, Debug)]
 pub enum ControlEvent {
     /// The platform told a fact.
@@ -23,14 +23,14 @@ pub enum ControlEvent {
     PodSpoke {
         /// It leads to the pod; one that was closed meanwhile is ignored.
         link: LinkId,
-        /// One whole message.
+        /// One whole message as its queue-proxy sent it.
         word: PodWord,
     },
     /// An activator said something. Its hello comes first, and is from the activator that was dialled.
     ActivatorSpoke {
         /// It leads to the activator; one that was closed meanwhile is ignored.
         link: LinkId,
-        /// One whole message.
+        /// One whole message as the activator sent it.
         word: ActivatorWord,
     },
     /// What a round of questions brought ([`ControlCommand::AskMetrics`]).
@@ -39,14 +39,14 @@ pub enum ControlEvent {
         revision: RevisionName,
         /// As the question numbered it; a late answer of an older round is ignored.
         round: u64,
-        /// What was answered.
+        /// One answer for each metric that the question named.
         answers: MetricAnswers,
     },
     /// A link went up or down by itself.
     LinkChanged {
         /// One that was ordered by [`ControlCommand::OpenLink`].
         link: LinkId,
-        /// What became of it.
+        /// What became of the connection since the last news.
         news: LinkNews,
     },
 }
@@ -77,14 +77,14 @@ pub enum ControlCommand {
     OpenLink {
         /// By which it is known.
         link: LinkId,
-        /// To whom.
+        /// The pod or the activator at its other end.
         peer: Peer,
         /// Of the peer, with what has to be shown there.
         address: LinkAddress,
         /// Who goes first when many are due.
         priority: Priority,
     },
-    /// End a link.
+    /// End a link; words of it that come later are ignored.
     CloseLink {
         /// One that was opened before.
         link: LinkId,
@@ -95,16 +95,16 @@ pub enum ControlCommand {
         activator: LinkId,
         /// The buckets that it is everything of.
         ownership: Ownership,
-        /// All it must know.
+        /// All revisions of these buckets that the activator must know.
         assignments: Vec<Arc<Assignment>>,
     },
     /// Tell an activator of a revision; only the latest counts.
     Assign {
         /// The link to the activator.
         activator: LinkId,
-        /// The revision, whole.
+        /// The whole assignment of the revision, not a difference.
         assignment: Arc<Assignment>,
-        /// How soon.
+        /// The longest wait before it is sent.
         urgency: Urgency,
     },
     /// Tell an activator that it need not know a revision any more.
@@ -122,7 +122,7 @@ pub enum ControlCommand {
     TellPod {
         /// The link to the pod.
         pod: LinkId,
-        /// All of them.
+        /// The complete settings, with the version that the pod acknowledges.
         settings: Arc<PodSettings>,
     },
     /// Tell an activator on its way out that no route of these buckets names it any more.
@@ -135,7 +135,7 @@ pub enum ControlCommand {
     /// Ask whoever knows for those metrics of a revision of class hpa that pods do not report, and say
     /// [`ControlEvent::MetricsAnswered`].
     AskMetrics {
-        /// One of class hpa.
+        /// A revision of class hpa, by its name.
         revision: RevisionName,
         /// By which the answers are known.
         round: u64,
@@ -150,7 +150,7 @@ pub enum ControlCommand {
     Publish {
         /// The one that was decided about.
         revision: RevisionName,
-        /// The decision.
+        /// The decision with its inputs and its reasons.
         decision: Arc<Decision>,
     },
 }
@@ -158,28 +158,28 @@ pub enum ControlCommand {
 /// To whom a link leads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Peer {
-    /// To a queue-proxy.
+    /// The queue-proxy of a pod, which listens for links.
     Pod {
-        /// Of which pod.
+        /// The pod that must name itself so in its hello.
         name: PodName,
         /// What it is told first.
         settings: Arc<PodSettings>,
     },
-    /// To an activator.
+    /// An activator, which must name itself so in its hello.
     Activator {
         /// As the platform calls the replica.
         name: ReplicaName,
     },
 }
 
-/// Who dials first.
+/// The order in which links are dialled when many are due; the first is dialled first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     /// An activator: every revision depends on it.
     Activator,
     /// A pod of a revision with waiting requests or no ready pod.
     Awaited,
-    /// Any other pod.
+    /// A pod that no waiting request depends on.
     Rest,
 }
 

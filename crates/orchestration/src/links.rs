@@ -51,6 +51,6 @@ pub(crate) enum LinkOpening {
     Nobody,
     /// Activators', until they have spoken or the time has passed: they know which routes are in force.
     Activators { until: Timestamp },
-    /// Everybody's.
+    /// Links of both kinds, to activators and to pods.
     Everybody,
 }

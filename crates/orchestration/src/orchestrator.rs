@@ -27,7 +27,7 @@ pub struct Orchestrator {
 }
 
 impl Orchestrator {
-    /// Knows nothing yet.
+    /// An orchestrator that knows no revision, no pod and no activator.
     pub fn new(settings: OrchestratorSettings) -> Self {
         Self { state: ControlState::new(settings) }
     }

@@ -6,10 +6,10 @@ use vocabulary::PodCount;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderId(pub u64);
 
-/// How an order ended.
+/// How the platform answered an order; every outcome but [`OrderOutcome::Retrying`] is final.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderOutcome {
-    /// It is written.
+    /// The platform has written what was ordered.
     Done,
     /// A later one about the same subject replaced it.
     Superseded,
@@ -24,7 +24,7 @@ pub enum OrderOutcome {
     NotOwner,
     /// The platform refuses it as it is.
     Refused(String),
-    /// We may not.
+    /// The autoscaler has no right to write it; the text is the platform's answer.
     Forbidden(String),
     /// Not yet, and why; not final.
     Retrying(String),

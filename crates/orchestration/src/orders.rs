@@ -24,7 +24,7 @@ pub struct Fence {
 pub struct PlatformOrder {
     /// By which its outcome is told.
     pub id: OrderId,
-    /// By what right.
+    /// The ownership under which the order was given.
     pub fence: Fence,
     /// What is to be done.
     pub what: Order,
@@ -33,20 +33,20 @@ pub struct PlatformOrder {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Write the replica count.
+    /// Write the replica count of a revision's workload.
     ScaleTo {
         /// The one whose count is written.
         revision: RevisionName,
         /// The count that was decided upon.
         from: PodCount,
-        /// The count to write.
+        /// The replica count that is to be written.
         to: PodCount,
         /// Which pods to end first if some must end (least loaded first); the platform may take it as a hint.
         end_first: Vec<PodName>,
         /// The decision that this follows from.
         because: Arc<Decision>,
     },
-    /// Write who serves.
+    /// Write whether pods or activators take a revision's requests.
     Route {
         /// The one whose clients are led.
         revision: RevisionName,
@@ -60,20 +60,20 @@ pub enum Order {
     ReleasePod {
         /// No activator sends to it any more.
         pod: PodName,
-        /// How we know.
+        /// Whether the activators acknowledged, or the time for that ran out.
         proof: ReleaseProof,
     },
     /// The queue-proxy of a leaving pod has drained and ended: what is there of the pod is its app, which was
     /// told to end.
     NoteDrained {
-        /// Whose pod it is.
+        /// The revision that the pod belongs to.
         revision: RevisionName,
         /// The one whose queue-proxy has ended.
         pod: PodName,
     },
     /// Nobody listens there any more: it may be given to another revision.
     ReleaseEntrance {
-        /// Whose it was.
+        /// The revision that had the entrance until now.
         revision: RevisionName,
         /// No activator listens there any more.
         entrance: Entrance,
@@ -83,7 +83,7 @@ pub enum Order {
     NotePodState {
         /// The one that said its state, or was heard to have none.
         pod: PodName,
-        /// What it said.
+        /// The pod's state by its own word.
         state: PodState,
         /// Why it is not ready, for people; empty when there is nothing to say.
         detail: String,
@@ -96,13 +96,13 @@ pub enum Order {
         /// Whether it can be reached.
         reach: PodReach,
     },
-    /// Tell people.
+    /// Tell people by an Event or a line of log.
     Tell {
-        /// About what.
+        /// The object that the notice is about.
         about: Subject,
         /// Which of the things worth telling.
         reason: ReasonCode,
-        /// One sentence.
+        /// The notice, as one whole sentence.
         text: String,
     },
 }
@@ -115,9 +115,9 @@ pub enum Errand {
     State(PodName),
     /// Whether a pod can be reached.
     Reach(PodName),
-    /// Who serves a revision.
+    /// The route of a revision's requests.
     Route(RevisionName),
-    /// A revision's count.
+    /// The replica count of a revision.
     Scale(RevisionName),
     /// The end of a pod.
     Release(PodName),
@@ -130,7 +130,7 @@ pub enum Errand {
 }
 
 impl Order {
-    /// What it is about.
+    /// The errand of this order; of two orders with the same errand the later one replaces the earlier.
     pub fn errand(&self) -> Errand {
         match self {
             Self::ScaleTo { revision, .. } => Errand::Scale(revision.clone()),
@@ -199,7 +199,7 @@ pub enum ReasonCode {
 }
 
 impl ReasonCode {
-    /// In one word.
+    /// The reason in one word, as Events and programs read it.
     pub fn word(self) -> &'static str {
         match self {
             Self::LinkBlocked => "LinkBlocked",

@@ -21,17 +21,17 @@ use crate::route_record::RouteRecord;
 /// counts as unheard.
 const WAIT_IS_NEWS: Duration = Duration::from_secs(3);
 
-/// All revisions and pods.
+/// All revisions and pods, with the numbers that stand for their names.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     revision_ids: Interner<RevisionName, RevisionId>,
     pod_ids: Interner<PodName, PodId>,
     pub(crate) revisions: BTreeMap<RevisionId, RevisionRecord>,
-    /// Whose each pod is.
+    /// The revision of each pod: a pod belongs to one.
     owners: BTreeMap<PodId, RevisionId>,
 }
 
-/// One revision.
+/// A revision: its facts, its pods, and what was ordered and told.
 #[derive(Debug)]
 pub(crate) struct RevisionRecord {
     pub(crate) facts: Arc<RevisionFacts>,
@@ -72,7 +72,7 @@ pub(crate) struct RevisionRecord {
     pub(crate) last_kill: Option<PodKill>,
 }
 
-/// One pod.
+/// A pod: its facts, its link and what it said.
 #[derive(Debug)]
 pub(crate) struct PodRecord {
     pub(crate) facts: PodFacts,

@@ -44,7 +44,7 @@ impl RouteRecord {
         }
     }
 
-    /// Another order is given.
+    /// Notes the order of another route, and keeps the former one while that may still be written.
     pub(crate) fn order(&mut self, order: OrderId, route: RouteInForce) {
         // It was about a route that nobody asks for any more.
         self.trouble = None;

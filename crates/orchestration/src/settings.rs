@@ -28,7 +28,7 @@ pub enum ActivatorChoice {
 }
 
 impl Default for OrchestratorSettings {
-    /// As on one machine.
+    /// The settings of an autoscaler on one machine.
     fn default() -> Self {
         Self { release_after: RELEASE_AFTER, choice: ActivatorChoice::Everyone }
     }

@@ -20,7 +20,7 @@ pub struct RevisionView<'a> {
     multiscaler: &'a Multiscaler,
     ownership: &'a Ownership,
     now: Timestamp,
-    /// Where its decisions stand.
+    /// The state of its decisions at that time.
     pub status: RevisionStatus,
 }
 
@@ -29,7 +29,7 @@ pub struct RevisionView<'a> {
 pub struct PodSnapshot<'a> {
     /// As the platform knows it.
     pub facts: &'a PodFacts,
-    /// Whether it takes requests.
+    /// The pod's state: whether it starts, takes requests or drains.
     pub state: PodState,
     /// Whether its link is up.
     pub is_linked: bool,
@@ -109,7 +109,7 @@ impl<'a> RevisionView<'a> {
         self.ownership.buckets
     }
 
-    /// The point in time.
+    /// The point in time at which the revision is seen.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -119,7 +119,7 @@ impl<'a> RevisionView<'a> {
         &self.record.facts
     }
 
-    /// Its settings, resolved.
+    /// Its settings with the cluster's defaults resolved.
     pub fn spec(&self) -> &'a ScalingSpec {
         &self.record.spec
     }
