@@ -30,13 +30,13 @@ const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
 /// A question, with the way back for its answer.
 #[derive(Debug)]
 pub(crate) enum Query {
-    /// All revisions.
+    /// All revisions, as this autoscaler knows them.
     List(AppOutput, oneshot::Sender<RevisionList>),
     /// One revision, if it exists.
     Detail(DetailQuestion, oneshot::Sender<Option<RevisionDetail>>),
     /// What is wrong with the configuration.
     Problems(oneshot::Sender<ProblemList>),
-    /// Whether the loop turns.
+    /// Answered by a loop that turns, and by no other.
     Health(oneshot::Sender<()>),
     /// Whether it knows everything that is there.
     Readiness(oneshot::Sender<bool>),
@@ -81,10 +81,10 @@ impl ApiHandle {
 #[derive(Clone, Debug)]
 struct Panel(Vec<ApiHandle>);
 
-/// What they answered.
+/// What the autoscalers of a panel answered to one question.
 struct Answers<Answer> {
     given: Vec<Answer>,
-    /// Who did not answer.
+    /// The autoscalers that did not answer in time.
     silent: Vec<ReplicaName>,
 }
 

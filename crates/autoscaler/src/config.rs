@@ -14,7 +14,7 @@ use crate::metrics::AutoscalerMetrics;
 pub struct AutoscalerConfig {
     /// Its name among autoscalers: to activators a new link of the same name replaces its former one.
     pub name: ReplicaName,
-    /// The process's clock.
+    /// The clock of the process, by which deadlines and ages count.
     pub clock: Clock,
     /// Registered once per process; an autoscaler that is rebuilt goes on counting in the same.
     pub metrics: AutoscalerMetrics,

@@ -49,7 +49,7 @@ pub(crate) struct EventLoop {
     show_at: Timestamp,
 }
 
-/// What woke the loop.
+/// The reason why the loop turns once more.
 enum LoopWakeup {
     Stop,
     Fact(PlatformFact),
@@ -185,7 +185,7 @@ impl EventLoop {
         self.perform(now);
     }
 
-    /// Does what is due.
+    /// Does everything that is due by now: renewals, decisions, shown metrics.
     fn settle(&mut self) {
         let now = self.clock.now();
         if let (Some(at), Some(every)) = (self.renew_at, self.subscription.renew_every)

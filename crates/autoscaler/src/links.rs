@@ -95,7 +95,7 @@ impl Links {
         (Self { clock, dialler, metrics, events, pacer, looks, tasks, stop, owner }, receiver)
     }
 
-    /// Keeps a link.
+    /// Dials a peer and keeps the link until its handle is dropped.
     pub(crate) fn open(
         &self,
         link: LinkId,

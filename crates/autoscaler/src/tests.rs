@@ -460,7 +460,7 @@ async fn a_rebuilt_autoscaler_goes_on_with_the_routing_in_force() {
 }
 
 #[tokio::test]
-async fn what_misbehaves_on_one_link_disturbs_no_other() {
+async fn a_misbehaving_link_disturbs_no_other() {
     let mut world = World::start(1);
     let mut pods = Vec::new();
     for pod in ["garbage", "good", "impostor", "silent"] {
@@ -664,7 +664,7 @@ struct SteadyPod {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Behaviour {
-    /// Reports its load.
+    /// Reports its load once a second.
     Talks,
     /// Keeps the connection and says nothing.
     Stalls,

@@ -22,7 +22,7 @@ use vocabulary::Timestamp;
 
 /// Dials under way at once.
 const DIALS_AT_ONCE_MAX: usize = 64;
-/// 500 dials a second.
+/// The least time between two dials: 500 a second.
 const DIAL_EVERY: Duration = Duration::from_millis(2);
 /// How far the schedule may lie in the past: eight turns, which no listen queue notices. It is longer than a
 /// timer is late while there are cores to spare.
@@ -30,7 +30,7 @@ const CATCH_UP_MAX: Duration = Duration::from_millis(16);
 /// Requests on their way to the pacer; it takes them at once, so this only smooths a burst.
 const REQUESTS_MAX: usize = 1024;
 
-/// Gives turns.
+/// Gives turns for dialling, by priority and at a bounded rate.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     requests: mpsc::Sender<(Priority, oneshot::Sender<OwnedSemaphorePermit>)>,
