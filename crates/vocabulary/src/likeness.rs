@@ -14,7 +14,7 @@ const COMPARED_CHARS_MAX: usize = 100;
 /// A known name that is like what was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LikelyName<'k> {
-    /// The known name.
+    /// The known name that comes nearest.
     pub name: &'k str,
     /// It is the same but for how its words are joined.
     pub is_same_words: bool,
