@@ -108,7 +108,7 @@ impl ActivatorRecord {
     }
 
     /// Whether it may pick a pod that only versions before `version` name as usable.
-    fn may_go_by_less(&self, revision: RevisionId, version: Version) -> bool {
+    fn may_act_on_older(&self, revision: RevisionId, version: Version) -> bool {
         self.boot.is_none() || (self.holdings.contains_key(&revision) && !self.has(revision, version))
     }
 }
@@ -227,9 +227,9 @@ impl Activators {
         }
     }
 
-    /// Whether nobody goes by an assignment older than `version`.
-    pub(crate) fn nobody_goes_by_less(&self, revision: RevisionId, version: Version) -> bool {
-        !self.records.values().any(|record| record.may_go_by_less(revision, version))
+    /// Whether every activator that may know the revision acts upon version `at_least` or a newer one.
+    pub(crate) fn all_acknowledged(&self, revision: RevisionId, at_least: Version) -> bool {
+        !self.records.values().any(|record| record.may_act_on_older(revision, at_least))
     }
 
     /// Whether some activator has not said hello yet.

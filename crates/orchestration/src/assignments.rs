@@ -52,8 +52,8 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
         hop_keys: facts.hop_keys.clone(),
         waiting_for: waiting_for(record.wanted, AppOutput::Shown, pods.iter().copied()),
         standing: Standing::Assigned,
-        // Whoever decides instead of us may have asked for a pod: then one is on its way.
-        hold: why_nobody_comes(facts)
+        // Another autoscaler that decides in our place may have asked for a pod: then one is on its way.
+        hold: hold_of_revision(facts)
             .filter(|_| record.wanted == PodCount::ZERO && !record.has_ready_pod())
             .or_else(|| hold(pods.iter().copied())),
         ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
@@ -61,8 +61,8 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
     }
 }
 
-/// Why nobody would bring a pod, however many requests wait for one.
-fn why_nobody_comes(facts: &RevisionFacts) -> Option<String> {
+/// Why no pod would start for waiting requests: the platform's own hold, or the revision is paused.
+fn hold_of_revision(facts: &RevisionFacts) -> Option<String> {
     let paused = (facts.settings.paused == Some(true)).then(|| "paused".to_owned());
     facts.hold.clone().or(paused)
 }

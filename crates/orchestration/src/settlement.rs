@@ -267,9 +267,7 @@ impl Settlement<'_> {
     fn release_acknowledged(&mut self, id: RevisionId) {
         let Some(revision) = self.state.registry.revisions.get(&id) else { return };
         let acknowledged = revision.pods.iter().filter_map(|(&pod, record)| match record.leave {
-            LeaveTaking::Announced { version, .. }
-                if self.state.activators.nobody_goes_by_less(id, version) =>
-            {
+            LeaveTaking::Announced { version, .. } if self.state.activators.all_acknowledged(id, version) => {
                 Some(pod)
             }
             LeaveTaking::Announced { .. } | LeaveTaking::None | LeaveTaking::Released | LeaveTaking::Gone => {
@@ -311,7 +309,7 @@ impl Settlement<'_> {
         }
         let activators = &self.state.activators;
         let free = revision.former_entrances.iter();
-        let free = free.filter(|&(_, &version)| activators.nobody_goes_by_less(id, version));
+        let free = free.filter(|&(_, &version)| activators.all_acknowledged(id, version));
         let free: Vec<Entrance> = free.map(|(entrance, _)| entrance.clone()).collect();
         for entrance in &free {
             revision.former_entrances.remove(entrance);

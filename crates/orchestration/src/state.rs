@@ -177,7 +177,7 @@ impl ControlState {
         let from = std::mem::replace(&mut record.wanted, to);
         // It was about a count that nobody asks for any more.
         record.scale_trouble = None;
-        let (revision, end_first) = (record.facts.name.clone(), record.victims(to));
+        let (revision, end_first) = (record.facts.name.clone(), record.pods_to_end_first(to));
         self.touched.insert(id);
         let name = revision.clone();
         self.order(&name, Order::ScaleTo { revision, from, to, end_first, because }, Purpose::Scale(id));
