@@ -146,9 +146,10 @@ impl Order {
         }
     }
 
-    /// It is carried out instead of `replaced`, which is about the same and was not: a count that was decided
-    /// upon the one that would have been written then is to be found as that one would have found it.
-    pub fn stand_in_for(&mut self, replaced: &Self) {
+    /// Takes the place of `replaced`, an order of the same errand that was never carried out. A count that was
+    /// decided upon the one that `replaced` would have written is written over the count that `replaced` would
+    /// have found.
+    pub fn supersede(&mut self, replaced: &Self) {
         if let (Self::ScaleTo { from, .. }, Self::ScaleTo { from: first, to: between, .. }) = (self, replaced)
         {
             *from = decided_upon(*from, *first, *between);
