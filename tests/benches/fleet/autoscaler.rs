@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     pub(crate) shape: Shape,
     /// Where all pods take links, each on its own address.
     pub(crate) pods: u16,
-    /// Where the activator does.
+    /// The port at which the activator listens.
     pub(crate) activator: u16,
     pub(crate) epoch: u64,
     /// Where certificates lie, if links are TLS.

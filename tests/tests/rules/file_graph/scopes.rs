@@ -28,7 +28,7 @@ impl LocalScopes {
         self.open.pop();
     }
 
-    /// Enters a variable.
+    /// Enters a variable, which hides what its module calls so.
     pub(super) fn bind_variable(&mut self, name: String) {
         self.innermost().values.insert(name, Vec::new());
     }

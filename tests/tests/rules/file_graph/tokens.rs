@@ -15,7 +15,7 @@ pub(super) enum TokenPiece<'t> {
     Text(String),
 }
 
-/// Names joined by `::`.
+/// A path as it stands among tokens: names joined by `::`.
 pub(super) struct TokenPath {
     pub(super) segments: Vec<String>,
     pub(super) follower: PathFollower,
