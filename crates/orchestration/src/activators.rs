@@ -265,6 +265,21 @@ impl Activators {
     }
 }
 
+/// What an activator is told that it is to a revision, given whether it serves it and what it was to it
+/// before. `None` if it is told nothing, because it never knew the revision. One that holds nothing is told
+/// on as long as it may be sent something; and one that is about to forget hears of news, for it may have got
+/// something before it heard that it should.
+pub(crate) fn standing_to_tell(is_member: bool, known: Option<HoldingState>) -> Option<HoldingState> {
+    match (is_member, known) {
+        (true, _) => Some(HoldingState::Assigned),
+        (false, None) => None,
+        (false, Some(HoldingState::Emptied { forget_at })) => Some(HoldingState::Emptied { forget_at }),
+        (false, Some(HoldingState::Assigned | HoldingState::Retired | HoldingState::Forgetting { .. })) => {
+            Some(HoldingState::Retired)
+        }
+    }
+}
+
 impl ActivatorRecord {
     fn new(facts: ActivatorFacts, link: LinkId) -> Self {
         Self {

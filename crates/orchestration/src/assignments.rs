@@ -13,6 +13,7 @@ use vocabulary::{
     Version,
 };
 
+use crate::activators::HoldingState;
 use crate::events::Urgency;
 use crate::facts::{AppOutput, PodFacts, RevisionFacts};
 use crate::readiness::{HeardOfPod, hold, pod_state, waiting_for};
@@ -124,6 +125,21 @@ pub(crate) fn for_member(
 /// What one that no longer serves the revision is told: as much as it needs for what it still holds.
 pub(crate) fn for_retired(whole: &Assignment) -> Arc<Assignment> {
     Arc::new(Assignment { standing: Standing::Retired, ..whole.clone() })
+}
+
+/// What one activator is told of a revision.
+pub(crate) fn part(
+    whole: &Arc<Assignment>,
+    members: &[ReplicaId],
+    activator: ReplicaId,
+    standing: HoldingState,
+) -> Arc<Assignment> {
+    match standing {
+        HoldingState::Assigned => for_member(whole, members, activator),
+        HoldingState::Retired | HoldingState::Emptied { .. } | HoldingState::Forgetting { .. } => {
+            for_retired(whole)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use vocabulary::{
     Timestamp,
 };
 
-use crate::activators::{ActivatorReach, HoldingState};
+use crate::activators::{ActivatorReach, HoldingState, standing_to_tell};
 use crate::assignments;
 use crate::departures::{FORGET_AFTER, LeaveTaking};
 use crate::events::{ControlCommand, Unassignment, Urgency};
@@ -188,7 +188,7 @@ impl Settlement<'_> {
         let Some(urgency) = news.or(is_new.then_some(Urgency::AtOnce)) else { return };
         let link = record.link;
         record.holdings.entry(id).or_default().standing = standing;
-        let assignment = part(whole, &revision.members, activator, standing);
+        let assignment = assignments::part(whole, &revision.members, activator, standing);
         self.state.commands.push_back(ControlCommand::Assign { activator: link, assignment, urgency });
     }
 
@@ -209,7 +209,7 @@ impl Settlement<'_> {
             }
             let Some(standing) = standing_to_tell(is_member, known) else { continue };
             record.holdings.entry(id).or_default().standing = standing;
-            assignments.push(part(whole, &revision.members, activator, standing));
+            assignments.push(assignments::part(whole, &revision.members, activator, standing));
         }
         let removed = self.state.removed.iter().filter(|(name, removed)| {
             removed.known_to.contains(&activator) && self.state.registry.revision_id(name).is_none()
@@ -433,36 +433,6 @@ impl Settlement<'_> {
                     .commands
                     .push_back(ControlCommand::ReleaseActivator { activator: record.link, buckets });
             }
-        }
-    }
-}
-
-/// What an activator is told that it is to a revision, given whether it serves it and what it was to it
-/// before. `None` if it is told nothing, because it never knew the revision. One that holds nothing is told
-/// on as long as it may be sent something; and one that is about to forget hears of news, for it may have got
-/// something before it heard that it should.
-fn standing_to_tell(is_member: bool, known: Option<HoldingState>) -> Option<HoldingState> {
-    match (is_member, known) {
-        (true, _) => Some(HoldingState::Assigned),
-        (false, None) => None,
-        (false, Some(HoldingState::Emptied { forget_at })) => Some(HoldingState::Emptied { forget_at }),
-        (false, Some(HoldingState::Assigned | HoldingState::Retired | HoldingState::Forgetting { .. })) => {
-            Some(HoldingState::Retired)
-        }
-    }
-}
-
-/// What one activator is told of a revision.
-fn part(
-    whole: &Arc<Assignment>,
-    members: &[ReplicaId],
-    activator: ReplicaId,
-    standing: HoldingState,
-) -> Arc<Assignment> {
-    match standing {
-        HoldingState::Assigned => assignments::for_member(whole, members, activator),
-        HoldingState::Retired | HoldingState::Emptied { .. } | HoldingState::Forgetting { .. } => {
-            assignments::for_retired(whole)
         }
     }
 }
