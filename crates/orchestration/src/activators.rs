@@ -47,7 +47,7 @@ pub(crate) enum ActivatorReach {
     Unsynced,
     /// It is told of changes as they come.
     Synced,
-    /// Nobody listens where its link stood.
+    /// The port where its link stood is closed.
     Refused,
 }
 
@@ -213,7 +213,7 @@ impl Activators {
         }
     }
 
-    /// A revision comes from another owner, who may have told anybody of it.
+    /// A revision comes from another owner, which may have told any activator of it.
     pub(crate) fn all_may_know(&mut self, revision: RevisionId) {
         for record in self.records.values_mut() {
             record.holdings.entry(revision).or_default();
@@ -237,7 +237,7 @@ impl Activators {
         self.records.values().any(|record| record.boot.is_none())
     }
 
-    /// Those to choose from for a revision: who serves, else whoever is not on its way out, else all.
+    /// The activators to choose from for a revision: those that can serve, else those that stay, else all.
     pub(crate) fn candidates(&self) -> BTreeSet<&str> {
         let named = |is_meant: fn(&ActivatorRecord) -> bool| -> BTreeSet<&str> {
             let meant = self.records.values().filter(|record| is_meant(record));

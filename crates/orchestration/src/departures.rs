@@ -18,8 +18,8 @@ pub(crate) enum LeaveTaking {
     /// The platform does not want the pod gone.
     #[default]
     None,
-    /// The assignment of this version says so; the pod is released when every activator has acknowledged it, at
-    /// the latest at that time.
+    /// The assignment of this version says so; the pod is released when every activator has acknowledged it,
+    /// at the latest at that time.
     Announced { version: Version, at_the_latest: Timestamp },
     /// The platform was told that it may end it.
     Released,
@@ -27,7 +27,7 @@ pub(crate) enum LeaveTaking {
     Gone,
 }
 
-/// The `count` pods whose end disturbs least: those that serve nobody first, then the least loaded; names
+/// The `count` pods whose end disturbs least: those that are not ready first, then the least loaded; names
 /// break ties.
 pub(crate) fn end_first<'a>(
     pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)>,

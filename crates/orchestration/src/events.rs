@@ -51,12 +51,12 @@ pub enum ControlEvent {
     },
 }
 
-/// What became of a link that nobody closed.
+/// What became of a link that was not closed by an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkNews {
     /// The connection is gone; it is dialled again.
     Lost,
-    /// It stood, and two attempts to dial it again were refused: nobody listens there.
+    /// The link stood, and two attempts to dial it again were refused: no program listens there.
     Refused,
     /// No connection could be had for a minute, and why.
     Blocked(String),
@@ -73,7 +73,7 @@ pub enum LinkNews {
 /// What must be done. Drain every command before the next event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControlCommand {
-    /// Keep a link to somebody, from now on.
+    /// Keep a link to a pod or an activator, from now on.
     OpenLink {
         /// By which it is known.
         link: LinkId,
@@ -81,7 +81,7 @@ pub enum ControlCommand {
         peer: Peer,
         /// Of the peer, with what has to be shown there.
         address: LinkAddress,
-        /// Who goes first when many are due.
+        /// Which link is dialled first when many are due.
         priority: Priority,
     },
     /// End a link; words of it that come later are ignored.
@@ -132,7 +132,7 @@ pub enum ControlCommand {
         /// Of which no route names it any more.
         buckets: BTreeSet<Bucket>,
     },
-    /// Ask whoever knows for those metrics of a revision of class hpa that pods do not report, and say
+    /// Ask the sources of metrics for those of a revision of class hpa that pods do not report, and say
     /// [`ControlEvent::MetricsAnswered`].
     AskMetrics {
         /// A revision of class hpa, by its name.
@@ -155,7 +155,7 @@ pub enum ControlCommand {
     },
 }
 
-/// To whom a link leads.
+/// The other end of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Peer {
     /// The queue-proxy of a pod, which listens for links.

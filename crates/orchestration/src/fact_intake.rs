@@ -173,7 +173,7 @@ impl FactIntake<'_> {
         self.forget_number(id);
     }
 
-    /// Tells every activator that may know a revision that it is gone; returns who they are.
+    /// Tells every activator that may know a revision that it is gone; returns these activators.
     fn unassign_everywhere(
         &mut self,
         id: RevisionId,
@@ -307,7 +307,7 @@ impl FactIntake<'_> {
             self.state.deadlines.retain(
                 |(_, deadline)| !matches!(deadline, Deadline::Forget(_, activator) if *activator == gone),
             );
-            // Who is gone acknowledges nothing any more, and entrances must not wait for it for ever.
+            // An activator that is gone acknowledges nothing, and entrances must not wait for it for ever.
             for removed in self.state.removed.values_mut() {
                 removed.known_to.remove(&gone);
             }
@@ -321,7 +321,7 @@ impl FactIntake<'_> {
         }
         let activators = self.state.activators.ids();
         self.state.tell(Event::ActivatorsChanged { activators }, self.now);
-        // Who serves has changed, and who must acknowledge, for every path and every pod that leaves.
+        // The members have changed, and with them the acknowledgements that paths and leaving pods need.
         self.touch_all();
     }
 

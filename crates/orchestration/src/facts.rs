@@ -123,7 +123,7 @@ pub struct RevisionFacts {
     pub origin: RevisionOrigin,
     /// What people call its present template (locally `NAME-00001`).
     pub template: String,
-    /// Somebody else's autoscaler, which scales the same pods; it is shown beside ours.
+    /// Another autoscaler that scales the same pods, such as Kubernetes' own; it is shown beside ours.
     pub other_autoscaler: Option<OtherAutoscaler>,
 }
 
@@ -273,10 +273,10 @@ pub enum ActivatorLife {
     Terminating,
 }
 
-/// Who serves a revision, as the platform has it written.
+/// The route of a revision, as the platform has it written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteInForce {
-    /// Who serves: pods, or activators.
+    /// Whether pods or activators take the requests.
     pub routing: Routing,
     /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their
     /// names.

@@ -1,4 +1,4 @@
-//! Who is at the other end of which link, and who may be linked yet?
+//! Which pod or activator is at the other end of each link, and which of them may be linked yet?
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u64);
 
-/// The links that are to be kept, by whom they lead to.
+/// The links that are to be kept, each with its other end.
 #[derive(Debug, Default)]
 pub(crate) struct LinkTable {
     ends: BTreeMap<LinkId, LinkEnd>,
     given: u64,
 }
 
-/// Who is at the other end.
+/// The pod or the activator at the other end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkEnd {
     Pod(RevisionId, PodId),

@@ -79,7 +79,7 @@ impl Orchestrator {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let state = &self.state;
         // The last acknowledgement of a removal touches no revision, for there is none any more: without the
-        // fourth condition nobody would come back to release its entrances.
+        // fourth condition nothing would come back to release its entrances.
         let is_unsettled = !state.touched.is_empty()
             || !state.proven.is_empty()
             || !state.unsynced.is_empty()

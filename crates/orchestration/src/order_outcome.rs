@@ -13,7 +13,7 @@ pub enum OrderOutcome {
     Done,
     /// A later one about the same subject replaced it.
     Superseded,
-    /// Somebody else wrote another count, which stays.
+    /// Another writer has written another count, which stays.
     Conflict {
         /// The count that was found.
         found: PodCount,

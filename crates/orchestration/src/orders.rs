@@ -50,7 +50,7 @@ pub enum Order {
     Route {
         /// The one whose clients are led.
         revision: RevisionName,
-        /// Who serves from then on: pods, or activators.
+        /// Whether pods or activators take the requests from then on.
         routing: Routing,
         /// The activators: those in the path, or those that stand in while no pod is ready. In the order of
         /// their names.
@@ -71,7 +71,7 @@ pub enum Order {
         /// The one whose queue-proxy has ended.
         pod: PodName,
     },
-    /// Nobody listens there any more: it may be given to another revision.
+    /// No activator listens on an entrance any more: it may be given to another revision.
     ReleaseEntrance {
         /// The revision that had the entrance until now.
         revision: RevisionName,
@@ -146,9 +146,9 @@ impl Order {
         }
     }
 
-    /// Takes the place of `replaced`, an order of the same errand that was never carried out. A count that was
-    /// decided upon the one that `replaced` would have written is written over the count that `replaced` would
-    /// have found.
+    /// Takes the place of `replaced`, an order of the same errand that was never carried out. A count that
+    /// was decided upon the one that `replaced` would have written is written over the count that
+    /// `replaced` would have found.
     pub fn supersede(&mut self, replaced: &Self) {
         if let (Self::ScaleTo { from, .. }, Self::ScaleTo { from: first, to: between, .. }) = (self, replaced)
         {
@@ -176,9 +176,9 @@ pub enum PodReach {
 /// Why a pod may be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseProof {
-    /// Nobody who may send to it still can.
+    /// Every activator that may send to it has acknowledged that it leaves.
     Acknowledged,
-    /// Somebody might still, but the time for saying otherwise is over.
+    /// An activator might still send to it, but the time for its acknowledgement is over.
     OutOfTime,
 }
 

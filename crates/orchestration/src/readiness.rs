@@ -72,9 +72,9 @@ pub(crate) enum LinkCondition {
     Down,
     /// The link stands, and the pod's hello has come.
     Up,
-    /// Nobody listens where it stood.
+    /// The port where the link stood is closed.
     Refused,
-    /// Nobody has listened where it stood for [`REFUSAL_COUNTS`] or longer.
+    /// That port has been closed for [`REFUSAL_COUNTS`] or longer.
     RefusedLong,
 }
 

@@ -263,7 +263,8 @@ impl RevisionRecord {
         self.pods.values().any(PodRecord::takes_requests)
     }
 
-    /// The pods to end first if only `count` may stay; none where the settings leave the choice to the platform.
+    /// The pods to end first if only `count` may stay; none where the settings leave the choice to the
+    /// platform.
     pub(crate) fn pods_to_end_first(&self, count: PodCount) -> Vec<PodName> {
         if !self.spec.idle_first_scale_down {
             return Vec::new();

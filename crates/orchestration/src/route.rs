@@ -22,11 +22,11 @@ pub(crate) fn route(
     if let Some(proven) = proven(id, record, activators, &latest) {
         return Some(RouteInForce { routing: wanted, activators: activators.names(proven) });
     }
-    // After a restart nobody has acknowledged anything to us yet, and what serves is left alone.
+    // After a restart no activator has acknowledged a version to us yet: the present route is left alone.
     if !latest.is_empty() {
         return Some(RouteInForce { routing: wanted, activators: activators.names(latest) });
     }
-    // Nobody has acknowledged that they are to serve, and a ready pod can: it does so until one of them has.
+    // No activator has acknowledged that it is to serve, and a ready pod can: the pod serves until one has.
     let routing = match wanted {
         Routing::ThroughActivator if record.has_ready_pod() => Routing::Direct,
         Routing::ThroughActivator | Routing::Direct => wanted,
@@ -95,7 +95,7 @@ fn named_last(record: &RevisionRecord, activators: &Activators, wanted: Routing)
     named.filter_map(|name| activators.id(name)).filter(|id| activators.lives(*id)).collect()
 }
 
-/// The members that live; if none does, whoever else does; if nobody does, the members.
+/// The members that live; if none lives, the other activators that do; if no activator lives, the members.
 fn living(record: &RevisionRecord, activators: &Activators) -> Vec<ReplicaId> {
     let lives = |id: &ReplicaId| activators.lives(*id);
     let members: Vec<ReplicaId> = record.members.iter().copied().filter(lives).collect();

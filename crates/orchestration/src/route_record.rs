@@ -46,11 +46,11 @@ impl RouteRecord {
 
     /// Notes the order of another route, and keeps the former one while that may still be written.
     pub(crate) fn order(&mut self, order: OrderId, route: RouteInForce) {
-        // It was about a route that nobody asks for any more.
+        // The trouble was about a route that is not wanted any more.
         self.trouble = None;
         self.inherited = self.inherited.take().filter(|inherited| inherited.routing == route.routing);
         if let Some(inherited) = &mut self.inherited {
-            // Who comes back later may be another process of that name, which knows nothing.
+            // An activator that comes back later may be another process of that name, which knows nothing.
             inherited.activators.retain(|name| route.activators.contains(name));
         }
         let former = self.ordered.replace((order, route)).map(|(_, route)| route);

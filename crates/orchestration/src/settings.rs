@@ -11,7 +11,7 @@ pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
 /// What an orchestrator knows before it knows anything.
 #[derive(Clone, Debug)]
 pub struct OrchestratorSettings {
-    /// How long a leaving pod waits for the acknowledgement of everybody who may send to it.
+    /// How long a leaving pod waits for the acknowledgement of every activator that may send to it.
     pub release_after: Duration,
     /// Which activators serve a revision.
     pub choice: ActivatorChoice,

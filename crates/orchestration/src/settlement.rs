@@ -88,7 +88,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Rebuilds what activators hear of a revision, and sends it to whom it is news.
+    /// Rebuilds a revision's assignment, and sends it to each activator for which something is new.
     fn reassign(&mut self, id: RevisionId) {
         let Some(record) = self.state.registry.revisions.get(&id) else { return };
         let Some(epoch) = record.epoch else { return };
@@ -180,7 +180,7 @@ impl Settlement<'_> {
         if let Some(holding) = record.holdings.get_mut(&id) {
             holding.standing = standing;
         }
-        // Who has not been told everything yet is told this with it.
+        // An activator that waits for its sync hears of this assignment with it.
         if record.reach != ActivatorReach::Synced {
             return;
         }
@@ -301,7 +301,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Entrances that a revision has no more, once nobody listens there.
+    /// Releases the entrances that a revision has no more, once no activator listens there.
     fn release_entrances(&mut self, id: RevisionId) {
         let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
         if revision.former_entrances.is_empty() {
@@ -332,7 +332,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Who serves, if that is another than was ordered last, or found.
+    /// Orders the route, if it differs from the one that was ordered last, or found.
     fn order_route(&mut self, id: RevisionId) {
         let Some(revision) = self.state.registry.revisions.get(&id) else { return };
         let Some(route) = route::route(id, revision, &self.state.activators) else { return };

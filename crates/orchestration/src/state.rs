@@ -39,13 +39,13 @@ pub(crate) struct ControlState {
     pub(crate) is_platform_synced: bool,
     /// Revisions whose assignment, route or pods may have to change.
     pub(crate) touched: BTreeSet<RevisionId>,
-    /// Revisions of which somebody acknowledged something: what waits for that may go on.
+    /// Revisions of which an activator acknowledged a version: releases and routes that wait may go on.
     pub(crate) proven: BTreeSet<RevisionId>,
     /// Activators that said hello and have to be told everything.
     pub(crate) unsynced: BTreeSet<ReplicaId>,
-    /// Revisions whose values may have changed since somebody asked.
+    /// Revisions whose values may have changed since the metrics were last shown.
     pub(crate) changed: BTreeSet<RevisionId>,
-    /// Revisions that are gone, while somebody may still know them.
+    /// Revisions that are gone, while an activator may still know them.
     pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
     pub(crate) host_watch: HostWatch,
@@ -59,9 +59,9 @@ pub(crate) struct RemovedRevision {
     pub(crate) version: Version,
     /// What becomes of what waits for it.
     pub(crate) how: Unassignment,
-    /// To be released once nobody knows it any more.
+    /// To be released once no activator knows the revision any more.
     pub(crate) entrances: BTreeSet<Entrance>,
-    /// Those who may still know it.
+    /// The activators that may still know it.
     pub(crate) known_to: BTreeSet<ReplicaId>,
 }
 
@@ -175,7 +175,7 @@ impl ControlState {
     fn scale(&mut self, id: RevisionId, to: PodCount, because: Arc<scaling::Decision>) {
         let Some(record) = self.registry.revisions.get_mut(&id) else { return };
         let from = std::mem::replace(&mut record.wanted, to);
-        // It was about a count that nobody asks for any more.
+        // The trouble was about a count that is not wanted any more.
         record.scale_trouble = None;
         let (revision, end_first) = (record.facts.name.clone(), record.pods_to_end_first(to));
         self.touched.insert(id);

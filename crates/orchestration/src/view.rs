@@ -50,7 +50,7 @@ pub struct PodSnapshot<'a> {
 pub struct LinkTally {
     /// To how many there should be one.
     pub expected: usize,
-    /// To whom there is none, by name.
+    /// The names of the peers without a link.
     pub down: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> RevisionView<'a> {
         self.multiscaler.hpa_report(self.id)
     }
 
-    /// How long the oldest request that waits has waited; `None` if none does, or nobody said so lately.
+    /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.
     pub fn oldest_wait(&self) -> Option<Duration> {
         self.record.oldest_wait(self.now)
     }

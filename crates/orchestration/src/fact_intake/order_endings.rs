@@ -31,7 +31,7 @@ impl FactIntake<'_> {
             }
             OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) => {
                 record.scale_trouble = Some(text);
-                // Nobody tries that order again. Class hpa does at its next sync, from the count that there
+                // That order is not tried again. Class hpa does at its next sync, from the count that there
                 // is; class kpa when its answer changes.
                 let present = record.spec.hpa.is_some().then_some(record.facts.wanted);
                 self.state.tell(failed, self.now);

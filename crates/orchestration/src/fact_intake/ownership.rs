@@ -44,8 +44,8 @@ impl FactIntake<'_> {
         }
     }
 
-    /// Who takes over a bucket must hear what each activator holds of it, measured of it and was told of it.
-    /// A hello says all that, and those that have said theirs say it again on a new link.
+    /// The new owner of a bucket must hear what each activator holds of it, measured of it and was told of
+    /// it. A hello says all that, and activators that have said theirs say it again on a new link.
     fn relink_activators(&mut self) {
         let told = self.state.activators.iter().filter(|(_, record)| record.is_told());
         let told: Vec<(ReplicaId, ActivatorFacts, LinkId)> =
@@ -58,7 +58,7 @@ impl FactIntake<'_> {
         }
     }
 
-    /// Whoever is linked hears which buckets are ours now.
+    /// Tells every linked activator which buckets are ours now.
     fn resync_activators(&mut self) {
         let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
         for (id, record) in linked {
