@@ -64,7 +64,7 @@ pub struct LinkTallyView {
     pub expected: usize,
     /// To how many there is.
     pub up: usize,
-    /// To whom there is none: at most ten names.
+    /// The names of peers without a link, at most ten.
     pub down: Vec<String>,
 }
 
@@ -113,7 +113,7 @@ pub struct RevisionSummary {
     pub panic_value: Option<f64>,
     /// The load per pod aimed at.
     pub target_per_pod: f64,
-    /// Who is in the request path.
+    /// Whether requests go to pods directly or through activators.
     pub routing: Routing,
     /// Requests that wait for a slot of a pod, as last reported.
     pub waiting: u32,
@@ -146,7 +146,7 @@ pub struct OwnerView {
     pub epoch: u64,
 }
 
-/// An autoscaler of somebody else's, as it shows itself.
+/// Another autoscaler of the same pods, as it shows itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherAutoscalerView {
     /// Of the `HorizontalPodAutoscaler`, in the namespace of the revision.
@@ -270,7 +270,7 @@ pub struct HpaMetricView {
     pub failure: Option<String>,
 }
 
-/// A metric that somebody else than pods was asked for.
+/// A metric for which another source than the pods was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedMetricView {
     /// As `ebb get` calls it: the resource, or the name in the document.
@@ -371,7 +371,7 @@ pub struct DecisionView {
     pub wanted: Option<PodCount>,
     /// Room beyond the target burst capacity, in requests.
     pub excess_burst_capacity: i32,
-    /// Who is in the request path afterwards.
+    /// Whether requests go to pods directly or through activators afterwards.
     pub routing: Routing,
     /// How many activators should serve.
     pub activators: PodCount,

@@ -34,7 +34,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct EventLoop {
     clock: Clock,
     subscription: Subscription,
-    /// When the lease on what is ours is to be renewed; `None` where nobody else could have it.
+    /// When the lease on what is ours is to be renewed; `None` where no other autoscaler could have it.
     renew_at: Option<Timestamp>,
     name: ReplicaName,
     metrics: AutoscalerMetrics,
@@ -101,7 +101,7 @@ impl EventLoop {
             self.metrics.forget(&view.facts().name);
         }
         self.metrics.owns(&self.name, 0);
-        // Links first, so that no task is left waiting for room in a channel that nobody reads.
+        // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words));
         self.links.close().await;
     }
@@ -139,7 +139,7 @@ impl EventLoop {
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
                 for problem in problems {
-                    // The platform, which read it, warns; this is for whoever follows the autoscaler alone.
+                    // The platform, which read it, warns; this is for readers of the autoscaler's log.
                     tracing::debug!(problem, "configuration refused; the last good one stays");
                 }
             }
@@ -294,7 +294,7 @@ impl EventLoop {
         }
     }
 
-    /// Whoever asked may have gone; that is their affair.
+    /// Answers a query of the API. A client that has gone away meanwhile loses its answer.
     fn answer(&self, query: Query) {
         let now = self.clock.now();
         match query {

@@ -63,7 +63,7 @@ pub struct AutoscalerMetrics {
     late_orders: Counter,
 }
 
-/// Who is at the other end of a link.
+/// The kind of program at the other end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerKind {
     Pod,

@@ -18,13 +18,13 @@ impl OwnersAnswer for RevisionList {
 }
 
 impl OwnersAnswer for RevisionDetail {
-    /// Of whoever decides about it.
+    /// The detail as the autoscaler that decides about the revision gives it.
     fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
         detail(answers.into_iter().map(Some).collect())
     }
 }
 
-/// All revisions; `None` if nobody answered.
+/// All revisions; `None` if no autoscaler answered.
 pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
     if answers.is_empty() {
         return None;
@@ -51,7 +51,7 @@ pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDet
     answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
 }
 
-/// What is wrong; `None` if nobody answered.
+/// The problems of all configuration; `None` if no autoscaler answered.
 pub(super) fn problems(answers: Vec<ProblemList>) -> Option<ProblemList> {
     if answers.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Who may dial now? At most 64 at once and 500 a second, the important ones first.
+//! Which link may be dialled now? At most 64 at once and 500 a second, the important ones first.
 //!
 //! After a restart thousands of links are due at the same instant. Dialling them all at once would overflow
 //! listen queues and starve the few that matter most: activators first, then pods of revisions that somebody
@@ -60,7 +60,7 @@ impl Pacer {
     }
 }
 
-/// Those who wait, most important first, then in the order they came.
+/// The waiting requests for turns, most important first, then in the order they came.
 struct Queue {
     clock: Clock,
     waiting: BTreeMap<(Priority, u64), oneshot::Sender<OwnedSemaphorePermit>>,
@@ -89,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// Gives the turn to the first who still wants it.
+    /// Gives the turn to the first task that still wants it.
     fn grant(&mut self, mut permit: OwnedSemaphorePermit) {
         while let Some((_, grant)) = self.waiting.pop_first() {
             match grant.send(permit) {

@@ -1,5 +1,5 @@
-//! The peer of one link: how it is dialled, when people hear that it cannot be reached, and when the next attempt
-//! comes.
+//! The peer of one link: how it is dialled, when people hear that it cannot be reached, and when the next
+//! attempt comes.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -25,7 +25,7 @@ const AWAITED_WAIT_MAX: Duration = Duration::from_millis(10);
 pub(super) const AWAITED_FOR: Duration = Duration::from_secs(5);
 /// A link that lived this long was a good one: the next attempt begins with the least wait.
 const GOOD_LINK: Duration = Duration::from_secs(5);
-/// Two refused attempts within this time mean that nobody listens any more.
+/// Two refused attempts within this time mean that the port is closed.
 pub(super) const REFUSALS_WITHIN: Duration = Duration::from_millis(200);
 /// The wait between these two, at most.
 const SECOND_LOOK_AFTER: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ pub(super) struct LinkTarget {
 pub(super) enum RefusalSpell {
     /// No link stood yet, so a refusal says nothing: it may not listen yet.
     NeverLinked,
-    /// Nobody refused since the link stood.
+    /// No attempt was refused since the link stood.
     No,
     /// One attempt was refused, then.
     Once { at: Timestamp },
@@ -57,7 +57,7 @@ pub(super) enum RefusalSpell {
     Told,
 }
 
-/// A link task's hold on whom it dials, and how.
+/// The peer that a link task dials, with everything for dialling it.
 pub(super) struct LinkPeer {
     pub(super) target: LinkTarget,
     pub(super) clock: Clock,
@@ -80,7 +80,7 @@ pub(super) struct FailureSpell {
 }
 
 impl LinkPeer {
-    /// Dials until somebody takes the connection.
+    /// Dials until the peer takes the connection.
     pub(super) async fn connect<In: Message, Out: Message>(&mut self) -> (Reader<In>, Writer<Out>) {
         loop {
             match self.dial().await {
@@ -203,7 +203,7 @@ impl LinkPeer {
         };
         self.suspect(self.clock.now());
         let Some(mut up) = up else { return self.failed(reason).await };
-        // Whoever takes a link and drops it at once, again and again, would be dialled without a pause.
+        // A peer that takes each link and drops it at once would else be dialled without a pause.
         if self.clock.now().saturating_since(up.since) >= GOOD_LINK {
             self.backoff.reset();
         }
@@ -213,7 +213,7 @@ impl LinkPeer {
         } else {
             tracing::debug!(peer = %self.target.name, "link closed by the peer");
         }
-        // Before the event loop hears of it: who asks for metrics then sees the link down as well.
+        // Before the event loop hears of it: metrics that are scraped then show the link down as well.
         drop(up);
         self.tell_news(LinkNews::Lost).await;
         self.failed(reason).await;
