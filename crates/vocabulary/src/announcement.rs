@@ -18,7 +18,7 @@ pub struct QueueProxyAnnouncement {
     pub admin: u16,
     /// The port on which it takes the autoscaler's link.
     pub link: u16,
-    /// Knative's measurements; 0 where they are told nobody.
+    /// Knative's measurements; 0 where they are not served.
     pub stat: u16,
     /// Prometheus; 0 where the port could not be had.
     pub metrics: u16,

@@ -26,7 +26,7 @@ pub enum AppProtocol {
 pub struct AppProtocolError(String);
 
 impl AppProtocol {
-    /// As ports are named; empty if nobody says.
+    /// As ports are named; empty if no protocol is named.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unsaid => "",

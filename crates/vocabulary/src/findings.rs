@@ -1,4 +1,4 @@
-//! What is wrong with what somebody wrote: all of it at once, each in one line.
+//! What is wrong with a document or a setting: every problem at once, each in one line.
 //!
 //! Annotations, ConfigMaps, documents, manifests and environments are read in different ways, and what is
 //! wrong with them is said in one: whoever reads goes on after a mistake and collects, so that nobody has to

@@ -1,4 +1,4 @@
-//! Which known name did somebody probably mean who wrote an unknown one?
+//! Which known name was probably meant by an unknown one?
 //!
 //! One measure for annotations, ConfigMaps, manifests and environments: how many letters have to be put in,
 //! left out, replaced or swapped, as a part of the longer name. How a name is joined (`minScale`,

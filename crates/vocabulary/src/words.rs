@@ -32,7 +32,7 @@ pub enum PodWord {
     Load {
         /// What it measured of requests.
         sample: Sample,
-        /// What its app used, where somebody reads that.
+        /// What its app used, where a metric reads that.
         usage: Option<ResourceUsage>,
         /// What its app sent behind responses, while its connections are not used again for that.
         late_bytes: Option<LateBytes>,
