@@ -101,7 +101,7 @@ impl World {
             clock: Clock::start(),
             metrics,
             dialler: Arc::new(link::TcpDialler),
-            choice: ActivatorChoice::Everyone,
+            choice: ActivatorChoice::All,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }
     }
@@ -840,7 +840,7 @@ async fn neither_a_stalled_link_nor_a_cut_one_scales_down() {
 
 /// By the task that decides, so that one that hangs loses its lease.
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_renewed_by_the_loop_itself_and_only_where_somebody_else_could_have_it() {
+async fn a_lease_is_renewed_by_the_loop_itself_and_only_where_another_owner_could_have_it() {
     for (renew_every, expected) in [(Some(Duration::from_secs(5)), 6), (None, 0)] {
         let world = World::start_leased(1, renew_every);
         tokio::time::sleep(Duration::from_secs(32)).await;

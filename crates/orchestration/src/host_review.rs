@@ -37,7 +37,7 @@ impl HostReview<'_> {
     /// Two looks beside a link failed.
     pub(crate) fn suspect(&mut self, end: LinkEnd, since: Timestamp) {
         // On one machine no slice is written, and no host dies alone.
-        if self.state.settings.choice == ActivatorChoice::Everyone {
+        if self.state.settings.choice == ActivatorChoice::All {
             return;
         }
         if let Some(signs) = self.signs_mut(end) {

@@ -42,15 +42,16 @@ impl LinkTable {
     }
 }
 
-/// Whose links may be opened.
+/// Which links may be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LinkOpening {
-    /// Nobody hears of a decision: the platform has not said everything yet, and what we do not name
-    /// activators would retire.
+    /// No link at all: the platform has not said everything yet, and activators would retire every revision
+    /// that we do not name.
     #[default]
-    Nobody,
-    /// Activators', until they have spoken or the time has passed: they know which routes are in force.
+    Closed,
+    /// Links to activators, until these have spoken or the time has passed: they know which routes are in
+    /// force.
     Activators { until: Timestamp },
     /// Links of both kinds, to activators and to pods.
-    Everybody,
+    All,
 }

@@ -65,7 +65,7 @@ impl Orchestrator {
         // before that is sent.
         settlement.keep_deadlines();
         // Before the platform has said everything, what we do not name activators would retire.
-        if settlement.state.opening != LinkOpening::Nobody {
+        if settlement.state.opening != LinkOpening::Closed {
             settlement.settle();
         }
     }
@@ -85,15 +85,15 @@ impl Orchestrator {
             || !state.unsynced.is_empty()
             || state.removed.values().any(|removed| removed.known_to.is_empty());
         let opening = match state.opening {
-            LinkOpening::Nobody => self.may_open().then_some(Timestamp::ZERO),
+            LinkOpening::Closed => self.may_open().then_some(Timestamp::ZERO),
             LinkOpening::Activators { until } => {
                 Some(if state.activators.is_any_unheard() { until } else { Timestamp::ZERO })
             }
-            LinkOpening::Everybody => None,
+            LinkOpening::All => None,
         };
         // While nothing may be told yet, none of it is due: a time that is past would bring calls without end
         // that do nothing.
-        let unsettled = (is_unsettled && state.opening != LinkOpening::Nobody).then_some(Timestamp::ZERO);
+        let unsettled = (is_unsettled && state.opening != LinkOpening::Closed).then_some(Timestamp::ZERO);
         let due = state.deadlines.first().map(|&(at, _)| at);
         [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
     }
@@ -155,7 +155,7 @@ impl Orchestrator {
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.
     fn open_when_due(&mut self, now: Timestamp) {
-        if self.state.opening == LinkOpening::Nobody && self.may_open() {
+        if self.state.opening == LinkOpening::Closed && self.may_open() {
             self.state.opening = LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX };
             self.state.touched.extend(self.state.registry.revisions.keys());
         }
@@ -165,7 +165,7 @@ impl Orchestrator {
         if now < until && self.state.activators.is_any_unheard() {
             return;
         }
-        self.state.opening = LinkOpening::Everybody;
+        self.state.opening = LinkOpening::All;
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         // Facts about these pods came while no link to a pod might be opened, and are not told again.
         for id in all {

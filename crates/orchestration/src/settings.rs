@@ -22,7 +22,7 @@ pub struct OrchestratorSettings {
 pub enum ActivatorChoice {
     /// All of them: a request may come to any.
     #[default]
-    Everyone,
+    All,
     /// As many as its load calls for, chosen by its name: routes name them.
     AsManyAsNeeded,
 }
@@ -30,6 +30,6 @@ pub enum ActivatorChoice {
 impl Default for OrchestratorSettings {
     /// The settings of an autoscaler on one machine.
     fn default() -> Self {
-        Self { release_after: RELEASE_AFTER, choice: ActivatorChoice::Everyone }
+        Self { release_after: RELEASE_AFTER, choice: ActivatorChoice::All }
     }
 }

@@ -119,7 +119,7 @@ impl Settlement<'_> {
     fn members(&self, record: &RevisionRecord) -> Vec<ReplicaId> {
         let candidates = self.state.activators.candidates();
         let count = match self.state.settings.choice {
-            ActivatorChoice::Everyone => usize::MAX,
+            ActivatorChoice::All => usize::MAX,
             ActivatorChoice::AsManyAsNeeded => record.activator_count.map_or(usize::MAX, PodCount::as_usize),
         };
         let chosen = subset::choose(&candidates, count, record.facts.name.as_str());

@@ -91,7 +91,7 @@ impl ControlState {
             ownership: Ownership::default(),
             config: Arc::default(),
             problems: BTreeMap::new(),
-            opening: LinkOpening::Nobody,
+            opening: LinkOpening::Closed,
             is_platform_synced: false,
             touched: BTreeSet::new(),
             proven: BTreeSet::new(),

@@ -35,7 +35,7 @@ fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activator() {
 }
 
 #[test]
-fn a_leaving_pod_is_released_once_nobody_who_may_send_goes_by_less() {
+fn a_leaving_pod_is_released_once_every_possible_sender_has_acknowledged() {
     let mut world = World::with_activators(&["a", "b"]);
     world.pods(&["p"]);
     world.pod_says("p", PodState::Ready);
@@ -184,7 +184,7 @@ fn slots_are_divided_among_the_activators_that_serve() {
 }
 
 #[test]
-fn a_host_is_released_only_when_nobody_listens_for_it_any_more() {
+fn a_host_is_released_only_when_no_activator_listens_for_it() {
     let mut world = World::with_activators(&["a"]);
     world.acknowledge_all();
     world.hosts(&["one", "two"]);
@@ -202,7 +202,7 @@ fn a_host_is_released_only_when_nobody_listens_for_it_any_more() {
 }
 
 #[test]
-fn a_host_stays_until_whoever_knew_its_revision_before_the_first_word_to_us_has_let_go() {
+fn a_host_stays_until_every_activator_that_knew_its_revision_before_us_has_let_go() {
     let mut world = World::with_activators(&["a"]);
     world.acknowledge_all();
     world.link_of_activator("a", LinkNews::Lost);
@@ -433,7 +433,7 @@ fn pods_of_a_revision_are_told_their_settings_before_anything_else() {
 
 /// On a cluster a pod accepts until it hears that neither an assignment nor a route names it.
 #[test]
-fn a_pod_hears_that_it_is_released_when_nobody_sends_to_it_and_the_platform_has_seen_to_it() {
+fn a_pod_hears_that_it_is_released_when_no_route_or_activator_leads_to_it() {
     let mut world = World::with_activators(&["a"]);
     world.pods(&["p"]);
     world.pod_says("p", PodState::Ready);
@@ -545,7 +545,7 @@ fn the_platforms_floor_brings_pods_and_keeps_them_whatever_the_settings_say() {
 }
 
 #[test]
-fn a_held_revision_keeps_nobody_waiting_unless_a_pod_is_ready_or_on_its_way() {
+fn a_held_revision_keeps_no_request_waiting_unless_a_pod_is_ready_or_on_its_way() {
     let mut world = World::with_activators(&["a"]);
     world.held = Some("another one decides".to_owned());
     world.state_revision();

@@ -109,7 +109,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         clock: Clock::start(),
         metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
         dialler: settings.dialler()?,
-        choice: ActivatorChoice::Everyone,
+        choice: ActivatorChoice::All,
     };
     let autoscaler = Autoscaler::start(config, Arc::<Facts>::clone(&facts));
     let changes = get(async move || facts.changes.load(Ordering::Relaxed).to_string());

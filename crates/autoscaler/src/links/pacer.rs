@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_that_nobody_wants_any_more_goes_to_the_next() {
+    async fn a_turn_whose_task_is_gone_goes_to_the_next() {
         let (pacer, _tasks, _stop) = pacer(Clock::start());
         let mut held = Vec::new();
         for _ in 0..DIALS_AT_ONCE_MAX {

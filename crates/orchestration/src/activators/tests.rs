@@ -28,7 +28,7 @@ fn both_at(counter: u64) -> Activators {
 }
 
 #[test]
-fn everybody_who_may_send_must_have_the_version_or_a_newer_one() {
+fn every_possible_sender_must_have_the_version_or_a_newer_one() {
     let mut known = both_at(5);
     assert!(known.all_acknowledged(REVISION, version(5)) && known.all_acknowledged(REVISION, version(4)));
     assert!(!known.all_acknowledged(REVISION, version(6)));
@@ -71,7 +71,7 @@ fn one_that_forgets_counts_until_it_says_so() {
 }
 
 #[test]
-fn those_on_their_way_out_are_chosen_only_if_there_is_nobody_else() {
+fn activators_on_their_way_out_are_chosen_only_if_no_other_is_left() {
     let mut known = both_at(1);
     let names = |known: &Activators| known.candidates().into_iter().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(names(&known), ["a", "b"]);

@@ -77,7 +77,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 fn choice() -> impl Strategy<Value = ActivatorChoice> {
-    prop_oneof![Just(ActivatorChoice::Everyone), Just(ActivatorChoice::AsManyAsNeeded)]
+    prop_oneof![Just(ActivatorChoice::All), Just(ActivatorChoice::AsManyAsNeeded)]
 }
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {
