@@ -145,7 +145,7 @@ impl EventLoop {
             }
             PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
             PlatformFact::OrderEnded { order, outcome: OrderOutcome::NotOwner } => {
-                tracing::info!(owner = %self.name, order = order.0, "an order came too late: its bucket is another owner's");
+                tracing::info!(owner = %self.name, order = order.0, "an order was refused: its bucket has another owner by now");
                 self.metrics.late_order();
             }
             PlatformFact::Synced => self.is_synced = true,
@@ -264,12 +264,12 @@ impl EventLoop {
                 tracing::info!(%revision, desired = to.value(), ready, reason, "scaling");
             }
             Order::Route { revision, routing, .. } => {
-                tracing::info!(%revision, ?routing, "request path");
+                tracing::info!(%revision, ?routing, "request path ordered");
             }
             Order::ReleasePod { pod, proof } => {
                 self.metrics.released(*proof);
                 if *proof == ReleaseProof::OutOfTime {
-                    tracing::warn!(%pod, "released without the acknowledgement of every activator");
+                    tracing::warn!(%pod, "the pod was released without the acknowledgement of every activator");
                 }
             }
             Order::NotePodState { pod, state, detail } => {

@@ -80,11 +80,14 @@ impl Autoscaler {
         match tokio::time::timeout(STOP_MAX, &mut self.event_loop).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the event loop did not end well");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the task of the event loop failed before its end"
+                );
             }
             Err(_) => {
                 self.event_loop.abort();
-                tracing::error!("the event loop did not end within {} s and is given up", STOP_MAX.as_secs());
+                tracing::error!("the event loop did not end within {} s and was aborted", STOP_MAX.as_secs());
             }
         }
     }

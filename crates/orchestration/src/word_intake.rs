@@ -138,7 +138,9 @@ impl WordIntake<'_> {
     fn tell_of_block(&mut self, revision: RevisionId, pod: vocabulary::PodName, reason: &str) {
         let Some(record) = self.state.registry.revisions.get(&revision) else { return };
         let name = record.facts.name.clone();
-        let text = format!("no link to pod {pod} for a minute: {reason}; its load and state are unknown");
+        let text = format!(
+            "no link to pod {pod} for a minute: {reason}; the load and the state of the pod are unknown"
+        );
         self.state.tell_people(&name, Subject::Pod(pod), ReasonCode::LinkBlocked, text);
     }
 

@@ -227,7 +227,7 @@ impl LinkPeer {
         let is_awaited = self.target.priority == Priority::Awaited && failed_for < AWAITED_FOR;
         let is_blocked = failed_for >= BLOCKED_AFTER;
         if is_blocked && !std::mem::replace(&mut failing.is_told, true) {
-            tracing::warn!(peer = %self.target.name, address = %self.target.address.socket, reason, "no link for a minute; its load and state are unknown");
+            tracing::warn!(peer = %self.target.name, address = %self.target.address.socket, reason, "no link to the peer for a minute; the peer's load and state are unknown");
             self.tell_news(LinkNews::Blocked(reason)).await;
         }
         let wait = self.backoff.next_wait();
