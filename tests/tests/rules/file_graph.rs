@@ -28,6 +28,7 @@ mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 
 use modules::CrateModules;
 
@@ -49,6 +50,14 @@ pub(crate) struct FileCircle {
 }
 
 impl FileGraph {
+    /// The graph of the crate whose manifest lies in this folder.
+    pub(crate) fn read(folder: &Path) -> Self {
+        let name = folder.file_name().expect("a crate's folder has a name").to_string_lossy();
+        let mut sources = SourceTexts::new();
+        read_sources(&folder.join("src"), "", &mut sources);
+        Self::of(&name, &sources)
+    }
+
     /// The graph of a crate of this name with these sources.
     pub(crate) fn of(name: &str, sources: &SourceTexts) -> Self {
         Self { edges: paths::edges(&CrateModules::parse(name, sources)) }
@@ -108,5 +117,18 @@ impl fmt::Display for FileCircle {
             writeln!(formatter, "  {file} -> {other}: {}", names.join(", "))?;
         }
         Ok(())
+    }
+}
+
+/// Adds every source file below a folder.
+fn read_sources(folder: &Path, prefix: &str, sources: &mut SourceTexts) {
+    for entry in std::fs::read_dir(folder).expect("a crate has a folder of sources").flatten() {
+        let path = entry.path();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if path.is_dir() {
+            read_sources(&path, &format!("{name}/"), sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.insert(name, std::fs::read_to_string(&path).expect("a source file is text"));
+        }
     }
 }

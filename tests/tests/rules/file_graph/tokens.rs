@@ -32,8 +32,8 @@ pub(super) enum PathFollower {
 }
 
 impl TokenPath {
-    /// Whether this can only be a path: a lone name in small letters may be a variable, a field or a word of the
-    /// macro's own.
+    /// Whether this can only be a path: a lone name in small letters may be a variable, a field or a word of
+    /// the macro's own.
     pub(super) fn is_certain(&self) -> bool {
         self.segments.len() > 1
             || self.follower != PathFollower::Other
@@ -105,8 +105,8 @@ fn path_separator(cursor: Cursor<'_>) -> Option<Cursor<'_>> {
     (first.as_char() == ':' && second.as_char() == ':').then_some(after)
 }
 
-/// A path that is whole with the punctuation before it: none that is a method, a field, a parameter of a macro,
-/// or a part of something longer. `$crate` means the crate.
+/// A path that is whole with the punctuation before it: none that is a method, a field, a parameter of a
+/// macro, or a part of something longer. `$crate` means the crate.
 fn whole_path(segments: Vec<String>, before: &str) -> Option<Vec<String>> {
     let is_method = before.ends_with('.') && !before.ends_with("..");
     let is_parameter = before.ends_with('$') && segments[0] != "crate";
