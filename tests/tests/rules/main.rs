@@ -6,3 +6,4 @@ mod circles;
 mod dependencies;
 mod file_graph;
 mod house_rules;
+mod words;
