@@ -7,4 +7,5 @@ mod circles;
 mod dependencies;
 mod file_graph;
 mod house_rules;
+mod sizes;
 mod words;
