@@ -63,7 +63,7 @@ struct Contender {
     pods: Vec<Pod>,
 }
 
-/// Everything that runs.
+/// Every process that the benchmark has started.
 struct Field<'a> {
     ours: Contender,
     former: Option<Contender>,

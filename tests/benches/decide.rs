@@ -20,7 +20,7 @@ use tests::bench::{Goal, Options, Report, Samples, Table, clock, machine, rotate
 
 use decide::{counted, work::Work};
 
-/// Repetitions in a round.
+/// The number of repetitions in one round.
 const REPETITIONS: u32 = 200_000;
 const REPETITIONS_QUICK: u32 = 2_000;
 const DECISION_NS: f64 = 1000.0;
@@ -80,7 +80,7 @@ fn main() -> anyhow::Result<()> {
     report.finish(options.json.as_deref())
 }
 
-/// Nanoseconds for one repetition.
+/// The nanoseconds that one repetition takes.
 fn time(work: Work, repetitions: u32) -> f64 {
     let mut bench = work.prepare();
     // The first ones meet cold caches.

@@ -113,12 +113,12 @@ struct Stage {
     shape: Shape,
     cores: Cores,
     folder: tempfile::TempDir,
-    /// Ends with the stage.
+    /// The pods' process, which ends with the stage.
     _pods: Process,
     ports: Value,
 }
 
-/// What one shape showed.
+/// The numbers that one shape of fleet showed.
 struct Seen {
     linked_after: Duration,
     relinked_after: Duration,

@@ -22,7 +22,7 @@ const IDLE_MAX: f64 = 100.0;
 /// Until every connection is made and every slot taken.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// Who sends.
+/// The clients of one kind: their requests and their connections.
 #[derive(Clone, Copy)]
 struct Clients {
     name: &'static str,

@@ -19,7 +19,7 @@ const CLIENTS: usize = 60;
 /// What a start takes of a core, in milliseconds.
 const START_WORK: &str = "700";
 
-/// What a request does.
+/// A kind of request: its name and its path.
 struct Kind {
     name: &'static str,
     path: &'static str,

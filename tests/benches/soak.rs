@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Watched {
     name: &'static str,
     pid: u32,
-    /// Where its metrics are.
+    /// The address of the program's page with metrics.
     metrics: SocketAddr,
     rss: Samples,
     files: Samples,
@@ -185,7 +185,7 @@ impl Watched {
         Ok(())
     }
 
-    /// On all its runtimes.
+    /// The number of tasks on all runtimes of the program.
     fn count_tasks(&self) -> anyhow::Result<f64> {
         let page = api::get(self.metrics, "localhost", "/metrics")?;
         let counts = page.lines().filter_map(|line| {

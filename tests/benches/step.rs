@@ -57,10 +57,10 @@ struct Look {
     ready: u64,
 }
 
-/// What a round showed.
+/// The numbers that one round showed.
 struct Round {
     looks: Vec<Look>,
-    /// When the clients came.
+    /// The time at which the additional clients came.
     stepped: Duration,
     /// When those that came had gone.
     ended: Duration,

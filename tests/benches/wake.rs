@@ -39,7 +39,7 @@ struct Stages {
     forwarded: Samples,
     /// From there to the answer at the client.
     answered: Samples,
-    /// All of it.
+    /// The whole journey, from the request to the answer.
     whole: Samples,
 }
 

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// programs say before they close one, so that this takes a server that does not (an app that ends).
 const CLOSED_AT_MOST: usize = 3;
 
-/// How one request ended.
+/// How one request ended, as the client saw it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// 200 with the whole, right body.
@@ -51,11 +51,11 @@ pub enum Outcome {
 /// A request that was not answered; times as [`clock::now`] counts.
 #[derive(Clone, Debug)]
 pub struct Unanswered {
-    /// When it was begun.
+    /// The time at which the request was begun.
     pub begun: Duration,
-    /// When that was known.
+    /// The time at which the outcome was known.
     pub ended: Duration,
-    /// How it ended.
+    /// How the request ended, with what was seen.
     pub outcome: Outcome,
     /// The headers of what was answered instead; of whoever waited for a pod they say how long.
     pub headers: HeaderMap,
@@ -64,9 +64,9 @@ pub struct Unanswered {
 /// How often each outcome happened, and what the answers said.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Requests sent.
+    /// The number of requests that were sent.
     pub sent: usize,
-    /// How each ended.
+    /// The number of requests by their outcome.
     pub outcomes: BTreeMap<Outcome, usize>,
     /// Those that were not answered.
     pub unanswered: Vec<Unanswered>,
@@ -108,7 +108,7 @@ impl Tally {
         self.count(|outcome| matches!(outcome, Outcome::Lost(_)))
     }
 
-    /// Requests whose outcome `counts`.
+    /// The number of requests whose outcome `counts`.
     pub fn count(&self, counts: impl Fn(&Outcome) -> bool) -> usize {
         self.outcomes.iter().filter(|(outcome, _)| counts(outcome)).map(|(_, count)| count).sum()
     }
@@ -161,7 +161,7 @@ impl Tally {
         }
     }
 
-    /// Adds another tally.
+    /// Adds the requests of another tally to this one.
     pub fn merge(&mut self, other: Self) {
         self.sent += other.sent;
         for (outcome, count) in other.outcomes {
@@ -203,7 +203,7 @@ pub struct Load {
 enum Connections {
     /// As long as both ends like it.
     Kept,
-    /// For one request.
+    /// A connection of its own for each request.
     OneEach,
 }
 
@@ -259,7 +259,7 @@ impl Load {
         self
     }
 
-    /// Sends one more header.
+    /// Sends one more header with every request.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.insert(name, HeaderValue::from_static(value));
@@ -280,7 +280,7 @@ impl Load {
         self
     }
 
-    /// One request.
+    /// Sends one request and tells how it ended.
     pub async fn one(&self) -> Tally {
         self.burst(1).await
     }

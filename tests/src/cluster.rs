@@ -50,12 +50,12 @@ use crate::wait::eventually;
 /// Where ebb's own programs are.
 pub const SYSTEM: &str = "ebb-system";
 
-/// A test's own namespace.
+/// A namespace of one test alone, deleted at its end.
 #[derive(Clone)]
 pub struct TestNamespace {
     /// Speaks to the cluster as its administrator.
     pub client: Client,
-    /// Its name.
+    /// The name of the namespace in the cluster.
     pub name: String,
     /// By which others speak to the cluster as its administrator, too.
     pub kubeconfig: PathBuf,
@@ -169,7 +169,7 @@ impl TestNamespace {
         other.delete().await;
     }
 
-    /// Objects of this namespace.
+    /// The API for objects of this namespace.
     pub fn api<Object>(&self) -> Api<Object>
     where
         Object: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -184,7 +184,7 @@ impl TestNamespace {
         api.patch(&self.name, &PatchParams::default(), &patch).await.expect("it is labelled");
     }
 
-    /// Where activators are.
+    /// The addresses of the activators' pods, as they are now.
     pub async fn activators(&self) -> Vec<IpAddr> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), SYSTEM);
         let selected = ListParams::default().labels("app.kubernetes.io/component=activator");

@@ -116,9 +116,9 @@ fn prepare(
 /// A user of the machine and the one group that it is in, by number.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
-    /// The user.
+    /// The number of the user that the program runs as.
     pub user: u32,
-    /// Its group.
+    /// The number of the user's group.
     pub group: u32,
 }
 
@@ -129,9 +129,9 @@ pub struct Ebb {
     files: Arc<TempDir>,
     output: Arc<Mutex<Vec<String>>>,
     readers: Vec<JoinHandle<()>>,
-    /// Where requests go.
+    /// The address at which `ebb up` takes requests.
     pub requests: SocketAddr,
-    /// Where the API answers.
+    /// The address at which its API answers.
     pub api: SocketAddr,
 }
 
@@ -344,7 +344,7 @@ impl Ebb {
         }
     }
 
-    /// Its process id.
+    /// The process id of the program.
     pub fn pid(&self) -> u32 {
         self.child.id().expect("it was not waited for")
     }
@@ -369,7 +369,7 @@ impl Ebb {
         write(&self.files.path().join(name), text);
     }
 
-    /// Writes the configuration again.
+    /// Writes the configuration anew, for the running program to read.
     pub fn configure(&self, config: &ConfigMap) {
         self.write("config-autoscaler.yaml", &config.yaml());
     }
@@ -445,12 +445,12 @@ impl Ebb {
         .await
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the program.
     pub fn signal(&self, signal: Signal) {
         signal_process(self.pid(), signal);
     }
 
-    /// Waits for its end.
+    /// Waits until the program has ended.
     pub async fn ended(&mut self) -> ExitStatus {
         tokio::time::timeout(GENEROUS, self.child.wait())
             .await
@@ -522,12 +522,12 @@ fn children(parent: u32) -> Vec<u32> {
 pub struct Revision(pub Value);
 
 impl Revision {
-    /// Pods that take requests.
+    /// The number of pods that take requests.
     pub fn ready(&self) -> usize {
         self.pods().iter().filter(|pod| pod["state"] == "ready").count()
     }
 
-    /// All its pods.
+    /// All pods of the revision, as the API shows them.
     pub fn pods(&self) -> &[Value] {
         self.0["pods"].as_array().map_or(&[], Vec::as_slice)
     }
@@ -542,7 +542,7 @@ impl Revision {
         self.0["wanted"].as_u64().unwrap_or(u64::MAX)
     }
 
-    /// Any other field.
+    /// Any other field of the answer, by its name.
     pub fn field(&self, name: &str) -> &Value {
         &self.0[name]
     }

@@ -26,7 +26,7 @@ use crate::world::within;
 /// Names the test's end to `harnessed-ebb`.
 pub const VARIABLE: &str = "TEST_GRIP";
 
-/// Where a bug shows.
+/// The part of an autoscaler in which a bug shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanickingPart {
     /// At the next order that it gives.
@@ -38,7 +38,7 @@ pub enum PanickingPart {
 /// What such a bug says.
 pub const PANIC_TEXT: &str = "a bug that a test has put here";
 
-/// The test's end.
+/// The test's end of the connection to `harnessed-ebb`.
 #[derive(Debug)]
 pub struct Grip {
     listener: TcpListener,
@@ -61,7 +61,7 @@ impl Grip {
         self.say(&format!("hold {autoscaler}\n")).await;
     }
 
-    /// Waits until it does.
+    /// Waits until this autoscaler stands still there.
     pub async fn until_held(&mut self, autoscaler: &str) {
         let program = self.program.as_mut().expect("it was told to hold");
         let mut line = String::new();
@@ -126,7 +126,7 @@ enum HoldState {
     Free,
     /// At its next order to scale.
     Due,
-    /// It stands still there.
+    /// The autoscaler stands still at this place.
     Held,
     /// It is to say no more.
     Dead,

@@ -21,7 +21,7 @@ pub mod kind {
     pub const UNKNOWN: u8 = 0xfa;
 }
 
-/// Flags of frames.
+/// The flags of HTTP/2 frames, by their names.
 pub mod flag {
     #![expect(missing_docs, reason = "they are named as in the standard")]
     pub const NONE: u8 = 0;
@@ -38,7 +38,7 @@ pub mod setting {
     pub const INITIAL_WINDOW_SIZE: u16 = 4;
 }
 
-/// A frame.
+/// The bytes of a frame with this payload.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("frames are short").to_be_bytes();
     let mut frame = vec![length[1], length[2], length[3], kind, flags];
@@ -47,7 +47,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A SETTINGS frame.
+/// The bytes of a SETTINGS frame with these values.
 pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     let payload: Vec<u8> = values
         .iter()

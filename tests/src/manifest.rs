@@ -33,7 +33,7 @@ impl Service {
         }
     }
 
-    /// Runs this instead.
+    /// Runs this command instead of the test's app.
     #[must_use]
     pub fn command(mut self, command: &[&str]) -> Self {
         self.command = command.iter().map(ToString::to_string).collect();
@@ -47,7 +47,7 @@ impl Service {
         self
     }
 
-    /// Sets `autoscaling.knative.dev/KEY`.
+    /// Sets the annotation `autoscaling.knative.dev/KEY` of the service.
     #[must_use]
     pub fn scaling(self, key: &str, value: &str) -> Self {
         self.annotation(&format!("autoscaling.knative.dev/{key}"), value)
@@ -90,7 +90,7 @@ impl Service {
         self
     }
 
-    /// Its name.
+    /// The name of the service in the manifest.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -100,7 +100,7 @@ impl Service {
         format!("{}.default.example.com", self.name)
     }
 
-    /// The manifest.
+    /// The manifest of the service, as YAML.
     pub fn yaml(&self) -> String {
         let mut yaml = String::new();
         let mut line = |text: &str| {
@@ -144,7 +144,7 @@ impl Service {
     }
 }
 
-/// The ConfigMap `config-autoscaler`.
+/// The ConfigMap `config-autoscaler` with the keys that a test sets.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigMap(Vec<(String, String)>);
 
@@ -154,7 +154,7 @@ impl ConfigMap {
         Self::default().set("stable-window", "6s").set("scale-to-zero-grace-period", "1s")
     }
 
-    /// Sets a key.
+    /// Sets a key of the ConfigMap.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
         self.0.retain(|(present, _)| present != key);
@@ -162,7 +162,7 @@ impl ConfigMap {
         self
     }
 
-    /// The manifest.
+    /// The manifest of the ConfigMap, as YAML.
     pub fn yaml(&self) -> String {
         let mut yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-autoscaler\n  namespace: ebb-system\ndata:\n".to_owned();
         for (key, value) in &self.0 {

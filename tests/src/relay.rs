@@ -19,7 +19,7 @@ pub const VARIABLE: &str = "TEST_LINK_RELAY";
 /// What the relay does with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// Passes them on.
+    /// The relay passes bytes on in both directions.
     Passing,
     /// Keeps connections open and passes nothing.
     Stalled,
@@ -53,7 +53,7 @@ impl Relay {
         Ok(Self { address, mood, carried })
     }
 
-    /// Where it listens.
+    /// The address at which the relay listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -72,7 +72,7 @@ impl Relay {
 /// Dials through a relay, which is told the address in a first line.
 #[derive(Debug)]
 pub struct RelayDialler {
-    /// Where it listens.
+    /// The address at which the relay listens.
     pub relay: SocketAddr,
 }
 

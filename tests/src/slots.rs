@@ -49,7 +49,7 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Connects with HTTP/1.1.
+    /// Connects with HTTP/1.1 and keeps the connection.
     pub async fn http1(address: SocketAddr) -> anyhow::Result<Self> {
         let (sender, connection) = http1::handshake(connect(address).await?).await?;
         // How it ends is seen by whoever waits for an answer on it.
@@ -57,7 +57,7 @@ impl Connection {
         Ok(Self::Http1(sender))
     }
 
-    /// Connects with HTTP/2.
+    /// Connects with HTTP/2 and keeps the connection.
     pub async fn http2(address: SocketAddr) -> anyhow::Result<Self> {
         let (sender, connection) = http2::handshake(TokioExecutor::new(), connect(address).await?).await?;
         tokio::spawn(async { connection.await.unwrap_or_default() });
@@ -105,7 +105,7 @@ async fn connect(address: SocketAddr) -> anyhow::Result<TokioIo<TcpStream>> {
 pub struct Handled {
     /// What was asked for: path and query.
     pub target: String,
-    /// When it began.
+    /// The time at which the request began to run.
     pub begun: Duration,
     /// When it ended, if it has.
     pub ended: Option<Duration>,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_begins_waits_to_the_end_and_a_pod_that_never_worked_was_idle() {
+    fn a_request_that_never_begins_waits_to_the_end_and_a_pod_that_never_worked_was_idle() {
         let journal = Journal::from([(1, vec![handled(10, 40)]), (2, Vec::new())]);
         let found = idle_while_waiting(&journal, &[ms(5), ms(50)], ms(0)..ms(70));
         assert_eq!(found, [ms(5), ms(20), ms(5), ms(20)]);

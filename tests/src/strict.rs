@@ -7,14 +7,14 @@
 
 use std::ops::Range;
 
-/// A whole request.
+/// A whole request as a strict reader understands it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StrictRequest {
     /// The target of its first line.
     pub target: String,
-    /// Its header fields.
+    /// The header fields as names and values, in their order.
     pub headers: Vec<(String, String)>,
-    /// Its body, without chunks.
+    /// The body, without the framing of chunks.
     pub body: Vec<u8>,
     /// The fields behind its last chunk.
     pub trailers: Vec<(String, String)>,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_somebody_could_read_differently_is_ambiguous() {
+    fn every_request_that_two_readers_could_read_differently_is_ambiguous() {
         for rest in [
             "Content-Length: 2\r\nContent-Length: 2\r\n\r\n",
             "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -28,25 +28,25 @@ use crate::Ebb;
 pub struct SeenSpan {
     /// Whose attributes they are: the program's.
     pub program: BTreeMap<String, Value>,
-    /// Ids, in hexadecimal digits.
+    /// The id of the trace, in hexadecimal digits.
     pub trace: String,
-    /// Its own.
+    /// The id of the span, in hexadecimal digits.
     pub span: String,
     /// Empty for the first of a trace.
     pub parent: String,
-    /// What it is called.
+    /// The name of the span, as viewers show it.
     pub name: String,
-    /// What other tools say.
+    /// What other tools say in the header `tracestate`.
     pub trace_state: String,
-    /// Nanoseconds since the epoch.
+    /// The beginning, in nanoseconds since the epoch.
     pub began: u64,
-    /// The same.
+    /// The end, in nanoseconds since the epoch.
     pub ended: u64,
     /// What it says of its request.
     pub attributes: BTreeMap<String, Value>,
     /// The names of what happened, in order.
     pub events: Vec<String>,
-    /// Whether something went wrong.
+    /// Whether the span says that something went wrong.
     pub is_error: bool,
 }
 
@@ -65,13 +65,13 @@ impl SeenSpan {
 /// Takes every batch that it is sent.
 #[derive(Debug)]
 pub struct Collector {
-    /// Where.
+    /// The address at which the collector listens.
     pub address: SocketAddr,
     spans: Arc<Mutex<Vec<SeenSpan>>>,
 }
 
 impl Collector {
-    /// Starts it.
+    /// Starts the collector on a free port.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
@@ -98,7 +98,7 @@ impl Collector {
         Self { address, spans }
     }
 
-    /// Everything so far.
+    /// Every span that has come so far.
     pub fn spans(&self) -> Vec<SeenSpan> {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -10,9 +10,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Whether requests wait in the activator's queue for a slot, or pass it while a pod is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// They wait there.
+    /// Requests wait in the activator's queue for a slot.
     ThroughActivator,
-    /// They pass.
+    /// Requests pass the activator while a pod is ready.
     Direct,
 }
 

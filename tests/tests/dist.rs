@@ -27,7 +27,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What a command prints.
+/// The text that a command prints when it is run.
 fn said(program: &str, arguments: &[&str]) -> String {
     said_by(Command::new(program).args(arguments))
 }

@@ -30,13 +30,13 @@ const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
 /// A question, with the way back for its answer.
 #[derive(Debug)]
 pub(crate) enum Query {
-    /// All revisions.
+    /// All revisions, as this autoscaler knows them.
     List(AppOutput, oneshot::Sender<RevisionList>),
     /// One revision, if it exists.
     Detail(DetailQuestion, oneshot::Sender<Option<RevisionDetail>>),
     /// What is wrong with the configuration.
     Problems(oneshot::Sender<ProblemList>),
-    /// Whether the loop turns.
+    /// Answered by a loop that turns, and by no other.
     Health(oneshot::Sender<()>),
     /// Whether it knows everything that is there.
     Readiness(oneshot::Sender<bool>),
@@ -81,10 +81,10 @@ impl ApiHandle {
 #[derive(Clone, Debug)]
 struct Panel(Vec<ApiHandle>);
 
-/// What they answered.
+/// What the autoscalers of a panel answered to one question.
 struct Answers<Answer> {
     given: Vec<Answer>,
-    /// Who did not answer.
+    /// The autoscalers that did not answer in time.
     silent: Vec<ReplicaName>,
 }
 
@@ -134,7 +134,7 @@ async fn detail(
     match (merged::detail(answers.given), answers.silent.is_empty()) {
         (Some(detail), _) => answer(Some(detail)),
         (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {}", asked.name)),
-        // It may be one of those that whoever did not answer decides about.
+        // An autoscaler that did not answer may decide about this revision.
         (None, false) => answer(None::<()>),
     }
 }
@@ -143,7 +143,7 @@ async fn problems(State(panel): State<Panel>) -> Response {
     answer(merged::problems(panel.ask(Query::Problems).await.given))
 }
 
-/// While anybody decides, whoever does not is replaced.
+/// While one autoscaler decides, another that does not is replaced.
 async fn health(State(panel): State<Panel>) -> Response {
     if panel.ask(Query::Health).await.given.is_empty() {
         return answer(None::<()>);
@@ -151,7 +151,7 @@ async fn health(State(panel): State<Panel>) -> Response {
     "ok".into_response()
 }
 
-/// Whoever knows what is there can decide, or take over from whoever does.
+/// An autoscaler that knows what is there can decide, or take over from the one that decides.
 async fn readiness(State(panel): State<Panel>) -> Response {
     match panel.ask(Query::Readiness).await.given.into_iter().max() {
         Some(true) => "ready\n".into_response(),

@@ -19,8 +19,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
 
-use crate::api::merged;
-
 /// The version of these types, in the field `version` of every answer and in every path.
 pub const API_VERSION: u32 = 1;
 
@@ -30,23 +28,10 @@ pub trait OwnersAnswer: DeserializeOwned {
     fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self>;
 }
 
-impl OwnersAnswer for RevisionList {
-    fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
-        merged::list(answers, silent)
-    }
-}
-
-impl OwnersAnswer for RevisionDetail {
-    /// Of whoever decides about it.
-    fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
-        merged::detail(answers.into_iter().map(Some).collect())
-    }
-}
-
-/// All revisions.
+/// All revisions, with what is wrong and how the links stand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RevisionList {
-    /// [`API_VERSION`].
+    /// The version of the API's types, [`API_VERSION`].
     pub version: u32,
     /// In the order of their names.
     pub revisions: Vec<RevisionSummary>,
@@ -79,14 +64,14 @@ pub struct LinkTallyView {
     pub expected: usize,
     /// To how many there is.
     pub up: usize,
-    /// To whom there is none: at most ten names.
+    /// The names of peers without a link, at most ten.
     pub down: Vec<String>,
 }
 
-/// Where a revision stands.
+/// One revision as `ebb get` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RevisionSummary {
-    /// `namespace/kind/name`.
+    /// The revision's whole name, `namespace/kind/name`.
     pub name: RevisionName,
     /// What people call its present template.
     pub template: String,
@@ -99,13 +84,13 @@ pub struct RevisionSummary {
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.
     pub ready_pods: PodCount,
-    /// Pods that do not.
+    /// Pods that do not pass their probes.
     pub not_ready_pods: PodCount,
     /// Of them, those that do not run yet.
     pub pending_pods: PodCount,
     /// Pods on their way out.
     pub terminating_pods: PodCount,
-    /// `stable` or `panic`.
+    /// The mode of the last decision: `stable` or `panic`.
     pub mode: String,
     /// Which algorithm decides: `kpa` or `hpa`.
     #[serde(default)]
@@ -128,11 +113,11 @@ pub struct RevisionSummary {
     pub panic_value: Option<f64>,
     /// The load per pod aimed at.
     pub target_per_pod: f64,
-    /// Who is in the request path.
+    /// Whether requests go to pods directly or through activators.
     pub routing: Routing,
-    /// Requests that wait.
+    /// Requests that wait for a slot of a pod, as last reported.
     pub waiting: u32,
-    /// `active`, `activating` or `inactive`.
+    /// The revision's activity: `active`, `activating` or `inactive`.
     pub activity: String,
     /// Why the count last changed.
     pub last_reason: String,
@@ -161,14 +146,14 @@ pub struct OwnerView {
     pub epoch: u64,
 }
 
-/// An autoscaler of somebody else's, as it shows itself.
+/// Another autoscaler of the same pods, as it shows itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherAutoscalerView {
     /// Of the `HorizontalPodAutoscaler`, in the namespace of the revision.
     pub name: String,
     /// How many pods it wants.
     pub desired: PodCount,
-    /// How many it found.
+    /// The number of pods that the other autoscaler found.
     pub current: PodCount,
     /// Each of its metrics beside its target.
     pub metrics: String,
@@ -181,7 +166,7 @@ pub struct OtherAutoscalerView {
 pub struct ShadowView {
     /// For how long they have been compared.
     pub compared_ms: u64,
-    /// How many were.
+    /// The number of decisions that were compared.
     pub compared: u64,
     /// How many of them would have been another count.
     pub differed: u64,
@@ -194,11 +179,11 @@ pub struct ShadowView {
 /// A decision that would have been another count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShadowDifferenceView {
-    /// How long ago.
+    /// The age of the difference in milliseconds.
     pub age_ms: u64,
-    /// What was decided here.
+    /// The count that ebb decided upon.
     pub ours: PodCount,
-    /// What there was.
+    /// The count that the workload had then.
     pub theirs: PodCount,
     /// Why ours is what it is.
     pub why: String,
@@ -207,16 +192,16 @@ pub struct ShadowDifferenceView {
 /// One revision with its pods and its last decisions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RevisionDetail {
-    /// [`API_VERSION`].
+    /// The version of the API's types, [`API_VERSION`].
     pub version: u32,
-    /// Where it stands.
+    /// The same fields as in the list.
     #[serde(flatten)]
     pub summary: RevisionSummary,
     /// Hosts whose requests are for it.
     pub hosts: Vec<String>,
     /// The most requests in one pod at once; 0 means no limit.
     pub container_concurrency: u32,
-    /// The lower bound.
+    /// The least number of pods; 0 lets the revision sleep.
     pub min_scale: PodCount,
     /// The upper bound; absent when there is none.
     pub max_scale: Option<PodCount>,
@@ -278,14 +263,14 @@ pub struct HpaView {
     pub metrics: Vec<HpaMetricView>,
 }
 
-/// One condition.
+/// One condition of a `HorizontalPodAutoscaler`, in Kubernetes' words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HpaConditionView {
     /// `AbleToScale`, `ScalingActive`, `ScalingLimited` or `ScaledToZero`.
     pub kind: String,
-    /// Whether it says yes.
+    /// Whether the condition holds: `True` in Kubernetes.
     pub status: bool,
-    /// Why, in Kubernetes' words.
+    /// The reason as Kubernetes' own autoscaler spells it, in one word.
     pub reason: String,
     /// For how long it has said so.
     pub age_ms: u64,
@@ -298,17 +283,17 @@ pub struct HpaMetricView {
     pub metric: String,
     /// What was measured, in the form of the target.
     pub value: Option<String>,
-    /// What is aimed at.
+    /// The target value, in the form in which the document has it.
     pub target: String,
     /// What was measured, divided by the target.
     pub ratio: Option<f64>,
     /// How many pods it asks for.
     pub count: Option<PodCount>,
-    /// Why it says nothing.
+    /// Why the metric has no value; absent while it has one.
     pub failure: Option<String>,
 }
 
-/// A metric that somebody else than pods was asked for.
+/// A metric for which another source than the pods was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedMetricView {
     /// As `ebb get` calls it: the resource, or the name in the document.
@@ -319,12 +304,12 @@ pub struct AskedMetricView {
     pub answer: String,
 }
 
-/// One pod.
+/// One pod, by the platform's facts and by its own link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodView {
     /// Unique among the pods of its revision.
     pub name: PodName,
-    /// `pending`, `running` or `terminating`.
+    /// The pod's phase: `pending`, `running` or `terminating`.
     pub phase: String,
     /// Whether it may take requests.
     pub state: PodState,
@@ -343,7 +328,7 @@ pub struct PodView {
     pub late_bytes: Option<LateBytesView>,
     /// How long ago it was last heard; absent if never.
     pub heard_ms_ago: Option<u64>,
-    /// Where it takes requests.
+    /// The address on which its queue-proxy takes requests.
     pub requests: Option<SocketAddr>,
     /// Where it takes the autoscaler's link.
     pub link: Option<SocketAddr>,
@@ -363,12 +348,12 @@ pub struct LateBytesView {
     pub reuse_in_ms: u64,
 }
 
-/// How a pod failed.
+/// How a pod of the revision failed last, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureView {
-    /// The pod.
+    /// The pod that failed, which may be gone by now.
     pub pod: PodName,
-    /// How long ago.
+    /// The age of the failure in milliseconds.
     pub age_ms: u64,
     /// What happened ("the app exited with code 3").
     pub reason: String,
@@ -382,9 +367,9 @@ pub struct FailureView {
 /// How a pod was killed that had been told to end and did not in its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KillView {
-    /// The pod.
+    /// The pod that was killed, which may be gone by now.
     pub pod: PodName,
-    /// How long ago.
+    /// The age of the kill in milliseconds.
     pub age_ms: u64,
     /// What was killed, and how long after TERM ("the app was killed 10 s after TERM").
     pub reason: String,
@@ -393,7 +378,7 @@ pub struct KillView {
 /// One decision: its inputs, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionView {
-    /// How long ago.
+    /// The age of the decision in milliseconds.
     pub age_ms: u64,
     /// `tick`, `sync`, `surge` or `change`.
     pub trigger: String,
@@ -401,7 +386,7 @@ pub struct DecisionView {
     pub inputs: Option<InputsView>,
     /// The steps that changed the number, in order.
     pub reasons: Vec<ReasonView>,
-    /// `stable` or `panic`, afterwards.
+    /// The mode after the decision: `stable` or `panic`.
     pub mode: String,
     /// What the load calls for; absent if nothing was ever decided.
     pub desired: Option<PodCount>,
@@ -409,7 +394,7 @@ pub struct DecisionView {
     pub wanted: Option<PodCount>,
     /// Room beyond the target burst capacity, in requests.
     pub excess_burst_capacity: i32,
-    /// Who is in the request path afterwards.
+    /// Whether requests go to pods directly or through activators afterwards.
     pub routing: Routing,
     /// How many activators should serve.
     pub activators: PodCount,
@@ -444,18 +429,18 @@ pub struct ReasonView {
     /// `scale_to_zero`, `activation_timeout`, `adopted_connections`; of class hpa also `metric`,
     /// `metric_failure`, `stabilization_window`, `scaling_policy`, `paused`.
     pub stage: String,
-    /// The number before.
+    /// The number before this step; absent if there was none.
     pub before: Option<PodCount>,
     /// The number after; absent means "leave it alone".
     pub after: Option<PodCount>,
-    /// One sentence for people.
+    /// The reason as one sentence for people.
     pub text: String,
 }
 
-/// Configuration that was refused.
+/// Configuration that was refused, so that the last good one is in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProblemList {
-    /// [`API_VERSION`].
+    /// The version of the API's types, [`API_VERSION`].
     pub version: u32,
     /// One line each; empty when all is well.
     pub problems: Vec<String>,
@@ -464,9 +449,9 @@ pub struct ProblemList {
 /// Why a request to the API failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApiError {
-    /// [`API_VERSION`].
+    /// The version of the API's types, [`API_VERSION`].
     pub version: u32,
-    /// One line.
+    /// The problem in one line of text.
     pub error: String,
 }
 

@@ -18,8 +18,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 
-use crate::AutoscalerConfig;
 use crate::api::Query;
+use crate::config::AutoscalerConfig;
 use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
@@ -34,7 +34,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct EventLoop {
     clock: Clock,
     subscription: Subscription,
-    /// When the lease on what is ours is to be renewed; `None` where nobody else could have it.
+    /// When the lease on what is ours is to be renewed; `None` where no other autoscaler could have it.
     renew_at: Option<Timestamp>,
     name: ReplicaName,
     metrics: AutoscalerMetrics,
@@ -49,7 +49,7 @@ pub(crate) struct EventLoop {
     show_at: Timestamp,
 }
 
-/// What woke the loop.
+/// The reason why the loop turns once more.
 enum LoopWakeup {
     Stop,
     Fact(PlatformFact),
@@ -101,7 +101,7 @@ impl EventLoop {
             self.metrics.forget(&view.facts().name);
         }
         self.metrics.owns(&self.name, 0);
-        // Links first, so that no task is left waiting for room in a channel that nobody reads.
+        // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words));
         self.links.close().await;
     }
@@ -139,13 +139,13 @@ impl EventLoop {
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
                 for problem in problems {
-                    // The platform, which read it, warns; this is for whoever follows the autoscaler alone.
+                    // The platform, which read it, warns; this is for readers of the autoscaler's log.
                     tracing::debug!(problem, "configuration refused; the last good one stays");
                 }
             }
             PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
             PlatformFact::OrderEnded { order, outcome: OrderOutcome::NotOwner } => {
-                tracing::info!(owner = %self.name, order = order.0, "an order came too late: its bucket is another owner's");
+                tracing::info!(owner = %self.name, order = order.0, "an order was refused: its bucket has another owner by now");
                 self.metrics.late_order();
             }
             PlatformFact::Synced => self.is_synced = true,
@@ -185,7 +185,7 @@ impl EventLoop {
         self.perform(now);
     }
 
-    /// Does what is due.
+    /// Does everything that is due by now: renewals, decisions, shown metrics.
     fn settle(&mut self) {
         let now = self.clock.now();
         if let (Some(at), Some(every)) = (self.renew_at, self.subscription.renew_every)
@@ -264,12 +264,12 @@ impl EventLoop {
                 tracing::info!(%revision, desired = to.value(), ready, reason, "scaling");
             }
             Order::Route { revision, routing, .. } => {
-                tracing::info!(%revision, ?routing, "request path");
+                tracing::info!(%revision, ?routing, "request path ordered");
             }
             Order::ReleasePod { pod, proof } => {
                 self.metrics.released(*proof);
                 if *proof == ReleaseProof::OutOfTime {
-                    tracing::warn!(%pod, "released without the acknowledgement of every activator");
+                    tracing::warn!(%pod, "the pod was released without the acknowledgement of every activator");
                 }
             }
             Order::NotePodState { pod, state, detail } => {
@@ -294,7 +294,7 @@ impl EventLoop {
         }
     }
 
-    /// Whoever asked may have gone; that is their affair.
+    /// Answers a query of the API. A client that has gone away meanwhile loses its answer.
     fn answer(&self, query: Query) {
         let now = self.clock.now();
         match query {

@@ -9,6 +9,7 @@
 
 mod api;
 pub mod api_types;
+mod config;
 mod event_loop;
 mod links;
 mod metric_sources;
@@ -20,33 +21,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use link::Dial;
 pub use orchestration::ActivatorChoice;
 use platform::Platform;
-use runtime::{Clock, vital};
+use runtime::vital;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use vocabulary::ReplicaName;
 
 use crate::api::ApiHandle;
+pub use crate::config::AutoscalerConfig;
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
-
-/// What an autoscaler needs to know before it knows anything.
-#[derive(Clone, Debug)]
-pub struct AutoscalerConfig {
-    /// Its name among autoscalers: to activators a new link of the same name replaces its former one.
-    pub name: ReplicaName,
-    /// The process's clock.
-    pub clock: Clock,
-    /// Registered once per process; an autoscaler that is rebuilt goes on counting in the same.
-    pub metrics: AutoscalerMetrics,
-    /// What reaches the addresses that the platform names.
-    pub dialler: Arc<dyn Dial>,
-    /// Which activators serve a revision.
-    pub choice: ActivatorChoice,
-}
 
 /// How long an autoscaler may take to end: its links are closed in milliseconds.
 const STOP_MAX: Duration = Duration::from_secs(5);
@@ -95,11 +80,14 @@ impl Autoscaler {
         match tokio::time::timeout(STOP_MAX, &mut self.event_loop).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the event loop did not end well");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the task of the event loop failed before its end"
+                );
             }
             Err(_) => {
                 self.event_loop.abort();
-                tracing::error!("the event loop did not end within {} s and is given up", STOP_MAX.as_secs());
+                tracing::error!("the event loop did not end within {} s and was aborted", STOP_MAX.as_secs());
             }
         }
     }

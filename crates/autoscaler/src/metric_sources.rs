@@ -1,4 +1,4 @@
-//! Who is asked for metrics that pods do not report themselves?
+//! Which source is asked for metrics that pods do not report themselves?
 //!
 //! A Prometheus server, if one is configured, for numbers of objects and from outside; the platform for
 //! everything else, if it can be asked. Each round of questions is a task of its own, so that nothing else
@@ -90,7 +90,7 @@ impl MetricSources {
             let samples = reply.answers.into_iter().map(|answer| (answer.metric, answer.samples)).collect();
             let answers = MetricAnswers { samples, target: reply.target };
             let event = ControlEvent::MetricsAnswered { revision: revision.clone(), round, answers };
-            // Nobody takes it in any more when the loop has ended.
+            // After the loop's end no receiver takes it in any more.
             let _ = answering.send(QueryRound { revision, event, asked }).await;
         });
     }

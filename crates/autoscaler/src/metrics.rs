@@ -63,7 +63,7 @@ pub struct AutoscalerMetrics {
     late_orders: Counter,
 }
 
-/// Who is at the other end of a link.
+/// The kind of program at the other end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerKind {
     Pod,
@@ -225,7 +225,7 @@ impl AutoscalerMetrics {
         self.failing_metrics.get_or_create(&labels).set(PodCount::of(failing).as_f64());
     }
 
-    /// A decision changed something.
+    /// Counts a decision by its trigger, and shows the room for a burst after it.
     pub(crate) fn decided(&self, revision: &RevisionName, decision: &Decision) {
         let trigger = match decision.trigger {
             Trigger::Tick => "tick",
@@ -238,7 +238,7 @@ impl AutoscalerMetrics {
         self.excess_burst_capacity.get_or_create(&revision.into()).set(room);
     }
 
-    /// A revision is gone.
+    /// Drops every series of a revision that is gone.
     pub(crate) fn forget(&self, revision: &RevisionName) {
         for (_, _, family) in self.per_revision() {
             family.remove(&revision.into());
@@ -285,7 +285,7 @@ impl AutoscalerMetrics {
     }
 }
 
-/// How a link ended.
+/// How a link that was up ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkEnding {
     /// In order: by us, because its peer left or we stop, or by a peer that ends.

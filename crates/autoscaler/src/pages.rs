@@ -19,7 +19,7 @@ use runtime::{MetricsFormat, MetricsRegistry, TrustedHosts};
 
 pub use server::PageServer;
 
-/// `GET /metrics`, for Prometheus.
+/// The router for `GET /metrics`, in the text format of Prometheus.
 pub fn metrics_router(registry: MetricsRegistry) -> Router {
     Router::new().route(
         "/metrics",

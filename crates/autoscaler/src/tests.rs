@@ -15,7 +15,7 @@ use orchestration::{
     PodFailure, RevisionFacts, Subject,
 };
 use platform::{Seat, Subscription};
-use runtime::MetricsRegistry;
+use runtime::{Clock, MetricsRegistry};
 use scaling::{PodPhase, RevisionOrigin};
 use settings::{ClusterConfig, RevisionSettings};
 use tokio::net::TcpListener;
@@ -102,7 +102,7 @@ impl World {
             clock: Clock::start(),
             metrics,
             dialler: Arc::new(link::TcpDialler),
-            choice: ActivatorChoice::Everyone,
+            choice: ActivatorChoice::All,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }
     }
@@ -463,7 +463,7 @@ async fn a_rebuilt_autoscaler_goes_on_with_the_routing_in_force() {
 }
 
 #[tokio::test]
-async fn what_misbehaves_on_one_link_disturbs_no_other() {
+async fn a_misbehaving_link_disturbs_no_other() {
     let mut world = World::start(1);
     let mut pods = Vec::new();
     for pod in ["garbage", "good", "impostor", "silent"] {
@@ -667,7 +667,7 @@ struct SteadyPod {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Behaviour {
-    /// Reports its load.
+    /// Reports its load once a second.
     Talks,
     /// Keeps the connection and says nothing.
     Stalls,
@@ -843,7 +843,7 @@ async fn neither_a_stalled_link_nor_a_cut_one_scales_down() {
 
 /// By the task that decides, so that one that hangs loses its lease.
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_renewed_by_the_loop_itself_and_only_where_somebody_else_could_have_it() {
+async fn a_lease_is_renewed_by_the_loop_itself_and_only_where_another_owner_could_have_it() {
     for (renew_every, expected) in [(Some(Duration::from_secs(5)), 6), (None, 0)] {
         let world = World::start_leased(1, renew_every);
         tokio::time::sleep(Duration::from_secs(32)).await;

@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vocabulary::{BootId, Bucket, Epoch, Interner, ReplicaId, ReplicaName, RevisionId, Timestamp, Version};
 
-use crate::events::LinkId;
 use crate::facts::{ActivatorFacts, ActivatorLife};
 use crate::host::HostSigns;
+use crate::links::LinkId;
 
-/// All activators.
+/// Every activator that the platform named and has not removed.
 #[derive(Debug, Default)]
 pub(crate) struct Activators {
     ids: Interner<ReplicaName, ReplicaId>,
     records: BTreeMap<ReplicaId, ActivatorRecord>,
 }
 
-/// One activator.
+/// An activator: its facts, its link and what it acknowledged.
 #[derive(Debug)]
 pub(crate) struct ActivatorRecord {
     pub(crate) facts: ActivatorFacts,
@@ -27,7 +27,7 @@ pub(crate) struct ActivatorRecord {
     /// Its present life; `None` until it was heard in ours.
     pub(crate) boot: Option<BootId>,
     pub(crate) reach: ActivatorReach,
-    /// Whether its host lives.
+    /// What its link tells of whether its host lives.
     pub(crate) host: HostSigns,
     /// It said that it is on its way out.
     pub(crate) is_draining: bool,
@@ -47,7 +47,7 @@ pub(crate) enum ActivatorReach {
     Unsynced,
     /// It is told of changes as they come.
     Synced,
-    /// Nobody listens where its link stood.
+    /// The port where its link stood is closed.
     Refused,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct ActivatorHolding {
 /// What a revision is to an activator, as it was told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HoldingState {
-    /// It serves it.
+    /// The activator is one of the revision's members.
     Assigned,
     /// It serves what it holds and what still comes.
     #[default]
@@ -108,7 +108,7 @@ impl ActivatorRecord {
     }
 
     /// Whether it may pick a pod that only versions before `version` name as usable.
-    fn may_go_by_less(&self, revision: RevisionId, version: Version) -> bool {
+    fn may_act_on_older(&self, revision: RevisionId, version: Version) -> bool {
         self.boot.is_none() || (self.holdings.contains_key(&revision) && !self.has(revision, version))
     }
 }
@@ -213,7 +213,7 @@ impl Activators {
         }
     }
 
-    /// A revision comes from another owner, who may have told anybody of it.
+    /// A revision comes from another owner, which may have told any activator of it.
     pub(crate) fn all_may_know(&mut self, revision: RevisionId) {
         for record in self.records.values_mut() {
             record.holdings.entry(revision).or_default();
@@ -227,9 +227,9 @@ impl Activators {
         }
     }
 
-    /// Whether nobody goes by an assignment older than `version`.
-    pub(crate) fn nobody_goes_by_less(&self, revision: RevisionId, version: Version) -> bool {
-        !self.records.values().any(|record| record.may_go_by_less(revision, version))
+    /// Whether every activator that may know the revision acts upon version `at_least` or a newer one.
+    pub(crate) fn all_acknowledged(&self, revision: RevisionId, at_least: Version) -> bool {
+        !self.records.values().any(|record| record.may_act_on_older(revision, at_least))
     }
 
     /// Whether some activator has not said hello yet.
@@ -237,7 +237,7 @@ impl Activators {
         self.records.values().any(|record| record.boot.is_none())
     }
 
-    /// Those to choose from for a revision: who serves, else whoever is not on its way out, else all.
+    /// The activators to choose from for a revision: those that can serve, else those that stay, else all.
     pub(crate) fn candidates(&self) -> BTreeSet<&str> {
         let named = |is_meant: fn(&ActivatorRecord) -> bool| -> BTreeSet<&str> {
             let meant = self.records.values().filter(|record| is_meant(record));
@@ -262,6 +262,21 @@ impl Activators {
         let mut names: Vec<ReplicaName> = names.collect();
         names.sort();
         names
+    }
+}
+
+/// What an activator is told that it is to a revision, given whether it serves it and what it was to it
+/// before. `None` if it is told nothing, because it never knew the revision. One that holds nothing is told
+/// on as long as it may be sent something; and one that is about to forget hears of news, for it may have got
+/// something before it heard that it should.
+pub(crate) fn standing_to_tell(is_member: bool, known: Option<HoldingState>) -> Option<HoldingState> {
+    match (is_member, known) {
+        (true, _) => Some(HoldingState::Assigned),
+        (false, None) => None,
+        (false, Some(HoldingState::Emptied { forget_at })) => Some(HoldingState::Emptied { forget_at }),
+        (false, Some(HoldingState::Assigned | HoldingState::Retired | HoldingState::Forgetting { .. })) => {
+            Some(HoldingState::Retired)
+        }
     }
 }
 

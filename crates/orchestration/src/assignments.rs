@@ -13,6 +13,8 @@ use vocabulary::{
     Version,
 };
 
+use crate::activators::HoldingState;
+use crate::events::Urgency;
 use crate::facts::{AppOutput, PodFacts, RevisionFacts};
 use crate::readiness::{HeardOfPod, hold, pod_state, waiting_for};
 use crate::registry::RevisionRecord;
@@ -30,15 +32,6 @@ impl Versions {
         self.counted += 1;
         Version { epoch, counter: self.counted }
     }
-}
-
-/// How soon activators must hear of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
-    /// A pod became usable or stopped being so, or the path changed.
-    AtOnce,
-    /// Anything else: with the next frame for the revision, at most every 20 ms.
-    Soon,
 }
 
 /// A revision's assignment, without its version, as one that serves it alone would have it.
@@ -60,8 +53,8 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
         hop_keys: facts.hop_keys.clone(),
         waiting_for: waiting_for(record.wanted, AppOutput::Shown, pods.iter().copied()),
         standing: Standing::Assigned,
-        // Whoever decides instead of us may have asked for a pod: then one is on its way.
-        hold: why_nobody_comes(facts)
+        // Another autoscaler that decides in our place may have asked for a pod: then one is on its way.
+        hold: hold_of_revision(facts)
             .filter(|_| record.wanted == PodCount::ZERO && !record.has_ready_pod())
             .or_else(|| hold(pods.iter().copied())),
         ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
@@ -69,8 +62,8 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
     }
 }
 
-/// Why nobody would bring a pod, however many requests wait for one.
-fn why_nobody_comes(facts: &RevisionFacts) -> Option<String> {
+/// Why no pod would start for waiting requests: the platform's own hold, or the revision is paused.
+fn hold_of_revision(facts: &RevisionFacts) -> Option<String> {
     let paused = (facts.settings.paused == Some(true)).then(|| "paused".to_owned());
     facts.hold.clone().or(paused)
 }
@@ -132,6 +125,21 @@ pub(crate) fn for_member(
 /// What one that no longer serves the revision is told: as much as it needs for what it still holds.
 pub(crate) fn for_retired(whole: &Assignment) -> Arc<Assignment> {
     Arc::new(Assignment { standing: Standing::Retired, ..whole.clone() })
+}
+
+/// What one activator is told of a revision.
+pub(crate) fn part(
+    whole: &Arc<Assignment>,
+    members: &[ReplicaId],
+    activator: ReplicaId,
+    standing: HoldingState,
+) -> Arc<Assignment> {
+    match standing {
+        HoldingState::Assigned => for_member(whole, members, activator),
+        HoldingState::Retired | HoldingState::Emptied { .. } | HoldingState::Forgetting { .. } => {
+            for_retired(whole)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,10 +15,11 @@ pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(30);
 /// How far a pod's leave-taking has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LeaveTaking {
-    /// It stays.
+    /// The platform does not want the pod gone.
     #[default]
     None,
-    /// The version says so; it is released when nobody goes by less, at the latest then.
+    /// The assignment of this version says so; the pod is released when every activator has acknowledged it,
+    /// at the latest at that time.
     Announced { version: Version, at_the_latest: Timestamp },
     /// The platform was told that it may end it.
     Released,
@@ -26,7 +27,7 @@ pub(crate) enum LeaveTaking {
     Gone,
 }
 
-/// The `count` pods whose end disturbs least: those that serve nobody first, then the least loaded; names
+/// The `count` pods whose end disturbs least: those that are not ready first, then the least loaded; names
 /// break ties.
 pub(crate) fn end_first<'a>(
     pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)>,
@@ -37,13 +38,13 @@ pub(crate) fn end_first<'a>(
         let is_ready = |pod, heard| pod_state(pod, heard) == PodState::Ready;
         is_ready(pod, heard)
             .cmp(&is_ready(other_pod, other_heard))
-            .then_with(|| burden(heard).partial_cmp(&burden(other_heard)).unwrap_or(Ordering::Equal))
+            .then_with(|| busyness(heard).partial_cmp(&busyness(other_heard)).unwrap_or(Ordering::Equal))
             .then_with(|| pod.name.cmp(&other_pod.name))
     });
     candidates.into_iter().take(count).map(|(pod, _)| pod.name.clone()).collect()
 }
 
-fn burden(heard: &HeardOfPod) -> (f64, f64) {
+fn busyness(heard: &HeardOfPod) -> (f64, f64) {
     (heard.load.concurrency.value(), heard.load.request_rate.value())
 }
 

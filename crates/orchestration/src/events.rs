@@ -11,16 +11,11 @@ use vocabulary::{
     RevisionName, Timestamp, Version,
 };
 
-use crate::assignments::Urgency;
 use crate::facts::PlatformFact;
+use crate::links::LinkId;
 use crate::orders::PlatformOrder;
 
-/// One link, from the command that opens it to the one that closes it; never given to another. A late word of
-/// a closed one is recognised by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LinkId(pub u64);
-
-/// Something happened.
+/// A fact of the platform, a word of a link or an answer: the input of [`crate::Orchestrator::handle`].
 #[derive(Clone, Debug)]
 pub enum ControlEvent {
     /// The platform told a fact.
@@ -29,14 +24,14 @@ pub enum ControlEvent {
     PodSpoke {
         /// It leads to the pod; one that was closed meanwhile is ignored.
         link: LinkId,
-        /// One whole message.
+        /// One whole message as its queue-proxy sent it.
         word: PodWord,
     },
     /// An activator said something. Its hello comes first, and is from the activator that was dialled.
     ActivatorSpoke {
         /// It leads to the activator; one that was closed meanwhile is ignored.
         link: LinkId,
-        /// One whole message.
+        /// One whole message as the activator sent it.
         word: ActivatorWord,
     },
     /// What a round of questions brought ([`ControlCommand::AskMetrics`]).
@@ -45,24 +40,24 @@ pub enum ControlEvent {
         revision: RevisionName,
         /// As the question numbered it; a late answer of an older round is ignored.
         round: u64,
-        /// What was answered.
+        /// One answer for each metric that the question named.
         answers: MetricAnswers,
     },
     /// A link went up or down by itself.
     LinkChanged {
         /// One that was ordered by [`ControlCommand::OpenLink`].
         link: LinkId,
-        /// What became of it.
+        /// What became of the connection since the last news.
         news: LinkNews,
     },
 }
 
-/// What became of a link that nobody closed.
+/// What became of a link that was not closed by an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkNews {
     /// The connection is gone; it is dialled again.
     Lost,
-    /// It stood, and two attempts to dial it again were refused: nobody listens there.
+    /// The link stood, and two attempts to dial it again were refused: no program listens there.
     Refused,
     /// No connection could be had for a minute, and why.
     Blocked(String),
@@ -79,18 +74,18 @@ pub enum LinkNews {
 /// What must be done. Drain every command before the next event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControlCommand {
-    /// Keep a link to somebody, from now on.
+    /// Keep a link to a pod or an activator, from now on.
     OpenLink {
         /// By which it is known.
         link: LinkId,
-        /// To whom.
+        /// The pod or the activator at its other end.
         peer: Peer,
         /// Of the peer, with what has to be shown there.
         address: LinkAddress,
-        /// Who goes first when many are due.
+        /// Which link is dialled first when many are due.
         priority: Priority,
     },
-    /// End a link.
+    /// End a link; words of it that come later are ignored.
     CloseLink {
         /// One that was opened before.
         link: LinkId,
@@ -101,16 +96,16 @@ pub enum ControlCommand {
         activator: LinkId,
         /// The buckets that it is everything of.
         ownership: Ownership,
-        /// All it must know.
+        /// All revisions of these buckets that the activator must know.
         assignments: Vec<Arc<Assignment>>,
     },
     /// Tell an activator of a revision; only the latest counts.
     Assign {
         /// The link to the activator.
         activator: LinkId,
-        /// The revision, whole.
+        /// The whole assignment of the revision, not a difference.
         assignment: Arc<Assignment>,
-        /// How soon.
+        /// The longest wait before it is sent.
         urgency: Urgency,
     },
     /// Tell an activator that it need not know a revision any more.
@@ -128,7 +123,7 @@ pub enum ControlCommand {
     TellPod {
         /// The link to the pod.
         pod: LinkId,
-        /// All of them.
+        /// The complete settings, with the version that the pod acknowledges.
         settings: Arc<PodSettings>,
     },
     /// Tell an activator on its way out that no route of these buckets names it any more.
@@ -138,10 +133,10 @@ pub enum ControlCommand {
         /// Of which no route names it any more.
         buckets: BTreeSet<Bucket>,
     },
-    /// Ask whoever knows for those metrics of a revision of class hpa that pods do not report, and say
+    /// Ask the sources of metrics for those of a revision of class hpa that pods do not report, and say
     /// [`ControlEvent::MetricsAnswered`].
     AskMetrics {
-        /// One of class hpa.
+        /// A revision of class hpa, by its name.
         revision: RevisionName,
         /// By which the answers are known.
         round: u64,
@@ -156,37 +151,46 @@ pub enum ControlCommand {
     Publish {
         /// The one that was decided about.
         revision: RevisionName,
-        /// The decision.
+        /// The decision with its inputs and its reasons.
         decision: Arc<Decision>,
     },
 }
 
-/// To whom a link leads.
+/// The other end of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Peer {
-    /// To a queue-proxy.
+    /// The queue-proxy of a pod, which listens for links.
     Pod {
-        /// Of which pod.
+        /// The pod that must name itself so in its hello.
         name: PodName,
         /// What it is told first.
         settings: Arc<PodSettings>,
     },
-    /// To an activator.
+    /// An activator, which must name itself so in its hello.
     Activator {
         /// As the platform calls the replica.
         name: ReplicaName,
     },
 }
 
-/// Who dials first.
+/// The order in which links are dialled when many are due; the first is dialled first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     /// An activator: every revision depends on it.
     Activator,
     /// A pod of a revision with waiting requests or no ready pod.
     Awaited,
-    /// Any other pod.
+    /// A pod that no waiting request depends on.
     Rest,
+}
+
+/// How soon activators must hear of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// A pod became usable or stopped being so, or the path changed.
+    AtOnce,
+    /// Anything else: with the next frame for the revision, at most every 20 ms.
+    Soon,
 }
 
 /// Why an activator need not know a revision any more.

@@ -2,17 +2,16 @@
 //! ignored.
 
 mod order_endings;
+mod ownership;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use scaling::Event;
 use settings::{ClusterConfig, ScalingSpec};
-use vocabulary::{
-    Ownership, PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp,
-};
+use vocabulary::{PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp};
 
-use crate::events::{ControlCommand, LinkId, Peer, Priority, Unassignment};
+use crate::events::{ControlCommand, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
 use crate::host::HostSigns;
 use crate::links::{LinkEnd, LinkOpening};
@@ -151,7 +150,7 @@ impl FactIntake<'_> {
             self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
         }
         self.state.tell_pods_their_settings(id);
-        if self.state.opening == LinkOpening::Everybody {
+        if self.state.opening == LinkOpening::All {
             self.link_pods(id);
         }
         self.state.touched.insert(id);
@@ -179,7 +178,7 @@ impl FactIntake<'_> {
         self.forget_number(id);
     }
 
-    /// Tells every activator that may know a revision that it is gone; returns who they are.
+    /// Tells every activator that may know a revision that it is gone; returns these activators.
     fn unassign_everywhere(
         &mut self,
         id: RevisionId,
@@ -231,7 +230,7 @@ impl FactIntake<'_> {
         }
         let pods = record.pod_facts();
         self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
-        if self.state.opening == LinkOpening::Everybody {
+        if self.state.opening == LinkOpening::All {
             self.link_pods(id);
         }
         let after = self.own_settings_of_pods(id);
@@ -313,7 +312,7 @@ impl FactIntake<'_> {
             self.state.deadlines.retain(
                 |(_, deadline)| !matches!(deadline, Deadline::Forget(_, activator) if *activator == gone),
             );
-            // Who is gone acknowledges nothing any more, and entrances must not wait for it for ever.
+            // An activator that is gone acknowledges nothing, and entrances must not wait for it for ever.
             for removed in self.state.removed.values_mut() {
                 removed.known_to.remove(&gone);
             }
@@ -327,7 +326,7 @@ impl FactIntake<'_> {
         }
         let activators = self.state.activators.ids();
         self.state.tell(Event::ActivatorsChanged { activators }, self.now);
-        // Who serves has changed, and who must acknowledge, for every path and every pod that leaves.
+        // The members have changed, and with them the acknowledgements that paths and leaving pods need.
         self.touch_all();
     }
 
@@ -371,83 +370,6 @@ impl FactIntake<'_> {
             self.state.tell_pods_their_settings(id);
             self.state.touched.insert(id);
         }
-    }
-
-    fn ownership_changed(&mut self, ownership: Ownership) {
-        if self.state.ownership == ownership {
-            return;
-        }
-        let former = std::mem::replace(&mut self.state.ownership, ownership);
-        let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
-        for id in all {
-            let Some(record) = self.state.registry.revisions.get(&id) else { continue };
-            let epoch = self.state.ownership.epoch_of(&record.facts.name);
-            // Another epoch means that the bucket may have been another's in between, and its decisions are
-            // not known here: given up and taken over in one go.
-            if record.epoch.is_some() && record.epoch != epoch {
-                self.give_up(id);
-            }
-            if epoch.is_some()
-                && self.state.registry.revisions.get(&id).is_some_and(|record| record.epoch.is_none())
-            {
-                self.take_over(id);
-            }
-        }
-        let ownership = &self.state.ownership;
-        // Whoever has the bucket now gives the order that releases an entrance; ours would have no right any
-        // more.
-        self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
-        let mut present = ownership.epochs.iter();
-        // Buckets that are only lost need no new hello: there is nothing to learn about them, only something
-        // to say.
-        if present.any(|(bucket, epoch)| former.epochs.get(bucket) != Some(epoch)) {
-            self.relink_activators();
-        } else {
-            self.resync_activators();
-        }
-    }
-
-    /// Who takes over a bucket must hear what each activator holds of it, measured of it and was told of it.
-    /// A hello says all that, and those that have said theirs say it again on a new link.
-    fn relink_activators(&mut self) {
-        let told = self.state.activators.iter().filter(|(_, record)| record.is_told());
-        let told: Vec<(ReplicaId, ActivatorFacts, LinkId)> =
-            told.map(|(id, record)| (id, record.facts.clone(), record.link)).collect();
-        for (id, facts, former) in told {
-            self.state.end_link(former);
-            self.state.unsynced.remove(&id);
-            self.link_activator(id, facts);
-            self.state.tell(Event::LinkLost { reporter: Reporter::Activator(id) }, self.now);
-        }
-    }
-
-    /// Whoever is linked hears which buckets are ours now.
-    fn resync_activators(&mut self) {
-        let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
-        for (id, record) in linked {
-            record.reach = crate::activators::ActivatorReach::Unsynced;
-            self.state.unsynced.insert(id);
-        }
-    }
-
-    /// A revision is another owner's from now on: what we know stays, what we decided does not.
-    fn give_up(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
-        // The outcome of our last order will not be heard any more, so it is taken for written until a route
-        // is found.
-        let written = record.route.latest().cloned();
-        let links: Vec<_> = record.pods.values().filter_map(|pod| pod.link).collect();
-        for pod in record.pods.values_mut() {
-            pod.heard.connection = LinkCondition::Down;
-        }
-        record.give_up();
-        record.route.written = written;
-        for link in links {
-            self.state.end_link(link.id);
-        }
-        self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
-        self.state.activators.revision_given_up(id);
-        self.forget_number(id);
     }
 
     fn touch_all(&mut self) {

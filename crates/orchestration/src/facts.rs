@@ -13,7 +13,7 @@ use vocabulary::{
     RevisionName, Routing, Timestamp,
 };
 
-use crate::orders::{OrderId, OrderOutcome};
+use crate::order_outcome::{OrderId, OrderOutcome};
 
 /// A fact about the platform.
 #[derive(Clone, Debug)]
@@ -23,9 +23,9 @@ pub enum PlatformFact {
     /// What is wrong with a thing as it was written; the last good one stays. An empty list: all is well
     /// again.
     ProblemsChanged {
-        /// With what.
+        /// The object whose text is refused.
         about: Subject,
-        /// One line each.
+        /// The problems, one line of text each.
         problems: Vec<String>,
     },
     /// The buckets that are ours. What is not named is not ours any more.
@@ -48,7 +48,7 @@ pub enum PlatformFact {
     PodFailed {
         /// The one whose pod failed.
         revision: RevisionName,
-        /// When and of what.
+        /// The instant, the reason and the app's last lines.
         failure: PodFailure,
     },
     /// How a pod of a revision was killed last because it did not end in time; said again like
@@ -59,49 +59,49 @@ pub enum PlatformFact {
         /// The instant, and what outlived its time.
         kill: PodKill,
     },
-    /// The activators that exist.
+    /// All activators that exist; one that is missing here is gone.
     ActivatorsChanged(Vec<ActivatorFacts>),
     /// The route that an earlier owner left in force, read from what is written.
     RouteFound {
         /// The one that is served so.
         revision: RevisionName,
-        /// What is in force.
+        /// The routing and the activators that are written.
         route: RouteInForce,
     },
     /// How an order ended, or why it has not yet.
     OrderEnded {
         /// As the order was numbered.
         order: OrderId,
-        /// Final, but for [`OrderOutcome::Retrying`].
+        /// The end of the order, unless it is [`OrderOutcome::Retrying`].
         outcome: OrderOutcome,
     },
     /// Everything that was there at the subscription has been said.
     Synced,
 }
 
-/// What something is about.
+/// The object that a problem or a notice is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The configuration as a whole.
     Configuration,
-    /// A revision.
+    /// The revision of this name, whole.
     Revision(RevisionName),
-    /// A pod.
+    /// One pod, by its own name.
     Pod(PodName),
-    /// An activator.
+    /// One activator, by its own name.
     Activator(ReplicaName),
 }
 
 /// A revision as the platform knows it.
 #[derive(Clone, Debug)]
 pub struct RevisionFacts {
-    /// `namespace/kind/name`.
+    /// The revision's whole name, `namespace/kind/name`.
     pub name: RevisionName,
     /// Its own settings (annotations), checked.
     pub settings: RevisionSettings,
     /// The most requests in one pod at once; 0 means no limit.
     pub container_concurrency: u32,
-    /// Its request timeouts.
+    /// How long its requests may take, by stage.
     pub timeouts: RequestTimeouts,
     /// How long a pod may take to get ready.
     pub progress_deadline: Duration,
@@ -112,7 +112,7 @@ pub struct RevisionFacts {
     /// Prove to its queue-proxies that a request comes from an activator: the first is sent, all are taken.
     /// They outlive the autoscaler.
     pub hop_keys: Vec<HopKey>,
-    /// The platform's replica count.
+    /// The replica count that the platform has written for it.
     pub wanted: PodCount,
     /// Whether the platform may write the count. Where it may not, everything is decided and nothing is
     /// ordered, as in shadow.
@@ -129,7 +129,7 @@ pub struct RevisionFacts {
     pub origin: RevisionOrigin,
     /// What people call its present template (locally `NAME-00001`).
     pub template: String,
-    /// Somebody else's autoscaler, which scales the same pods; it is shown beside ours.
+    /// Another autoscaler that scales the same pods, such as Kubernetes' own; it is shown beside ours.
     pub other_autoscaler: Option<OtherAutoscaler>,
 }
 
@@ -140,7 +140,7 @@ pub struct OtherAutoscaler {
     pub name: String,
     /// How many pods it wants.
     pub desired: PodCount,
-    /// How many it found.
+    /// The number of pods that the other autoscaler found.
     pub current: PodCount,
     /// Each of its metrics beside its target.
     pub metrics: String,
@@ -219,7 +219,7 @@ pub struct PodFacts {
 /// may read its logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AppOutput {
-    /// The answer repeats it.
+    /// The answer repeats what apps printed.
     #[default]
     Shown,
     /// The answer says [`AppOutput::ADVICE`] instead.
@@ -234,7 +234,7 @@ impl AppOutput {
 /// How a pod failed: what people look for when its successor runs already, or nothing does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFailure {
-    /// The pod.
+    /// The pod that failed, which may be gone by now.
     pub pod: PodName,
     /// The instant at which its process ended, or was seen to have.
     pub at: Timestamp,
@@ -248,7 +248,7 @@ pub struct PodFailure {
 /// its requests were answered before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodKill {
-    /// The pod.
+    /// The pod that was killed, which may be gone by now.
     pub pod: PodName,
     /// The instant of the kill.
     pub at: Timestamp,
@@ -263,14 +263,14 @@ pub struct ActivatorFacts {
     pub name: ReplicaName,
     /// Where it takes a link.
     pub link: LinkAddress,
-    /// Whether it may serve.
+    /// Whether routes may name the activator now.
     pub life: ActivatorLife,
 }
 
 /// How far an activator's life has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActivatorLife {
-    /// It serves.
+    /// The activator takes requests, and routes may name it.
     #[default]
     Ready,
     /// It does not serve now, and may again.
@@ -279,10 +279,10 @@ pub enum ActivatorLife {
     Terminating,
 }
 
-/// Who serves a revision, as the platform has it written.
+/// The route of a revision, as the platform has it written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteInForce {
-    /// Who serves: pods, or activators.
+    /// Whether pods or activators take the requests.
     pub routing: Routing,
     /// The activators: those in the path, or those that stand in while no pod is ready. In the order of their
     /// names.

@@ -26,7 +26,7 @@ pub(crate) struct HostSigns {
 /// What follows from the signs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HostStanding {
-    /// Nothing speaks against it.
+    /// The last sign is recent, or no look has failed.
     #[default]
     Reachable,
     /// It gave no sign since then, and two looks failed.
@@ -63,7 +63,7 @@ impl HostSigns {
         }
     }
 
-    /// No client reaches it.
+    /// Declares the host dead: no client reaches it. Its next frame takes that back.
     pub(crate) fn lose(&mut self) {
         self.standing = HostStanding::Lost;
     }
@@ -101,7 +101,7 @@ impl HostSigns {
 /// The signs of all peers that were linked, and of those that are suspected.
 #[derive(Debug)]
 pub(crate) struct HostCensus {
-    /// In ascending order.
+    /// When each host last gave a sign, in ascending order.
     alive_at: Vec<Timestamp>,
 }
 
@@ -133,6 +133,17 @@ impl HostCensus {
             HostVerdict::Undecided
         }
     }
+}
+
+/// What is remembered between two reviews.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HostWatch {
+    /// When the next review is due.
+    pub(crate) due: Option<Timestamp>,
+    /// When we were last found to be cut off.
+    pub(crate) cut_off_at: Option<Timestamp>,
+    /// When people were last told of a cut.
+    pub(crate) told_at: Option<Timestamp>,
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 use crate::facts::{ActivatorLife, Subject};
 use crate::host::{HostCensus, HostSigns, HostVerdict};
 use crate::links::LinkEnd;
-use crate::orchestrator::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, PodReach, ReasonCode};
 use crate::registry::{PodRecord, RevisionRecord};
+use crate::settings::ActivatorChoice;
 use crate::state::{ControlState, Deadline};
 
 /// How often suspected peers are looked at while it is undecided what is dead: each look costs a sort of all.
@@ -26,16 +26,6 @@ const REVIEW_EVERY: Duration = Duration::from_millis(100);
 const CUT_COUNTS: Duration = Duration::from_secs(5);
 /// Cuts that lie closer together are one to people.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
-
-/// What is remembered between two reviews.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HostWatch {
-    /// When the next review is due.
-    due: Option<Timestamp>,
-    /// When we were last found to be cut off.
-    cut_off_at: Option<Timestamp>,
-    told_at: Option<Timestamp>,
-}
 
 /// Judges at one point in time.
 pub(crate) struct HostReview<'a> {
@@ -47,7 +37,7 @@ impl HostReview<'_> {
     /// Two looks beside a link failed.
     pub(crate) fn suspect(&mut self, end: LinkEnd, since: Timestamp) {
         // On one machine no slice is written, and no host dies alone.
-        if self.state.settings.choice == ActivatorChoice::Everyone {
+        if self.state.settings.choice == ActivatorChoice::All {
             return;
         }
         if let Some(signs) = self.signs_mut(end) {

@@ -27,10 +27,13 @@ mod host_review;
 mod links;
 mod orchestrator;
 mod order_book;
+mod order_outcome;
 mod orders;
 mod readiness;
 mod registry;
 mod route;
+mod route_record;
+mod settings;
 mod settlement;
 mod slices;
 mod state;
@@ -40,17 +43,16 @@ mod vectors;
 mod view;
 mod word_intake;
 
-pub use assignments::Urgency;
-pub use events::{ControlCommand, ControlEvent, LinkId, LinkNews, Peer, Priority, Unassignment};
+pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment, Urgency};
 pub use facts::{
     ActivatorFacts, ActivatorLife, AppOutput, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
     PodKill, RevisionFacts, RouteInForce, Subject,
 };
-pub use orchestrator::{ActivatorChoice, Orchestrator, OrchestratorSettings, RELEASE_AFTER};
-pub use orders::{
-    Errand, Fence, Order, OrderId, OrderOutcome, PlatformOrder, PodReach, ReasonCode, ReleaseProof,
-    decided_upon,
-};
+pub use links::LinkId;
+pub use orchestrator::Orchestrator;
+pub use order_outcome::{OrderId, OrderOutcome};
+pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
+pub use settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use view::{LinkTally, PodSnapshot, RevisionView};
 
 #[cfg(test)]

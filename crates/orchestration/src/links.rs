@@ -1,19 +1,22 @@
-//! Who is at the other end of which link, and who may be linked yet?
+//! Which pod or activator is at the other end of each link, and which of them may be linked yet?
 
 use std::collections::BTreeMap;
 
 use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 
-use crate::events::LinkId;
+/// One link, from the command that opens it to the one that closes it; never given to another. A late word of
+/// a closed one is recognised by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(pub u64);
 
-/// The links that are to be kept, by whom they lead to.
+/// The links that are to be kept, each with its other end.
 #[derive(Debug, Default)]
 pub(crate) struct LinkTable {
     ends: BTreeMap<LinkId, LinkEnd>,
     given: u64,
 }
 
-/// Who is at the other end.
+/// The pod or the activator at the other end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkEnd {
     Pod(RevisionId, PodId),
@@ -39,15 +42,16 @@ impl LinkTable {
     }
 }
 
-/// Whose links may be opened.
+/// Which links may be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LinkOpening {
-    /// Nobody hears of a decision: the platform has not said everything yet, and what we do not name
-    /// activators would retire.
+    /// No link at all: the platform has not said everything yet, and activators would retire every revision
+    /// that we do not name.
     #[default]
-    Nobody,
-    /// Activators', until they have spoken or the time has passed: they know which routes are in force.
+    Closed,
+    /// Links to activators, until these have spoken or the time has passed: they know which routes are in
+    /// force.
     Activators { until: Timestamp },
-    /// Everybody's.
-    Everybody,
+    /// Links of both kinds, to activators and to pods.
+    All,
 }

@@ -12,6 +12,7 @@ use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::links::LinkOpening;
+use crate::settings::OrchestratorSettings;
 use crate::settlement::Settlement;
 use crate::state::ControlState;
 use crate::view::{self, LinkTally, RevisionView};
@@ -20,38 +21,6 @@ use crate::word_intake::WordIntake;
 /// How long pods wait for the activators' first word at start, which says what routing is in force.
 const ACTIVATORS_FIRST_MAX: Duration = Duration::from_secs(1);
 
-/// How long a leaving pod waits at most on one machine for those who may send to it, before it is ended all
-/// the same. An acknowledgement takes milliseconds there, and a process that stalls under load comes back
-/// within a second or two: who has said nothing for 5 s is beyond waiting for. The platform counts it too,
-/// for the case that nobody decides.
-pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
-
-/// What an orchestrator knows before it knows anything.
-#[derive(Clone, Debug)]
-pub struct OrchestratorSettings {
-    /// How long a leaving pod waits for the acknowledgement of everybody who may send to it.
-    pub release_after: Duration,
-    /// Which activators serve a revision.
-    pub choice: ActivatorChoice,
-}
-
-/// Which activators serve a revision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ActivatorChoice {
-    /// All of them: a request may come to any.
-    #[default]
-    Everyone,
-    /// As many as its load calls for, chosen by its name: routes name them.
-    AsManyAsNeeded,
-}
-
-impl Default for OrchestratorSettings {
-    /// As on one machine.
-    fn default() -> Self {
-        Self { release_after: RELEASE_AFTER, choice: ActivatorChoice::Everyone }
-    }
-}
-
 /// Everything that the control loop knows, decides and waits for.
 #[derive(Debug)]
 pub struct Orchestrator {
@@ -59,7 +28,7 @@ pub struct Orchestrator {
 }
 
 impl Orchestrator {
-    /// Knows nothing yet.
+    /// An orchestrator that knows no revision, no pod and no activator.
     pub fn new(settings: OrchestratorSettings) -> Self {
         Self { state: ControlState::new(settings) }
     }
@@ -97,7 +66,7 @@ impl Orchestrator {
         // before that is sent.
         settlement.keep_deadlines();
         // Before the platform has said everything, what we do not name activators would retire.
-        if settlement.state.opening != LinkOpening::Nobody {
+        if settlement.state.opening != LinkOpening::Closed {
             settlement.settle();
         }
     }
@@ -111,21 +80,21 @@ impl Orchestrator {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let state = &self.state;
         // The last acknowledgement of a removal touches no revision, for there is none any more: without the
-        // fourth condition nobody would come back to release its entrances.
+        // fourth condition nothing would come back to release its entrances.
         let is_unsettled = !state.touched.is_empty()
             || !state.proven.is_empty()
             || !state.unsynced.is_empty()
             || state.removed.values().any(|removed| removed.known_to.is_empty());
         let opening = match state.opening {
-            LinkOpening::Nobody => self.may_open().then_some(Timestamp::ZERO),
+            LinkOpening::Closed => self.may_open().then_some(Timestamp::ZERO),
             LinkOpening::Activators { until } => {
                 Some(if state.activators.is_any_unheard() { until } else { Timestamp::ZERO })
             }
-            LinkOpening::Everybody => None,
+            LinkOpening::All => None,
         };
         // While nothing may be told yet, none of it is due: a time that is past would bring calls without end
         // that do nothing.
-        let unsettled = (is_unsettled && state.opening != LinkOpening::Nobody).then_some(Timestamp::ZERO);
+        let unsettled = (is_unsettled && state.opening != LinkOpening::Closed).then_some(Timestamp::ZERO);
         let due = state.deadlines.first().map(|&(at, _)| at);
         [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
     }
@@ -187,7 +156,7 @@ impl Orchestrator {
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.
     fn open_when_due(&mut self, now: Timestamp) {
-        if self.state.opening == LinkOpening::Nobody && self.may_open() {
+        if self.state.opening == LinkOpening::Closed && self.may_open() {
             self.state.opening = LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX };
             self.state.touched.extend(self.state.registry.revisions.keys());
         }
@@ -197,7 +166,7 @@ impl Orchestrator {
         if now < until && self.state.activators.is_any_unheard() {
             return;
         }
-        self.state.opening = LinkOpening::Everybody;
+        self.state.opening = LinkOpening::All;
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         // Facts about these pods came while no link to a pod might be opened, and are not told again.
         for id in all {

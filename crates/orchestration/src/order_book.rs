@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vocabulary::{PodId, RevisionId};
 
-use crate::orders::{OrderId, OrderOutcome};
+use crate::order_outcome::{OrderId, OrderOutcome};
 
 /// Orders whose end matters to us.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What a platform is told to do, and how each order ends.
+//! What a platform is told to do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,7 @@ use scaling::hpa::HpaWarning;
 use vocabulary::{Bucket, Epoch, PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
 
 use crate::facts::{Entrance, Subject};
-
-/// One order of one owner; never given to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OrderId(pub u64);
+use crate::order_outcome::OrderId;
 
 /// By what right an order is given: the platform refuses one whose bucket has another owner by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +24,7 @@ pub struct Fence {
 pub struct PlatformOrder {
     /// By which its outcome is told.
     pub id: OrderId,
-    /// By what right.
+    /// The ownership under which the order was given.
     pub fence: Fence,
     /// What is to be done.
     pub what: Order,
@@ -36,24 +33,24 @@ pub struct PlatformOrder {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Write the replica count.
+    /// Write the replica count of a revision's workload.
     ScaleTo {
         /// The one whose count is written.
         revision: RevisionName,
         /// The count that was decided upon.
         from: PodCount,
-        /// The count to write.
+        /// The replica count that is to be written.
         to: PodCount,
         /// Which pods to end first if some must end (least loaded first); the platform may take it as a hint.
         end_first: Vec<PodName>,
         /// The decision that this follows from.
         because: Arc<Decision>,
     },
-    /// Write who serves.
+    /// Write whether pods or activators take a revision's requests.
     Route {
         /// The one whose clients are led.
         revision: RevisionName,
-        /// Who serves from then on: pods, or activators.
+        /// Whether pods or activators take the requests from then on.
         routing: Routing,
         /// The activators: those in the path, or those that stand in while no pod is ready. In the order of
         /// their names.
@@ -63,20 +60,20 @@ pub enum Order {
     ReleasePod {
         /// No activator sends to it any more.
         pod: PodName,
-        /// How we know.
+        /// Whether the activators acknowledged, or the time for that ran out.
         proof: ReleaseProof,
     },
     /// The queue-proxy of a leaving pod has drained and ended: what is there of the pod is its app, which was
     /// told to end.
     NoteDrained {
-        /// Whose pod it is.
+        /// The revision that the pod belongs to.
         revision: RevisionName,
         /// The one whose queue-proxy has ended.
         pod: PodName,
     },
-    /// Nobody listens there any more: it may be given to another revision.
+    /// No activator listens on an entrance any more: it may be given to another revision.
     ReleaseEntrance {
-        /// Whose it was.
+        /// The revision that had the entrance until now.
         revision: RevisionName,
         /// No activator listens there any more.
         entrance: Entrance,
@@ -86,7 +83,7 @@ pub enum Order {
     NotePodState {
         /// The one that said its state, or was heard to have none.
         pod: PodName,
-        /// What it said.
+        /// The pod's state by its own word.
         state: PodState,
         /// Why it is not ready, for people; empty when there is nothing to say.
         detail: String,
@@ -99,13 +96,13 @@ pub enum Order {
         /// Whether it can be reached.
         reach: PodReach,
     },
-    /// Tell people.
+    /// Tell people by an Event or a line of log.
     Tell {
-        /// About what.
+        /// The object that the notice is about.
         about: Subject,
         /// Which of the things worth telling.
         reason: ReasonCode,
-        /// One sentence.
+        /// The notice, as one whole sentence.
         text: String,
     },
 }
@@ -118,9 +115,9 @@ pub enum Errand {
     State(PodName),
     /// Whether a pod can be reached.
     Reach(PodName),
-    /// Who serves a revision.
+    /// The route of a revision's requests.
     Route(RevisionName),
-    /// A revision's count.
+    /// The replica count of a revision.
     Scale(RevisionName),
     /// The end of a pod.
     Release(PodName),
@@ -133,7 +130,7 @@ pub enum Errand {
 }
 
 impl Order {
-    /// What it is about.
+    /// The errand of this order; of two orders with the same errand the later one replaces the earlier.
     pub fn errand(&self) -> Errand {
         match self {
             Self::ScaleTo { revision, .. } => Errand::Scale(revision.clone()),
@@ -149,9 +146,10 @@ impl Order {
         }
     }
 
-    /// It is carried out instead of `replaced`, which is about the same and was not: a count that was decided
-    /// upon the one that would have been written then is to be found as that one would have found it.
-    pub fn stand_in_for(&mut self, replaced: &Self) {
+    /// Takes the place of `replaced`, an order of the same errand that was never carried out. A count that
+    /// was decided upon the one that `replaced` would have written is written over the count that
+    /// `replaced` would have found.
+    pub fn supersede(&mut self, replaced: &Self) {
         if let (Self::ScaleTo { from, .. }, Self::ScaleTo { from: first, to: between, .. }) = (self, replaced)
         {
             *from = decided_upon(*from, *first, *between);
@@ -178,9 +176,9 @@ pub enum PodReach {
 /// Why a pod may be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseProof {
-    /// Nobody who may send to it still can.
+    /// Every activator that may send to it has acknowledged that it leaves.
     Acknowledged,
-    /// Somebody might still, but the time for saying otherwise is over.
+    /// An activator might still send to it, but the time for its acknowledgement is over.
     OutOfTime,
 }
 
@@ -202,7 +200,7 @@ pub enum ReasonCode {
 }
 
 impl ReasonCode {
-    /// In one word.
+    /// The reason in one word, as Events and programs read it.
     pub fn word(self) -> &'static str {
         match self {
             Self::LinkBlocked => "LinkBlocked",
@@ -219,28 +217,4 @@ impl fmt::Display for ReasonCode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.word())
     }
-}
-
-/// How an order ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OrderOutcome {
-    /// It is written.
-    Done,
-    /// A later one about the same subject replaced it.
-    Superseded,
-    /// Somebody else wrote another count, which stays.
-    Conflict {
-        /// The count that was found.
-        found: PodCount,
-    },
-    /// What it was about is gone.
-    Gone,
-    /// The bucket is not the orderer's any more.
-    NotOwner,
-    /// The platform refuses it as it is.
-    Refused(String),
-    /// We may not.
-    Forbidden(String),
-    /// Not yet, and why; not final.
-    Retrying(String),
 }

@@ -28,7 +28,7 @@ pub(crate) struct HeardOfPod {
     pub(crate) connection: LinkCondition,
     /// The limit it was started with; 0 means none.
     pub(crate) container_concurrency: Option<u32>,
-    /// Its last full second.
+    /// The load of the pod's last full second.
     pub(crate) load: Load,
     /// Why no link to it could be had for a minute.
     pub(crate) blocked: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct HeardOfPod {
     pub(crate) late_bytes: Option<HeardLateBytes>,
     /// What is left of the connections from before an adoption; `None` while nothing was said of them.
     pub(crate) adopted: Option<AdoptedConnections>,
-    /// Whether its host lives.
+    /// What its link tells of whether the pod's host lives.
     pub(crate) host: HostSigns,
 }
 
@@ -70,11 +70,11 @@ pub(crate) enum LinkCondition {
     /// There is none, and that says nothing.
     #[default]
     Down,
-    /// It said hello.
+    /// The link stands, and the pod's hello has come.
     Up,
-    /// Nobody listens where it stood.
+    /// The port where the link stood is closed.
     Refused,
-    /// The same for [`REFUSAL_COUNTS`].
+    /// That port has been closed for [`REFUSAL_COUNTS`] or longer.
     RefusedLong,
 }
 

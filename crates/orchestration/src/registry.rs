@@ -12,27 +12,27 @@ use vocabulary::{
 };
 
 use crate::departures::{LeaveTaking, end_first};
-use crate::events::LinkId;
 use crate::facts::{Entrance, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::host::HostSigns;
+use crate::links::LinkId;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
-use crate::route::RouteRecord;
+use crate::route_record::RouteRecord;
 
 /// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
 /// counts as unheard.
 const WAIT_IS_NEWS: Duration = Duration::from_secs(3);
 
-/// All revisions and pods.
+/// All revisions and pods, with the numbers that stand for their names.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     revision_ids: Interner<RevisionName, RevisionId>,
     pod_ids: Interner<PodName, PodId>,
     pub(crate) revisions: BTreeMap<RevisionId, RevisionRecord>,
-    /// Whose each pod is.
+    /// The revision of each pod: a pod belongs to one.
     owners: BTreeMap<PodId, RevisionId>,
 }
 
-/// One revision.
+/// A revision: its facts, its pods, and what was ordered and told.
 #[derive(Debug)]
 pub(crate) struct RevisionRecord {
     pub(crate) facts: Arc<RevisionFacts>,
@@ -73,7 +73,7 @@ pub(crate) struct RevisionRecord {
     pub(crate) last_kill: Option<PodKill>,
 }
 
-/// One pod.
+/// A pod: its facts, its link and what it said.
 #[derive(Debug)]
 pub(crate) struct PodRecord {
     pub(crate) facts: PodFacts,
@@ -264,8 +264,9 @@ impl RevisionRecord {
         self.pods.values().any(PodRecord::takes_requests)
     }
 
-    /// Which pods to end first if only `count` may stay; nobody in particular if the revision does not care.
-    pub(crate) fn victims(&self, count: PodCount) -> Vec<PodName> {
+    /// The pods to end first if only `count` may stay; none where the settings leave the choice to the
+    /// platform.
+    pub(crate) fn pods_to_end_first(&self, count: PodCount) -> Vec<PodName> {
         if !self.spec.idle_first_scale_down {
             return Vec::new();
         }

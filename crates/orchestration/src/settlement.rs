@@ -13,18 +13,18 @@ use vocabulary::{
     Timestamp,
 };
 
-use crate::activators::{ActivatorReach, HoldingState};
-use crate::assignments::{self, Urgency};
+use crate::activators::{ActivatorReach, HoldingState, standing_to_tell};
+use crate::assignments;
 use crate::departures::{FORGET_AFTER, LeaveTaking};
-use crate::events::{ControlCommand, Unassignment};
+use crate::events::{ControlCommand, Unassignment, Urgency};
 use crate::facts::{Entrance, Subject};
 use crate::host_review::HostReview;
-use crate::orchestrator::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode, ReleaseProof};
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
+use crate::settings::ActivatorChoice;
 use crate::state::{ControlState, Deadline};
 use crate::subset;
 
@@ -88,7 +88,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Rebuilds what activators hear of a revision, and sends it to whom it is news.
+    /// Rebuilds a revision's assignment, and sends it to each activator for which something is new.
     fn reassign(&mut self, id: RevisionId) {
         let Some(record) = self.state.registry.revisions.get(&id) else { return };
         let Some(epoch) = record.epoch else { return };
@@ -119,7 +119,7 @@ impl Settlement<'_> {
     fn members(&self, record: &RevisionRecord) -> Vec<ReplicaId> {
         let candidates = self.state.activators.candidates();
         let count = match self.state.settings.choice {
-            ActivatorChoice::Everyone => usize::MAX,
+            ActivatorChoice::All => usize::MAX,
             ActivatorChoice::AsManyAsNeeded => record.activator_count.map_or(usize::MAX, PodCount::as_usize),
         };
         let chosen = subset::choose(&candidates, count, record.facts.name.as_str());
@@ -180,7 +180,7 @@ impl Settlement<'_> {
         if let Some(holding) = record.holdings.get_mut(&id) {
             holding.standing = standing;
         }
-        // Who has not been told everything yet is told this with it.
+        // An activator that waits for its sync hears of this assignment with it.
         if record.reach != ActivatorReach::Synced {
             return;
         }
@@ -188,7 +188,7 @@ impl Settlement<'_> {
         let Some(urgency) = news.or(is_new.then_some(Urgency::AtOnce)) else { return };
         let link = record.link;
         record.holdings.entry(id).or_default().standing = standing;
-        let assignment = part(whole, &revision.members, activator, standing);
+        let assignment = assignments::part(whole, &revision.members, activator, standing);
         self.state.commands.push_back(ControlCommand::Assign { activator: link, assignment, urgency });
     }
 
@@ -209,7 +209,7 @@ impl Settlement<'_> {
             }
             let Some(standing) = standing_to_tell(is_member, known) else { continue };
             record.holdings.entry(id).or_default().standing = standing;
-            assignments.push(part(whole, &revision.members, activator, standing));
+            assignments.push(assignments::part(whole, &revision.members, activator, standing));
         }
         let removed = self.state.removed.iter().filter(|(name, removed)| {
             removed.known_to.contains(&activator) && self.state.registry.revision_id(name).is_none()
@@ -267,9 +267,7 @@ impl Settlement<'_> {
     fn release_acknowledged(&mut self, id: RevisionId) {
         let Some(revision) = self.state.registry.revisions.get(&id) else { return };
         let acknowledged = revision.pods.iter().filter_map(|(&pod, record)| match record.leave {
-            LeaveTaking::Announced { version, .. }
-                if self.state.activators.nobody_goes_by_less(id, version) =>
-            {
+            LeaveTaking::Announced { version, .. } if self.state.activators.all_acknowledged(id, version) => {
                 Some(pod)
             }
             LeaveTaking::Announced { .. } | LeaveTaking::None | LeaveTaking::Released | LeaveTaking::Gone => {
@@ -303,7 +301,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Entrances that a revision has no more, once nobody listens there.
+    /// Releases the entrances that a revision has no more, once no activator listens there.
     fn release_entrances(&mut self, id: RevisionId) {
         let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
         if revision.former_entrances.is_empty() {
@@ -311,7 +309,7 @@ impl Settlement<'_> {
         }
         let activators = &self.state.activators;
         let free = revision.former_entrances.iter();
-        let free = free.filter(|&(_, &version)| activators.nobody_goes_by_less(id, version));
+        let free = free.filter(|&(_, &version)| activators.all_acknowledged(id, version));
         let free: Vec<Entrance> = free.map(|(entrance, _)| entrance.clone()).collect();
         for entrance in &free {
             revision.former_entrances.remove(entrance);
@@ -334,7 +332,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Who serves, if that is another than was ordered last, or found.
+    /// Orders the route, if it differs from the one that was ordered last, or found.
     fn order_route(&mut self, id: RevisionId) {
         let Some(revision) = self.state.registry.revisions.get(&id) else { return };
         let Some(route) = route::route(id, revision, &self.state.activators) else { return };
@@ -435,36 +433,6 @@ impl Settlement<'_> {
                     .commands
                     .push_back(ControlCommand::ReleaseActivator { activator: record.link, buckets });
             }
-        }
-    }
-}
-
-/// What an activator is told that it is to a revision, given whether it serves it and what it was to it
-/// before. `None` if it is told nothing, because it never knew the revision. One that holds nothing is told
-/// on as long as it may be sent something; and one that is about to forget hears of news, for it may have got
-/// something before it heard that it should.
-fn standing_to_tell(is_member: bool, known: Option<HoldingState>) -> Option<HoldingState> {
-    match (is_member, known) {
-        (true, _) => Some(HoldingState::Assigned),
-        (false, None) => None,
-        (false, Some(HoldingState::Emptied { forget_at })) => Some(HoldingState::Emptied { forget_at }),
-        (false, Some(HoldingState::Assigned | HoldingState::Retired | HoldingState::Forgetting { .. })) => {
-            Some(HoldingState::Retired)
-        }
-    }
-}
-
-/// What one activator is told of a revision.
-fn part(
-    whole: &Arc<Assignment>,
-    members: &[ReplicaId],
-    activator: ReplicaId,
-    standing: HoldingState,
-) -> Arc<Assignment> {
-    match standing {
-        HoldingState::Assigned => assignments::for_member(whole, members, activator),
-        HoldingState::Retired | HoldingState::Emptied { .. } | HoldingState::Forgetting { .. } => {
-            assignments::for_retired(whole)
         }
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(crate) struct Share {
     /// Its place among them, from 0; `None` while it does not know.
     pub(crate) index: Option<usize>,
-    /// How many there are.
+    /// The number of activators among which the slots are divided.
     pub(crate) activators: usize,
 }
 

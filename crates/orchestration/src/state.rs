@@ -14,12 +14,13 @@ use crate::activators::Activators;
 use crate::assignments::Versions;
 use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
-use crate::host_review::HostWatch;
-use crate::links::{LinkOpening, LinkTable};
-use crate::orchestrator::OrchestratorSettings;
+use crate::host::HostWatch;
+use crate::links::{LinkId, LinkOpening, LinkTable};
 use crate::order_book::{OrderBook, Purpose};
-use crate::orders::{Fence, Order, OrderId, PlatformOrder, ReasonCode};
+use crate::order_outcome::OrderId;
+use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
 use crate::registry::{OwnPodSettings, Registry};
+use crate::settings::OrchestratorSettings;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
@@ -39,13 +40,13 @@ pub(crate) struct ControlState {
     pub(crate) is_platform_synced: bool,
     /// Revisions whose assignment, route or pods may have to change.
     pub(crate) touched: BTreeSet<RevisionId>,
-    /// Revisions of which somebody acknowledged something: what waits for that may go on.
+    /// Revisions of which an activator acknowledged a version: releases and routes that wait may go on.
     pub(crate) proven: BTreeSet<RevisionId>,
     /// Activators that said hello and have to be told everything.
     pub(crate) unsynced: BTreeSet<ReplicaId>,
-    /// Revisions whose values may have changed since somebody asked.
+    /// Revisions whose values may have changed since the metrics were last shown.
     pub(crate) changed: BTreeSet<RevisionId>,
-    /// Revisions that are gone, while somebody may still know them.
+    /// Revisions that are gone, while an activator may still know them.
     pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
     pub(crate) host_watch: HostWatch,
@@ -59,9 +60,9 @@ pub(crate) struct RemovedRevision {
     pub(crate) version: Version,
     /// What becomes of what waits for it.
     pub(crate) how: Unassignment,
-    /// To be released once nobody knows it any more.
+    /// To be released once no activator knows the revision any more.
     pub(crate) entrances: BTreeSet<Entrance>,
-    /// Those who may still know it.
+    /// The activators that may still know it.
     pub(crate) known_to: BTreeSet<ReplicaId>,
 }
 
@@ -91,7 +92,7 @@ impl ControlState {
             ownership: Ownership::default(),
             config: Arc::default(),
             problems: BTreeMap::new(),
-            opening: LinkOpening::Nobody,
+            opening: LinkOpening::Closed,
             is_platform_synced: false,
             touched: BTreeSet::new(),
             proven: BTreeSet::new(),
@@ -175,9 +176,9 @@ impl ControlState {
     fn scale(&mut self, id: RevisionId, to: PodCount, because: Arc<scaling::Decision>) {
         let Some(record) = self.registry.revisions.get_mut(&id) else { return };
         let from = std::mem::replace(&mut record.wanted, to);
-        // It was about a count that nobody asks for any more.
+        // The trouble was about a count that is not wanted any more.
         record.scale_trouble = None;
-        let (revision, end_first) = (record.facts.name.clone(), record.victims(to));
+        let (revision, end_first) = (record.facts.name.clone(), record.pods_to_end_first(to));
         self.touched.insert(id);
         let name = revision.clone();
         self.order(&name, Order::ScaleTo { revision, from, to, end_first, because }, Purpose::Scale(id));
@@ -279,7 +280,7 @@ impl ControlState {
         own.within(&settings)
     }
 
-    pub(crate) fn end_link(&mut self, link: crate::events::LinkId) {
+    pub(crate) fn end_link(&mut self, link: LinkId) {
         self.links.close(link);
         self.commands.push_back(ControlCommand::CloseLink { link });
     }

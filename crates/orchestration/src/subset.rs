@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_are_chosen_by_everybody_and_as_many_as_asked_for() {
+    fn every_owner_chooses_the_same_activators_and_as_many_as_asked_for() {
         let names = names(7);
         let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         for count in 0..9 {

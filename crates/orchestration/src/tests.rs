@@ -35,7 +35,7 @@ fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activator() {
 }
 
 #[test]
-fn a_leaving_pod_is_released_once_nobody_who_may_send_goes_by_less() {
+fn a_leaving_pod_is_released_once_every_possible_sender_has_acknowledged() {
     let mut world = World::with_activators(&["a", "b"]);
     world.pods(&["p"]);
     world.pod_says("p", PodState::Ready);
@@ -120,7 +120,7 @@ fn one_that_holds_nothing_hears_of_pods_until_it_has_forgotten() {
 }
 
 #[test]
-fn what_came_after_all_is_served_before_the_revision_is_forgotten() {
+fn a_late_request_is_served_before_the_revision_is_forgotten() {
     let mut world = World::with_activators(&["old", "new"]);
     world.life("old", ActivatorLife::Terminating);
     world.acknowledge_all();
@@ -140,7 +140,7 @@ fn what_came_after_all_is_served_before_the_revision_is_forgotten() {
 }
 
 #[test]
-fn what_a_lost_link_did_not_bring_is_said_again() {
+fn words_that_a_lost_link_did_not_bring_are_said_again() {
     let mut world = World::with_activators(&["a", "b"]);
     world.routed();
     world.acknowledge_all();
@@ -184,7 +184,7 @@ fn slots_are_divided_among_the_activators_that_serve() {
 }
 
 #[test]
-fn a_host_is_released_only_when_nobody_listens_for_it_any_more() {
+fn a_host_is_released_only_when_no_activator_listens_for_it() {
     let mut world = World::with_activators(&["a"]);
     world.acknowledge_all();
     world.hosts(&["one", "two"]);
@@ -202,7 +202,7 @@ fn a_host_is_released_only_when_nobody_listens_for_it_any_more() {
 }
 
 #[test]
-fn a_host_stays_until_whoever_knew_its_revision_before_the_first_word_to_us_has_let_go() {
+fn a_host_stays_until_every_activator_that_knew_its_revision_before_us_has_let_go() {
     let mut world = World::with_activators(&["a"]);
     world.acknowledge_all();
     world.link_of_activator("a", LinkNews::Lost);
@@ -267,7 +267,7 @@ fn a_leaving_pod_whose_queue_proxy_drained_and_ended_has_drained() {
 }
 
 #[test]
-fn what_somebody_else_wrote_stays_and_the_next_decision_goes_on_from_it() {
+fn a_count_of_another_writer_stays_and_the_next_decision_goes_on_from_it() {
     let mut world = World::with_activators(&["a"]);
     let count = PresentCount { in_flight: 1, waiting: 1 };
     let present =
@@ -304,7 +304,7 @@ fn a_count_of_class_hpa_that_is_refused_is_tried_again_at_the_next_sync() {
 }
 
 #[test]
-fn what_a_sync_of_class_hpa_complains_of_is_told_once() {
+fn a_complaint_of_a_sync_of_class_hpa_is_told_once() {
     let mut world = World::with_activators(&["a"]);
     world.wanted = 1;
     let class = ("autoscaling.knative.dev/class", "hpa.autoscaling.knative.dev");
@@ -392,7 +392,7 @@ fn a_takeover_goes_on_with_the_route_in_force_and_a_late_owner_orders_nothing() 
 
 /// Who has only stood by knows nothing of what waits, and no word of an activator repeats it but its hello.
 #[test]
-fn who_takes_over_hears_every_activators_hello_again() {
+fn a_new_owner_hears_every_activators_hello_again() {
     let mut world = World::with_activators(&["a"]);
     world.fact(PlatformFact::OwnershipChanged(Ownership { epochs: [].into(), buckets: 1 }));
     let count = PresentCount { in_flight: 900, waiting: 900 };
@@ -433,7 +433,7 @@ fn pods_of_a_revision_are_told_their_settings_before_anything_else() {
 
 /// On a cluster a pod accepts until it hears that neither an assignment nor a route names it.
 #[test]
-fn a_pod_hears_that_it_is_released_when_nobody_sends_to_it_and_the_platform_has_seen_to_it() {
+fn a_pod_hears_that_it_is_released_when_no_route_or_activator_leads_to_it() {
     let mut world = World::with_activators(&["a"]);
     world.pods(&["p"]);
     world.pod_says("p", PodState::Ready);
@@ -519,7 +519,7 @@ fn a_standby_that_takes_over_keeps_who_serves_until_it_has_been_asked() {
 }
 
 #[test]
-fn what_waits_for_a_revision_that_was_given_back_is_served_before_it_is_forgotten() {
+fn waiting_requests_of_a_revision_that_was_given_back_are_served_before_it_is_forgotten() {
     let mut world = World::with_activators(&["a"]);
     world.acknowledge_all();
     world.hold("a", PresentCount { in_flight: 1, waiting: 1 });
@@ -559,7 +559,7 @@ fn a_count_that_the_platform_may_not_write_is_decided_and_not_ordered() {
 }
 
 #[test]
-fn a_held_revision_keeps_nobody_waiting_unless_a_pod_is_ready_or_on_its_way() {
+fn a_held_revision_keeps_no_request_waiting_unless_a_pod_is_ready_or_on_its_way() {
     let mut world = World::with_activators(&["a"]);
     world.held = Some("another one decides".to_owned());
     world.state_revision();

@@ -19,7 +19,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("N7", "as N6"),
 ];
 
-/// Where tests name vectors.
+/// The sources whose tests name vectors.
 const SOURCES: [&str; 2] = [include_str!("slices.rs"), include_str!("subset.rs")];
 
 /// Single ids and ranges such as `C4–C13`, in any case, between characters that belong to neither.

@@ -21,7 +21,7 @@ pub struct RevisionView<'a> {
     multiscaler: &'a Multiscaler,
     ownership: &'a Ownership,
     now: Timestamp,
-    /// Where its decisions stand.
+    /// The state of its decisions at that time.
     pub status: RevisionStatus,
 }
 
@@ -30,7 +30,7 @@ pub struct RevisionView<'a> {
 pub struct PodSnapshot<'a> {
     /// As the platform knows it.
     pub facts: &'a PodFacts,
-    /// Whether it takes requests.
+    /// The pod's state: whether it starts, takes requests or drains.
     pub state: PodState,
     /// Whether its link is up.
     pub is_linked: bool,
@@ -51,7 +51,7 @@ pub struct PodSnapshot<'a> {
 pub struct LinkTally {
     /// To how many there should be one.
     pub expected: usize,
-    /// To whom there is none, by name.
+    /// The names of the peers without a link.
     pub down: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> RevisionView<'a> {
         self.ownership.buckets
     }
 
-    /// The point in time.
+    /// The point in time at which the revision is seen.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -120,7 +120,7 @@ impl<'a> RevisionView<'a> {
         &self.record.facts
     }
 
-    /// Its settings, resolved.
+    /// Its settings with the cluster's defaults resolved.
     pub fn spec(&self) -> &'a ScalingSpec {
         &self.record.spec
     }
@@ -167,7 +167,7 @@ impl<'a> RevisionView<'a> {
         self.multiscaler.hpa_report(self.id)
     }
 
-    /// How long the oldest request that waits has waited; `None` if none does, or nobody said so lately.
+    /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.
     pub fn oldest_wait(&self) -> Option<Duration> {
         self.record.oldest_wait(self.now)
     }

@@ -11,11 +11,11 @@ use vocabulary::{
 };
 
 use crate::activators::{ActivatorReach, HoldingState};
-use crate::events::{ControlCommand, LinkId, LinkNews, Unassignment};
+use crate::events::{ControlCommand, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::host_review::HostReview;
-use crate::links::LinkEnd;
+use crate::links::{LinkEnd, LinkId};
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
 use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
@@ -138,7 +138,9 @@ impl WordIntake<'_> {
     fn tell_of_block(&mut self, revision: RevisionId, pod: vocabulary::PodName, reason: &str) {
         let Some(record) = self.state.registry.revisions.get(&revision) else { return };
         let name = record.facts.name.clone();
-        let text = format!("no link to pod {pod} for a minute: {reason}; its load and state are unknown");
+        let text = format!(
+            "no link to pod {pod} for a minute: {reason}; the load and the state of the pod are unknown"
+        );
         self.state.tell_people(&name, Subject::Pod(pod), ReasonCode::LinkBlocked, text);
     }
 

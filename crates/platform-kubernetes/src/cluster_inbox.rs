@@ -71,7 +71,7 @@ impl Seat for KubernetesSeat {
         self.inbox.update(|contents| {
             let subject = (order.what.errand(), self.id);
             if let Some(replaced) = contents.orders.remove(&subject) {
-                order.what.stand_in_for(&replaced.what);
+                order.what.supersede(&replaced.what);
                 contents.superseded.push((self.id, replaced.id));
             }
             contents.orders.insert(subject, order);

@@ -16,7 +16,7 @@ use vocabulary::ReplicaName;
 pub use crate::metrics::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
 pub use orchestration::{PlatformFact, PlatformOrder};
 
-/// What runs the pods.
+/// What runs the pods: local processes or a Kubernetes cluster.
 pub trait Platform: Send + Sync + 'static {
     /// Takes a seat for this autoscaler. One that it had before is lost (the autoscaler was rebuilt):
     /// whatever is still ordered from there is refused.

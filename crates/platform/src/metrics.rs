@@ -14,7 +14,7 @@ use vocabulary::RevisionName;
 pub struct MetricQuestion {
     /// The one whose metrics are asked for.
     pub revision: RevisionName,
-    /// What it goes by.
+    /// The checked document of class hpa, with the metrics that are asked for.
     pub settings: Arc<HpaScaling>,
     /// The places of the metrics that are wanted; there may be none, and only the pods matter.
     pub metrics: Vec<usize>,
@@ -23,7 +23,7 @@ pub struct MetricQuestion {
     pub within: Duration,
 }
 
-/// What it answers.
+/// The answer to one [`MetricQuestion`].
 #[derive(Clone, Debug, Default)]
 pub struct MetricReply {
     /// The pods to which the samples belong; `None` if the platform does not know the revision any more.
@@ -35,7 +35,7 @@ pub struct MetricReply {
 /// What came of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricAnswer {
-    /// Its place.
+    /// The metric's place in the document's list of metrics, from 0.
     pub metric: usize,
     /// What is known of it.
     pub samples: MetricSamples,

@@ -40,7 +40,7 @@ pub struct ConnectionTally {
 pub struct PeerList([Option<IpAddr>; Self::MAX]);
 
 impl PeerList {
-    /// A list without addresses.
+    /// The list that holds no address.
     pub const NONE: Self = Self([None; Self::MAX]);
     /// The most addresses that one list has.
     pub const MAX: usize = 3;

@@ -12,13 +12,13 @@ pub const FIRST_ANSWER: &str = r#"{"answered":true}"#;
 /// The ports that a queue-proxy has bound, and what proves who may call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueProxyAnnouncement {
-    /// Requests.
+    /// The port on which it takes requests.
     pub requests: u16,
     /// Health, and the wait for a drain.
     pub admin: u16,
-    /// The autoscaler's link.
+    /// The port on which it takes the autoscaler's link.
     pub link: u16,
-    /// Knative's measurements; 0 where they are told nobody.
+    /// Knative's measurements; 0 where they are not served.
     pub stat: u16,
     /// Prometheus; 0 where the port could not be had.
     pub metrics: u16,

@@ -14,7 +14,7 @@ pub enum AppProtocol {
     /// Nobody says. It is asked as clients ask; one that turns out to speak no HTTP/2 is asked over HTTP/1.1.
     #[default]
     Unsaid,
-    /// HTTP/1.1, whatever clients speak.
+    /// HTTP/1.1 to the app, whichever protocol the client speaks.
     Http1,
     /// HTTP/2 with prior knowledge, whatever clients speak.
     H2c,
@@ -26,7 +26,7 @@ pub enum AppProtocol {
 pub struct AppProtocolError(String);
 
 impl AppProtocol {
-    /// As ports are named; empty if nobody says.
+    /// As ports are named; empty if no protocol is named.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unsaid => "",

@@ -16,7 +16,7 @@ use crate::user_agents::IgnoredUserAgents;
 /// ever patched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The revision.
+    /// The revision that the assignment is of.
     pub revision: RevisionName,
     /// Which of two assignments is newer.
     pub version: Version,
@@ -28,7 +28,7 @@ pub struct Assignment {
     pub routing: Routing,
     /// The most requests that may run in one pod at once; 0 means no limit.
     pub container_concurrency: u32,
-    /// The revision's request timeouts.
+    /// How long the revision's requests may take, by stage.
     pub timeouts: RequestTimeouts,
     /// Its pods, in the order of their names.
     pub pods: Vec<PodAssignment>,
@@ -63,7 +63,7 @@ pub enum Standing {
 pub struct PodAssignment {
     /// The pod; the identity under which its requests are counted, whatever its address.
     pub pod: PodName,
-    /// Its queue-proxy's request port.
+    /// The address and port at which its queue-proxy takes requests.
     pub address: SocketAddr,
     /// Where requests go that came by a port of the activator, if not to that address.
     pub exits: PodExits,
@@ -119,7 +119,7 @@ pub enum PodState {
     Unheard,
     /// Its app has not passed a probe yet.
     Starting,
-    /// Takes requests.
+    /// The pod takes requests: its app passes its probe.
     Ready,
     /// Its app stopped passing its probe.
     Unready,
@@ -175,7 +175,7 @@ impl HopKey {
         Self(key)
     }
 
-    /// The key itself.
+    /// The key in clear, for a header and for nothing else.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -4,7 +4,7 @@ use crate::ownership::Bucket;
 
 /// Names a Service's workload: `KIND/NAME`, or `NAME` of a Deployment.
 pub const REVISION_ANNOTATION: &str = "ebb.dev/revision";
-/// Kubernetes' label of an `EndpointSlice` that says who writes it.
+/// Kubernetes' label of an `EndpointSlice` that names its writer.
 pub const SLICE_WRITER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 /// Its value on slices of ours.
 pub const SLICE_WRITER: &str = "ebb.dev";
@@ -21,7 +21,7 @@ pub const BUCKETS_ANNOTATION: &str = "ebb.dev/buckets";
 /// The Secret of the authority that vouches for ebb's programs, with its key.
 pub const AUTHORITY_SECRET: &str = "ebb-ca";
 
-/// The Lease of whoever decides about a bucket: `ebb-autoscaler`, `ebb-autoscaler-1`, and so on.
+/// The Lease of the autoscaler that decides about a bucket: `ebb-autoscaler`, `ebb-autoscaler-1`, and so on.
 pub fn owner_lease(bucket: Bucket) -> String {
     match bucket {
         Bucket(0) => OWNER_LEASE.to_owned(),

@@ -10,7 +10,7 @@ use crate::findings::{printable, shown};
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DurationError {
-    /// Nothing to read.
+    /// The text is empty, so there is nothing to read.
     #[error("is empty; write a number with a unit, such as \"60s\"")]
     Empty,
     /// A number without `ns`, `us`, `ms`, `s`, `m` or `h`.
@@ -19,7 +19,7 @@ pub enum DurationError {
     /// A unit that is not one of Go's.
     #[error("has the unknown unit {}; use h, m, s, ms, us or ns", shown(.0))]
     UnknownUnit(String),
-    /// Below zero.
+    /// The duration is below zero.
     #[error("is negative")]
     Negative,
     /// Not a number, or more than about 292 years.

@@ -1,4 +1,4 @@
-//! What is wrong with what somebody wrote: all of it at once, each in one line.
+//! What is wrong with a document or a setting: every problem at once, each in one line.
 //!
 //! Annotations, ConfigMaps, documents, manifests and environments are read in different ways, and what is
 //! wrong with them is said in one: whoever reads goes on after a mistake and collects, so that nobody has to
@@ -31,7 +31,7 @@ impl fmt::Display for Problem {
 /// What was read, and what should be said about it though it was accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedValue<Value> {
-    /// The value.
+    /// The value as it was read and checked.
     pub value: Value,
     /// Accepted, but worth a word (historic keys, for one).
     pub warnings: Vec<Problem>,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_one_line_of_a_bounded_length() {
+    fn a_shown_text_is_one_line_of_a_bounded_length() {
         assert_eq!(shown("a\nb"), "\"a\\nb\"");
         assert_eq!(printable("a\u{7}b\u{2028}"), "a\\u{7}b\\u{2028}");
         assert_eq!(shown(&"x".repeat(1000)).chars().count(), SHOWN_CHARS_MAX + 3);

@@ -27,7 +27,7 @@ impl HeadSizeLimit {
         (Self::MIN..=Self::MAX).contains(&limit).then_some(limit)
     }
 
-    /// The limit in bytes.
+    /// The limit as a number of bytes.
     pub const fn bytes(self) -> u32 {
         self.0
     }

@@ -36,7 +36,7 @@ pub const INJECTION_ANNOTATIONS: [&str; 9] = [
 /// A port as a container declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeclaredPort<'a> {
-    /// Where the container listens.
+    /// The port on which the container listens.
     pub number: u16,
     /// What the container calls it.
     pub name: Option<&'a str>,

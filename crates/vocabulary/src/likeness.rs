@@ -1,4 +1,4 @@
-//! Which known name did somebody probably mean who wrote an unknown one?
+//! Which known name was probably meant by an unknown one?
 //!
 //! One measure for annotations, ConfigMaps, manifests and environments: how many letters have to be put in,
 //! left out, replaced or swapped, as a part of the longer name. How a name is joined (`minScale`,
@@ -14,7 +14,7 @@ const COMPARED_CHARS_MAX: usize = 100;
 /// A known name that is like what was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LikelyName<'k> {
-    /// The known name.
+    /// The known name that comes nearest.
     pub name: &'k str,
     /// It is the same but for how its words are joined.
     pub is_same_words: bool,

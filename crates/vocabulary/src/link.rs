@@ -22,10 +22,10 @@ pub struct LinkToken([u8; Self::BYTES]);
 pub struct LinkTokenError;
 
 impl LinkToken {
-    /// Its length.
+    /// The length of a token in bytes.
     pub const BYTES: usize = 16;
 
-    /// Takes random bytes.
+    /// A token of these bytes, which must be random.
     pub fn new(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
     }
@@ -90,7 +90,7 @@ impl From<LinkToken> for String {
 /// Where a program takes a link, and with which token. Links that differ in either are different links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkAddress {
-    /// Where it listens.
+    /// The address and port on which it listens.
     pub socket: SocketAddr,
     /// What it wants to hear first; `None`: it takes anybody, for only its own machine reaches it.
     #[serde(skip)]
@@ -105,7 +105,7 @@ pub struct LinkAddress {
 pub enum LinkRole {
     /// It decides, and calls everybody else.
     Autoscaler,
-    /// It holds requests.
+    /// It holds requests until a pod is free for them.
     Activator,
 }
 
@@ -122,7 +122,7 @@ impl LinkRole {
 /// What the bytes of a link travel in, and by what its two ends know each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkChannel {
-    /// TCP, and a token.
+    /// TCP without TLS; the token alone proves who may speak.
     #[default]
     Plain,
     /// TLS: it wants an autoscaler's certificate, and shows a key that nobody vouches for.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_32_digits_is_refused_and_not_repeated() {
+    fn a_text_that_is_not_32_digits_is_refused_and_not_repeated() {
         for text in ["", "0", &TEXT[1..], &format!("{TEXT}0"), &format!("+{}", &TEXT[1..]), &"é".repeat(16)]
         {
             let error = text.parse::<LinkToken>().expect_err(text);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::revision::{PodId, ReplicaId};
 use crate::units::{Concurrency, RequestRate};
 
-/// Who measured something.
+/// The program that measured a load: a queue-proxy or an activator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reporter {
     /// A queue-proxy: what its pod holds. The part that came through an activator is that activator's.

@@ -16,12 +16,12 @@ use crate::findings::shown;
 pub struct MilliValue(i64);
 
 impl MilliValue {
-    /// Nothing.
+    /// The quantity zero, which has no digits.
     pub const ZERO: Self = Self(0);
     /// The most that can be said.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// This many thousandths.
+    /// A quantity of this many thousandths.
     pub const fn new(thousandths: i64) -> Self {
         Self(thousandths)
     }
@@ -42,7 +42,7 @@ impl MilliValue {
         Self(thousandths.ceil() as i64)
     }
 
-    /// The thousandths.
+    /// The quantity as a whole number of thousandths.
     pub const fn value(self) -> i64 {
         self.0
     }
@@ -78,7 +78,7 @@ impl Serialize for MilliValue {
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QuantityTextError {
-    /// Nothing to read.
+    /// The text is empty, so there is nothing to read.
     #[error("is empty; write a number with or without a suffix, such as \"250m\"")]
     Empty,
     /// No digits where there must be some.
@@ -156,9 +156,9 @@ fn digits(text: &str) -> (&str, &str) {
 /// What a suffix multiplies with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SuffixScale {
-    /// The power of ten.
+    /// The exponent of ten; negative for suffixes such as `m`.
     ten: i64,
-    /// The power of two.
+    /// The exponent of two; zero for decimal suffixes.
     two: u32,
 }
 
@@ -230,7 +230,7 @@ impl Mantissa {
         read
     }
 
-    /// Rounded away from zero.
+    /// The number at this scale and with these decimals, rounded away from zero.
     fn rounded(&self, scale: SuffixScale, decimals: i64) -> i128 {
         const ENOUGH: u128 = 1 << 126;
         if self.digits == 0 {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused_with_what_is_wrong() {
+    fn a_text_that_is_no_quantity_is_refused_with_the_reason() {
         assert_eq!(parse_quantity(""), Err(QuantityTextError::Empty));
         for text in ["-", "+", ".", "m", "Ki", "-m", "e3", "--1", "٣"] {
             assert_eq!(parse_quantity(text), Err(QuantityTextError::Malformed), "{text}");

@@ -13,7 +13,7 @@ use crate::findings::shown;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenProbe", into = "WrittenProbe")]
 pub struct ProbeSpec {
-    /// What is asked.
+    /// The request, connection or command that tells the app's state.
     pub question: ProbeQuestion,
     /// When, and what the answers mean.
     pub timing: ProbeTiming,
@@ -27,12 +27,12 @@ pub enum ProbeQuestion {
     Http(HttpQuestion),
     /// The port accepts a connection.
     Tcp {
-        /// Which one.
+        /// The port to connect to; `None` means the app's.
         port: Option<u16>,
     },
     /// The gRPC health service says that it serves.
     Grpc {
-        /// On which port.
+        /// The port of the health service; `None` means the app's.
         port: Option<u16>,
         /// Which service is asked about; `None` means the server.
         service: Option<String>,
@@ -44,14 +44,14 @@ pub enum ProbeQuestion {
     },
 }
 
-/// A request.
+/// An HTTP request to the app; every part has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpQuestion {
-    /// To which port.
+    /// The port to send it to; `None` means the app's.
     pub port: Option<u16>,
-    /// Path and query.
+    /// The path with its query, as the probe has it.
     pub path: Option<String>,
-    /// Over what.
+    /// With or without TLS; no certificate is checked.
     pub scheme: ProbeScheme,
     /// Headers to add, names before values.
     pub headers: Vec<(String, String)>,
@@ -60,10 +60,10 @@ pub struct HttpQuestion {
 /// What a request of a probe is sent over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProbeScheme {
-    /// A plain connection.
+    /// A connection without TLS, the default.
     #[default]
     Http,
-    /// TLS.
+    /// TLS, without a look at the certificate.
     Https,
 }
 
@@ -85,7 +85,7 @@ pub struct ProbeTiming {
 /// Why something is no probe that can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProbeProblem {
-    /// No question, or several.
+    /// The probe has no question, or more than one.
     #[error("it has {0} of httpGet, tcpSocket, grpc and exec; it needs one")]
     Questions(usize),
     /// A host that is not this machine.
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_the_same() {
+    fn a_written_probe_reads_back_the_same() {
         let http = HttpQuestion {
             port: Some(9),
             path: Some("/ready?x".to_owned()),

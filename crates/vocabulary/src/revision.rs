@@ -29,7 +29,7 @@ impl RevisionName {
         Self::parse(&format!("{namespace}/{kind}/{name}"))
     }
 
-    /// Reads `namespace/kind/name`.
+    /// Reads a whole name, `namespace/kind/name`; all three parts must be there.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let parts: Vec<&str> = text.split('/').collect();
         if parts.len() == 3 && parts.iter().all(|part| !part.is_empty()) {
@@ -39,12 +39,12 @@ impl RevisionName {
         }
     }
 
-    /// The whole name.
+    /// The whole name, which is `namespace/kind/name`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first part.
+    /// The namespace, which is the first part of the name.
     pub fn namespace(&self) -> &str {
         self.part(0)
     }
@@ -54,7 +54,7 @@ impl RevisionName {
         self.part(1)
     }
 
-    /// The last part.
+    /// The workload's own name, which is the last part.
     pub fn name(&self) -> &str {
         self.part(2)
     }
@@ -85,12 +85,12 @@ macro_rules! plain_name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Takes any text.
+            /// Takes any text as a name, without a check.
             pub fn new(text: &str) -> Self {
                 Self(text.into())
             }
 
-            /// The text.
+            /// The name as a text, as it was given.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

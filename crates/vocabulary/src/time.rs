@@ -42,7 +42,7 @@ impl Timestamp {
         self.0 / 1_000_000_000
     }
 
-    /// Nanoseconds since the origin.
+    /// Nanoseconds since the origin of the process's time.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Why a number is not the quantity it was meant to be.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum QuantityError {
-    /// NaN or an infinity.
+    /// The number is NaN or an infinity.
     #[error("{0} is not a finite number")]
     NotFinite(f64),
     /// Below zero where that has no meaning.
@@ -36,7 +36,7 @@ macro_rules! non_negative {
         pub struct $name(f64);
 
         impl $name {
-            /// None at all.
+            /// The least value that the quantity has.
             pub const ZERO: Self = Self(0.0);
 
             /// Refuses NaN, infinities and negatives.
@@ -50,7 +50,7 @@ macro_rules! non_negative {
                 Self(if value.is_nan() { 0.0 } else { value.clamp(0.0, f64::MAX) + 0.0 })
             }
 
-            /// The plain number.
+            /// The quantity as a number; finite and not negative.
             pub const fn value(self) -> f64 {
                 self.0
             }
@@ -82,7 +82,7 @@ non_negative!(
     Concurrency
 );
 non_negative!(
-    /// Arrivals per second.
+    /// The rate at which requests arrive, per second.
     RequestRate
 );
 non_negative!(
@@ -91,7 +91,7 @@ non_negative!(
 );
 
 impl Percentage {
-    /// 70 % as 0.7.
+    /// The percentage as a fraction: 0.7 for 70 %.
     pub fn fraction(self) -> f64 {
         self.0 / 100.0
     }
@@ -103,9 +103,9 @@ impl Percentage {
 pub struct PodCount(u32);
 
 impl PodCount {
-    /// No pod.
+    /// The count of a revision that sleeps.
     pub const ZERO: Self = Self(0);
-    /// One pod.
+    /// The count of a revision with a single pod.
     pub const ONE: Self = Self(1);
     /// The most that a Kubernetes replica count can say.
     pub const MAX: Self = Self(i32::MAX as u32);
@@ -139,7 +139,7 @@ impl PodCount {
         Self::new(pods as u32)
     }
 
-    /// The plain number.
+    /// The count as a plain number.
     pub const fn value(self) -> u32 {
         self.0
     }
@@ -201,10 +201,10 @@ impl fmt::Display for BurstCapacity {
 pub struct ExcessBurstCapacity(i32);
 
 impl ExcessBurstCapacity {
-    /// Exactly the room wanted.
+    /// There is exactly as much room as the target asks for.
     pub const ZERO: Self = Self(0);
 
-    /// A given excess.
+    /// An excess of so many requests; negative where room is missing.
     pub const fn new(requests: i32) -> Self {
         Self(requests)
     }
@@ -220,7 +220,7 @@ impl ExcessBurstCapacity {
         self.0 < 0
     }
 
-    /// The plain number.
+    /// The excess in requests, as a signed number.
     pub const fn value(self) -> i32 {
         self.0
     }

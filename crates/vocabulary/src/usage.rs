@@ -23,7 +23,7 @@ pub struct ResourceUsage {
 pub struct ResourceUsageLine {
     /// Thousandths of a core, averaged over the window.
     pub cpu_milli: i64,
-    /// Resident bytes.
+    /// Resident memory of its processes, in bytes.
     pub memory_bytes: u64,
     /// The length of the window, which ends now.
     pub window_ms: u64,

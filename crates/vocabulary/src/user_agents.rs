@@ -67,7 +67,7 @@ impl IgnoredUserAgents {
         Ok(Self(prefixes))
     }
 
-    /// How they begin.
+    /// The prefixes by which values of `User-Agent` are recognised.
     pub fn prefixes(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|prefix| &**prefix)
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_is_read() {
+    fn written_user_agents_read_back_the_same() {
         for (text, written) in [
             ("kube-probe/", "kube-probe/"),
             (" HAProxy , Prometheus/ ", "HAProxy,Prometheus/"),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_match_everything_or_nothing_is_refused() {
+    fn a_prefix_that_matches_everything_or_nothing_is_refused() {
         let sixteen = vec!["a/"; 16].join(",");
         let longest = "x".repeat(64);
         for text in [&sixteen, &longest] {

@@ -19,7 +19,7 @@ pub struct LinkVersion(pub u32);
 impl LinkVersion {
     /// Before there were numbers: no versions of settings, no retiring.
     pub const FIRST: Self = Self(1);
-    /// What this program speaks.
+    /// The version that this program speaks.
     pub const CURRENT: Self = Self(2);
 }
 
@@ -32,14 +32,14 @@ pub enum PodWord {
     Load {
         /// What it measured of requests.
         sample: Sample,
-        /// What its app used, where somebody reads that.
+        /// What its app used, where a metric reads that.
         usage: Option<ResourceUsage>,
         /// What its app sent behind responses, while its connections are not used again for that.
         late_bytes: Option<LateBytes>,
     },
-    /// The pod's state changed.
+    /// The pod's state is another one than it said before.
     State {
-        /// To this.
+        /// The new state of the pod.
         state: PodState,
         /// Why it is not ready, for people; may be empty.
         detail: String,
@@ -57,13 +57,13 @@ pub enum PodWord {
 /// What a queue-proxy says first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodHello {
-    /// Which words it knows.
+    /// The newest version of words that the queue-proxy knows.
     pub speaks: LinkVersion,
     /// Which pod answers; checked against the one that was dialled.
     pub pod: PodName,
     /// Another one after each start of the queue-proxy.
     pub boot: BootId,
-    /// Its state now.
+    /// The state of the pod when it says hello.
     pub state: PodState,
     /// Why it is not ready, for people; may be empty.
     pub detail: String,
@@ -129,7 +129,7 @@ pub enum ActivatorWord {
     Present {
         /// The one whose requests they are.
         revision: RevisionName,
-        /// In flight and waiting.
+        /// The requests in flight and those that wait, now.
         count: PresentCount,
         /// How long the oldest has waited.
         oldest_wait: Duration,
@@ -140,7 +140,7 @@ pub enum ActivatorWord {
     Acknowledged {
         /// The one that was assigned, removed or forgotten.
         revision: RevisionName,
-        /// Which version.
+        /// The version of the assignment, or of the word to forget it.
         version: Version,
     },
     /// A retired revision holds no request any more.
@@ -155,9 +155,9 @@ pub enum ActivatorWord {
 /// What an activator says first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivatorHello {
-    /// Which words it knows.
+    /// The newest version of words that the activator knows.
     pub speaks: LinkVersion,
-    /// Which activator answers.
+    /// The activator that answers; checked against the one that was dialled.
     pub activator: ReplicaName,
     /// Another one after each start of the activator.
     pub boot: BootId,
@@ -177,7 +177,7 @@ pub struct ActivatorHello {
 pub struct RevisionLoad {
     /// The one that the load is of.
     pub revision: RevisionName,
-    /// What was measured.
+    /// What was measured in that second.
     pub load: Load,
     /// How long the oldest waiting request has waited.
     pub oldest_wait: Duration,

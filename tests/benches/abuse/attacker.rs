@@ -16,7 +16,7 @@ use tests::bench::process::Process;
 
 use super::attacks::{ATTACKS, Attack};
 
-/// Holds the order.
+/// The environment variable that holds the attacker's order.
 const ORDER: &str = "ABUSE_ORDER";
 /// How long an attacker whose connection was ended waits before the next.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -30,10 +30,10 @@ struct Order {
     milliseconds: u64,
 }
 
-/// What an attacker did.
+/// What an attacker did until it was stopped.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Deeds {
-    /// Connections it made.
+    /// The number of connections that it made.
     pub(crate) opened: u64,
     /// How many of them were ended before their time.
     pub(crate) ended: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Deeds {
     pub(crate) bytes: u64,
 }
 
-/// One that attacks now.
+/// The state of an attack while it is carried out.
 pub(crate) struct Attacker {
     pub(crate) connections: u32,
     ports: Vec<u16>,

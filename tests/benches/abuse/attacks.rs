@@ -1,4 +1,4 @@
-//! The attacks.
+//! The attacks: what each one sends, and how often.
 
 use tests::bench::proxies::Protocol;
 
@@ -26,14 +26,14 @@ pub(crate) enum Bounds {
     BesideHaproxy,
 }
 
-/// One of them.
+/// One attack: its name, its size and what it does.
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     /// What honest clients speak beside it, and with which the app is reached.
     pub(crate) protocol: Protocol,
     pub(crate) door: Door,
     pub(crate) bounds: Bounds,
-    /// Connections at once.
+    /// The number of connections that are open at once.
     pub(crate) connections: u32,
     /// Goes on until its time is over.
     pub(crate) carry_out: fn(&Attacker),
@@ -58,7 +58,7 @@ impl Attack {
     }
 }
 
-/// All of them.
+/// Every attack, in the order of the report.
 pub(crate) const ATTACKS: [Attack; 39] = [
     http2("one-byte DATA, unread", 1, hogs::bytes_that_nobody_reads),
     http2("heads of static references", 4, hogs::heads_of_references),
@@ -84,7 +84,7 @@ pub(crate) const ATTACKS: [Attack; 39] = [
     http1("slow heads", 500, texts::slow_heads),
     http1("heads in single bytes", 4, texts::heads_in_single_bytes),
     http1("responses unread, HTTP/1.1", 200, texts::responses_unread),
-    http1("what is no request", 16, texts::what_is_no_request),
+    http1("what is no request", 16, texts::write_junk),
     http1("app: head in single bytes", 4, texts::answers_in_single_bytes),
     http1("app: endless 103", 4, texts::endless_interim),
     http1("fragments on the link's port", 16, hogs::fragments).at(Door::Others),

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What the container of a queue-proxy may have, in bytes.
 pub(crate) const CONTAINER_BYTES: u32 = 128 << 20;
 
-/// Who they are.
+/// The proxies that are attacked, ours and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     QueueProxy,
@@ -51,7 +51,7 @@ pub(crate) struct Ground<'a> {
     app: PathBuf,
 }
 
-/// A running one.
+/// A contestant that runs, with everything beside it.
 pub(crate) enum Contestant {
     /// Its group goes last, when the process in it has ended.
     Alone {
@@ -144,7 +144,7 @@ impl Contestant {
         }
     }
 
-    /// Where its pages are.
+    /// The port of its pages with metrics, where it has them.
     pub(crate) fn pages(&self) -> anyhow::Result<u16> {
         match self {
             Self::Alone { server, .. } => server.admin.context("it has no pages"),
@@ -152,7 +152,7 @@ impl Contestant {
         }
     }
 
-    /// Where requests go.
+    /// The port at which it takes requests.
     pub(crate) fn port(&self) -> u16 {
         match self {
             Self::Alone { server, .. } => server.port,

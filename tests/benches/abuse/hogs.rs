@@ -61,7 +61,7 @@ pub(crate) fn responses_that_nobody_takes(attacker: &Attacker) {
     });
 }
 
-/// Connections that say nothing.
+/// Opens connections over HTTP/1.1 that never send a byte.
 pub(crate) fn idle_http1(attacker: &Attacker) {
     idle(attacker, &[]);
 }

@@ -18,12 +18,12 @@ use tokio::net::TcpStream;
 
 /// How many there are, each on a connection of its own.
 const CLIENTS: u32 = 4;
-/// How often each asks.
+/// The time between two requests of one honest client.
 const EVERY: Duration = Duration::from_millis(10);
 /// A request without a whole answer after this long is lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What they saw.
+/// The answers and latencies that the honest clients saw.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// In milliseconds, from the moment at which a request was to be sent.
@@ -43,11 +43,11 @@ impl Seen {
     }
 }
 
-/// Where honest clients ask.
+/// The addresses that honest clients ask, for requests and pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destinations {
     pub(crate) protocol: Protocol,
-    /// The port of requests.
+    /// The port at which the contestant takes requests.
     pub(crate) requests: u16,
     /// The port of pages, where these are attacked.
     pub(crate) pages: Option<u16>,
@@ -63,7 +63,7 @@ impl Destinations {
     }
 }
 
-/// Where one client asks.
+/// The port and the protocol of one honest client.
 #[derive(Clone, Copy, Debug)]
 enum Destination {
     Requests { protocol: Protocol, port: u16 },

@@ -68,7 +68,7 @@ pub(crate) fn responses_unread(attacker: &Attacker) {
 }
 
 /// Junk, refused at its first line; what comes behind it as fast as it can is for nobody.
-pub(crate) fn what_is_no_request(attacker: &Attacker) {
+pub(crate) fn write_junk(attacker: &Attacker) {
     let junk = [&b"no request\r\n\r\n"[..], &vec![0; JUNK][..]].concat();
     attacker.on_each_connection(|stream| {
         for _ in 0..JUNK_TIMES {

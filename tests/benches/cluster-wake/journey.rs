@@ -38,7 +38,7 @@ pub(crate) struct Stages {
     pub(crate) forwarded: Samples,
     /// From there to the answer at the client.
     answered: Samples,
-    /// All of it.
+    /// The whole journey, from the request to the answer.
     pub(crate) whole: Samples,
 }
 

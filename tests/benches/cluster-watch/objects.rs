@@ -14,7 +14,7 @@ use tests::cluster::TestNamespace;
 /// How many requests are under way at once.
 const AT_ONCE: usize = 48;
 
-/// What is made.
+/// The number of workloads, and of pods in each.
 #[derive(Clone, Copy)]
 pub(crate) struct Crowd {
     pub(crate) workloads: usize,

@@ -78,7 +78,7 @@ impl SliceWatch {
         Ok(clock::since(began))
     }
 
-    /// How many there are.
+    /// Waits until there are so many slices, or fails when patience ends.
     pub(crate) async fn count_is(&self, slices: usize, patience: Duration) {
         tests::eventually(&format!("there are {slices} slices"), patience, || async {
             let found = self.known.lock().unwrap_or_else(PoisonError::into_inner).named.len();
@@ -105,7 +105,7 @@ impl Known {
     }
 }
 
-/// The autoscaler's own page.
+/// The revisions as the autoscaler's own API shows them.
 pub(crate) fn revisions(address: std::net::SocketAddr) -> anyhow::Result<usize> {
     let list = api::get_json(address, "/v1/revisions")?;
     Ok(list["revisions"].as_array().context("a list")?.len())

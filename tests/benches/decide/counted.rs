@@ -14,7 +14,7 @@ const TIMES: &str = "DECIDE_TIMES";
 const FEW: u32 = 1000;
 const MANY: u32 = 3000;
 
-/// What one repetition takes.
+/// The instructions and the allocations of one repetition.
 pub(crate) struct Counts {
     pub(crate) instructions: f64,
     pub(crate) allocations: f64,

@@ -9,7 +9,7 @@ use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Times
 
 use super::work::sample;
 
-/// What lasts.
+/// The load of a revision, which lasts over all ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// One pod under a load for one pod, reported by the pod.

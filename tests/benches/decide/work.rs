@@ -10,7 +10,7 @@ use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRa
 use super::passes::Passes;
 use super::ticks::{State, Ticks};
 
-/// One kind of work.
+/// The kinds of work whose time is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Reports of this many revisions with one pod each in turn: each finds its revision as cold as a second

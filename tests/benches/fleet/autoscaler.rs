@@ -34,7 +34,7 @@ pub(crate) struct Settings {
     pub(crate) shape: Shape,
     /// Where all pods take links, each on its own address.
     pub(crate) pods: u16,
-    /// Where the activator does.
+    /// The port at which the activator listens.
     pub(crate) activator: u16,
     pub(crate) epoch: u64,
     /// Where certificates lie, if links are TLS.
@@ -110,7 +110,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         clock: Clock::start(),
         metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
         dialler: settings.dialler()?,
-        choice: ActivatorChoice::Everyone,
+        choice: ActivatorChoice::All,
     };
     let autoscaler = Autoscaler::start(config, Arc::<Facts>::clone(&facts));
     let changes = get(async move || facts.changes.load(Ordering::Relaxed).to_string());

@@ -12,7 +12,7 @@ use vocabulary::{Concurrency, Load, MilliValue, PodName, RequestRate, ResourceUs
 /// there are.
 const BUSY: f64 = 6.5;
 
-/// A fleet.
+/// The size and the traffic of a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) revisions: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Shape {
     pub(crate) links: FleetLinks,
 }
 
-/// What links travel in.
+/// The channel of the links: plain TCP or TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FleetLinks {
     /// TCP, as on one machine.
@@ -35,7 +35,7 @@ pub(crate) enum FleetLinks {
 /// By which algorithm all revisions are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FleetClass {
-    /// By requests.
+    /// Class kpa, which counts requests.
     Kpa,
     /// By requests and by what pods use, which they then say every second.
     Hpa,
@@ -71,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// 127.1.0.1 and up.
+    /// The pod's own address: 127.1.0.1 and up.
     pub(crate) fn address(pod: u32) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 1, 0, 1)) + pod)
     }

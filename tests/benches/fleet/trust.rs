@@ -10,7 +10,7 @@ use vocabulary::LinkRole;
 
 const ROOTS: &str = "ca.crt";
 
-/// Where certificates lie.
+/// The folder and the files of the certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct TrustFolder(PathBuf);
 

@@ -29,7 +29,7 @@ const OURS: [(&str, u32); 2] = [("queue-proxy", 0), ("queue-proxy, limit 100", 1
 /// The first of ours, of the version before.
 const FORMER: &str = "queue-proxy before";
 
-/// One load.
+/// One load: its protocol, its connections and its bodies.
 #[derive(Clone, Debug)]
 struct Cell {
     name: String,
@@ -90,12 +90,12 @@ fn cells(options: &Options) -> Vec<Cell> {
     cells
 }
 
-/// Everything that runs.
+/// Every process that the benchmark has started.
 struct Field<'a> {
     app: App,
     cores: Cores,
     folder: &'a Path,
-    /// By name; without `DIRECT`.
+    /// The proxies by name and protocol; `DIRECT` has none.
     proxies: BTreeMap<(&'static str, Protocol), Server>,
 }
 

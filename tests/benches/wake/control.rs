@@ -19,7 +19,7 @@ use crate::journey::{self, Seen};
 
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Longer than any start.
+/// The longest wait for a start: more than any takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn start_and_ask(ebb: &Path, app: &Path, folder: &Path) -> anyhow::Result<Seen> {

@@ -14,14 +14,14 @@ use crate::Stages;
 /// Places in the list of watched executables.
 pub(crate) const EBB: usize = 0;
 pub(crate) const APP: usize = 1;
-/// Longer than any wake.
+/// The longest wait for a wake: more than any takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// When a wake reached its stages, on the machine's clock.
 pub(crate) struct Seen {
     /// Just before the client wrote, or whoever starts processes by hand began.
     pub(crate) began: Duration,
-    /// When the app listened.
+    /// The time at which the app began to listen.
     pub(crate) listening: Duration,
     /// When the app got its first byte.
     pub(crate) first_byte: Duration,

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use runtime::{Observability, RequestLogTemplate};
 use settings::{ClusterConfig, RevisionSettings};
 
-/// The keys of `config-observability`.
+/// The keys that the ConfigMap `config-observability` may have.
 const OBSERVABILITY_KEYS: [&str; 6] = [
     "logging.enable-request-log",
     "logging.request-log-template",

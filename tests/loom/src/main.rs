@@ -48,11 +48,11 @@ use quota::Quota;
 type Model = (&'static str, fn());
 
 const MODELS: [Model; 6] = [
-    ("who waits at a gate is woken", who_waits_at_a_gate_is_woken),
+    ("who waits at a gate is woken", a_waiter_at_a_gate_is_woken),
     ("a slot goes to the next when its request leaves", a_slot_goes_to_the_next),
     ("two who leave at once lose no slot", two_who_leave_lose_no_slot),
     ("no more places are taken than there are", no_more_places_than_there_are),
-    ("who waits for room is woken when somebody leaves", who_waits_for_room_is_woken),
+    ("who waits for room is woken when somebody leaves", a_waiter_for_room_is_woken),
     ("two connections stay within the budget", two_connections_stay_within_the_budget),
 ];
 
@@ -63,7 +63,7 @@ fn main() {
     }
 }
 
-fn who_waits_at_a_gate_is_woken() {
+fn a_waiter_at_a_gate_is_woken() {
     let gate = Gate::default();
     // What the opener has done before must be seen by whoever comes through.
     let written = Arc::new(AtomicUsize::new(0));
@@ -204,7 +204,7 @@ fn no_more_places_than_there_are() {
 }
 
 /// There is room for one, who is leaving.
-fn who_waits_for_room_is_woken() {
+fn a_waiter_for_room_is_woken() {
     let budget = ConnectionBudget::of_connections(1, ClosedIdleConnections::default());
     budget.enter();
     let leaving = std::sync::Arc::clone(&budget);

@@ -20,12 +20,12 @@ pub fn since(before: Duration) -> Duration {
     now().saturating_sub(before)
 }
 
-/// Milliseconds, for reports.
+/// A duration in milliseconds, as reports show it.
 pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Microseconds, for reports.
+/// A duration in microseconds, as reports show it.
 pub fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }

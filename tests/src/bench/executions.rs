@@ -25,7 +25,7 @@ const LATE: Duration = Duration::from_secs(5);
 pub struct Execution {
     /// Which of the watched executables, by its place in their list.
     pub program: usize,
-    /// When.
+    /// The time of the start, by the benchmarks' clock.
     pub at: Duration,
 }
 

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::ebb::{is_alive, signal_process};
 
-    /// Makes [`a_killed_program_plays_its_part`] one.
+    /// The environment variable that makes [`a_killed_program_plays_its_part`] play the killed program.
     const PART: &str = "GUARD_TEST_PART";
 
     const PATIENCE: Duration = Duration::from_secs(30);

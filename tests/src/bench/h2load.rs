@@ -14,15 +14,15 @@ use super::wrk::Seen;
 /// A closed loop over connections that each carry several requests at once.
 #[derive(Clone, Debug)]
 pub struct H2load {
-    /// How many connections.
+    /// The number of connections that h2load opens.
     pub connections: usize,
     /// How many requests at once on each.
     pub streams: usize,
-    /// What is asked for.
+    /// The path that every request asks for.
     pub path: String,
     /// What is posted, if anything.
     pub body: Option<PathBuf>,
-    /// From which cores.
+    /// The cores on which h2load runs.
     pub cores: Vec<usize>,
 }
 

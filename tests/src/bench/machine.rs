@@ -17,14 +17,14 @@ use serde::Serialize;
 /// The cores this process may use, divided.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cores {
-    /// For the contestant.
+    /// The cores that the contestant runs on.
     pub contestant: Vec<usize>,
     /// For the load generator and apps.
     pub load: Vec<usize>,
 }
 
 impl Cores {
-    /// Divides what there is.
+    /// Divides the cores that this process may use: the first is the contestant's.
     pub fn divide() -> anyhow::Result<Self> {
         let mine = sched_getaffinity(Pid::from_raw(0)).context("asking for this process's cores")?;
         let mut all = (0..CpuSet::count()).filter(|&core| mine.is_set(core).unwrap_or(false));
@@ -34,7 +34,7 @@ impl Cores {
         Ok(Self { contestant: vec![first], load })
     }
 
-    /// All of them.
+    /// All cores of both parts, each of them once.
     pub fn all(&self) -> Vec<usize> {
         let mut all = self.contestant.clone();
         all.extend(self.load.iter().filter(|core| !self.contestant.contains(core)));
@@ -77,7 +77,7 @@ pub fn move_to(cores: &[usize], pid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves the calling thread.
+/// Moves the calling thread to these cores.
 pub fn move_this_thread_to(cores: &[usize]) -> anyhow::Result<()> {
     sched_setaffinity(Pid::from_raw(0), &cpu_set(cores)?).context("choosing cores")
 }
@@ -113,14 +113,14 @@ pub struct Machine {
     pub processor: String,
     /// How many this process may use.
     pub cores: usize,
-    /// The kernel's release.
+    /// The kernel's release, as the kernel prints it.
     pub kernel: String,
     /// The commit of the working tree, where git knows.
     pub commit: Option<String>,
 }
 
 impl Machine {
-    /// This one.
+    /// Reads the description of the machine on which this program runs.
     pub fn this() -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let processor = info

@@ -25,7 +25,7 @@ pub struct Options {
     /// Writes everything that was measured.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draws it.
+    /// Draws the results into this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Says that cargo runs a benchmark; `cargo bench` adds it.
@@ -66,7 +66,7 @@ impl Options {
         self.only.as_ref().is_none_or(|only| name.contains(only))
     }
 
-    /// One of two values.
+    /// The first value in a full run, the second in a quick one.
     pub fn choose<Value>(&self, full: Value, quick: Value) -> Value {
         if self.quick { quick } else { full }
     }

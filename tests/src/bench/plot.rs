@@ -1,4 +1,4 @@
-//! Pictures.
+//! Pictures of results, drawn as SVG files.
 
 use std::path::Path;
 
@@ -9,33 +9,33 @@ use plotters::prelude::*;
 /// One bar: a median between two extremes.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What it is.
+    /// The text that names the bar.
     pub label: String,
-    /// Its length.
+    /// The length of the bar: the median.
     pub median: f64,
-    /// Where its whisker begins.
+    /// The least value, where the whisker begins.
     pub least: f64,
-    /// Where its whisker ends.
+    /// The largest value, where the whisker ends.
     pub most: f64,
 }
 
-/// One line over time.
+/// The points of one line over time.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What it is.
+    /// The text that names the line.
     pub label: String,
-    /// Seconds and values.
+    /// The points, as seconds and values.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A chart of lines.
+/// A chart of lines over time.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Above it.
+    /// The text above the chart.
     pub title: String,
-    /// Beside its vertical axis.
+    /// The unit, beside the vertical axis.
     pub unit: String,
-    /// What it shows.
+    /// The lines that the chart shows.
     pub lines: Vec<Line>,
 }
 

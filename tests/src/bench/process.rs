@@ -53,7 +53,7 @@ impl Process {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Its process id.
+    /// The process id of the program.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -126,7 +126,7 @@ pub struct Memory {
     pub pss: f64,
 }
 
-/// Reads `smaps_rollup`.
+/// Reads a process's memory from `smaps_rollup`.
 pub fn memory(pid: u32) -> anyhow::Result<Memory> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A running server and where it takes requests.
 #[derive(Debug)]
 pub struct Server {
-    /// The process.
+    /// The process of the running proxy.
     pub process: Process,
     /// HTTP/1.1, or HTTP/2 where that was asked for.
     pub port: u16,
@@ -36,9 +36,9 @@ pub struct Server {
 /// Which version of HTTP is spoken on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
-    /// HTTP/1.1.
+    /// HTTP/1.1 over plain TCP connections.
     Http1,
-    /// HTTP/2 without TLS.
+    /// HTTP/2 without TLS, with prior knowledge.
     H2c,
 }
 
@@ -55,16 +55,16 @@ impl Protocol {
 /// The app: answers at once, costs next to nothing, speaks both protocols on ports of its own.
 #[derive(Debug)]
 pub struct App {
-    /// The process.
+    /// The process of the running app.
     pub process: Process,
-    /// For HTTP/1.1.
+    /// The port that takes HTTP/1.1 requests.
     pub http1: u16,
-    /// For HTTP/2.
+    /// The port that takes HTTP/2 requests.
     pub h2c: u16,
 }
 
 impl App {
-    /// Starts it.
+    /// Starts the app and waits until it listens.
     pub fn start(folder: &Path, cores: &[usize]) -> anyhow::Result<Self> {
         let mut command = Command::new(executables::bench_app()?);
         command.args(["--http1", "0", "--h2c", "0"]);
@@ -92,9 +92,9 @@ impl App {
 /// Where a contestant forwards to; the client speaks the same protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The protocol.
+    /// The protocol on both sides of the proxy.
     pub protocol: Protocol,
-    /// The app's port.
+    /// The port at which the app listens.
     pub port: u16,
 }
 
@@ -170,9 +170,9 @@ pub fn queue_proxy_environment(app_port: u16, limit: u32) -> BTreeMap<String, St
 /// Where a contestant runs and keeps its files.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Configuration and logs.
+    /// The folder for the configuration and the logs.
     pub folder: &'a Path,
-    /// Cores.
+    /// The cores on which the proxy runs.
     pub cores: &'a [usize],
 }
 

@@ -45,11 +45,11 @@ struct Measurement {
 /// A goal and what became of it.
 #[derive(Debug, Serialize)]
 pub struct Goal {
-    /// What was to hold.
+    /// The goal, as a sentence with its number.
     pub goal: String,
-    /// What was found.
+    /// The number or the fact that was found.
     pub found: String,
-    /// Whether it holds.
+    /// Whether the goal was reached by what was found.
     pub verdict: Verdict,
 }
 
@@ -57,11 +57,11 @@ pub struct Goal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It holds.
+    /// The goal was reached in this run.
     Met,
     /// The number is beyond its limit by less than these rounds can tell: more of them would decide.
     Even,
-    /// It does not hold.
+    /// The goal was not reached in this run.
     Missed,
 }
 
@@ -98,7 +98,7 @@ impl Goal {
         }
     }
 
-    /// That something holds.
+    /// The goal that a statement is true.
     pub fn holds(goal: &str, found: impl Into<String>, met: Met) -> Self {
         Self { goal: goal.to_owned(), found: found.into(), verdict: met.into() }
     }
@@ -115,9 +115,9 @@ pub fn no_dearer_than_before(cell: &str, ours: &Samples, former: &Samples, noise
 /// Whether a goal is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
-    /// It holds.
+    /// The statement holds for what was found.
     Yes,
-    /// It does not.
+    /// The statement does not hold for what was found.
     No,
 }
 
@@ -145,7 +145,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty one.
+    /// A table without rows, with these columns.
     pub fn new(title: &str, columns: &[&str]) -> Self {
         Self {
             title: title.to_owned(),
@@ -154,7 +154,7 @@ impl Table {
         }
     }
 
-    /// Adds a row.
+    /// Adds a row with one cell for each column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
@@ -208,7 +208,7 @@ impl Report {
         self.tables.push(table);
     }
 
-    /// Adds a goal.
+    /// Adds a goal and what became of it.
     pub fn goal(&mut self, goal: Goal) {
         self.goals.push(goal);
     }

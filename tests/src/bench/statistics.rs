@@ -7,12 +7,12 @@ use serde::Serialize;
 pub struct Samples(pub Vec<f64>);
 
 impl Samples {
-    /// None yet.
+    /// A set of samples without any value.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the next.
+    /// Adds one value to the samples.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }
@@ -36,12 +36,12 @@ impl Samples {
         }
     }
 
-    /// The smallest.
+    /// The smallest value of the samples.
     pub fn least(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::min)
     }
 
-    /// The largest.
+    /// The largest value of the samples.
     pub fn most(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::max)
     }

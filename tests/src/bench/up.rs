@@ -14,7 +14,7 @@ use crate::{ConfigMap, Ebb, Service};
 #[derive(Debug)]
 pub struct Up {
     ebb: Ebb,
-    /// Collects what it prints.
+    /// The runtime of the task that collects what `ebb up` prints.
     _runtime: Runtime,
 }
 
@@ -26,7 +26,7 @@ impl Up {
         Ok(Self { ebb, _runtime: runtime })
     }
 
-    /// Where requests go.
+    /// The address at which `ebb up` takes requests.
     pub fn requests(&self) -> SocketAddr {
         self.ebb.requests
     }

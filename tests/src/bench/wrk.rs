@@ -19,10 +19,10 @@ done = function(summary, latency, requests)
 end
 "#;
 
-/// What wrk sends.
+/// The kind of request that wrk sends.
 #[derive(Clone, Debug)]
 pub enum Requests {
-    /// GET of one path.
+    /// A GET request of one path, without a body.
     Get,
     /// POST of this many bytes.
     Post(usize),
@@ -42,11 +42,11 @@ pub struct Wrk {
 /// What a generator of load saw.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Answered requests.
+    /// The number of requests that were answered.
     pub requests: f64,
-    /// Of them per second.
+    /// The number of answered requests per second.
     pub rate: f64,
-    /// The median latency.
+    /// The median latency of the answered requests.
     pub p50: Duration,
     /// What 99 of 100 requests did not exceed.
     pub p99: Duration,
@@ -65,21 +65,21 @@ impl Wrk {
         Ok(Self { script, path: "/".to_owned(), connections: 1, cores: vec![0] })
     }
 
-    /// Asks for this path.
+    /// Sends every request for this path.
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
         path.clone_into(&mut self.path);
         self
     }
 
-    /// Over this many connections.
+    /// Spreads the requests over this many connections.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// From these cores.
+    /// Runs wrk on these cores alone.
     #[must_use]
     pub fn cores(mut self, cores: &[usize]) -> Self {
         cores.clone_into(&mut self.cores);

@@ -21,7 +21,7 @@ const AUTOSCALERS: usize = 2;
 /// The autoscaler that holds the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecidingAutoscaler {
-    /// Its pod's.
+    /// The name of the autoscaler's pod.
     pub name: String,
     /// How often the lease had come to somebody by then.
     pub transitions: i32,

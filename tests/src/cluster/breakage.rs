@@ -28,7 +28,7 @@ pub fn process_of(pod: &str, program: &str) -> PodProcess {
 }
 
 impl PodProcess {
-    /// Kills it (`kill -9`).
+    /// Kills the program at once (`kill -9`).
     pub fn kill(&self) {
         kill(self.number(), Signal::SIGKILL).expect("root may kill it");
     }

@@ -22,7 +22,7 @@ pub enum KubeletProbe {
     EachSecond,
 }
 
-/// What was made.
+/// The objects that were made, by their names.
 #[derive(Clone)]
 pub struct PlainWorkload {
     namespace: TestNamespace,

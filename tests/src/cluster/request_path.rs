@@ -2,10 +2,10 @@
 
 use super::{Workload, WorkloadPlan};
 
-/// Which way requests take.
+/// The way that requests take to a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestPath {
-    /// From nodes to pods.
+    /// From nodes to pods, past every activator.
     Direct,
     /// Through an activator, which could hold them.
     ThroughActivator,
@@ -15,7 +15,7 @@ pub enum RequestPath {
 const CAPACITY: &str = "autoscaling.knative.dev/target-burst-capacity";
 
 impl RequestPath {
-    /// Both of them.
+    /// Both ways, for tests that try each.
     pub const BOTH: [Self; 2] = [Self::Direct, Self::ThroughActivator];
 
     fn capacity(self) -> &'static str {

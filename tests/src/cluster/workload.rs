@@ -37,9 +37,9 @@ pub struct WorkloadPlan {
     app_args: Vec<String>,
     ports: Vec<(String, u16, Value)>,
     app_fields: BTreeMap<String, Value>,
-    /// Of the pod's spec.
+    /// Additional fields of the pod's spec.
     pod_fields: BTreeMap<String, Value>,
-    /// Beside the app's.
+    /// Additional containers beside the app's.
     containers: Vec<Value>,
     template_annotations: BTreeMap<String, String>,
     injection: InjectionWay,
@@ -54,14 +54,14 @@ pub struct WorkloadPlan {
     kind: PlanKind,
 }
 
-/// What is scaled.
+/// The kind of workload that is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanKind {
-    /// As nearly everybody has.
+    /// A Deployment, the usual kind of workload.
     Deployment,
     /// With a headless Service by which its pods know each other.
     StatefulSet,
-    /// That nobody controls.
+    /// A ReplicaSet that no Deployment controls.
     ReplicaSet,
     /// Older than all of them.
     ReplicationController,
@@ -95,9 +95,9 @@ impl PlanKind {
 /// Who gives its pods their queue-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InjectionWay {
-    /// `ebb inject`.
+    /// The command `ebb inject` gives the sidecar.
     Command,
-    /// Nobody, yet.
+    /// Nothing gives the pods a sidecar yet.
     Nobody,
     Webhook,
 }
@@ -222,7 +222,7 @@ impl WorkloadPlan {
         self
     }
 
-    /// Arguments of the app.
+    /// Starts the app with these arguments.
     #[must_use]
     pub fn app_args(mut self, args: &[&str]) -> Self {
         self.app_args = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -250,7 +250,7 @@ impl WorkloadPlan {
         self
     }
 
-    /// Makes both objects.
+    /// Makes the workload and its Service in this namespace.
     pub async fn create(self, namespace: &TestNamespace) -> Workload {
         let address = self.create_service(namespace, &format!("{}/{}", self.kind.word(), self.name)).await;
         if self.kind == PlanKind::StatefulSet {
@@ -410,13 +410,13 @@ fn from<Object: serde::de::DeserializeOwned>(value: Value) -> Object {
     serde_json::from_value(value).expect("what stands here is such an object")
 }
 
-/// What was made.
+/// A workload and its Service that were made.
 #[derive(Clone)]
 pub struct Workload {
     namespace: TestNamespace,
     name: String,
     kind: PlanKind,
-    /// Its Service's first port.
+    /// The address and the first port of its Service.
     pub address: SocketAddr,
 }
 
@@ -636,7 +636,7 @@ impl Workload {
         .await;
     }
 
-    /// Where its pods are.
+    /// The addresses of its pods, as they are now.
     pub async fn pod_addresses(&self) -> Vec<IpAddr> {
         let pods = self.pods().await.into_iter();
         pods.filter_map(|pod| pod.status?.pod_ip?.parse().ok()).collect()

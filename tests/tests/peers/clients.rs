@@ -41,7 +41,7 @@ pub(crate) const ALL: &[&str] = &["body", "trailers", "duplex", "cancel"];
 pub(crate) struct Door {
     pub(crate) port: u16,
     pub(crate) host: String,
-    /// For people.
+    /// The client's name, as people read it.
     pub(crate) name: String,
     tls: Option<TlsDoor>,
 }
@@ -142,7 +142,7 @@ fn grpc_go_client() -> Command {
     command
 }
 
-/// How large bodies are.
+/// The size of large bodies, in megabytes.
 pub(crate) fn megabytes() -> usize {
     std::env::var("PEERS_MEGABYTES")
         .map_or(100, |number| number.parse().expect("$PEERS_MEGABYTES is a number"))

@@ -9,7 +9,7 @@ use crate::clients::{ALL, Door, body_file};
 /// What it does below, by protocol.
 pub(crate) const SHOWN: [(&str, &str, &[&str]); 2] = [("curl", "http1", ALL), ("curl", "h2c", ALL)];
 
-/// How it calls them.
+/// The protocols, as options of curl.
 const PROTOCOLS: [&str; 2] = ["--http1.1", "--http2-prior-knowledge"];
 
 /// Without `Expect: 100-continue`, after which nothing would be written for a second.

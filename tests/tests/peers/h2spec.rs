@@ -67,7 +67,7 @@ fn check(proxy: &str, report: &str) {
     assert_eq!(failed, expected, "{proxy}: the cases that fail (left) and those that may (right)");
 }
 
-/// `section: what it does`.
+/// The title of a case, as `section: what it does`.
 fn title(case: &str) -> String {
     let attribute = |name: &str| {
         let (_, value) = case.split_once(name).expect("each case has its attributes");

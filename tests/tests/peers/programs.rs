@@ -25,7 +25,7 @@ pub(crate) fn built(module: &str, package: &str) -> PathBuf {
     program
 }
 
-/// A file of `tests/interop`.
+/// The path of a file below `tests/interop`.
 pub(crate) fn interop(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("interop").join(file)
 }
@@ -51,7 +51,7 @@ pub(crate) fn java() -> PathBuf {
     java
 }
 
-/// tonic's client.
+/// The program of tonic's client, built on first use.
 pub(crate) fn tonic() -> PathBuf {
     let _alone = BUILDING.lock().expect("building does not panic twice");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tonic");

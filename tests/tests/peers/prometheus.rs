@@ -84,7 +84,7 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes `target` every second.
+    /// Starts Prometheus, which scrapes `target` every second.
     pub(crate) fn start(folder: &Path, target: SocketAddr) -> Self {
         Self::scrape(folder, &format!("honor_labels: true, static_configs: [{{targets: ['{target}']}}]"))
     }
@@ -173,8 +173,8 @@ async fn a_queue_in_prometheus_brings_pods_to_zero_and_back_and_says_when_it_say
 }
 
 #[tokio::test]
-async fn what_prometheus_says_of_an_object_brings_pods() {
-    let _timed = Stopwatch::of("what prometheus says of an object brings pods");
+async fn a_metric_of_an_object_from_prometheus_brings_pods() {
+    let _timed = Stopwatch::of("a metric of an object from prometheus brings pods");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let exporter = Exporter::start();
     exporter.boarding("45");

@@ -196,7 +196,7 @@ const OF_ONE: &[(&str, &str, &str)] =
     &[("strsim", "vocabulary", "one measure says which name somebody probably meant")];
 
 #[test]
-fn what_has_one_answer_is_asked_in_one_place() {
+fn each_question_with_one_answer_is_asked_in_one_place() {
     let metadata = metadata();
     for (dependency, owner, why) in OF_ONE {
         let packages = metadata.workspace_packages();

@@ -8,7 +8,7 @@ fn root() -> PathBuf {
 }
 
 /// All source files below these folders, with their text.
-fn sources(folders: &[&str]) -> Vec<(String, String)> {
+pub(crate) fn sources(folders: &[&str]) -> Vec<(String, String)> {
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a source file is text");
         let name = path.strip_prefix(root()).expect("it lies below the root");

@@ -7,10 +7,25 @@ use std::collections::BTreeMap;
 
 use vocabulary::{ReplicaName, RevisionName};
 
-use crate::api_types::{API_VERSION, ProblemList, RevisionDetail, RevisionList, RevisionSummary};
+use crate::api_types::{
+    API_VERSION, OwnersAnswer, ProblemList, RevisionDetail, RevisionList, RevisionSummary,
+};
 
-/// All revisions; `None` if nobody answered.
-pub(crate) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
+impl OwnersAnswer for RevisionList {
+    fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
+        list(answers, silent)
+    }
+}
+
+impl OwnersAnswer for RevisionDetail {
+    /// The detail as the autoscaler that decides about the revision gives it.
+    fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
+        detail(answers.into_iter().map(Some).collect())
+    }
+}
+
+/// All revisions; `None` if no autoscaler answered.
+pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
     if answers.is_empty() {
         return None;
     }
@@ -32,11 +47,11 @@ pub(crate) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
 }
 
 /// One revision, from its latest owner.
-pub(crate) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
+pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
     answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
 }
 
-/// What is wrong; `None` if nobody answered.
+/// The problems of all configuration; `None` if no autoscaler answered.
 pub(super) fn problems(answers: Vec<ProblemList>) -> Option<ProblemList> {
     if answers.is_empty() {
         return None;

@@ -9,7 +9,7 @@ use vocabulary::{ActivatorWord, Assignment, ReplicaName};
 
 use super::lookout::Lookout;
 use super::outbox::{BucketSync, NextStep, OrderOutbox};
-use super::{LinkPeer, UpCount, breach};
+use super::peer::{LinkPeer, UpCount, breach};
 
 /// Dials and talks until the task is ended.
 pub(super) async fn keep(

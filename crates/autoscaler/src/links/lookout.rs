@@ -35,14 +35,14 @@ const FAILURES_TOLD: u32 = 2;
 /// the same dead node's links may hold.
 pub(super) const LOOKS_AT_ONCE_MAX: usize = 256;
 
-/// Looks at one peer.
+/// Dials one peer beside its silent link, to learn whether its host lives.
 pub(super) struct Lookout {
     pub(super) link: LinkId,
     pub(super) address: LinkAddress,
     pub(super) clock: Clock,
     pub(super) dialler: Arc<dyn Dial>,
     pub(super) events: mpsc::Sender<ControlEvent>,
-    /// Of all links.
+    /// One turn for each look under way, of all links together.
     pub(super) turns: Arc<Semaphore>,
     /// Since when the peer should have been heard; `None` while all is well.
     pub(super) trouble: watch::Receiver<Option<Timestamp>>,
@@ -61,7 +61,7 @@ pub(super) struct LookSpell {
     told_at: Option<Timestamp>,
 }
 
-/// What a look found.
+/// How a look beside a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LookAnswer {
     Accepted,

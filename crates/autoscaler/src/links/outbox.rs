@@ -28,7 +28,7 @@ pub(crate) struct OrderOutbox {
 pub(super) enum NextStep {
     /// Send everything, between `SyncBegin` and `SyncEnd`.
     Sync(BucketSync),
-    /// Send one revision.
+    /// Send what is newest about one revision.
     Send(AssignmentSlot),
     /// Say of which buckets no route names it any more.
     Release(BTreeSet<Bucket>),
@@ -36,7 +36,7 @@ pub(super) enum NextStep {
     Wait(Option<Timestamp>),
 }
 
-/// Everything within some buckets.
+/// Everything that an activator must know within some buckets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BucketSync {
     pub(super) ownership: Ownership,
@@ -94,7 +94,7 @@ enum SyncPhase {
 }
 
 impl OrderOutbox {
-    /// A revision's new assignment.
+    /// Puts in a revision's new assignment, which replaces one that was not sent.
     pub(crate) fn assign(&self, assignment: Arc<Assignment>, urgency: Urgency, now: Timestamp) {
         let revision = assignment.revision.clone();
         self.put(revision, AssignmentSlot::Assigned(assignment), urgency, now);
@@ -130,7 +130,7 @@ impl OrderOutbox {
         self.changed.notify_one();
     }
 
-    /// The link is gone.
+    /// Forgets what was not sent: the link is gone, and the next sync says everything.
     pub(super) fn disconnected(&self) {
         let mut slots = self.lock();
         // The next sync says everything.

@@ -1,4 +1,4 @@
-//! Who may dial now? At most 64 at once and 500 a second, the important ones first.
+//! Which link may be dialled now? At most 64 at once and 500 a second, the important ones first.
 //!
 //! After a restart thousands of links are due at the same instant. Dialling them all at once would overflow
 //! listen queues and starve the few that matter most: activators first, then pods of revisions that somebody
@@ -22,7 +22,7 @@ use vocabulary::Timestamp;
 
 /// Dials under way at once.
 const DIALS_AT_ONCE_MAX: usize = 64;
-/// 500 dials a second.
+/// The least time between two dials: 500 a second.
 const DIAL_EVERY: Duration = Duration::from_millis(2);
 /// How far the schedule may lie in the past: eight turns, which no listen queue notices. It is longer than a
 /// timer is late while there are cores to spare.
@@ -30,7 +30,7 @@ const CATCH_UP_MAX: Duration = Duration::from_millis(16);
 /// Requests on their way to the pacer; it takes them at once, so this only smooths a burst.
 const REQUESTS_MAX: usize = 1024;
 
-/// Gives turns.
+/// Gives turns for dialling, by priority and at a bounded rate.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     requests: mpsc::Sender<(Priority, oneshot::Sender<OwnedSemaphorePermit>)>,
@@ -60,7 +60,7 @@ impl Pacer {
     }
 }
 
-/// Those who wait, most important first, then in the order they came.
+/// The waiting requests for turns, most important first, then in the order they came.
 struct Queue {
     clock: Clock,
     waiting: BTreeMap<(Priority, u64), oneshot::Sender<OwnedSemaphorePermit>>,
@@ -89,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// Gives the turn to the first who still wants it.
+    /// Gives the turn to the first task that still wants it.
     fn grant(&mut self, mut permit: OwnedSemaphorePermit) {
         while let Some((_, grant)) = self.waiting.pop_first() {
             match grant.send(permit) {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_that_nobody_wants_any_more_goes_to_the_next() {
+    async fn a_turn_whose_task_is_gone_goes_to_the_next() {
         let (pacer, _tasks, _stop) = pacer(Clock::start());
         let mut held = Vec::new();
         for _ in 0..DIALS_AT_ONCE_MAX {

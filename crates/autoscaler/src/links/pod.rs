@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use vocabulary::{PodName, PodSettings, PodWord, Timestamp};
 
 use super::lookout::Lookout;
-use super::{LinkPeer, UpCount, breach};
+use super::peer::{LinkPeer, UpCount, breach};
 
 /// What a queue-proxy may say in a second: one load, ten present counts, and a few changes of state. One that
 /// says more is read more slowly, so it cannot keep the event loop busy.

@@ -1,20 +1,22 @@
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use link::{ByteStream, FromActivator};
-use orchestration::Peer;
+use orchestration::{LinkNews, Peer};
 use runtime::MetricsRegistry;
-use vocabulary::{ActivatorHello, ActivatorWord, BootId, LinkVersion, PodName};
+use vocabulary::{ActivatorHello, ActivatorWord, BootId, LinkVersion, PodName, Timestamp};
 
+use super::peer::{AWAITED_FOR, REFUSALS_WITHIN};
 use super::*;
 
 /// What an attempt to dial meets.
 #[derive(Clone, Copy, Debug)]
 enum DialAnswer {
-    /// Nobody listens.
+    /// The host refuses the connection: nobody listens.
     Refusal,
     /// The same, heard of so late.
     LateRefusal(Duration),
@@ -209,12 +211,12 @@ async fn a_pod_that_requests_wait_for_is_dialled_until_it_listens_and_then_as_ra
     assert!((9..=12).contains(&at_first) && (9..=11).contains(&later), "{at_first} {later}");
 }
 
-/// How a link stops.
+/// How the test stops a link.
 #[derive(Clone, Copy, Debug)]
 enum LinkStop {
     /// Nothing more arrives on it.
     Silence,
-    /// Its connection is cut.
+    /// The test cuts the link's connection.
     Break,
 }
 

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// The answer to a sum is one number; an error has a few lines.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Where to ask, and as whom.
+/// The address of Prometheus, and the credentials to show there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PrometheusServer {
     /// Such as `http://127.0.0.1:9090` or `https://prometheus.example.com`, or with a path before `/api/v1`.

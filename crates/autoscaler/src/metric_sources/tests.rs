@@ -1,4 +1,4 @@
-//! Queries, word by word.
+//! The queries for Prometheus and for Kubernetes' metric APIs, word by word.
 
 use platform::MetricFuture;
 use settings::hpa::reading::HpaDocument;
@@ -42,7 +42,7 @@ fn a_selector_becomes_matchers_beside_the_namespace() {
 
 /// Matchers are all to hold, so a selector that names the namespace too finds nothing of another one.
 #[test]
-fn nobody_asks_for_another_namespace() {
+fn a_query_never_reads_another_namespace() {
     let foreign = external(vec![("namespace", LabelCondition::Equals("other".into()))]);
     assert_eq!(
         query_of(&foreign, "shop", "namespace").unwrap(),
@@ -158,7 +158,7 @@ async fn a_server_that_hangs_makes_only_its_own_metrics_fail() {
 
 /// The server that is configured, for what is not of pods.
 #[tokio::test(start_paused = true)]
-async fn who_is_asked_depends_on_what_is_configured() {
+async fn a_metric_is_asked_from_prometheus_where_an_address_is_configured() {
     let all = question(vec![0, 1, 3]);
     let platform = Arc::<FakePlatform>::default();
     let reply = source(None, &platform).ask_all(&all).await;

@@ -87,7 +87,7 @@ impl PageServer {
                     tracing::debug!(%peer, %error, "a connection to a page ended early");
                 }
             }
-            () = seat.must_go() => tracing::debug!(%peer, "a connection to a page had to go"),
+            () = seat.must_go() => tracing::debug!(%peer, "a connection to a page was closed by its limits"),
         }
     }
 

@@ -336,7 +336,7 @@ fn autoscaler_config(
         clock,
         metrics: metrics.clone(),
         dialler: Arc::new(TcpDialler),
-        choice: ActivatorChoice::Everyone,
+        choice: ActivatorChoice::All,
     }
 }
 

@@ -28,36 +28,34 @@ fn both_at(counter: u64) -> Activators {
 }
 
 #[test]
-fn everybody_who_may_send_must_have_the_version_or_a_newer_one() {
+fn every_possible_sender_must_have_the_version_or_a_newer_one() {
     let mut known = both_at(5);
-    assert!(
-        known.nobody_goes_by_less(REVISION, version(5)) && known.nobody_goes_by_less(REVISION, version(4))
-    );
-    assert!(!known.nobody_goes_by_less(REVISION, version(6)));
+    assert!(known.all_acknowledged(REVISION, version(5)) && known.all_acknowledged(REVISION, version(4)));
+    assert!(!known.all_acknowledged(REVISION, version(6)));
     known.acknowledged(ONE, REVISION, version(6));
-    assert!(!known.nobody_goes_by_less(REVISION, version(6)), "one of two is not all");
+    assert!(!known.all_acknowledged(REVISION, version(6)), "one of two is not all");
     known.retain(&[ReplicaName::new("a")]);
-    assert!(known.nobody_goes_by_less(REVISION, version(6)), "one that is gone picks nothing any more");
+    assert!(known.all_acknowledged(REVISION, version(6)), "one that is gone picks nothing any more");
     let third = appear(&mut known, "c");
-    assert!(!known.nobody_goes_by_less(REVISION, version(6)), "one that was never heard might");
+    assert!(!known.all_acknowledged(REVISION, version(6)), "one that was never heard might");
     known.started(third, BootId(1), &BTreeSet::new());
-    assert!(known.nobody_goes_by_less(REVISION, version(6)), "one that knows nothing of it cannot");
+    assert!(known.all_acknowledged(REVISION, version(6)), "one that knows nothing of it cannot");
 }
 
 #[test]
 fn a_late_acknowledgement_of_an_old_version_takes_nothing_back() {
     let mut known = both_at(5);
     known.acknowledged(ONE, REVISION, version(2));
-    assert!(known.nobody_goes_by_less(REVISION, version(5)));
+    assert!(known.all_acknowledged(REVISION, version(5)));
 }
 
 #[test]
 fn a_new_link_of_the_same_boot_changes_nothing_and_a_new_boot_changes_all() {
     let mut known = both_at(5);
     known.started(TWO, BootId(7), &[REVISION].into());
-    assert!(known.nobody_goes_by_less(REVISION, version(5)));
+    assert!(known.all_acknowledged(REVISION, version(5)));
     known.started(TWO, BootId(8), &[REVISION].into());
-    assert!(!known.nobody_goes_by_less(REVISION, version(1)));
+    assert!(!known.all_acknowledged(REVISION, version(1)));
 }
 
 #[test]
@@ -67,13 +65,13 @@ fn one_that_forgets_counts_until_it_says_so() {
     known.get_mut(TWO).expect("it is there").holdings.get_mut(&REVISION).expect("known").standing =
         forgetting;
     known.acknowledged(ONE, REVISION, version(7));
-    assert!(!known.nobody_goes_by_less(REVISION, version(7)));
+    assert!(!known.all_acknowledged(REVISION, version(7)));
     known.acknowledged(TWO, REVISION, version(8));
-    assert!(known.nobody_goes_by_less(REVISION, version(7)));
+    assert!(known.all_acknowledged(REVISION, version(7)));
 }
 
 #[test]
-fn those_on_their_way_out_are_chosen_only_if_there_is_nobody_else() {
+fn activators_on_their_way_out_are_chosen_only_if_no_other_is_left() {
     let mut known = both_at(1);
     let names = |known: &Activators| known.candidates().into_iter().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(names(&known), ["a", "b"]);

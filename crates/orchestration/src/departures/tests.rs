@@ -9,7 +9,7 @@ fn loaded(concurrency: f64) -> HeardOfPod {
 }
 
 #[test]
-fn those_that_serve_nobody_end_first_then_the_least_loaded() {
+fn pods_that_are_not_ready_end_first_then_the_least_loaded() {
     let pods = [
         (pod("busy"), loaded(9.0)),
         (pod("idle-b"), loaded(0.0)),

@@ -8,7 +8,7 @@ use vocabulary::{PodCount, PodId, RevisionId};
 use super::FactIntake;
 use crate::departures::LeaveTaking;
 use crate::order_book::Purpose;
-use crate::orders::{OrderId, OrderOutcome};
+use crate::order_outcome::{OrderId, OrderOutcome};
 
 impl FactIntake<'_> {
     pub(super) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
@@ -31,7 +31,7 @@ impl FactIntake<'_> {
             }
             OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) => {
                 record.scale_trouble = Some(text);
-                // Nobody tries that order again. Class hpa does at its next sync, from the count that there
+                // That order is not tried again. Class hpa does at its next sync, from the count that there
                 // is; class kpa when its answer changes.
                 let present = record.spec.hpa.is_some().then_some(record.facts.wanted);
                 self.state.tell(failed, self.now);

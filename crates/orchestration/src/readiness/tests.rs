@@ -63,7 +63,7 @@ fn a_pods_state_is_its_way_out_then_its_word_then_the_platforms() {
 }
 
 #[test]
-fn what_a_revision_waits_for_is_the_worst_that_is_known() {
+fn the_worst_known_trouble_is_what_a_revision_waits_for() {
     let text = |wanted, pods: &[(PodFacts, HeardOfPod)]| {
         waiting_for(PodCount::new(wanted), AppOutput::Shown, pods.iter().map(|(pod, heard)| (pod, heard)))
     };

@@ -22,7 +22,7 @@ pub(super) struct FakeActivator {
     pub(super) boot: u64,
     pub(super) is_linked: bool,
     pub(super) is_stalled: bool,
-    /// What it acts upon.
+    /// The assignment that this activator acts upon.
     pub(super) applied: Option<Arc<Assignment>>,
     /// It forgets the revision once it holds nothing.
     pub(super) forget: Option<Version>,

@@ -159,7 +159,7 @@ fn an_owner_that_hears_less_than_half_takes_itself_to_be_cut_off_and_says_so_onc
 }
 
 #[test]
-fn what_is_dead_is_decided_once_the_others_had_time_to_be_heard() {
+fn dead_hosts_are_told_once_the_other_hosts_had_time_to_be_heard() {
     let mut world = through(&["a", "b"]);
     world.pass(Duration::from_secs(4));
     activator_is_unreachable(&mut world, "a");

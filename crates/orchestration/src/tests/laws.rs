@@ -12,7 +12,7 @@ use crate::*;
 const ACTIVATORS: [&str; 3] = ["a", "b", "c"];
 const PODS: [&str; 3] = ["p", "q", "r"];
 
-/// Something happens.
+/// One event of a random world.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     PodAppears(usize),
@@ -77,7 +77,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 fn choice() -> impl Strategy<Value = ActivatorChoice> {
-    prop_oneof![Just(ActivatorChoice::Everyone), Just(ActivatorChoice::AsManyAsNeeded)]
+    prop_oneof![Just(ActivatorChoice::All), Just(ActivatorChoice::AsManyAsNeeded)]
 }
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {
@@ -186,7 +186,7 @@ proptest! {
     /// A pod ends only when nobody who may send to it still can, unless the time for saying so is over; and
     /// versions only grow.
     #[test]
-    fn nobody_may_send_to_a_pod_that_was_released_and_versions_only_grow(
+    fn no_activator_may_send_to_a_released_pod_and_versions_only_grow(
         choice in choice(),
         happenings in happenings(),
     ) {
@@ -217,7 +217,7 @@ proptest! {
     /// A revision once served is direct with a ready pod, or on living activators: those that acknowledged or
     /// serve since before the owner came, and only if none of them lives any other.
     #[test]
-    fn who_serves_lives_and_has_acknowledged(choice in choice(), happenings in happenings()) {
+    fn routes_name_only_live_activators_that_acknowledged(choice in choice(), happenings in happenings()) {
         live(choice, &happenings, |world| {
             let (Some(written), true) = (&world.written, world.orchestrator.is_settled(&name())) else { return };
             if written.routing == Routing::Direct && world.orchestrator.has_ready_pod(&name()) {
@@ -261,7 +261,7 @@ proptest! {
     /// whoever holds something of a revision that exists hears of the pods that there are, whether it is to
     /// serve or not, whoever the owner is, and is not told that the revision is gone.
     #[test]
-    fn what_waits_anywhere_hears_of_pods(choice in choice(), happenings in happenings()) {
+    fn every_activator_with_waiting_requests_gets_pod_updates(choice in choice(), happenings in happenings()) {
         let world = live(choice, &happenings, |world| {
             let Some(whole) = world.orchestrator.assignment(&name()) else { return };
             let pods = |told: &vocabulary::Assignment| -> Vec<_> {

@@ -65,7 +65,7 @@ pub(super) struct World {
     pub(super) floor: u32,
     pub(super) may_write: bool,
     pub(super) held: Option<String>,
-    /// Whether the revision does.
+    /// Whether the revision exists on the platform.
     exists: bool,
     /// The first version of the present owner's since which all that was told routes through activators.
     pub(super) through_since: Option<Version>,

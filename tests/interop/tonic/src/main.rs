@@ -22,7 +22,7 @@ const PIECE: u64 = 64 * 1024;
 /// a stream when nobody holds either half.)
 const LEAVE: Bytes = Bytes::new();
 
-/// Messages are bytes.
+/// Encodes and decodes messages as plain bytes.
 #[derive(Default)]
 struct Raw;
 

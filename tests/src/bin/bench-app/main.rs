@@ -42,7 +42,7 @@ const SMALL: usize = 12;
 const HEAD_MAX: usize = 256 * 1024;
 /// What a connection has room for at first.
 const BUFFER: usize = 64 * 1024;
-/// The same over HTTP/2.
+/// The largest list of headers over HTTP/2, as large as over HTTP/1.1.
 const HEADER_LIST_MAX: u32 = 256 * 1024;
 const BACKLOG: u32 = 4096;
 
@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<()> {
     LocalSet::new().block_on(&runtime, serve(began))
 }
 
-/// Keeps a core busy.
+/// Keeps a core busy for so many milliseconds.
 fn work(milliseconds: u16) {
     let enough = clock::worked() + Duration::from_millis(milliseconds.into());
     while clock::worked() < enough {}
@@ -173,7 +173,7 @@ impl App {
         }
     }
 
-    /// A whole HTTP/1.1 response.
+    /// The bytes of a whole HTTP/1.1 response for this path.
     async fn answer(&self, path: &str) -> Bytes {
         if let Some(size) = path.strip_prefix("/bytes/").and_then(|size| size.parse().ok()) {
             return self.prepared(size);
@@ -188,7 +188,7 @@ impl App {
         self.answers.borrow_mut().entry(size).or_insert_with(|| whole(&vec![b'x'; size])).clone()
     }
 
-    /// The answers that differ.
+    /// The body for paths whose answer differs from the usual one.
     async fn text(&self, path: &str) -> Option<String> {
         if let Some(time) = path.strip_prefix("/hold/").and_then(|time| time.parse().ok()) {
             self.held.set(self.held.get() + 1);

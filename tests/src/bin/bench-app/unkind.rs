@@ -15,7 +15,7 @@ const INTERIM_MAX: Duration = Duration::from_secs(10);
 /// How many say so in a millisecond.
 const INTERIMS: usize = 100;
 
-/// One of them.
+/// One kind of misbehaviour of the app.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     /// `/unread/MS`: for so long, the request's body is not read; then the connection ends.

@@ -31,7 +31,7 @@ impl Journal {
     }
 }
 
-/// A request that runs.
+/// A request that the app is answering; its end is noted when this is dropped.
 pub(crate) struct Noted<'j> {
     journal: &'j Journal,
     target: String,

@@ -44,7 +44,7 @@ use tokio::net::TcpListener;
 /// The body of an answer, whatever it comes from. An error breaks the answer off.
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// How the app misbehaves.
+/// The ways in which the app misbehaves on request.
 #[derive(Clone, Debug, Default)]
 struct Behaviour {
     start_delay: Duration,
@@ -60,11 +60,11 @@ struct Behaviour {
     hang_after: Option<usize>,
     /// Answers with prepared bytes only.
     raw: bool,
-    /// Notes every request there.
+    /// Notes every request in this file
     record: Option<PathBuf>,
     /// Writes down there when requests begin and end.
     journal: Option<PathBuf>,
-    /// Speaks nothing else.
+    /// Speaks this protocol and refuses every other
     only: Option<Spoken>,
     /// Speaks TLS at one more port.
     tls: Option<tls::OwnTls>,
@@ -85,7 +85,7 @@ enum Ending {
     AtOnce,
     /// What it has begun is answered first.
     Finished,
-    /// It must be killed.
+    /// The app ignores TERM and must be killed.
     Never,
 }
 

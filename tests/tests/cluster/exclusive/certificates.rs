@@ -30,7 +30,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(200);
 /// Injectors look at their registration every 10 s.
 const MENDED_WITHIN: Duration = Duration::from_secs(20);
 const METRICS_PORT: u16 = 9091;
-/// Of both webhook configurations.
+/// The name of both webhook configurations in the cluster.
 const WEBHOOK: &str = "ebb-injector";
 
 /// A program that shows a certificate to whoever calls.
@@ -38,7 +38,7 @@ struct ShowingProgram {
     component: &'static str,
     port: u16,
     secret: &'static str,
-    /// In its certificate.
+    /// The name that stands in the certificate.
     name: String,
 }
 

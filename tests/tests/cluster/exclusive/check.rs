@@ -40,7 +40,7 @@ async fn write_key(namespace: &TestNamespace, value: Option<&str>) -> Result<Con
 }
 
 #[test]
-fn what_is_missing_or_refused_is_said_with_what_to_do_until_it_is_mended() {
+fn missing_parts_and_refused_settings_are_told_with_their_remedy_until_they_are_mended() {
     in_namespace("check", async |namespace| {
         eventually("all is well", PATIENCE, || says(&namespace, &[])).await;
         let maps: Api<ConfigMap> = Api::namespaced(namespace.client.clone(), SYSTEM);

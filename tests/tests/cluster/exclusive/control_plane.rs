@@ -6,7 +6,7 @@ use tests::client::Tally;
 use tests::cluster::{RequestPath, TestNamespace, Workload, WorkloadPlan, component, in_namespace};
 use tokio::task::JoinHandle;
 
-/// Traffic in the background.
+/// Sends requests in the background for so many seconds.
 fn traffic(app: &Workload, seconds: u64) -> JoinHandle<Tally> {
     let load = app.load().path("/?sleep=100").with_own_connections();
     tokio::spawn(async move { load.steady(20, Duration::from_secs(seconds)).await })

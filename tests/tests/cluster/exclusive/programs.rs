@@ -122,7 +122,7 @@ fn an_activator_that_ends_in_any_way_takes_only_what_it_held() {
 }
 
 #[test]
-fn what_waits_at_one_activator_while_another_is_killed_is_answered() {
+fn waiting_requests_of_one_activator_are_answered_while_another_is_killed() {
     in_namespace("waits", async |namespace| {
         let plan = WorkloadPlan::new("hello").app_args(&["--start-delay-ms", "4000"]);
         let hello = plan.create(&namespace).await;

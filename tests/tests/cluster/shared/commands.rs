@@ -70,7 +70,7 @@ fn release_all_brings_back_what_rests_at_zero() {
 }
 
 #[test]
-fn what_holds_a_workload_is_told_with_whose_it_is_and_it_is_not_given_back_at_zero() {
+fn every_holder_of_a_workload_is_named_and_a_workload_at_zero_is_not_given_back() {
     in_namespace("held", async |namespace| {
         let hello = WorkloadPlan::new("hello").create(&namespace).await;
         hello.has_pods(0).await;
@@ -95,7 +95,7 @@ fn what_holds_a_workload_is_told_with_whose_it_is_and_it_is_not_given_back_at_ze
 }
 
 #[test]
-fn what_cannot_be_served_is_left_as_it_was_with_the_reason() {
+fn a_service_that_cannot_be_served_is_left_as_it_was_with_the_reason() {
     in_namespace("not-servable", async |namespace| {
         let hello = WorkloadPlan::new("hello").served_by_kubernetes().create(&namespace).await;
         hello.has_pods(1).await;

@@ -9,7 +9,7 @@ use tests::cluster::{RequestPath, WorkloadPlan, in_namespace};
 const LONG: Duration = Duration::from_secs(24);
 
 #[test]
-fn who_checks_the_health_of_a_service_is_answered_at_zero_and_keeps_no_pod() {
+fn health_checks_of_a_service_are_answered_at_zero_and_keep_no_pod() {
     in_namespace("checks", async |namespace| {
         let checked = async |path: RequestPath| {
             let plan = WorkloadPlan::new(path.name()).by(path).annotated("ebb.dev/routing-dwell", "0s");

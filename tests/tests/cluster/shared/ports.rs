@@ -156,7 +156,7 @@ fn a_port_that_nobody_declared_is_served_direct_and_keeps_the_count() {
 }
 
 #[test]
-fn nobody_reaches_anothers_pods_by_a_name_or_a_port_that_was_anothers() {
+fn a_foreign_name_or_a_former_port_never_leads_to_another_services_pods() {
     in_namespace("mine", async |namespace| {
         let mine = WorkloadPlan::new("mine").create(&namespace).await;
         let others = WorkloadPlan::new("others").create(&namespace).await;

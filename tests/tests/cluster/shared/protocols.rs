@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-/// Answered in time.
+/// Fails unless the answer comes in time.
 async fn soon<Answer>(what: &str, answer: impl Future<Output = Answer>) -> Answer {
     tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
 }
@@ -91,7 +91,7 @@ impl EchoSocket {
     }
 }
 
-/// One of each.
+/// One conversation of each protocol, open at once.
 struct Conversations {
     call: EchoCall,
     socket: EchoSocket,

@@ -139,7 +139,7 @@ async fn are_served_by_kubernetes(namespace: &TestNamespace, services: &[Refused
 }
 
 #[test]
-fn what_cannot_be_served_is_told_with_the_reason_and_nothing_of_it_is_touched() {
+fn a_service_that_cannot_be_served_is_told_with_the_reason_and_not_touched() {
     in_namespace("refused", async |namespace| {
         bring_crews(&namespace.client).await;
         // Whatever a Service that names it asks for, a pod is there all the time.

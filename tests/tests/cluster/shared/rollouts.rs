@@ -3,7 +3,7 @@
 use tests::cluster::{PATIENCE, PlanKind, RequestPath, TestNamespace, Workload, WorkloadPlan, in_namespace};
 use tests::eventually;
 
-/// Requests each second.
+/// The number of requests in each second.
 const RATE: u32 = 20;
 
 /// Waits until it has so many pods, none of which it had then; returns which.

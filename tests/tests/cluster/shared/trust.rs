@@ -54,7 +54,7 @@ async fn activator_tells(identity: &Identity, at: IpAddr) -> bool {
 }
 
 #[test]
-fn who_has_no_autoscalers_certificate_hears_nothing_on_links() {
+fn a_caller_without_an_autoscalers_certificate_hears_nothing_on_links() {
     in_namespace("strangers", async |namespace| {
         let plan = WorkloadPlan::new("hello").annotated("autoscaling.knative.dev/min-scale", "1");
         let hello = plan.create(&namespace).await;
@@ -85,7 +85,7 @@ fn who_has_no_autoscalers_certificate_hears_nothing_on_links() {
 }
 
 #[test]
-fn who_says_to_be_an_activator_on_a_hop_is_taken_for_a_client() {
+fn a_caller_that_claims_to_be_an_activator_is_taken_for_a_client() {
     in_namespace("spoofed", async |namespace| {
         let plan = WorkloadPlan::new("hello").annotated("autoscaling.knative.dev/min-scale", "1");
         let hello = plan.create(&namespace).await;
@@ -131,7 +131,7 @@ fn a_pod_that_claims_to_be_another_is_not_heard_for_it() {
 
 /// Two who share a cluster: neither an annotation, a port nor a name leads to the other's pods.
 #[test]
-fn nobody_reaches_the_pods_of_another_namespace() {
+fn pods_of_another_namespace_are_never_reached() {
     in_namespace("mine", async |mine| {
         let plan = WorkloadPlan::new("hello").annotated("autoscaling.knative.dev/min-scale", "1");
         let hello = plan.create(&mine).await;

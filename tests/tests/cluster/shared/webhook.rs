@@ -153,7 +153,7 @@ fn the_name_of_the_queue_proxy_is_nobody_elses() {
 }
 
 #[test]
-fn what_is_wrong_is_told_at_once_as_it_is_written() {
+fn every_problem_is_told_at_once_when_an_object_is_written() {
     in_namespace("wrong", async |namespace| {
         let labels = json!({"app": "x", INJECT_LABEL: "true"});
         let template = json!({

@@ -29,7 +29,7 @@ const UNUSED: [(&str, &str, &str); 6] = [
 struct Request {
     program: String,
     group: String,
-    /// With its subresource.
+    /// The resource, with its subresource where there is one.
     resource: String,
     name: String,
     verb: String,

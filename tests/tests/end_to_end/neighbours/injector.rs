@@ -290,7 +290,7 @@ async fn a_caller_that_has_sent_a_review_keeps_its_place_among_strangers() {
 }
 
 #[tokio::test]
-async fn where_an_authority_of_callers_is_named_reviews_need_a_certificate_and_probes_none() {
+async fn with_an_authority_of_callers_reviews_need_a_certificate_and_probes_none() {
     let callers = TestAuthority::new();
     let injector = Injector::start(Some(&callers)).await;
     let question = review(&pod(&json!([])));

@@ -31,7 +31,7 @@ const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
 /// What a peer says, in frames: the byte with its opcode, and what it carries.
 type Frames = Vec<(u8, Vec<u8>)>;
 
-/// One case.
+/// One case of the suite: its number and its frames.
 struct Case {
     number: String,
     says: Vec<u8>,
@@ -151,7 +151,7 @@ fn messages() -> Vec<Case> {
     cases
 }
 
-/// 2: pings and pongs.
+/// The cases of group 2: pings and pongs.
 fn pings() -> Vec<Case> {
     let pong = |payload: &[u8]| vec![heard(PONG, payload)];
     let ten: Vec<String> = (0..10).map(|number| format!("payload-{number}")).collect();
@@ -198,7 +198,7 @@ fn reserved() -> Vec<Case> {
     cases
 }
 
-/// 5: messages in fragments.
+/// The cases of group 5: messages in fragments.
 fn fragments() -> Vec<Case> {
     let two = || vec![frame(TEXT, b"fragment1"), frame(FIN | CONTINUATION, b"fragment2")];
     let joined = || heard(TEXT, b"fragment1fragment2");
@@ -237,7 +237,7 @@ fn fragments() -> Vec<Case> {
     ]
 }
 
-/// 6: text is UTF-8.
+/// The cases of group 6: text is UTF-8.
 fn utf8() -> Vec<Case> {
     let greeting = "Hello-µ@ßöäüàá-UTF-8!!".as_bytes();
     let mut cases = vec![
@@ -287,7 +287,7 @@ fn utf8() -> Vec<Case> {
     cases
 }
 
-/// 7: the end.
+/// The cases of group 7: the end of a conversation.
 fn closing() -> Vec<Case> {
     let close = |payload: &[u8]| whole(CLOSE, payload);
     let with = |code: u16, reason: &[u8]| close(&[&code.to_be_bytes()[..], reason].concat());
@@ -329,7 +329,7 @@ fn closing() -> Vec<Case> {
     cases
 }
 
-/// The app by itself.
+/// The app by itself, without a proxy before it.
 struct App(Child, SocketAddr);
 
 impl App {

@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use crate::protocols::client::{Answer, Client, Protocol, empty, full, next_data};
 use crate::protocols::world::{ROUTINGS, warm, within};
 
-/// Vector H17.
+/// Vector H17 of the data-plane specification.
 #[tokio::test]
 async fn an_answer_that_the_app_breaks_off_breaks_off_for_the_client() {
     let ebb = warm(|service| service.args(&["--raw"])).await;

@@ -45,7 +45,7 @@ async fn ask(ebb: Arc<Ebb>, routing: Routing, is_over: Arc<AtomicBool>, answered
 }
 
 #[tokio::test]
-async fn what_many_clients_break_off_ends_no_request_of_others() {
+async fn requests_that_many_clients_break_off_end_no_request_of_others() {
     let ebb = Arc::new(warm(|service| service).await);
     for routing in ROUTINGS {
         let (is_over, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));

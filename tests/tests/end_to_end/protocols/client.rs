@@ -18,10 +18,10 @@ use tokio::sync::mpsc;
 
 use crate::protocols::world::within;
 
-/// What a request carries.
+/// The body of every request that the client sends.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// No body.
+/// The body of a request that has none.
 pub(crate) fn empty() -> Body {
     Empty::new().boxed_unsync()
 }
@@ -146,7 +146,7 @@ pub(crate) async fn get(ebb: &Ebb, protocol: Protocol, host: &str, path: &str) -
     Answer::read(client.get(host, path).await).await
 }
 
-/// A whole response.
+/// A response that was read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -164,7 +164,7 @@ impl Answer {
         Self { status: head.status.as_u16(), headers: head.headers, trailers, body: body.to_bytes() }
     }
 
-    /// A header, or nothing.
+    /// The value of a header; empty where there is none.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -174,7 +174,7 @@ impl Answer {
         self.header("ebb-error").split(';').next().unwrap_or_default()
     }
 
-    /// The body as text.
+    /// The body of the response, as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

@@ -29,7 +29,7 @@ async fn an_ambiguous_length_is_refused_or_resolved_and_the_connection_closed() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_resolved_is_a_bad_request() {
+async fn an_ambiguous_framing_is_a_bad_request() {
     let ebb = warm(|service| service.args(&["--raw"])).await;
     for routing in ROUTINGS {
         for (what, framing, body) in [

@@ -108,7 +108,7 @@ async fn a_client_cannot_pose_as_one_of_our_hops() {
     }
 }
 
-/// Vector H11.
+/// Vector H11 of the data-plane specification.
 #[tokio::test]
 async fn headers_of_one_hop_end_there() {
     let ebb = warm(|service| service.args(&["--raw"])).await;

@@ -81,7 +81,7 @@ async fn a_pod_refuses_at_once_what_finds_its_queue_full() {
 
 /// Through the front door nobody is sent away for that: what no pod took in waits before it.
 #[tokio::test]
-async fn what_a_full_pod_does_not_take_in_waits_for_it() {
+async fn a_request_that_a_full_pod_does_not_take_in_waits_for_it() {
     let ebb = warm(|service| service.spec("containerConcurrency: 1")).await;
     let occupied = occupy(&ebb, Routing::Direct, Protocol::Http1, "held").await;
     let waiting = crowd(ebb.requests, Protocol::Http1).await;

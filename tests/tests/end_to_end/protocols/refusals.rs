@@ -36,7 +36,7 @@ async fn a_grpc_client_is_refused_in_its_own_words() {
 
 /// Vector H25 but for the status of CONNECT, and a request that names no host.
 #[tokio::test]
-async fn what_is_not_for_a_proxy_like_this_is_refused() {
+async fn connect_and_a_request_without_a_host_are_refused() {
     let ebb = warm(|service| service).await;
     for routing in ROUTINGS {
         let host = routing.host();

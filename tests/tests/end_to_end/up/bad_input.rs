@@ -149,7 +149,7 @@ async fn a_bad_edit_keeps_the_last_good_state_and_is_shown() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_problem_for_lint_and_a_warning_for_whoever_starts() {
+async fn a_missing_program_or_folder_is_a_problem_for_lint_and_a_warning_at_the_start() {
     let missing = Service::running("missing", &["no-such-program-anywhere"]).scaling("initial-scale", "0");
     let elsewhere =
         Service::new("elsewhere").scaling("initial-scale", "0").container("workingDir: /no/such/folder");

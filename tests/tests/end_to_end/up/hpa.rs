@@ -300,7 +300,7 @@ async fn in_shadow_everything_is_decided_and_nothing_done() {
 
 /// Both places are named, at once, before anything runs.
 #[tokio::test]
-async fn what_is_said_twice_or_cannot_be_said_is_refused() {
+async fn a_document_that_says_something_twice_or_cannot_be_read_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let both = with_document(Service::new("both").scaling("min-scale", "1"), "maxReplicas: 3");
     let broken = with_document(Service::new("broken"), "{maxReplicas: 2, minReplicas: 3, behaviour: {}}");

@@ -44,7 +44,7 @@ async fn a_killed_ebb_leaves_no_process_behind() {
     until_dead(&everything).await;
 }
 
-/// Makes [`a_benchmark_plays_its_part`] one.
+/// The environment variable that makes [`a_benchmark_plays_its_part`] a benchmark.
 const BENCHMARK: &str = "LIFECYCLE_TEST_BENCHMARK";
 
 /// What is killed below: this suite again, in a process of its own, which starts an `ebb up` as benchmarks

@@ -41,7 +41,7 @@ fn piped(service: &Service, arguments: &[&str]) -> (Child, Lines<BufReader<Child
 
 /// Pods start while activators are still made ready; whoever has started `ebb up` reads its first lines.
 #[tokio::test]
-async fn where_everything_is_reached_is_said_before_any_pod_prints() {
+async fn every_address_is_printed_before_any_pod_prints() {
     let service = printer("early", "echo now").scaling("min-scale", "8");
     let (_child, mut lines, _folder) = piped(&service, &["--activators", "16"]);
     let reading = async {
@@ -245,7 +245,7 @@ fn assert_json(stderr: &str) {
 }
 
 #[tokio::test]
-async fn what_keeps_it_from_starting_is_json_too() {
+async fn errors_at_the_start_are_json_too() {
     let ebb = Ebb::up(&[printer("plain", "echo hello")], &ConfigMap::short()).await;
     ebb.write("broken.yaml", "kind: Service\n");
     let good = ebb.folder().join("plain.yaml").to_string_lossy().into_owned();
@@ -305,7 +305,7 @@ async fn an_edit_its_rollout_and_the_end_of_that_are_lines_of_the_log_in_this_or
 }
 
 #[tokio::test]
-async fn what_is_older_than_asked_for_is_not_shown() {
+async fn lines_older_than_asked_for_are_not_shown() {
     let script = "echo first; while ! [ -e go ]; do sleep 0.05; done; echo second";
     let ebb = Ebb::up(&[printer("printer", script)], &ConfigMap::short()).await;
     let shown = async |arguments: &[&str], text: &str| {

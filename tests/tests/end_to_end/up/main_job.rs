@@ -119,7 +119,7 @@ async fn get_and_explain_say_where_every_revision_stands() {
 }
 
 #[tokio::test]
-async fn what_sleeps_is_said_to_sleep_also_by_an_autoscaler_that_was_restarted() {
+async fn a_sleeping_revision_is_shown_asleep_by_a_restarted_autoscaler_too() {
     let ebb = Ebb::up(&[from_zero("asleep")], &zero_allowed().set("scale-to-zero-grace-period", "30s")).await;
     ebb.until_pods("asleep", 0).await;
     let (code, _, stderr) = ebb.run(&["restart", "autoscaler"]).await;

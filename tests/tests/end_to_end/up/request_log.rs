@@ -90,7 +90,7 @@ async fn each_request_has_a_line_of_the_shape_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_the_activator_refuses_has_a_line_of_the_same_shape() {
+async fn a_request_that_the_activator_refuses_has_a_line_of_the_same_shape() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = write(folder.path(), &[ON]);
     let service = Service::new("hello").scaling("min-scale", "1");

@@ -305,7 +305,7 @@ async fn a_reload_keeps_pods_and_a_restart_ends_them_and_neither_refuses_a_conne
 }
 
 #[tokio::test]
-async fn what_a_service_could_not_listen_with_is_refused_before_it_is_written() {
+async fn options_with_which_a_service_could_not_listen_are_refused_before_a_unit_is_written() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     std::fs::write(path("hello.yaml"), Service::new("hello").yaml()).expect("writing");

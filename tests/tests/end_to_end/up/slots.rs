@@ -29,7 +29,9 @@ async fn begun(journal: &Path, count: usize) -> Vec<Handled> {
 /// to, one by one, and each time the slot takes the next of those that wait.
 #[rstest]
 #[tokio::test]
-async fn what_waits_at_one_activator_takes_every_slot_that_becomes_free(#[values(1, 3)] activators: u32) {
+async fn waiting_requests_of_one_activator_take_every_slot_that_becomes_free(
+    #[values(1, 3)] activators: u32,
+) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (journal, gates) = (folder.path().join("journal"), folder.path().join("gates"));
     std::fs::create_dir(&gates).expect("the folder can be written");

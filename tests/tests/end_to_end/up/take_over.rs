@@ -55,7 +55,7 @@ async fn requests_in_flight_and_on_their_way_outlive_two_take_overs() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_pod_that_starts_is_answered_by_it() {
+async fn requests_that_wait_for_a_starting_pod_are_answered_by_that_pod() {
     let service = Service::new("slow").args(&["--start-delay-ms", "4000"]);
     let config = ConfigMap::short().set("allow-zero-initial-scale", "true").set("initial-scale", "0");
     let mut first = Ebb::up(&[service], &config).await;
@@ -192,7 +192,7 @@ async fn heard(told: &tokio::net::UnixDatagram) -> String {
 }
 
 #[tokio::test]
-async fn whoever_cannot_take_over_changes_nothing() {
+async fn a_process_that_cannot_take_over_changes_nothing() {
     let ebb = Ebb::up(&[three("kept")], &ConfigMap::short()).await;
     let before = processes(&ebb.until_pods("kept", 3).await);
     let (code, stderr) = ebb.failing_successor(&["--listen", "127.0.0.1:1"]).await;
@@ -208,7 +208,7 @@ async fn whoever_cannot_take_over_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_failed_and_what_was_said_before_is_known_to_whoever_takes_over() {
+async fn failures_and_earlier_log_lines_are_known_to_the_successor() {
     let crashes = Service::running("crashes", &["sh", "-c", "echo no database at db:5432 >&2; exit 3"])
         .scaling("min-scale", "1");
     let dies = Service::running("dies", &["sh", "-c", "echo these last words >&2; exec sleep 1000"])
@@ -241,7 +241,7 @@ async fn what_failed_and_what_was_said_before_is_known_to_whoever_takes_over() {
 }
 
 #[tokio::test]
-async fn where_nobody_runs_or_runs_any_more_it_is_an_ordinary_start() {
+async fn without_a_running_predecessor_a_take_over_is_an_ordinary_start() {
     let services = [Service::new("kept").scaling("min-scale", "1")];
     let mut first = Ebb::up_with(&services, &ConfigMap::short(), &["--take-over"]).await;
     let before = processes(&first.until_pods("kept", 1).await);

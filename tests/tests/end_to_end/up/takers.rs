@@ -17,7 +17,7 @@ use tokio::process::Command;
 use crate::up::take_over::{processes, three};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Descriptors in one piece.
+/// The number of descriptors that travel in one piece.
 const AT_ONCE: usize = 64;
 
 /// Where the `ebb up` of this user with this API is asked.
@@ -74,7 +74,7 @@ impl Taker {
     }
 }
 
-/// How far one comes.
+/// How far an attempt to take over comes before its end.
 type TakeOverAttempt = fn(&mut Taker);
 
 /// Each comes a step further than the one before.
@@ -101,7 +101,7 @@ const GIVE_UP: [(&str, TakeOverAttempt); 5] = [
 ];
 
 #[tokio::test]
-async fn whoever_gives_up_on_the_way_changes_nothing() {
+async fn a_taker_that_gives_up_on_the_way_changes_nothing() {
     let ebb = Ebb::up(&[three("kept")], &ConfigMap::short()).await;
     let before = processes(&ebb.until_pods("kept", 3).await);
     let steady = ebb.load("kept").path("/?sleep=20");

@@ -49,7 +49,7 @@ impl Identity {
     }
 }
 
-/// A free port.
+/// The options for TLS on a free port.
 const ANYWHERE: [&str; 2] = ["--tls-listen", "127.0.0.1:0"];
 
 /// `ebb up` with these certificates, and where it speaks TLS.
@@ -259,7 +259,7 @@ async fn certificates_are_replaced_without_losing_a_request() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_certificate_is_said_at_the_start() {
+async fn a_wrong_certificate_is_told_at_the_start() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (good, other) =
         (Identity::new(folder.path(), "good", "h"), Identity::new(folder.path(), "other", "h"));

@@ -84,7 +84,7 @@ fn urgent_changes_leave_at_once_and_others_at_most_every_20_ms() {
 }
 
 #[test]
-fn what_replaces_an_urgent_change_is_as_urgent() {
+fn a_change_that_replaces_an_urgent_one_is_as_urgent() {
     let outbox = synced();
     outbox.assign(assignment("a", 2), Urgency::AtOnce, at(5));
     outbox.assign(assignment("a", 3), Urgency::Soon, at(6));

@@ -17,7 +17,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `bound`.
+    /// A random number that is below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound.max(1)).expect("a small number");
         usize::try_from(self.next() % bound).expect("below a small number")

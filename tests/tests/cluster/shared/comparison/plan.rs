@@ -13,11 +13,11 @@ const FRONT: (&str, &str) = ("Service", "front");
 /// The API server refuses more, so that a count cannot be written now and then.
 pub(crate) const COUNT_MAX: PodCount = PodCount::new(10);
 
-/// One autoscaler.
+/// One autoscaler of the comparison: its document and its pods.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) name: String,
-    /// `autoscaling/v2`, without `scaleTargetRef`.
+    /// The spec of `autoscaling/v2`, without `scaleTargetRef`.
     pub(crate) spec: Value,
     pub(crate) pods: usize,
     /// Whether somebody else writes the count now and then.
@@ -117,7 +117,7 @@ fn policy(kind: &str, value: u32, period: u32) -> Value {
     json!({"type": kind, "value": value, "periodSeconds": period})
 }
 
-/// Bounds, metrics, behavior.
+/// A row of the table: bounds, metrics, behavior.
 type Row = (u32, u32, Vec<Value>, Option<Value>);
 
 /// All of them. Windows and periods are a few passes long.

@@ -35,7 +35,7 @@ use super::verdict::{Verdict, conditions};
 use super::writes::{WriteLog, Writes};
 use crate::metrics_adapter::Answer;
 
-/// What `tests/cluster/up` tells kube-controller-manager.
+/// The settings that `tests/cluster/up` gives to kube-controller-manager.
 fn controller_settings() -> HpaSettings {
     HpaSettings {
         downscale_stabilization: Duration::from_secs(6),
@@ -77,7 +77,7 @@ pub(crate) struct Record {
     pub(crate) reasons: BTreeMap<String, usize>,
 }
 
-/// One autoscaler.
+/// Follows one autoscaler of the comparison with ebb's algorithm.
 pub(crate) struct Player {
     plan: Plan,
     spec: HpaSpec,

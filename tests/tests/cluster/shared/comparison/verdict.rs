@@ -12,7 +12,7 @@ pub(crate) struct Verdict {
     pub(crate) count: u32,
     pub(crate) current: u32,
     pub(crate) desired: u32,
-    /// `TYPE STATUS/REASON`, sorted.
+    /// The conditions as `TYPE STATUS/REASON`, in the order of the alphabet.
     pub(crate) conditions: Vec<String>,
     /// One for each metric of the spec; empty if the pass asked none.
     pub(crate) metrics: Vec<String>,

@@ -15,7 +15,7 @@ pub(crate) struct Writes {
     pub(crate) statuses: Vec<Write>,
 }
 
-/// One request.
+/// One request that writes a replica count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) received: WallTime,

@@ -1,4 +1,4 @@
-//! The cases of HTTP/1.1.
+//! The cases of HTTP/1.1 that a smuggler would try.
 
 use super::Case;
 use super::Verdict::{AloneWith, PassedWith, Refused};
@@ -143,7 +143,7 @@ pub(super) const LENGTHS: &[Case] = &[
     ("a body of GET", get!("Content-Length: 5\r\n\r\nhello"), PassedWith("hello")),
 ];
 
-/// How chunks are written.
+/// The cases of how chunks are written.
 pub(super) const CHUNKS: &[Case] = &[
     ("a size with junk", chunked!("5zz\r\nhello\r\n0\r\n\r\n"), Refused),
     ("a size with a plus", chunked!("+5\r\nhello\r\n0\r\n\r\n"), Refused),

@@ -1,0 +1,89 @@
+//! Which buckets are ours, and what follows from a change of that: revisions that are taken over or given up.
+
+use scaling::Event;
+use vocabulary::{Ownership, ReplicaId, Reporter, RevisionId};
+
+use super::FactIntake;
+use crate::activators::ActivatorReach;
+use crate::facts::ActivatorFacts;
+use crate::links::LinkId;
+use crate::readiness::LinkCondition;
+
+impl FactIntake<'_> {
+    pub(super) fn ownership_changed(&mut self, ownership: Ownership) {
+        if self.state.ownership == ownership {
+            return;
+        }
+        let former = std::mem::replace(&mut self.state.ownership, ownership);
+        let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
+        for id in all {
+            let Some(record) = self.state.registry.revisions.get(&id) else { continue };
+            let epoch = self.state.ownership.epoch_of(&record.facts.name);
+            // Another epoch means that the bucket may have been another's in between, and its decisions are
+            // not known here: given up and taken over in one go.
+            if record.epoch.is_some() && record.epoch != epoch {
+                self.give_up(id);
+            }
+            if epoch.is_some()
+                && self.state.registry.revisions.get(&id).is_some_and(|record| record.epoch.is_none())
+            {
+                self.take_over(id);
+            }
+        }
+        let ownership = &self.state.ownership;
+        // Whoever has the bucket now gives the order that releases an entrance; ours would have no right any
+        // more.
+        self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
+        let mut present = ownership.epochs.iter();
+        // Buckets that are only lost need no new hello: there is nothing to learn about them, only something
+        // to say.
+        if present.any(|(bucket, epoch)| former.epochs.get(bucket) != Some(epoch)) {
+            self.relink_activators();
+        } else {
+            self.resync_activators();
+        }
+    }
+
+    /// The new owner of a bucket must hear what each activator holds of it, measured of it and was told of
+    /// it. A hello says all that, and activators that have said theirs say it again on a new link.
+    fn relink_activators(&mut self) {
+        let told = self.state.activators.iter().filter(|(_, record)| record.is_told());
+        let told: Vec<(ReplicaId, ActivatorFacts, LinkId)> =
+            told.map(|(id, record)| (id, record.facts.clone(), record.link)).collect();
+        for (id, facts, former) in told {
+            self.state.end_link(former);
+            self.state.unsynced.remove(&id);
+            self.link_activator(id, facts);
+            self.state.tell(Event::LinkLost { reporter: Reporter::Activator(id) }, self.now);
+        }
+    }
+
+    /// Tells every linked activator which buckets are ours now.
+    fn resync_activators(&mut self) {
+        let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
+        for (id, record) in linked {
+            record.reach = ActivatorReach::Unsynced;
+            self.state.unsynced.insert(id);
+        }
+    }
+
+    /// A revision is another owner's from now on: what we know stays, what we decided does not.
+    fn give_up(&mut self, id: RevisionId) {
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        // The outcome of our last order will not be heard any more, so it is taken for written until a route
+        // is found.
+        let written = record.route.latest().cloned();
+        let links: Vec<_> = record.pods.values().filter_map(|pod| pod.link).collect();
+        for pod in record.pods.values_mut() {
+            pod.heard.connection = LinkCondition::Down;
+        }
+        record.give_up();
+        record.route.written = written;
+        for link in links {
+            self.state.end_link(link.id);
+        }
+        self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
+        self.state.activators.revision_given_up(id);
+        self.forget_number(id);
+    }
+}
