@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use scaling::hpa::reading::{self, DocumentNode};
+use settings::hpa::reading::{self, DocumentNode};
 
 use crate::cli::ImportOptions;
 use crate::output;
@@ -89,7 +89,7 @@ fn autoscaler(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use scaling::{ClusterConfig, RevisionSettings};
+    use settings::{ClusterConfig, RevisionSettings};
 
     use super::*;
 

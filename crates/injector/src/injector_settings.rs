@@ -1,6 +1,6 @@
 //! What does every pod of a cluster get the same, whatever its template says?
 
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 
 /// The settings that are the same for all pods of a cluster.
 #[derive(Clone, Debug)]

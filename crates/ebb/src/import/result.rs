@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use scaling::hpa::reading::{self, HpaDocument};
-use scaling::hpa::{spec_of, yaml_of};
-use scaling::{ClusterConfig, Problem, RevisionSettings};
+use settings::hpa::reading::{self, HpaDocument};
+use settings::hpa::{spec_of, yaml_of};
+use settings::{ClusterConfig, RevisionSettings};
+use vocabulary::Problem;
 
 const CLASS: &str = "autoscaling.knative.dev/class";
 const HPA: &str = "hpa.autoscaling.knative.dev";
@@ -25,7 +26,7 @@ impl ImportResult {
     pub(super) fn check(&mut self) {
         let annotations = self.annotations.iter().cloned().collect();
         let cluster = ClusterConfig::default();
-        let said = match RevisionSettings::parse(&annotations, &cluster) {
+        let said = match RevisionSettings::read(&annotations, &cluster, None) {
             Ok(checked) => {
                 let class = checked.value.require_class_of_ours(&cluster).err();
                 checked.warnings.into_iter().chain(class).collect()

@@ -1,6 +1,6 @@
 //! Looking things up in a document, and making one.
 
-use scaling::hpa::reading::DocumentNode;
+use settings::hpa::reading::DocumentNode;
 
 pub(super) fn fields(node: Option<&DocumentNode>) -> &[(String, DocumentNode)] {
     match node {

@@ -1,8 +1,8 @@
 //! Templates as people write them, and what becomes of them.
 
 use proptest::prelude::*;
-use scaling::ClusterConfig;
 use serde_json::{Value, json};
+use settings::ClusterConfig;
 
 use super::*;
 use crate::quality::Quality;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use orchestration::Subject;
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
-use scaling::ClusterConfig;
-use scaling::config::CONFIG_MAP_NAME;
+use settings::CONFIG_MAP_NAME;
+use settings::ClusterConfig;
 use vocabulary::{Findings, RevisionName};
 
 use super::{Index, Topic};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtime::OBSERVABILITY_CONFIG_MAP;
-use scaling::config::CONFIG_MAP_NAME;
+use settings::CONFIG_MAP_NAME;
 use vocabulary::did_you_mean;
 
 use crate::manifest::data_name::DataKind;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use runtime::{Observability, RequestReporting};
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use vocabulary::RevisionName;
 
 use crate::front_door::FrontDoor;

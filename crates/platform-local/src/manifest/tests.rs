@@ -6,7 +6,7 @@ mod observability;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use scaling::ClusterConfig;
+use settings::ClusterConfig;
 use vocabulary::{ProbeQuestion, RevisionName};
 
 use super::*;

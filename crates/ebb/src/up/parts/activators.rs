@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{Activator, HeldRequests, Holdings, Pulse};
+use activator::{Activator, HeldRequests, Holdings, ThreadHeartbeats};
 use orchestration::{ActivatorFacts, ActivatorLife};
 use parking_lot::Mutex;
 use platform_local::LocalPlatform;
@@ -37,7 +37,7 @@ pub(super) struct AnnouncedActivators {
 struct PresentActivator {
     facts: ActivatorFacts,
     /// What it holds, and whether its threads move; `None` for an activator of another process.
-    own: Option<(Holdings, Pulse)>,
+    own: Option<(Holdings, ThreadHeartbeats)>,
 }
 
 impl AnnouncedActivators {
@@ -46,7 +46,7 @@ impl AnnouncedActivators {
     }
 
     pub(super) fn add(&self, running: &RunningActivator) {
-        let own = (running.activator.holdings(), running.activator.pulse());
+        let own = (running.activator.holdings(), running.activator.heartbeats());
         self.change(|present| {
             present.push(PresentActivator { facts: running.facts.clone(), own: Some(own) });
         });
@@ -85,7 +85,7 @@ impl AnnouncedActivators {
         for PresentActivator { facts, own } in self.present.lock().iter() {
             // Threads of one that retires end with what they serve, and would look as if they hung.
             let is_at_work = facts.life == ActivatorLife::Ready;
-            let beats = own.as_ref().filter(|_| is_at_work).map(|(_, pulse)| pulse.beats());
+            let beats = own.as_ref().filter(|_| is_at_work).map(|(_, heartbeats)| heartbeats.counts());
             for (thread, beats) in beats.unwrap_or_default().into_iter().enumerate() {
                 all.insert((facts.name.clone(), thread), beats);
             }
