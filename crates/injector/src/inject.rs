@@ -1,7 +1,6 @@
 //! How does a pod get its queue-proxy? The steps, in the order in which they depend on each other.
 
 use serde_json::{Value, json};
-use settings::ClusterConfig;
 use vocabulary::{INJECT_LABEL, INJECTED_ANNOTATION, QUEUE_PROXY};
 
 use crate::container::{self, PresentSidecar, Sidecar};

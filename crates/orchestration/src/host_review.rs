@@ -13,10 +13,10 @@ use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 use crate::facts::{ActivatorLife, Subject};
 use crate::host::{HostCensus, HostSigns, HostVerdict};
 use crate::links::LinkEnd;
+use crate::orchestrator_settings::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, PodReach, ReasonCode};
 use crate::registry::{PodRecord, RevisionRecord};
-use crate::settings::ActivatorChoice;
 use crate::state::{ControlState, Deadline};
 
 /// How often suspected peers are looked at while it is undecided what is dead: each look costs a sort of all.

@@ -26,6 +26,7 @@ mod host;
 mod host_review;
 mod links;
 mod orchestrator;
+mod orchestrator_settings;
 mod order_book;
 mod order_outcome;
 mod orders;
@@ -33,7 +34,6 @@ mod readiness;
 mod registry;
 mod route;
 mod route_record;
-mod settings;
 mod settlement;
 mod slices;
 mod state;
@@ -50,9 +50,9 @@ pub use facts::{
 };
 pub use links::LinkId;
 pub use orchestrator::Orchestrator;
+pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
-pub use settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use view::{LinkTally, PodSnapshot, RevisionView};
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::links::LinkOpening;
-use crate::settings::OrchestratorSettings;
+use crate::orchestrator_settings::OrchestratorSettings;
 use crate::settlement::Settlement;
 use crate::state::ControlState;
 use crate::view::{self, LinkTally, RevisionView};

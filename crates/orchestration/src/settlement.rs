@@ -19,12 +19,12 @@ use crate::departures::{FORGET_AFTER, LeaveTaking};
 use crate::events::{ControlCommand, Unassignment, Urgency};
 use crate::facts::{Entrance, Subject};
 use crate::host_review::HostReview;
+use crate::orchestrator_settings::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode, ReleaseProof};
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
-use crate::settings::ActivatorChoice;
 use crate::state::{ControlState, Deadline};
 use crate::subset;
 

@@ -16,11 +16,11 @@ use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
 use crate::host::HostWatch;
 use crate::links::{LinkId, LinkOpening, LinkTable};
+use crate::orchestrator_settings::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
 use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
 use crate::registry::{OwnPodSettings, Registry};
-use crate::settings::OrchestratorSettings;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
