@@ -26,7 +26,7 @@ pub fn unused_address() -> SocketAddr {
     unused.expect("this machine has a port that no program uses")
 }
 
-/// The port of [`unused_address`].
+/// The port of an address on which no program listens: see [`unused_address`].
 pub fn unused_port() -> u16 {
     unused_address().port()
 }

@@ -4,8 +4,8 @@
 //! each queue-proxy and each activator: one connection, over whatever carries bytes both ways, with
 //! length-delimited protobuf frames. Every message says what *is*, so a repeat or a reconnect does no harm.
 //!
-//! * [`vocabulary::PodWord`], [`PodOrder`], [`vocabulary::ActivatorWord`], [`ActivatorOrder`]: the messages, in
-//!   the types of our own crates.
+//! * [`vocabulary::PodWord`], [`PodOrder`], [`vocabulary::ActivatorWord`], [`ActivatorOrder`]: the messages,
+//!   in the types of our own crates.
 //! * [`dial`] and [`Acceptor`]: the two ends; [`Reader`] and [`Writer`] are typed by what travels in their
 //!   direction, and cut off a peer that is silent, stalled or speaks garbage.
 //! * [`TlsDialler`] and [`LinkTlsAcceptor`]: how the two ends prove their roles on a cluster.

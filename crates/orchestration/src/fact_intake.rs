@@ -94,8 +94,8 @@ impl FactIntake<'_> {
         }
     }
 
-    /// The settings of a revision and the platform's terms for it; the same value as before if nothing changed,
-    /// since thousands may share a change of the cluster's.
+    /// The settings of a revision and the platform's terms for it; the same value as before if nothing
+    /// changed, since thousands may share a change of the cluster's.
     fn resolve(&self, facts: &RevisionFacts) -> Arc<ScalingSpec> {
         let config = &self.state.config;
         let spec = facts.settings.resolve(config, facts.container_concurrency, facts.progress_deadline);

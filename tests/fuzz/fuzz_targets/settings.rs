@@ -1,4 +1,5 @@
-//! The ConfigMaps and annotations, the injector's among them, and a request log's template: whatever is written, what is accepted makes sense together.
+//! The ConfigMaps and annotations, the injector's among them, and a request log's template: whatever is
+//! written, what is accepted makes sense together.
 #![no_main]
 
 use std::collections::BTreeMap;

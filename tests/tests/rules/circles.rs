@@ -33,7 +33,6 @@ const KNOWN: &[KnownCircle] = &[
     KnownCircle {
         crate_name: "platform-kubernetes",
         files: &[
-            "event_book.rs",
             "index.rs",
             "index/adoption.rs",
             "index/count.rs",

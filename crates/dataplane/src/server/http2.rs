@@ -65,24 +65,7 @@ pub(super) async fn serve<S: Service>(
         let end = transport.poll_turn(
             context,
             |arrived| answerer.answer(arrived),
-            |session| {
-                // Known only once a request has proved it, so it is looked at in each turn.
-                if connection.is_from_hop() {
-                    session.share();
-                }
-                if session.has_streams() {
-                    drain.work(&connection);
-                } else {
-                    drain.rest(&connection);
-                }
-                // A stream that is on its way is named in no GOAWAY, so its client knows that it may send it
-                // again.
-                if drain.phase() == Phase::Closing || connection.is_dismissed() {
-                    session.leave_now();
-                } else if connection.is_retired() || drain.is_draining() {
-                    session.leave();
-                }
-            },
+            |session| follow_drain(session, &connection, drain),
         );
         if end.is_ready() {
             return end;
@@ -114,6 +97,25 @@ pub(super) async fn serve<S: Service>(
     match end {
         ConnectionEnd::Left | ConnectionEnd::Closed => Ok(()),
         ConnectionEnd::Fault(..) | ConnectionEnd::Io(_) => Err(end),
+    }
+}
+
+/// Tells the drain whether the connection has streams, and the session whether to leave.
+fn follow_drain(session: &Session, connection: &Rc<Connection>, drain: &Drain) {
+    // Known only once a request has proved it, so it is looked at in each turn.
+    if connection.is_from_hop() {
+        session.share();
+    }
+    if session.has_streams() {
+        drain.work(connection);
+    } else {
+        drain.rest(connection);
+    }
+    // A stream that is on its way is named in no GOAWAY, so its client knows that it may send it again.
+    if drain.phase() == Phase::Closing || connection.is_dismissed() {
+        session.leave_now();
+    } else if connection.is_retired() || drain.is_draining() {
+        session.leave();
     }
 }
 

@@ -5,6 +5,7 @@ use vocabulary::{PodName, ReplicaName, Timestamp};
 
 use super::{ClusterTask, Kind};
 use crate::buckets::AutoscalerLease;
+use crate::lease::LeaseRecord;
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::objects::WorkloadReading;
@@ -69,19 +70,21 @@ impl ClusterTask {
                     None => task.index.remove_endpoints(&key),
                 });
             }
-            News::Lease(change) => {
-                let is_list = matches!(&change, Change::Listed(_));
-                self.take(Kind::Lease, change, |task, key, lease| {
-                    if let Some(which) = AutoscalerLease::of_name(&key.name) {
-                        task.buckets.observe(which, lease, now);
-                    }
-                });
-                // After the Leases themselves: until then a Lease that is there would look as if it had never
-                // been made.
-                if is_list {
-                    self.buckets.listed(now);
-                }
+            News::Lease(change) => self.take_leases(change, now),
+        }
+    }
+
+    fn take_leases(&mut self, change: Change<LeaseRecord>, now: Timestamp) {
+        let is_list = matches!(&change, Change::Listed(_));
+        self.take(Kind::Lease, change, |task, key, lease| {
+            if let Some(which) = AutoscalerLease::of_name(&key.name) {
+                task.buckets.observe(which, lease, now);
             }
+        });
+        // After the Leases themselves: until then a Lease that is there would look as if it had never been
+        // made.
+        if is_list {
+            self.buckets.listed(now);
         }
     }
 

@@ -7,10 +7,11 @@ use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 use super::beginning::RevisionBeginning;
 use super::hpa::HpaScaler;
+use super::outcome::{NonzeroCause, load_sentence};
 use super::pods::RevisionPods;
 use super::{ScaleEnding, routing};
 use crate::decider::{Decider, Observation, Verdict};
-use crate::decision::{Inputs, Mode, Reason};
+use crate::decision::{Inputs, Mode, Reason, Sentence};
 use crate::hpa::{CountChange, routing_without_own};
 
 /// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
@@ -52,6 +53,44 @@ impl KpaScaler {
 }
 
 impl Algorithm {
+    /// The scaler of class kpa, where requests decide.
+    pub(super) fn kpa(&self) -> Option<&KpaScaler> {
+        match self {
+            Self::Kpa(kpa) => Some(kpa),
+            Self::Hpa(_) => None,
+        }
+    }
+
+    pub(super) fn kpa_mut(&mut self) -> Option<&mut KpaScaler> {
+        match self {
+            Self::Kpa(kpa) => Some(kpa),
+            Self::Hpa(_) => None,
+        }
+    }
+
+    /// The scaler of class hpa, where metrics of all kinds decide.
+    pub(super) fn hpa(&self) -> Option<&HpaScaler> {
+        match self {
+            Self::Kpa(_) => None,
+            Self::Hpa(hpa) => Some(hpa),
+        }
+    }
+
+    pub(super) fn hpa_mut(&mut self) -> Option<&mut HpaScaler> {
+        match self {
+            Self::Kpa(_) => None,
+            Self::Hpa(hpa) => Some(hpa),
+        }
+    }
+
+    /// Why the load needs pods, as the last answer of the class says it; `None` before the first answer.
+    pub(super) fn load_cause(&self, spec: &ScalingSpec, now: Timestamp) -> Option<(NonzeroCause, Sentence)> {
+        match self {
+            Self::Kpa(kpa) => kpa.verdict().map(|verdict| load_sentence(spec, verdict, now)),
+            Self::Hpa(hpa) => hpa.reasons().last().map(|last| (NonzeroCause::Load, last.text)),
+        }
+    }
+
     pub(super) fn new(spec: &ScalingSpec, beginning: RevisionBeginning) -> Self {
         let (count, now) = (beginning.held_count(), beginning.now);
         match &spec.hpa {

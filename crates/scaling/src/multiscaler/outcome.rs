@@ -3,7 +3,6 @@
 use settings::ScalingSpec;
 use vocabulary::{PodCount, Routing, Timestamp};
 
-use super::algorithm::Algorithm;
 use crate::decider::Verdict;
 use crate::decision::{Mode, Sentence, StandingText};
 use crate::scale_to_zero::{KeptBy, Plan};
@@ -39,33 +38,29 @@ pub(super) enum NonzeroCause {
     Undecided,
 }
 
-/// Why the count is not zero: the rule, and one sentence with its numbers.
+/// Why the count is not zero: the rule, and one sentence with its numbers. `load` says why the load needs
+/// pods, `None` before the first answer of the class.
 pub(super) fn why_not_zero(
-    spec: &ScalingSpec,
     wanted: PodCount,
     plan: &Plan,
-    algorithm: &Algorithm,
-    now: Timestamp,
+    load: impl FnOnce() -> Option<(NonzeroCause, Sentence)>,
 ) -> (NonzeroCause, Option<Sentence>) {
     if wanted == PodCount::ZERO {
         return (NonzeroCause::Zero, None);
     }
-    let (why, sentence) = match (&plan.kept, algorithm) {
-        (Some(kept), _) => (NonzeroCause::Kept(kept.rule), kept.text),
-        (None, Algorithm::Kpa(kpa)) => match kpa.verdict() {
-            None => (NonzeroCause::Undecided, StandingText::NothingKnown.into()),
-            Some(verdict) => load_sentence(spec, verdict, now),
-        },
-        (None, Algorithm::Hpa(hpa)) => match hpa.reasons().last() {
-            None => (NonzeroCause::Undecided, StandingText::NothingKnown.into()),
-            Some(last) => (NonzeroCause::Load, last.text),
-        },
+    let (why, sentence) = match &plan.kept {
+        Some(kept) => (NonzeroCause::Kept(kept.rule), kept.text),
+        None => load().unwrap_or((NonzeroCause::Undecided, StandingText::NothingKnown.into())),
     };
     (why, Some(sentence))
 }
 
 /// Why the load, or what is left of it, needs pods.
-fn load_sentence(spec: &ScalingSpec, verdict: &Verdict, now: Timestamp) -> (NonzeroCause, Sentence) {
+pub(super) fn load_sentence(
+    spec: &ScalingSpec,
+    verdict: &Verdict,
+    now: Timestamp,
+) -> (NonzeroCause, Sentence) {
     if let Mode::Panic { since } = verdict.mode {
         let (count, age) = (verdict.desired, now.saturating_since(since));
         return (NonzeroCause::Panic, StandingText::Panic { count, age, window: spec.stable_window }.into());

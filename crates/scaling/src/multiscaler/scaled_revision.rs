@@ -127,8 +127,7 @@ impl ScaledRevision {
     ) {
         if wanted != self.wanted {
             // Class hpa takes it for the count to go on from, so there is nothing to order again.
-            self.wanted_set_externally |=
-                matches!(self.algorithm, Algorithm::Kpa(_)) && self.shadow.is_none();
+            self.wanted_set_externally |= self.algorithm.kpa().is_some() && self.shadow.is_none();
             if self.shadow.is_some() {
                 // Policies look back on changes of the count, also on those of another client.
                 self.algorithm.note_ordered(CountChange { from: self.wanted, to: wanted }, now);
@@ -306,7 +305,7 @@ impl ScaledRevision {
 
     /// Decides anew. Without data nothing changes: no state, no count, no route.
     fn evaluate(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
-        let Algorithm::Kpa(kpa) = &mut self.algorithm else {
+        let Some(kpa) = self.algorithm.kpa_mut() else {
             return self.evaluate_hpa(trigger, now, commands);
         };
         let ready = self.pods.ready();
@@ -332,10 +331,9 @@ impl ScaledRevision {
     /// activation or from the write of another client stay as well, within the upper bound. (Knative's panic
     /// holds only what it asked for itself.)
     fn held(&self, mut plan: Plan, trigger: Trigger) -> Plan {
-        match &self.algorithm {
-            Algorithm::Kpa(_) => {}
-            // The mixed rule of class hpa says when the count may fall.
-            Algorithm::Hpa(_) => return self.held_at_zero(plan),
+        // The mixed rule of class hpa says when the count may fall.
+        if self.algorithm.hpa().is_some() {
+            return self.held_at_zero(plan);
         }
         let present = self.wanted.min(self.spec.max_scale.unwrap_or(PodCount::MAX));
         let (stage, rule) = if matches!(self.algorithm.mode(), Mode::Panic { .. }) {

@@ -116,12 +116,7 @@ impl Core {
     fn data(&mut self, piece: DataPiece, now: PresentTime<'_>) -> Result<(), Fault> {
         let DataPiece { stream: id, bytes, counts_for, is_end } = piece;
         let counts = i64::try_from(counts_for).unwrap_or(i64::MAX);
-        // The connection's window counts every byte of DATA, be its stream open, gone or never there.
-        self.receive_window -= counts;
-        if self.receive_window < 0 {
-            let what = "more DATA than the connection's window";
-            return Err(Fault::Connection(ErrorCode::FLOW_CONTROL_ERROR, what));
-        }
+        self.take_from_window(counts)?;
         let mut credit = FlowCredit { core: self, bytes: counts_for };
         let Some(stream) = credit.core.streams.find(id).cloned() else {
             credit.core.charge(Cost::LatePiece, now)?;
@@ -183,6 +178,16 @@ impl Core {
             return Err(Fault::Stream(id, ErrorCode::PROTOCOL_ERROR));
         }
         self.forget_if_over(&stream);
+        Ok(())
+    }
+
+    /// The connection's window counts every byte of DATA, be its stream open, gone or never there.
+    fn take_from_window(&mut self, counts: i64) -> Result<(), Fault> {
+        self.receive_window -= counts;
+        if self.receive_window < 0 {
+            let what = "more DATA than the connection's window";
+            return Err(Fault::Connection(ErrorCode::FLOW_CONTROL_ERROR, what));
+        }
         Ok(())
     }
 

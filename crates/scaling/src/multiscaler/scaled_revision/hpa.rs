@@ -6,8 +6,7 @@ use super::{Commands, ScaledRevision};
 use crate::decider::Observation;
 use crate::decision::Trigger;
 use crate::hpa::{HpaReport, MetricAnswers};
-use crate::multiscaler::algorithm::Algorithm;
-use crate::multiscaler::hpa::SyncStep;
+use crate::multiscaler::hpa::{HpaScaler, SyncStep};
 use crate::multiscaler::{Command, ScaleEnding};
 use crate::scale_to_zero::Plan;
 
@@ -18,7 +17,7 @@ impl ScaledRevision {
         usage: ResourceUsage,
         now: Timestamp,
     ) {
-        if let Algorithm::Hpa(hpa) = &mut self.algorithm {
+        if let Some(hpa) = self.algorithm.hpa_mut() {
             hpa.note_usage(pod, usage, now);
         }
     }
@@ -33,7 +32,7 @@ impl ScaledRevision {
     ) {
         // A sync needs our own metrics too, and their last evaluation may be two seconds old.
         self.evaluate_own(Trigger::Tick, now);
-        let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
+        let Some(hpa) = self.algorithm.hpa_mut() else { return };
         if hpa.answered(round, answers, now) {
             self.sync(now, commands);
         }
@@ -45,23 +44,17 @@ impl ScaledRevision {
     }
 
     pub(in crate::multiscaler) fn hpa_report(&self) -> Option<HpaReport> {
-        match &self.algorithm {
-            Algorithm::Kpa(_) => None,
-            Algorithm::Hpa(hpa) => Some(hpa.report()),
-        }
+        self.algorithm.hpa().map(HpaScaler::report)
     }
 
     pub(in crate::multiscaler) fn metrics_beside_targets(&self) -> Option<String> {
-        match &self.algorithm {
-            Algorithm::Kpa(_) => None,
-            Algorithm::Hpa(hpa) => Some(hpa.metrics_beside_targets()),
-        }
+        self.algorithm.hpa().map(HpaScaler::metrics_beside_targets)
     }
 
     /// A look of the own metrics, and a sync if one is due.
     pub(super) fn evaluate_hpa(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let has_data = self.evaluate_own(trigger, now);
-        let Algorithm::Hpa(hpa) = &mut self.algorithm else { return };
+        let Some(hpa) = self.algorithm.hpa_mut() else { return };
         match hpa.begin_sync(self.wanted, now) {
             Some(SyncStep::Decide) => self.sync(now, commands),
             Some(SyncStep::Ask { round, settings, metrics }) => {
@@ -79,7 +72,7 @@ impl ScaledRevision {
 
     /// Lets the own metrics look; whether one of them has data, or there is none.
     fn evaluate_own(&mut self, trigger: Trigger, now: Timestamp) -> bool {
-        let Algorithm::Hpa(hpa) = &mut self.algorithm else { return false };
+        let Some(hpa) = self.algorithm.hpa_mut() else { return false };
         if !hpa.has_own() {
             return true;
         }
@@ -100,7 +93,7 @@ impl ScaledRevision {
     }
 
     fn sync(&mut self, now: Timestamp, commands: &mut Commands) {
-        if let Algorithm::Hpa(hpa) = &mut self.algorithm {
+        if let Some(hpa) = self.algorithm.hpa_mut() {
             hpa.decide(self.wanted, now);
             // In shadow another autoscaler answers for the workload, so no Event is issued; `ebb explain`
             // gives the reasons.

@@ -31,7 +31,7 @@ impl ScaledRevision {
 
     /// Records a decision, and returns it if its outcome is new.
     pub(super) fn publish(&mut self, trigger: Trigger, plan: &Plan, now: Timestamp) -> Option<Arc<Decision>> {
-        let (why, sentence) = why_not_zero(&self.spec, self.wanted, plan, &self.algorithm, now);
+        let (why, sentence) = why_not_zero(self.wanted, plan, || self.algorithm.load_cause(&self.spec, now));
         self.why_not_zero = sentence;
         let wanted = plan.applied();
         if self.algorithm.desired().is_none() && wanted.is_none() {
