@@ -126,6 +126,38 @@ async fn all_are_signed(workloads: &[&Workload]) {
     }
 }
 
+/// What the version before reads and the present one warns of, by name: keys that are retired, and a hexadecimal
+/// number.
+const RETIRED: [(&str, &str); 6] = [
+    ("hpa-tolerance-by-distance", "true"),
+    ("hpa-on-target-keeps-count", "true"),
+    ("hpa-none-ready-keeps-count", "true"),
+    ("hpa-ignore-terminating-pods", "true"),
+    ("hpa-lacking-requests-are-missing", "true"),
+    ("activator-capacity", "0x1p7"),
+];
+
+async fn write_retired_settings() {
+    let data: serde_json::Map<String, serde_json::Value> =
+        RETIRED.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+    let patch = serde_json::json!({"data": data}).to_string();
+    kubectl(&["-n", SYSTEM, "patch", "configmap/config-autoscaler", "--type=merge", "-p", &patch]).await;
+}
+
+/// The present autoscalers read the ConfigMap with a warning for each retired setting, and refuse nothing.
+async fn retired_settings_are_warned_of() {
+    eventually("each retired setting has a warning", PATIENCE, || async {
+        let log = kubectl(&["-n", SYSTEM, "logs", "deployment/autoscaler", "--all-pods", "--tail=-1"]).await;
+        let has_warning = |key: &str| {
+            log.lines().any(|line| line.contains(key) && line.contains("is retired and has no effect"))
+        };
+        let missing: Vec<&str> =
+            RETIRED.iter().map(|(key, _)| *key).filter(|key| !has_warning(key)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(format!("{missing:?} in {log:.4000}")) }
+    })
+    .await;
+}
+
 /// `kubectl apply -k`, and nothing else; autoscalers wait in the midst of their rollout.
 async fn begin_upgrade() {
     let waits = format!(r#"{{"spec": {{"paused": true, "minReadySeconds": {BOTH_VERSIONS_SECONDS}}}}}"#);
@@ -163,6 +195,7 @@ fn from_the_version_before_under_load_with_each_version_deciding_about_a_bucket_
             let expected = BTreeSet::from([PREVIOUS.to_owned()]);
             assert_eq!(tags, expected, "{component}: tests/cluster/install-previous comes first");
         }
+        write_retired_settings().await;
         share_buckets(&namespace).await;
         let direct = kept(&namespace, RequestPath::Direct).await;
         let through = kept(&namespace, RequestPath::ThroughActivator).await;
@@ -184,6 +217,7 @@ fn from_the_version_before_under_load_with_each_version_deciding_about_a_bucket_
         wake_and_rest(&asleep).await;
         end_upgrade(&namespace).await;
         namespace.settled_owner().await;
+        retired_settings_are_warned_of().await;
         // Slices of the version before are believed once, and signed.
         assert_eq!(ports_of(&all).await, ports, "no port of activators is another");
         all_are_signed(&all).await;
