@@ -14,6 +14,9 @@ from .process import ENOUGH, LATE, run
 BUDGET_SECONDS = 120
 """What all second runs of one suite may take. A test whose second runs find no time has failed."""
 
+OF_EVERYTHING_SECONDS = 600
+"""The same for the suites of a cluster in `.ci/all`, where one test can take minutes."""
+
 LISTED_AFTER = 12
 """Neighbours from behind the test in the list: each of them starts when another has ended, so the test has company for as long as it runs."""
 
@@ -41,6 +44,12 @@ class Suspect:
     @property
     def name(self):
         return f"{self.program}::{self.test}"
+
+
+def budget_of(suspects: list[Suspect]) -> float:
+    """Every test of a cluster but the gate's smoke belongs to `.ci/all`."""
+    programs = {suspect.program for suspect in suspects} - {"cluster_smoke"}
+    return OF_EVERYTHING_SECONDS if any(program.startswith("cluster_") for program in programs) else BUDGET_SECONDS
 
 
 def passed_twice(suspects: list[Suspect], attempt, budget: float = BUDGET_SECONDS, clock=time.monotonic) -> list[Suspect]:

@@ -79,7 +79,8 @@ class Suites:
             output = self.logs / f"{suspect.name.replace('::', '-')}.first-failure.log"
             output.write_text("\n".join(suspect.output) + "\n")
             print(f"\n--- {suspect.name} failed; second runs: alone, then among its neighbours", flush=True)
-        passed = second_runs.passed_twice(suspects, second_runs.Runner(self.root, self.logs).attempt)
+        passed = second_runs.passed_twice(
+            suspects, second_runs.Runner(self.root, self.logs).attempt, second_runs.budget_of(suspects))
         table = self.root / "tests/flaky.md"
         for suspect in suspects:
             if suspect not in passed:

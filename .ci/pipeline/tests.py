@@ -206,6 +206,10 @@ class SharesOfTime(unittest.TestCase):
         self.assertLessEqual(now[0], 120)
         return {suspect.test for suspect in passed}
 
+    def test_suites_of_a_cluster_have_more_time_but_for_the_smoke_of_the_gate(self):
+        for program, budget in (("end_to_end", 120), ("cluster_smoke", 120), ("cluster_shared", 600), ("cluster_two_nodes", 600)):
+            self.assertEqual(second_runs.budget_of([Suspect(program, "a")]), budget)
+
     def test_a_test_may_use_what_the_others_leave(self):
         self.assertEqual(self.passed({"alone": 60}), {"alone"})
         self.assertEqual(self.passed({"first": 40, "quick": 1, "other": 1}), {"first", "quick", "other"})
