@@ -126,8 +126,8 @@ async fn all_are_signed(workloads: &[&Workload]) {
     }
 }
 
-/// What the version before reads and the present one warns of, by name: keys that are retired, and a hexadecimal
-/// number.
+/// What the version before reads and the present one warns of, by name: keys that are retired, and a
+/// hexadecimal number.
 const RETIRED: [(&str, &str); 6] = [
     ("hpa-tolerance-by-distance", "true"),
     ("hpa-on-target-keeps-count", "true"),

@@ -270,7 +270,7 @@ async fn an_upgrade_of_the_executable_is_a_take_over_by_the_new_one() {
     first.signal(Signal::SIGUSR2);
     assert_eq!(first.ended().await.code(), Some(0), "{}", first.output());
     let output = first.output();
-    let started = output.split_once("another one is started, to take over pid=").map(|(_, rest)| rest);
+    let started = output.split_once("a successor is started, to take over pid=").map(|(_, rest)| rest);
     let digits: String = started.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
     let pid: u32 = digits.parse().unwrap_or_else(|_| panic!("{output}"));
     let runs = std::fs::read_link(format!("/proc/{pid}/exe")).expect("it lives");

@@ -83,7 +83,10 @@ const GIVE_UP: [(&str, TakeOverAttempt); 5] = [
         taker.say(&json!({"ask": {"version": 2}}));
         let answer = taker.hears();
         let reason = answer["refused"]["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("it speaks version 2, and this one 1"), "{answer}");
+        assert!(
+            reason.contains("the successor speaks version 2 of the take-over, and this `ebb up` version 1"),
+            "{answer}"
+        );
     }),
     ("goes away after its question", Taker::asks),
     ("goes away after the offer", Taker::is_offered_everything),
