@@ -55,7 +55,8 @@ pub enum SessionEvent {
     All,
     /// There is more input, and it is the turn of other connections.
     TurnOver,
-    /// There is no memory for a head. Nothing more is to be handed in before [`Session::resume`], which comes
-    /// when [`Session::has_memory_again`], and after a while otherwise.
+    /// There is no memory for a head. Nothing more is to be handed in before
+    /// [`Session::resume`](super::Session::resume), which comes when
+    /// [`Session::has_memory_again`](super::Session::has_memory_again), and after a while otherwise.
     Paused,
 }
