@@ -1,6 +1,7 @@
 //! Which ports of activators lead where, and what about Services' ports should people know?
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use orchestration::Entrance;
 use vocabulary::{Bucket, PodExits, RevisionName, Timestamp};
@@ -14,6 +15,9 @@ use crate::resources::ObjectKey;
 use crate::resources::pod::PodLife;
 use crate::resources::ports::{PortKind, ServicePort, TargetPort};
 use crate::resources::service::AdoptedService;
+
+/// A workload that is applied together with its Service comes this soon after it.
+const WORKLOAD_FOLLOWS_WITHIN: Duration = Duration::from_mins(1);
 
 impl Index {
     /// The ports of a bucket are ours to give from now on.
@@ -52,12 +56,9 @@ impl Index {
         self.unsettled.extend(hungry.map(|(key, _)| key.clone()));
         for key in std::mem::take(&mut self.unsettled) {
             let Some(service) = self.adopted.get(&key) else { continue };
-            // What its ports are, the workload's template says.
-            let Some(workload) = self.workloads.get(&service.revision) else { continue };
-            let kinds = &workload.record.ports;
-            let served = service.ports.iter().filter(|port| kinds.kind(port) == PortKind::Served);
+            let Some(ports) = self.ports_that_seek(&key, service, wall) else { continue };
             let (uid, revision) = (service.uid.as_str(), &service.revision);
-            let seeker = PortSeeker { uid, revision, ports: served.collect() };
+            let seeker = PortSeeker { uid, revision, ports };
             let revision = revision.clone();
             if self.ports.settle(&seeker, now, wall) {
                 self.notice_service(&key);
@@ -65,6 +66,38 @@ impl Index {
             }
         }
         self.ports_due = self.ports.free_again().map(|again| now + again.since(wall));
+    }
+
+    /// The ports of a Service that are to have one of activators; `None` while that is not to be decided.
+    fn ports_that_seek<'a>(
+        &self,
+        key: &ObjectKey,
+        service: &'a AdoptedService,
+        wall: WallSeconds,
+    ) -> Option<Vec<&'a ServicePort>> {
+        if let Some(workload) = self.workloads.get(&service.revision) {
+            let kinds = &workload.record.ports;
+            let served = service.ports.iter().filter(|port| kinds.kind(port) == PortKind::Served);
+            return Some(served.collect());
+        }
+        // Which of them are served, the workload's template will say. A port that proves to be none of these
+        // is let go then.
+        let may_be_served = service.ports.iter().filter(|port| port.speaks_http());
+        self.awaits_workload(key, service, wall).then(|| may_be_served.collect())
+    }
+
+    /// Whether a Service was made a moment ago, and its workload is to follow: then the ports are on the
+    /// Lease when the workload comes, and its first connections wait for no write of that. A Service that
+    /// stands alone for longer gets its ports with the workload, or each new owner would let another one of
+    /// them rest.
+    fn awaits_workload(&self, key: &ObjectKey, service: &AdoptedService, wall: WallSeconds) -> bool {
+        let created = self.services.get(key).and_then(|service| service.created);
+        let created = created.and_then(|created| u64::try_from(created.as_second()).ok()).map(WallSeconds);
+        let is_new = created.is_some_and(|created| wall.since(created) < WORKLOAD_FOLLOWS_WITHIN);
+        is_new
+            && self.is_missing(&service.revision)
+            && !self.unscalable.contains_key(&service.revision)
+            && self.ports.number_of(&service.uid).is_none()
     }
 
     /// What is to stand on Leases of ours, where that may be something else than at the last call.

@@ -359,6 +359,47 @@ fn each_port_of_a_service_is_an_entrance_and_leads_to_its_own_port_in_a_pod() {
     assert_eq!(*exits, PodExits([(10_001, 8100)].into()));
 }
 
+/// A Service with several ports that was made so many seconds before now, and no workload.
+fn put_lone_service(index: &mut Index, seconds_ago: i64) {
+    put_service_unsettled(index, &json!({"ebb.dev/revision": "hello"}), several_ports("http"));
+    let mut record = index.services[&service_key()].clone();
+    let wall = i64::try_from(WALL.0).expect("small");
+    record.created = Some(jiff::Timestamp::from_second(wall - seconds_ago).expect("a time"));
+    index.put_service(&service_key(), record);
+    settle(index);
+}
+
+#[test]
+fn the_ports_of_a_new_service_are_on_the_lease_before_its_workload_comes() {
+    let mut index = index();
+    index.listed();
+    put_lone_service(&mut index, 1);
+    index.put_workload(record(1, &json!({})), RevisionOrigin::Found);
+    index.settle_ports(NOW, WALL);
+    // The third port proves to be a plain one, so it is let go as if it had led to activators.
+    let all = [10_000, 10_001, 10_002].map(Entrance::Port);
+    assert_eq!(entrances(&facts(&mut index)), all, "no write of the Lease comes between");
+    let at = index.next_port_deadline().expect("it ends");
+    index.settle_ports(at, WALL);
+    assert_eq!(entrances(&facts(&mut index)), all[..2]);
+}
+
+#[test]
+fn a_service_that_waits_long_for_its_workload_gets_its_ports_with_that() {
+    let given = |is_listed: bool, seconds_ago: i64| {
+        let mut index = index();
+        if is_listed {
+            index.listed();
+        }
+        put_lone_service(&mut index, seconds_ago);
+        let service = &index.adopted[&service_key()];
+        index.entrances_of_service(service).into_iter().flatten().count()
+    };
+    assert_eq!(given(true, 59), 3);
+    assert_eq!(given(true, 60), 0);
+    assert_eq!(given(false, 1), 0, "its workload may be there, and not be known yet");
+}
+
 #[test]
 fn a_renamed_port_keeps_its_entrance_and_one_that_is_gone_is_served_a_while() {
     let mut index = index();

@@ -57,8 +57,9 @@ impl ServicePort {
         Some(Self { name: port.name.clone(), number, target, app_protocol: port.app_protocol.clone() })
     }
 
-    fn speaks_otherwise(&self) -> bool {
-        self.app_protocol.as_deref().is_some_and(|protocol| !PROTOCOLS_OF_OURS.contains(&protocol))
+    /// Whether it names no protocol but those that activators take.
+    pub(crate) fn speaks_http(&self) -> bool {
+        self.app_protocol.as_deref().is_none_or(|protocol| PROTOCOLS_OF_OURS.contains(&protocol))
     }
 
     /// The port's name and number, or its number alone, for messages.
@@ -106,7 +107,7 @@ impl ContainerPorts {
 
     pub(crate) fn kind(&self, port: &ServicePort) -> PortKind {
         match self.number(&port.target) {
-            _ if port.speaks_otherwise() => PortKind::Plain,
+            _ if !port.speaks_http() => PortKind::Plain,
             Some(number) if self.is_plain(number) => PortKind::Plain,
             Some(number) if self.served.contains(&number) => PortKind::Served,
             Some(_) | None => PortKind::Undeclared,
