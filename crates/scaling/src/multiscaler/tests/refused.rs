@@ -1,11 +1,18 @@
 //! Requests that are refused while an app does nothing but fail: they ask for one pod, and for no more.
 
 use super::*;
+use settings::hpa::MetricSpec;
 use settings::{Aggregation, Metric};
+use vocabulary::MilliValue;
 
-/// Under both metrics and aggregations, and targets as people set them. The least is that of a
+/// Of both classes, under both metrics, and targets as people set them. The least is that of a
 /// containerConcurrency of 1 at a utilisation of 70 %.
 fn specs() -> Vec<ScalingSpec> {
+    [specs_of_class_kpa(), specs_of_class_hpa()].concat()
+}
+
+/// Each metric under both of its aggregations.
+fn specs_of_class_kpa() -> Vec<ScalingSpec> {
     let mut specs = Vec::new();
     for target_per_pod in [0.7, 1.0, 10.0, 100.0, 200.0] {
         for metric in [Metric::Concurrency, Metric::Rps] {
@@ -18,8 +25,21 @@ fn specs() -> Vec<ScalingSpec> {
     specs
 }
 
+/// Without metrics of pods: while one of these has no value the count stays, as in Kubernetes.
+fn specs_of_class_hpa() -> Vec<ScalingSpec> {
+    let targets = [700, 1000, 10_000, 100_000, 200_000].map(MilliValue::new);
+    let own = targets.into_iter().flat_map(|target| {
+        [Metric::Concurrency, Metric::Rps].map(|metric| MetricSpec::Own { metric, target })
+    });
+    own.map(|metric| hpa::settings(0, 10, vec![metric])).collect()
+}
+
 fn shown(spec: &ScalingSpec, activators: u32) -> String {
-    format!("{:?} {}, {:?}, {activators} activators", spec.metric, spec.target_per_pod, spec.aggregation)
+    let target = match &spec.hpa {
+        None => format!("{:?} {}, {:?}", spec.metric, spec.target_per_pod, spec.aggregation),
+        Some(hpa) => format!("{:?}", hpa.spec.metrics),
+    };
+    format!("{target}, {activators} activators")
 }
 
 /// Longer than every wait that there is on the way to zero, in seconds: the longest is that of a revision
@@ -72,7 +92,9 @@ fn a_pod_that_never_got_ready_stays_after_the_last_refusal_until_its_activation_
 
 /// A request that waits is a whole one, which one pod with this target is enough for.
 fn is_enough_for_a_request(spec: &ScalingSpec) -> bool {
-    spec.target_per_pod >= 1.0
+    let Some(hpa) = &spec.hpa else { return spec.target_per_pod >= 1.0 };
+    let is_enough = |metric: &MetricSpec| matches!(metric, MetricSpec::Own { target, .. } if *target >= MilliValue::new(1000));
+    hpa.spec.metrics.iter().all(is_enough)
 }
 
 #[test]
