@@ -518,6 +518,26 @@ fn a_standby_that_takes_over_keeps_who_serves_until_it_has_been_asked() {
     }
 }
 
+/// An acknowledgement to the former owner keeps an activator in a route, and brings none into it.
+#[test]
+fn an_activator_that_left_the_route_serves_again_once_it_has_acknowledged_to_the_present_owner() {
+    let mut world = World::choosing(ActivatorChoice::AsManyAsNeeded, &["a", "b"]);
+    world.acknowledge("b");
+    assert_eq!(world.routed_to(), ["b"]);
+    world.owner_changed();
+    world.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(2))));
+    world.add_activator("c");
+    world.link("c");
+    world.acknowledge("c");
+    assert_eq!(world.routed_to(), ["b", "c"], "b serves as before");
+    world.link_of_activator("b", LinkNews::Refused);
+    assert_eq!(world.routed_to(), ["c"]);
+    world.link("b");
+    assert_eq!(world.routed_to(), ["c"], "b has acknowledged nothing of the present owner's");
+    world.acknowledge("b");
+    assert_eq!(world.routed_to(), ["b", "c"]);
+}
+
 #[test]
 fn waiting_requests_of_a_revision_that_was_given_back_are_served_before_it_is_forgotten() {
     let mut world = World::with_activators(&["a"]);

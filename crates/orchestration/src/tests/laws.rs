@@ -111,11 +111,7 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             let news = news(loss, world);
             world.link_of_pod(PODS[index], news);
         }
-        Happening::ActivatorAppears(index) => {
-            let known = world.activators.entry(ACTIVATORS[index].to_owned()).or_default();
-            known.boot = known.boot.max(1);
-            world.state_activators();
-        }
+        Happening::ActivatorAppears(index) => world.add_activator(ACTIVATORS[index]),
         Happening::ActivatorIsGone(index) => {
             world.activators.remove(ACTIVATORS[index]);
             world.state_activators();

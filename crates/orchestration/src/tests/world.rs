@@ -215,6 +215,13 @@ impl World {
         })));
     }
 
+    /// An activator appears, unless one of that name is there.
+    pub(super) fn add_activator(&mut self, name: &str) {
+        let entry = self.activators.entry(name.to_owned());
+        entry.or_insert_with(|| FakeActivator { boot: 1, ..FakeActivator::default() });
+        self.state_activators();
+    }
+
     pub(super) fn state_activators(&mut self) {
         let link = SocketAddr::from(([127, 0, 0, 1], 8024)).into();
         let facts = self.activators.iter();
