@@ -27,9 +27,10 @@ impl PartialHead {
         self.bytes.len()
     }
 
-    /// How much memory it takes.
+    /// How much memory it takes: its letters twice, as those of a whole head, or its buffer if that is more.
+    /// So no head that has been let in is refused when it is whole.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity().max(2 * self.bytes.len())
     }
 
     /// Adds what came, and says whether it is time for another look.

@@ -118,13 +118,15 @@ pub(super) struct CreditExhaustion;
 pub(super) struct PeerAccount {
     peer: PeerRole,
     credit: u64,
+    /// What the next charge takes beside its own price.
+    owed: u64,
     /// The time up to which credit was given back.
     since: Timestamp,
 }
 
 impl PeerAccount {
     pub(super) fn new(peer: PeerRole, now: Timestamp) -> Self {
-        Self { peer, credit: ALLOWANCE, since: now }
+        Self { peer, credit: ALLOWANCE, owed: 0, since: now }
     }
 
     /// From now on the peer counts as one that passes on the streams of many clients.
@@ -145,12 +147,18 @@ impl PeerAccount {
         self.credit = self.credit.saturating_add(units);
     }
 
+    /// A head of so many bytes, which was taken for one that brings something, brought nothing. The next
+    /// charge takes its price, and what it had earned.
+    pub(super) fn owe_for_head(&mut self, bytes: usize) {
+        self.owed += USEFUL + self.price(Cost::UselessHead(bytes));
+    }
+
     pub(super) fn charge(
         &mut self,
         cost: Cost,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<(), CreditExhaustion> {
-        let units = self.price(cost);
+        let units = self.price(cost) + std::mem::take(&mut self.owed);
         if self.credit < units {
             self.refill(now());
         }

@@ -6,6 +6,8 @@ use std::task::{Poll, ready};
 
 use bytes::{Buf, Bytes};
 
+use super::memory::{head_memory, large_head_memory};
+
 /// Copying this much costs less than handing over a further piece.
 const COPIED_BYTES_MAX: usize = 2 * 1024;
 
@@ -56,6 +58,15 @@ impl Output {
         self.head_memory += memory;
     }
 
+    /// A head was written to [`Output::frames`], which had so many bytes before. A large head ends a piece: a
+    /// buffer of many of these would be copied, and held twice, each time it grows.
+    pub(super) fn end_head(&mut self, bytes_before: usize) {
+        if large_head_memory(head_memory(self.tail.len() - bytes_before, 0)) > 0 {
+            self.tail.shrink_to_fit();
+            self.close_tail();
+        }
+    }
+
     /// How much memory the large heads take that wait.
     pub(super) fn head_memory(&self) -> usize {
         self.head_memory
@@ -67,12 +78,18 @@ impl Output {
             self.tail.extend_from_slice(&data);
             return;
         }
-        let mut before = Bytes::from(std::mem::take(&mut self.tail));
-        before.advance(self.tail_written);
-        self.tail_written = 0;
-        self.queued_bytes += before.len() + data.len();
-        self.queue.push_back(before);
+        self.close_tail();
+        self.queued_bytes += data.len();
         self.queue.push_back(data);
+    }
+
+    /// Moves the tail to the end of the queue.
+    fn close_tail(&mut self) {
+        let mut tail = Bytes::from(std::mem::take(&mut self.tail));
+        tail.advance(self.tail_written);
+        self.tail_written = 0;
+        self.queued_bytes += tail.len();
+        self.queue.push_back(tail);
     }
 
     /// Forgets all that waits, because the peer reads no more.

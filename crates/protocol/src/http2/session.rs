@@ -301,6 +301,16 @@ impl Session {
         core.pieces_left = PIECES_PER_TURN;
     }
 
+    /// A request that came is refused because its head, of so many bytes, is larger than its sender may send.
+    /// A peer that goes on like that loses the connection, as it does for heads that are larger than any; one
+    /// that many share does not.
+    pub fn note_oversize_head(&self, bytes: usize) {
+        let mut core = self.0.borrow_mut();
+        if !core.account.is_shared() {
+            core.account.owe_for_head(bytes);
+        }
+    }
+
     /// The peer of this connection is one of our own hops, which passes on the streams of many clients.
     pub fn share(&self) {
         self.0.borrow_mut().account.share();
@@ -366,11 +376,14 @@ pub enum HasBody {
 impl Core {
     /// Writes a head; `write_fields` gives its fields.
     fn write_head(&mut self, stream: u32, flags: u8, write_fields: impl FnOnce(&mut Vec<u8>)) {
-        write_headers(stream, flags, self.output.frames(), |out| {
+        let frames = self.output.frames();
+        let bytes_before = frames.len();
+        write_headers(stream, flags, frames, |out| {
             self.encoder.begin(out);
             // In one go into the output: nothing may come between the frames of a head (RFC 9113 §6.10).
             write_fields(out);
         });
+        self.output.end_head(bytes_before);
     }
 
     fn wake_transport(&mut self) {

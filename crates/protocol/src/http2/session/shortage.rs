@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!     Relieved --no memory for a head--> Pausing --`Session::resume`--> Waited
-//!     Waited --no memory for a head--> that stream is refused
+//!     Waited --no memory for a head--> that stream is refused, and after some of these: Relieved
 //!     Waited --a head that counts is served--> Relieved
 //! ```
 
@@ -26,6 +26,10 @@ pub(super) use progress::Shortage;
 
 /// How many streams in a row are refused for want of memory before their connection ends.
 const REFUSALS_MAX: u32 = 1_000;
+
+/// How many streams are refused until the connection pauses once more. A peer that sends such heads as fast
+/// as they are refused would keep the thread from the connections of others.
+const REFUSALS_PER_PAUSE: u32 = 16;
 
 /// The fields of a head that take no more than this need no memory that counts.
 const SMALL_BLOCK_BYTES: usize = 512;
@@ -110,6 +114,9 @@ impl Core {
     pub(super) fn count_refused_head(&mut self) -> Result<(), Fault> {
         self.memory.count_refusal();
         self.shortage.refusals += 1;
+        if self.shortage.refusals.is_multiple_of(REFUSALS_PER_PAUSE) {
+            self.shortage.progress = ShortageProgress::Relieved;
+        }
         if self.shortage.refusals < REFUSALS_MAX || self.account.is_shared() {
             return Ok(());
         }

@@ -255,6 +255,26 @@ fn a_connection_pauses_once_before_a_head_is_refused() {
 }
 
 #[test]
+fn a_connection_pauses_again_after_each_sixteen_refused_heads() {
+    let memory = MemoryBudget::of_process(Some(2 << 20));
+    let session = session_with(memory);
+    let fields = large_fields(60_000);
+    assert_eq!(received(&session, &[head_frames(1, &fields)]).len(), 1);
+    let has_paused = |number: &u32| {
+        session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
+        let mut read = BytesMut::from(&head_frames(2 * number + 1, &fields)[..]);
+        let mut next = || session.receive(&mut read, &|| Timestamp::ZERO).expect("the connection lives");
+        let first = next();
+        if matches!(first, SessionEvent::Paused) {
+            session.resume();
+            assert!(matches!(next(), SessionEvent::All), "the {number}th is refused after the pause");
+        }
+        matches!(first, SessionEvent::Paused)
+    };
+    assert_eq!((1..=40).filter(has_paused).collect::<Vec<u32>>(), [1, 17, 33]);
+}
+
+#[test]
 fn a_connection_that_goes_on_for_a_thousand_refused_heads_ends() {
     let memory = MemoryBudget::of_process(Some(2 << 20));
     let session = session_with(memory);
@@ -268,6 +288,36 @@ fn a_connection_that_goes_on_for_a_thousand_refused_heads_ends() {
     let mut read = BytesMut::from(&head_frames(2_001, &fields)[..]);
     let ended = session.receive(&mut read, &|| Timestamp::ZERO).expect_err("enough");
     assert_eq!(ended.0, ErrorCode::ENHANCE_YOUR_CALM);
+}
+
+/// A head may be smaller than any limit of the session, and larger than its sender's.
+#[test]
+fn a_client_whose_heads_are_larger_than_it_may_send_loses_the_connection() {
+    let fields = large_fields(60_000);
+    let ends_after = |session: &Session| {
+        (0..100_u32).find(|number| {
+            session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
+            let stream = 2 * number + 1;
+            let mut read = BytesMut::from(&head_frames(stream, &fields)[..]);
+            match session.receive(&mut read, &|| Timestamp::ZERO) {
+                Ok(SessionEvent::Request(arrived)) => {
+                    session.note_oversize_head(60_000);
+                    session.reset(&arrived.stream, ErrorCode::NO_ERROR);
+                }
+                Ok(_) => panic!("the {number}th has come whole"),
+                Err((code, _)) => {
+                    assert_eq!(code, ErrorCode::ENHANCE_YOUR_CALM);
+                    return true;
+                }
+            }
+            written(session);
+            false
+        })
+    };
+    assert_eq!(ends_after(&session_with(<&MemoryBudget>::default())), Some(11));
+    let shared = session_with(<&MemoryBudget>::default());
+    shared.share();
+    assert_eq!(ends_after(&shared), None);
 }
 
 #[test]
