@@ -30,17 +30,18 @@ mod orchestrator_settings;
 mod order_book;
 mod order_outcome;
 mod orders;
+mod publication;
 mod readiness;
 mod registry;
 mod route;
 mod route_record;
 mod settlement;
 mod slices;
+mod snapshot;
 mod state;
 mod subset;
 #[cfg(test)]
 mod vectors;
-mod view;
 mod word_intake;
 
 pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment, Urgency};
@@ -53,7 +54,9 @@ pub use orchestrator::Orchestrator;
 pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
-pub use view::{LinkTally, PodSnapshot, RevisionView};
+pub use snapshot::{
+    ControlSnapshot, DecidedState, HpaSnapshot, LinkTally, PodSnapshot, RevisionSnapshot, RevisionView,
+};
 
 #[cfg(test)]
 mod tests;

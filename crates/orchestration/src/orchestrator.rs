@@ -1,6 +1,5 @@
 //! The control loop as a value: events in, commands out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ use vocabulary::{RevisionId, RevisionName, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
-use crate::facts::Subject;
 use crate::links::LinkOpening;
 use crate::orchestrator_settings::OrchestratorSettings;
+use crate::publication::Publication;
 use crate::settlement::Settlement;
+use crate::snapshot::{ControlSnapshot, LinkTally, RevisionSnapshot};
 use crate::state::ControlState;
-use crate::view::{self, LinkTally, RevisionView};
 use crate::word_intake::WordIntake;
 
 /// How long pods wait for the activators' first word at start, which says what routing is in force.
@@ -99,55 +98,47 @@ impl Orchestrator {
         [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
     }
 
-    /// One revision as it stands, with its pods and decisions.
-    pub fn view(&self, revision: &RevisionName, now: Timestamp) -> Option<RevisionView<'_>> {
-        let (id, record) = self.state.registry.named(revision)?;
-        RevisionView::of(id, record, &self.state, now)
+    /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot
+    /// before; measurements are as [`Orchestrator::take_measured`] found them last.
+    pub fn snapshot(&mut self, now: Timestamp) -> ControlSnapshot {
+        self.state.write_news(now);
+        self.snapshot_with(&self.state.publication)
     }
 
-    /// All revisions as they stand, in the order of their numbers.
-    pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
+    fn snapshot_with(&self, publication: &Publication) -> ControlSnapshot {
         let state = &self.state;
-        let revisions = state.registry.revisions.iter();
-        revisions.filter_map(move |(&id, record)| RevisionView::of(id, record, state, now))
+        let staying = state.activators.iter().filter(|(_, record)| !record.is_leaving());
+        let links = staying
+            .map(|(_, record)| (record.facts.name.as_str(), record.is_told() && record.host.is_trusted()));
+        ControlSnapshot {
+            revisions: publication.revisions.clone(),
+            heard_at: state.registry.heard_at.clone(),
+            confirmed_at: state.multiscaler.confirmed_at().clone(),
+            activators: LinkTally::of(links),
+            problems: Arc::clone(&publication.problems),
+            buckets: state.ownership.buckets,
+        }
     }
 
-    /// Links to activators, and to pods.
-    pub fn links(&self) -> (LinkTally, LinkTally) {
-        view::links(&self.state)
+    /// Revisions whose measured values may have changed since this was last asked, and those whose values
+    /// change by time alone; the next snapshot has them too.
+    pub fn take_measured(&mut self, now: Timestamp) -> Vec<Arc<RevisionSnapshot>> {
+        self.state.write_measured(now)
+    }
+
+    /// Whether the next [`Orchestrator::snapshot`] has facts, orders or decisions that the last one had not.
+    pub fn has_news(&self) -> bool {
+        self.state.publication.has_news() || self.state.multiscaler.has_changed()
+    }
+
+    /// The state of a revision's decisions at `now`; `None` for a revision that is not ours.
+    pub fn status(&self, revision: &RevisionName, now: Timestamp) -> Option<RevisionStatus> {
+        self.state.multiscaler.status(self.state.registry.revision_id(revision)?, now)
     }
 
     /// What applies to all revisions.
     pub fn config(&self) -> &Arc<ClusterConfig> {
         &self.state.config
-    }
-
-    /// What is wrong with things as they were written.
-    pub fn problems(&self) -> &BTreeMap<Subject, Vec<String>> {
-        &self.state.problems
-    }
-
-    /// Revisions whose values may have changed since this was last asked, and those whose values change by
-    /// time alone.
-    pub fn take_changed(&mut self, now: Timestamp) -> Vec<(RevisionName, RevisionStatus)> {
-        let (registry, multiscaler) = (&self.state.registry, &self.state.multiscaler);
-        let mut changed = Vec::new();
-        self.state.changed.retain(|id: &RevisionId| {
-            let Some(record) = registry.revisions.get(id) else { return false };
-            let Some(status) = multiscaler.status(*id, now) else { return false };
-            // Metrics of class hpa move without requests.
-            let moves = status.panicking
-                || status.stable_value.is_some_and(|value| value > 0.0)
-                || record.spec.hpa.is_some();
-            changed.push((record.facts.name.clone(), status));
-            moves
-        });
-        changed
-    }
-
-    /// Whether [`Orchestrator::take_changed`] has something to say.
-    pub fn has_changed(&self) -> bool {
-        !self.state.changed.is_empty()
     }
 
     fn may_open(&self) -> bool {
@@ -204,6 +195,19 @@ impl Orchestrator {
             .into_iter()
             .flat_map(|record| record.pods.values());
         pods.filter(|pod| pod.takes_requests()).map(|pod| pod.facts.name.clone()).collect()
+    }
+
+    /// The snapshot as it would be if every revision were written anew.
+    pub(crate) fn rewritten(&self, now: Timestamp) -> ControlSnapshot {
+        let state = &self.state;
+        let (registry, multiscaler, ownership) = (&state.registry, &state.multiscaler, &state.ownership);
+        let mut publication = Publication::default();
+        publication.problems = state.problems.values().flatten().cloned().collect();
+        for &id in registry.revisions.keys() {
+            publication.note_changed(id);
+        }
+        publication.write_news(crate::publication::SnapshotSources { registry, multiscaler, ownership }, now);
+        self.snapshot_with(&publication)
     }
 
     pub(crate) fn has_ready_pod(&self, revision: &RevisionName) -> bool {

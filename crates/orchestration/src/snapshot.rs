@@ -1,28 +1,115 @@
-//! A revision as it stands, for people and metrics.
+//! Everything that the control loop knows, as it was at one point in time, for people and metrics.
+//!
+//! A [`ControlSnapshot`] is a value of its own: a reader keeps it as long as it likes, and the loop goes on.
+//! Two snapshots share each revision that is the same in both. So that a revision at rest stays the same,
+//! the two times that go on without anything else, when a pod was heard and when a decision was confirmed,
+//! lie beside the revisions. Whatever ages is kept as the instant from which its age counts; a
+//! [`RevisionView`] turns it into an age at the moment of reading.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus};
+use scaling::{Decision, DecisionJournal, PodPhase, RevisionStatus};
 use settings::ScalingSpec;
-use vocabulary::{LateBytes, Ownership, PodCount, PodState, RevisionId, Timestamp};
+use vocabulary::{LateBytes, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
-use crate::readiness::{pod_trouble, waiting_for};
-use crate::registry::{PodRecord, RevisionRecord};
-use crate::state::ControlState;
+use crate::readiness::{HeardOfPod, LinkCondition, pod_state, pod_trouble, waiting_for};
 
-/// One revision at one point in time.
-#[derive(Debug)]
-pub struct RevisionView<'a> {
-    record: &'a RevisionRecord,
-    id: RevisionId,
-    multiscaler: &'a Multiscaler,
-    ownership: &'a Ownership,
-    now: Timestamp,
-    /// The state of its decisions at that time.
+/// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
+/// counts as unheard.
+const WAIT_IS_NEWS: Duration = Duration::from_secs(3);
+
+/// All revisions, links and problems at one point in time.
+#[derive(Clone, Debug, Default)]
+pub struct ControlSnapshot {
+    pub(crate) revisions: SharedMap<RevisionName, Arc<RevisionSnapshot>>,
+    /// When each pod was last heard.
+    pub(crate) heard_at: SharedMap<PodId, Timestamp>,
+    /// When the latest decision of a revision was made again with the same end.
+    pub(crate) confirmed_at: SharedMap<RevisionId, Timestamp>,
+    pub(crate) activators: LinkTally,
+    pub(crate) problems: Arc<[String]>,
+    /// How many buckets there are.
+    pub(crate) buckets: u16,
+}
+
+/// One revision at the point in time of a snapshot.
+#[derive(Clone, Debug)]
+pub struct RevisionSnapshot {
+    pub(crate) id: RevisionId,
+    /// The revision as the platform knows it.
+    pub facts: Arc<RevisionFacts>,
+    /// Its settings with the cluster's defaults resolved.
+    pub spec: Arc<ScalingSpec>,
+    /// What was decided about it; `None` while another owner decides.
+    pub decided: Option<DecidedState>,
+    pub(crate) fence: Option<Fence>,
+    /// In the order of their names.
+    pub(crate) pods: Vec<KnownPod>,
+    /// The replica count that was ordered last, or that the platform said since.
+    pub(crate) wanted: PodCount,
+    /// Why the platform does not do as it was told.
+    pub(crate) order_trouble: Option<String>,
+    pub(crate) waits: Vec<OldestWait>,
+    pub(crate) last_failure: Option<Arc<PodFailure>>,
+    pub(crate) last_kill: Option<Arc<PodKill>>,
+}
+
+/// What was decided about a revision of ours.
+#[derive(Clone, Debug)]
+pub struct DecidedState {
+    /// The state of its decisions.
     pub status: RevisionStatus,
+    /// The last decisions about it.
+    pub journal: DecisionJournal,
+    /// The last sync of class hpa; `None` for class kpa.
+    pub hpa: Option<Box<HpaSnapshot>>,
+}
+
+/// What the last sync of a revision of class hpa says.
+#[derive(Clone, Debug)]
+pub struct HpaSnapshot {
+    /// What stands in the status of a `HorizontalPodAutoscaler`.
+    pub report: HpaReport,
+    /// Each metric beside its target, in a few letters.
+    pub beside_targets: String,
+}
+
+/// A pod, and what its link has told of it.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownPod {
+    pub(crate) id: PodId,
+    pub(crate) facts: Arc<PodFacts>,
+    pub(crate) heard: HeardOfPod,
+}
+
+/// How long the oldest request at one activator had waited when the activator said so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OldestWait {
+    pub(crate) waited: Duration,
+    pub(crate) said_at: Timestamp,
+}
+
+impl OldestWait {
+    /// How long that request has waited by now; `None` if the word is old, or that no request waited.
+    fn at(self, now: Timestamp) -> Option<Duration> {
+        let age = now.saturating_since(self.said_at);
+        (age < WAIT_IS_NEWS && self.waited > Duration::ZERO).then(|| self.waited + age)
+    }
+}
+
+/// One revision of ours in a snapshot, as it is read at one point in time.
+#[derive(Clone, Copy, Debug)]
+pub struct RevisionView<'a> {
+    snapshot: &'a ControlSnapshot,
+    revision: &'a RevisionSnapshot,
+    decided: &'a DecidedState,
+    now: Timestamp,
+    /// The state of its decisions.
+    pub status: &'a RevisionStatus,
 }
 
 /// One pod at one point in time.
@@ -56,146 +143,171 @@ pub struct LinkTally {
 }
 
 impl LinkTally {
-    fn note(&mut self, name: &str, is_up: bool) {
-        self.expected += 1;
-        if !is_up {
-            self.down.push(name.to_owned());
+    /// Each peer by its name, with whether its link is up.
+    pub(crate) fn of<'a>(peers: impl Iterator<Item = (&'a str, bool)>) -> Self {
+        let mut tally = Self::default();
+        for (name, is_up) in peers {
+            tally.expected += 1;
+            if !is_up {
+                tally.down.push(name.to_owned());
+            }
         }
-    }
-}
-
-/// Links to activators that are not on their way out, and to pods that run and are not either.
-pub(crate) fn links(state: &ControlState) -> (LinkTally, LinkTally) {
-    let (mut activators, mut pods) = (LinkTally::default(), LinkTally::default());
-    for (_, record) in state.activators.iter().filter(|(_, record)| !record.is_leaving()) {
-        activators.note(record.facts.name.as_str(), record.is_told() && record.host.is_trusted());
-    }
-    let records = state.registry.revisions.values().flat_map(|revision| revision.pods.values());
-    let running = |pod: &&PodRecord| {
-        pod.facts.phase == PodPhase::Running && !pod.facts.leaving && pod.facts.link.is_some()
-    };
-    for pod in records.filter(running) {
-        pods.note(pod.facts.name.as_str(), is_heard(pod));
-    }
-    for tally in [&mut activators, &mut pods] {
         tally.down.sort();
+        tally
     }
-    (activators, pods)
 }
 
-/// Whether a link carries frames, as far as the looks beside it tell.
-fn is_heard(pod: &PodRecord) -> bool {
-    pod.is_linked() && pod.heard.host.is_trusted()
+impl ControlSnapshot {
+    /// A revision of ours, as it is read at `now`.
+    pub fn view(&self, name: &RevisionName, now: Timestamp) -> Option<RevisionView<'_>> {
+        self.view_of(self.revisions.get(name)?, now)
+    }
+
+    /// All revisions of ours, in the order of their names.
+    pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
+        self.revisions.values().filter_map(move |revision| self.view_of(revision, now))
+    }
+
+    fn view_of<'a>(&'a self, revision: &'a RevisionSnapshot, now: Timestamp) -> Option<RevisionView<'a>> {
+        let decided = revision.decided.as_ref()?;
+        Some(RevisionView { snapshot: self, revision, decided, now, status: &decided.status })
+    }
+
+    /// All revisions that the platform knows, whoever decides about them.
+    pub fn revisions(&self) -> &SharedMap<RevisionName, Arc<RevisionSnapshot>> {
+        &self.revisions
+    }
+
+    /// Links to activators that are not on their way out.
+    pub fn links_to_activators(&self) -> &LinkTally {
+        &self.activators
+    }
+
+    /// Links to pods that run and are not on their way out.
+    pub fn links_to_pods(&self) -> LinkTally {
+        let pods = self.revisions.values().flat_map(|revision| &revision.pods);
+        let running = pods.filter(|pod| {
+            pod.facts.phase == PodPhase::Running && !pod.facts.leaving && pod.facts.link.is_some()
+        });
+        LinkTally::of(running.map(|pod| (pod.facts.name.as_str(), pod.is_linked())))
+    }
+
+    /// What is wrong with things as they were written.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl KnownPod {
+    /// Whether its link carries frames, as far as the looks beside it tell.
+    fn is_linked(&self) -> bool {
+        self.heard.connection == LinkCondition::Up && self.heard.host.is_trusted()
+    }
+
+    fn state(&self) -> PodState {
+        pod_state(&self.facts, &self.heard)
+    }
 }
 
 impl<'a> RevisionView<'a> {
-    pub(crate) fn of(
-        id: RevisionId,
-        record: &'a RevisionRecord,
-        state: &'a ControlState,
-        now: Timestamp,
-    ) -> Option<Self> {
-        let (multiscaler, ownership) = (&state.multiscaler, &state.ownership);
-        Some(Self { record, id, multiscaler, ownership, now, status: multiscaler.status(id, now)? })
-    }
-
     /// By what right we decide about it.
     pub fn fence(&self) -> Option<Fence> {
-        let bucket = self.ownership.bucket_of(&self.record.facts.name);
-        self.record.epoch.map(|epoch| Fence { bucket, epoch })
+        self.revision.fence
     }
 
     /// How many buckets there are.
     pub fn buckets(&self) -> u16 {
-        self.ownership.buckets
+        self.snapshot.buckets
     }
 
-    /// The point in time at which the revision is seen.
+    /// The point in time at which the revision is read.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
     /// As the platform knows it.
     pub fn facts(&self) -> &'a RevisionFacts {
-        &self.record.facts
+        &self.revision.facts
     }
 
     /// Its settings with the cluster's defaults resolved.
     pub fn spec(&self) -> &'a ScalingSpec {
-        &self.record.spec
+        &self.revision.spec
     }
 
     /// Its pods, in the order of their names.
     pub fn pods(&self, output: AppOutput) -> Vec<PodSnapshot<'a>> {
-        let mut pods: Vec<_> = self.record.pods.values().map(|pod| pod_view(pod, output, self.now)).collect();
-        pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
-        pods
+        let (heard_at, now) = (&self.snapshot.heard_at, self.now);
+        let pods = self.revision.pods.iter().map(|pod| PodSnapshot {
+            facts: &pod.facts,
+            state: pod.state(),
+            is_linked: pod.is_linked(),
+            in_flight: pod.heard.load.concurrency.value(),
+            queued: pod.heard.load.queued,
+            late_bytes: pod.heard.late_bytes.and_then(|late| late.at(now)),
+            heard_at: heard_at.get(&pod.id).copied(),
+            trouble: pod_trouble(&pod.facts, &pod.heard, output),
+        });
+        pods.collect()
     }
 
     /// Links to those of its pods that are ready.
     pub fn links(&self) -> LinkTally {
-        let mut tally = LinkTally::default();
-        for pod in self.record.pods.values().filter(|pod| pod.takes_requests()) {
-            tally.note(pod.facts.name.as_str(), is_heard(pod));
-        }
-        tally.down.sort();
-        tally
+        let ready = self
+            .revision
+            .pods
+            .iter()
+            .filter(|pod| pod.state() == PodState::Ready && pod.facts.requests.is_some());
+        LinkTally::of(ready.map(|pod| (pod.facts.name.as_str(), pod.is_linked())))
     }
 
     /// How a pod of it failed last, if one has.
     pub fn last_failure(&self) -> Option<&'a PodFailure> {
-        self.record.last_failure.as_ref()
+        self.revision.last_failure.as_deref()
     }
 
     /// How a pod of it was killed last, if one was.
     pub fn last_kill(&self) -> Option<&'a PodKill> {
-        self.record.last_kill.as_ref()
+        self.revision.last_kill.as_deref()
     }
 
-    /// Its last decisions, oldest first.
-    pub fn decisions(&self) -> impl Iterator<Item = &'a Decision> {
-        self.multiscaler.decisions(self.id)
+    /// The last decisions about it, oldest first.
+    pub fn decisions(&self) -> impl Iterator<Item = &'a Decision> + use<'a> {
+        self.decided.journal.iter()
+    }
+
+    /// When the latest decision was made again with the same end from the same numbers; `None` if it was not.
+    pub fn confirmed_at(&self) -> Option<Timestamp> {
+        let confirmed_at = self.snapshot.confirmed_at.get(&self.revision.id).copied();
+        confirmed_at.filter(|_| self.decided.journal.ends_unchanged())
     }
 
     /// Each of its metrics beside its target; `None` for class kpa.
-    pub fn metrics_beside_targets(&self) -> Option<String> {
-        self.multiscaler.metrics_beside_targets(self.id)
+    pub fn metrics_beside_targets(&self) -> Option<&'a str> {
+        self.decided.hpa.as_ref().map(|hpa| hpa.beside_targets.as_str())
     }
 
     /// What the last sync says of itself; `None` for class kpa.
-    pub fn hpa_report(&self) -> Option<HpaReport> {
-        self.multiscaler.hpa_report(self.id)
+    pub fn hpa_report(&self) -> Option<&'a HpaReport> {
+        self.decided.hpa.as_ref().map(|hpa| &hpa.report)
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.
     pub fn oldest_wait(&self) -> Option<Duration> {
-        self.record.oldest_wait(self.now)
+        self.revision.waits.iter().filter_map(|wait| wait.at(self.now)).max()
     }
 
     /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
     /// was told; beyond that, what the revision waits for if a pod is wanted.
     pub fn why_not_ready(&self, output: AppOutput) -> Option<String> {
-        let pods = self.record.pods_by_name();
-        let trouble = pods
-            .iter()
+        let revision = self.revision;
+        let pods = || revision.pods.iter().map(|pod| (&*pod.facts, &pod.heard));
+        let trouble = pods()
             .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard, output)?)));
         let waits = || {
-            let text = waiting_for(self.record.wanted, output, pods.iter().copied());
-            (self.record.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
+            let text = waiting_for(revision.wanted, output, pods());
+            (revision.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
         };
-        trouble.or_else(|| self.record.order_trouble().cloned()).or_else(waits)
-    }
-}
-
-fn pod_view(pod: &PodRecord, output: AppOutput, now: Timestamp) -> PodSnapshot<'_> {
-    PodSnapshot {
-        facts: &pod.facts,
-        state: pod.state(),
-        is_linked: is_heard(pod),
-        in_flight: pod.heard.load.concurrency.value(),
-        queued: pod.heard.load.queued,
-        late_bytes: pod.heard.late_bytes.and_then(|late| late.at(now)),
-        heard_at: pod.heard_at,
-        trouble: pod_trouble(&pod.facts, &pod.heard, output),
+        trouble.or_else(|| revision.order_trouble.clone()).or_else(waits)
     }
 }
