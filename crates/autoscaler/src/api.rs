@@ -1,8 +1,8 @@
 //! The HTTP API: answers are made of the snapshots that the event loops publish, at the reader's expense.
 //!
 //! Several autoscalers of one process answer together: each knows the revisions that it decides about. One
-//! whose loop hangs has no answer, and the client is told so. Only the two health checks reach a loop: that it
-//! turns is what they are to prove.
+//! whose loop hangs has no answer, and the client is told so. Only the two health checks reach a loop: they
+//! prove that it turns.
 
 pub(crate) mod merged;
 
@@ -180,3 +180,6 @@ fn answer(body: Option<impl Serialize>) -> Response {
 fn failure(status: StatusCode, error: String) -> Response {
     (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
+
+#[cfg(test)]
+mod tests;

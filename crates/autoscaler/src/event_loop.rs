@@ -105,11 +105,6 @@ impl EventLoop {
             }
             self.settle();
         }
-        // Another autoscaler of the same process, or its successor, shows these revisions from now on.
-        let now = self.clock.now();
-        for view in self.orchestrator.snapshot(now).views(now) {
-            self.metrics.forget(&view.facts().name);
-        }
         self.metrics.owns(&self.name, 0);
         // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words, self.snapshots));
@@ -118,9 +113,8 @@ impl EventLoop {
 
     /// The next thing that has to be done.
     async fn wake(&mut self, checks: &mut mpsc::Receiver<HealthCheck>) -> LoopWakeup {
-        let publish_at = Some(self.publish_at());
-        let deadline =
-            [self.orchestrator.next_deadline(), publish_at, self.renew_at].into_iter().flatten().min();
+        let others = [self.orchestrator.next_deadline(), self.renew_at].into_iter().flatten();
+        let deadline = others.fold(self.publish_at(), Timestamp::min);
         // Every arm is cancel-safe: channels keep what was not taken.
         tokio::select! {
             () = self.stop.cancelled() => LoopWakeup::Stop,
@@ -128,7 +122,7 @@ impl EventLoop {
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
             Some(reply) = checks.recv() => LoopWakeup::HealthCheck(reply),
-            () = self.clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => LoopWakeup::Deadline,
+            () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }
     }
 
@@ -144,7 +138,6 @@ impl EventLoop {
         match &fact {
             PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 tracing::info!(revision = %name, "revision removed");
-                self.metrics.forget(name);
                 self.sources.forget(name);
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
@@ -226,13 +219,7 @@ impl EventLoop {
         self.published_at = now;
         if self.sweep_at <= now {
             self.sweep_at = now + SWEEP_EVERY;
-            for revision in self.orchestrator.take_measured(now) {
-                let Some(decided) = &revision.decided else { continue };
-                self.metrics.show(&revision.facts.name, &decided.status);
-                if let Some(hpa) = &decided.hpa {
-                    self.metrics.show_hpa(&revision.facts.name, &hpa.report);
-                }
-            }
+            self.orchestrator.sweep(now);
         }
         let control = self.orchestrator.snapshot(now);
         self.metrics.problems(control.problems().len());
@@ -273,7 +260,7 @@ impl EventLoop {
                     self.sources.ask(question, round, self.orchestrator.config());
                 }
                 ControlCommand::Order(order) => self.order(order),
-                ControlCommand::Publish { revision, decision } => self.publish(&revision, &decision, now),
+                ControlCommand::Publish { revision, decision } => self.publish(&revision, &decision),
             }
         }
     }
@@ -312,11 +299,8 @@ impl EventLoop {
         self.subscription.seat.execute(order);
     }
 
-    fn publish(&self, name: &RevisionName, decision: &Decision, now: Timestamp) {
-        self.metrics.decided(name, decision);
-        if let Some(status) = self.orchestrator.status(name, now) {
-            self.metrics.show(name, &status);
-        }
+    fn publish(&self, name: &RevisionName, decision: &Decision) {
+        self.metrics.decided(decision);
         for reason in &decision.reasons {
             tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text.to_string(), "decision");
         }

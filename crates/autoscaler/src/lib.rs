@@ -56,6 +56,7 @@ impl Autoscaler {
     pub fn start(config: AutoscalerConfig, platform: Arc<dyn Platform>) -> Self {
         let stop = CancellationToken::new();
         let (writer, reader) = snapshots(config.name.clone(), config.clock);
+        config.metrics.show(reader.clone());
         let (api, checks) = ApiHandle::new(config.name.clone(), reader);
         let event_loop = EventLoop::new(config, &*platform, writer, stop.clone());
         Self {

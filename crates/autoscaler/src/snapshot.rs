@@ -2,8 +2,8 @@
 //!
 //! It publishes a [`Snapshot`]: one more reference to what is new, in the place of the one before. A reader
 //! takes whatever stands there, keeps it as long as it needs, and does all the work of an answer in a task of
-//! its own. Facts and decisions are published within [`NEWS_WITHIN`], measurements and signs of life within
-//! [`SWEEP_EVERY`].
+//! its own. Facts and decisions that change something are published within [`NEWS_WITHIN`], measurements and
+//! signs of life within [`SWEEP_EVERY`].
 //!
 //! What is published does not prove that its loop still turns. So the loop publishes at least once in
 //! [`SWEEP_EVERY`], and one whose snapshot is older than [`SILENT_AFTER`] hangs, or is gone.
@@ -69,11 +69,16 @@ impl SnapshotWriter {
 }
 
 impl SnapshotReader {
+    /// The latest snapshot, even if the loop that publishes them hangs; `None` if it has ended.
+    pub(crate) fn latest(&self) -> Option<Arc<Snapshot>> {
+        // That its sender is gone a channel says by this error alone.
+        self.latest.has_changed().ok()?;
+        Some(Arc::clone(&self.latest.borrow()))
+    }
+
     /// The latest snapshot; `None` if the loop that publishes them hangs or has ended.
     pub(crate) fn read(&self) -> Option<Arc<Snapshot>> {
-        // Of a channel whose sender is gone it can only be asked by its error.
-        self.latest.has_changed().ok()?;
-        let latest = Arc::clone(&self.latest.borrow());
+        let latest = self.latest()?;
         (self.now().saturating_since(latest.at) <= SILENT_AFTER).then_some(latest)
     }
 

@@ -186,7 +186,7 @@ fn name() -> RevisionName {
     RevisionName::parse("default/service/hello").unwrap()
 }
 
-fn revision(wanted: u32) -> Arc<RevisionFacts> {
+pub(crate) fn revision(wanted: u32) -> Arc<RevisionFacts> {
     let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
     let settings = RevisionSettings::read(&annotations, &ClusterConfig::default(), None).unwrap().value;
     Arc::new(RevisionFacts {

@@ -55,7 +55,8 @@ pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_A
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
 pub use snapshot::{
-    ControlSnapshot, DecidedState, HpaSnapshot, LinkTally, PodSnapshot, RevisionSnapshot, RevisionView,
+    ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, PodSnapshot, RevisionSnapshot,
+    RevisionView,
 };
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::RevisionStatus;
 use settings::ClusterConfig;
-use vocabulary::{RevisionId, RevisionName, Timestamp};
+use vocabulary::{RevisionId, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
@@ -13,7 +12,7 @@ use crate::links::LinkOpening;
 use crate::orchestrator_settings::OrchestratorSettings;
 use crate::publication::Publication;
 use crate::settlement::Settlement;
-use crate::snapshot::{ControlSnapshot, LinkTally, RevisionSnapshot};
+use crate::snapshot::{ControlSnapshot, LinkTally};
 use crate::state::ControlState;
 use crate::word_intake::WordIntake;
 
@@ -99,7 +98,7 @@ impl Orchestrator {
     }
 
     /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot
-    /// before; measurements are as [`Orchestrator::take_measured`] found them last.
+    /// before; measurements are as [`Orchestrator::sweep`] found them last.
     pub fn snapshot(&mut self, now: Timestamp) -> ControlSnapshot {
         self.state.write_news(now);
         self.snapshot_with(&self.state.publication)
@@ -120,20 +119,15 @@ impl Orchestrator {
         }
     }
 
-    /// Revisions whose measured values may have changed since this was last asked, and those whose values
-    /// change by time alone; the next snapshot has them too.
-    pub fn take_measured(&mut self, now: Timestamp) -> Vec<Arc<RevisionSnapshot>> {
-        self.state.write_measured(now)
+    /// Takes in for the next snapshot what was measured since this was last called, the numbers of decisions
+    /// that changed nothing, and what changes by time alone.
+    pub fn sweep(&mut self, now: Timestamp) {
+        self.state.write_measured(now);
     }
 
     /// Whether the next [`Orchestrator::snapshot`] has facts, orders or decisions that the last one had not.
     pub fn has_news(&self) -> bool {
-        self.state.publication.has_news() || self.state.multiscaler.has_changed()
-    }
-
-    /// The state of a revision's decisions at `now`; `None` for a revision that is not ours.
-    pub fn status(&self, revision: &RevisionName, now: Timestamp) -> Option<RevisionStatus> {
-        self.state.multiscaler.status(self.state.registry.revision_id(revision)?, now)
+        self.state.publication.has_news()
     }
 
     /// What applies to all revisions.
@@ -170,25 +164,28 @@ impl Orchestrator {
 #[cfg(test)]
 impl Orchestrator {
     /// Who serves a revision, and whether the multiscaler was told that its path is acknowledged.
-    pub(crate) fn path(&self, revision: &RevisionName) -> Option<(Vec<vocabulary::ReplicaName>, bool)> {
+    pub(crate) fn path(
+        &self,
+        revision: &vocabulary::RevisionName,
+    ) -> Option<(Vec<vocabulary::ReplicaName>, bool)> {
         let (_, record) = self.state.registry.named(revision)?;
         let members = self.state.activators.names(record.members.iter().copied());
         Some((members, record.is_path_acknowledged))
     }
 
     /// Whether a revision is ours and has a known route.
-    pub(crate) fn is_settled(&self, revision: &RevisionName) -> bool {
+    pub(crate) fn is_settled(&self, revision: &vocabulary::RevisionName) -> bool {
         let named = self.state.registry.named(revision);
         named.is_some_and(|(_, record)| record.epoch.is_some() && record.routing.is_some())
     }
 
     /// What activators are to know of a revision, undivided.
-    pub(crate) fn assignment(&self, revision: &RevisionName) -> Option<&vocabulary::Assignment> {
+    pub(crate) fn assignment(&self, revision: &vocabulary::RevisionName) -> Option<&vocabulary::Assignment> {
         self.state.registry.named(revision)?.1.assignment.as_deref()
     }
 
     /// The pods of a revision of ours that can take requests.
-    pub(crate) fn ready_pods(&self, revision: &RevisionName) -> Vec<vocabulary::PodName> {
+    pub(crate) fn ready_pods(&self, revision: &vocabulary::RevisionName) -> Vec<vocabulary::PodName> {
         let record = self.state.registry.named(revision).map(|(_, record)| record);
         let pods = record
             .filter(|record| record.epoch.is_some())
@@ -210,7 +207,7 @@ impl Orchestrator {
         self.snapshot_with(&publication)
     }
 
-    pub(crate) fn has_ready_pod(&self, revision: &RevisionName) -> bool {
+    pub(crate) fn has_ready_pod(&self, revision: &vocabulary::RevisionName) -> bool {
         self.state.registry.named(revision).is_some_and(|(_, record)| record.has_ready_pod())
     }
 

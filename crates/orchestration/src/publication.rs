@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use scaling::Multiscaler;
+use scaling::{DecisionJournal, Multiscaler, RevisionStatus};
 use vocabulary::{Ownership, RevisionId, RevisionName, SharedMap, Timestamp};
 
 use crate::orders::Fence;
 use crate::registry::{PodRecord, Registry, RevisionRecord};
-use crate::snapshot::{DecidedState, HpaSnapshot, KnownPod, OldestWait, RevisionSnapshot};
+use crate::snapshot::{DecidedState, HpaSnapshot, KnownPod, LastKnownValues, OldestWait, RevisionSnapshot};
 
 /// The revisions as they were written last, and the marks of those that are others by now.
 #[derive(Debug, Default)]
@@ -39,7 +39,6 @@ impl Publication {
     /// A fact, an order or a decision of a revision changed.
     pub(crate) fn note_changed(&mut self, id: RevisionId) {
         self.news.insert(id);
-        self.measured.insert(id);
     }
 
     /// A measurement of a revision changed.
@@ -77,41 +76,33 @@ impl Publication {
         }
     }
 
-    /// Writes anew what was measured; returns those revisions. A revision whose values change by time alone
-    /// stays marked.
-    pub(crate) fn write_measured(
-        &mut self,
-        sources: SnapshotSources<'_>,
-        now: Timestamp,
-    ) -> Vec<Arc<RevisionSnapshot>> {
-        let mut written = Vec::with_capacity(self.measured.len());
+    /// Writes anew what was measured.
+    pub(crate) fn write_measured(&mut self, sources: SnapshotSources<'_>, now: Timestamp) {
         for id in std::mem::take(&mut self.measured) {
-            let Some(revision) = self.write(id, sources, now) else { continue };
-            if moves_by_time(&revision) {
-                self.measured.insert(id);
-            }
-            written.push(revision);
+            self.write(id, sources, now);
         }
-        written
     }
 
-    fn write(
-        &mut self,
-        id: RevisionId,
-        sources: SnapshotSources<'_>,
-        now: Timestamp,
-    ) -> Option<Arc<RevisionSnapshot>> {
-        let record = sources.registry.revisions.get(&id)?;
-        let revision = Arc::new(snapshot_of(id, record, sources, now));
-        self.revisions.insert(record.facts.name.clone(), Arc::clone(&revision));
-        Some(revision)
+    fn write(&mut self, id: RevisionId, sources: SnapshotSources<'_>, now: Timestamp) {
+        let Some(record) = sources.registry.revisions.get(&id) else { return };
+        let mut revision = snapshot_of(id, record, sources, now);
+        let former = self.revisions.get(&record.facts.name).and_then(|former| former.decided.as_ref());
+        if let (Some(decided), Some(former)) = (&mut revision.decided, former) {
+            decided.last_known = decided.last_known.or(former.last_known);
+        }
+        if moves_by_time(&revision) {
+            self.measured.insert(id);
+        }
+        self.revisions.insert(record.facts.name.clone(), Arc::new(revision));
     }
 }
 
-/// Whether the averages change while nothing is said. Everything else that changes by time is a decision.
+/// Whether a measured value changes while nothing is said of the revision: an average falls, and an activator
+/// that holds nothing of it does not name it. Everything else that changes by time is a decision.
 fn moves_by_time(revision: &RevisionSnapshot) -> bool {
-    let average = revision.decided.as_ref().and_then(|decided| decided.status.stable_value);
-    average.is_some_and(|value| value > 0.0)
+    revision.decided.as_ref().is_some_and(|DecidedState { status, .. }| {
+        status.waiting > 0 || status.stable_value.is_some_and(|value| value > 0.0)
+    })
 }
 
 /// One revision as it stands.
@@ -145,7 +136,26 @@ fn decided(id: RevisionId, multiscaler: &Multiscaler, now: Timestamp) -> Option<
         Some(Box::new(HpaSnapshot { report, beside_targets }))
     };
     let (status, journal) = (multiscaler.status(id, now)?, multiscaler.journal(id)?.clone());
-    Some(DecidedState { status, journal, hpa: hpa() })
+    let hpa = hpa();
+    let last_known = known_values(&status, &journal, hpa.as_deref());
+    Some(DecidedState { status, journal, hpa, last_known })
+}
+
+fn known_values(
+    status: &RevisionStatus,
+    journal: &DecisionJournal,
+    hpa: Option<&HpaSnapshot>,
+) -> LastKnownValues {
+    let metrics = || hpa.into_iter().flat_map(|hpa| &hpa.report.metrics);
+    let ratios = metrics().filter_map(|metric| metric.ratio).filter(|ratio| ratio.is_finite());
+    LastKnownValues {
+        desired: status.desired,
+        stable_value: status.stable_value,
+        panic_value: status.panic_value,
+        excess_burst_capacity: journal.last_change().map(|decision| decision.excess_burst_capacity),
+        hpa_asked: metrics().filter_map(|metric| metric.count).max(),
+        hpa_ratio: ratios.reduce(f64::max),
+    }
 }
 
 fn known_pods(record: &RevisionRecord) -> Vec<KnownPod> {

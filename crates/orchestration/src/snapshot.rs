@@ -12,7 +12,9 @@ use std::time::Duration;
 use scaling::hpa::HpaReport;
 use scaling::{Decision, DecisionJournal, PodPhase, RevisionStatus};
 use settings::ScalingSpec;
-use vocabulary::{LateBytes, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp};
+use vocabulary::{
+    ExcessBurstCapacity, LateBytes, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp,
+};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
@@ -46,7 +48,8 @@ pub struct RevisionSnapshot {
     pub spec: Arc<ScalingSpec>,
     /// What was decided about it; `None` while another owner decides.
     pub decided: Option<DecidedState>,
-    pub(crate) fence: Option<Fence>,
+    /// By what right we decide about it; `None` while another owner does.
+    pub fence: Option<Fence>,
     /// In the order of their names.
     pub(crate) pods: Vec<KnownPod>,
     /// The replica count that was ordered last, or that the platform said since.
@@ -67,6 +70,40 @@ pub struct DecidedState {
     pub journal: DecisionJournal,
     /// The last sync of class hpa; `None` for class kpa.
     pub hpa: Option<Box<HpaSnapshot>>,
+    /// Values that may be unknown by now, for metrics.
+    pub last_known: LastKnownValues,
+}
+
+/// Values of a revision as they were when they were last known; `None` for those that never were.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LastKnownValues {
+    /// The count that the load called for, before bounds.
+    pub desired: Option<PodCount>,
+    /// The average over the stable window.
+    pub stable_value: Option<f64>,
+    /// The average over the panic window.
+    pub panic_value: Option<f64>,
+    /// The room for a burst after the last decision that changed something.
+    pub excess_burst_capacity: Option<ExcessBurstCapacity>,
+    /// Class hpa: the largest count that a metric asked for.
+    pub hpa_asked: Option<PodCount>,
+    /// Class hpa: the largest number by which a measured value was divided by its target.
+    pub hpa_ratio: Option<f64>,
+}
+
+impl LastKnownValues {
+    /// These values, and the former ones where these are unknown.
+    #[must_use]
+    pub(crate) fn or(self, former: Self) -> Self {
+        Self {
+            desired: self.desired.or(former.desired),
+            stable_value: self.stable_value.or(former.stable_value),
+            panic_value: self.panic_value.or(former.panic_value),
+            excess_burst_capacity: self.excess_burst_capacity.or(former.excess_burst_capacity),
+            hpa_asked: self.hpa_asked.or(former.hpa_asked),
+            hpa_ratio: self.hpa_ratio.or(former.hpa_ratio),
+        }
+    }
 }
 
 /// What the last sync of a revision of class hpa says.
@@ -140,6 +177,35 @@ pub struct LinkTally {
     pub expected: usize,
     /// The names of the peers without a link.
     pub down: Vec<String>,
+}
+
+impl RevisionSnapshot {
+    /// A revision without pods, of which nothing was ordered.
+    pub fn new(facts: Arc<RevisionFacts>, spec: Arc<ScalingSpec>, decided: Option<DecidedState>) -> Self {
+        Self {
+            id: RevisionId::default(),
+            wanted: facts.wanted,
+            facts,
+            spec,
+            decided,
+            fence: None,
+            pods: Vec::new(),
+            order_trouble: None,
+            waits: Vec::new(),
+            last_failure: None,
+            last_kill: None,
+        }
+    }
+}
+
+impl FromIterator<RevisionSnapshot> for ControlSnapshot {
+    fn from_iter<Revisions: IntoIterator<Item = RevisionSnapshot>>(all: Revisions) -> Self {
+        let mut revisions = SharedMap::default();
+        for revision in all {
+            revisions.insert(revision.facts.name.clone(), Arc::new(revision));
+        }
+        Self { revisions, ..Self::default() }
+    }
 }
 
 impl LinkTally {

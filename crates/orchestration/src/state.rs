@@ -22,7 +22,6 @@ use crate::order_outcome::OrderId;
 use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
 use crate::publication::{Publication, SnapshotSources};
 use crate::registry::{OwnPodSettings, Registry};
-use crate::snapshot::RevisionSnapshot;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
@@ -108,17 +107,17 @@ impl ControlState {
 
     /// Writes anew whatever a reader is to find changed.
     pub(crate) fn write_news(&mut self, now: Timestamp) {
-        for id in self.multiscaler.take_changed() {
-            self.publication.note_changed(id);
-        }
         let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
         self.publication.write_news(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
-    /// Writes anew what was measured, and returns those revisions.
-    pub(crate) fn write_measured(&mut self, now: Timestamp) -> Vec<Arc<RevisionSnapshot>> {
+    /// Writes anew what was measured.
+    pub(crate) fn write_measured(&mut self, now: Timestamp) {
+        for id in self.multiscaler.take_changed() {
+            self.publication.note_measured(id);
+        }
         let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
-        self.publication.write_measured(SnapshotSources { registry, multiscaler, ownership }, now)
+        self.publication.write_measured(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
     /// Tells the multiscaler a fact and does as it says.

@@ -255,11 +255,6 @@ impl Multiscaler {
         std::mem::take(&mut self.news.changed)
     }
 
-    /// Whether [`Multiscaler::take_changed`] has something to say.
-    pub fn has_changed(&self) -> bool {
-        !self.news.changed.is_empty()
-    }
-
     /// When the latest decision of a revision was last made again with the same numbers and the same end.
     pub fn confirmed_at(&self) -> &SharedMap<RevisionId, Timestamp> {
         &self.news.confirmed_at

@@ -31,7 +31,7 @@ impl<Key, Value> SharedMap<Key, Value> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The number of entries.
+    /// The number of entries, of all chunks together.
     pub fn len(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }

@@ -246,7 +246,7 @@ impl World {
 
     /// What readers find, measurements included.
     pub(super) fn snapshot(&mut self) -> ControlSnapshot {
-        self.orchestrator.take_measured(self.now);
+        self.orchestrator.sweep(self.now);
         self.orchestrator.snapshot(self.now)
     }
 
