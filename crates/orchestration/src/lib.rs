@@ -42,6 +42,7 @@ mod state;
 mod subset;
 #[cfg(test)]
 mod vectors;
+mod view;
 mod word_intake;
 
 pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment, Urgency};
@@ -55,9 +56,9 @@ pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_A
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
 pub use snapshot::{
-    ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, PodSnapshot, RevisionSnapshot,
-    RevisionView,
+    ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
 };
+pub use view::{PodSnapshot, RevisionView};
 
 #[cfg(test)]
 mod tests;

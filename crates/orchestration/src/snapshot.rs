@@ -3,22 +3,22 @@
 //! A [`ControlSnapshot`] is a value of its own: a reader keeps it as long as it likes, and the loop goes on.
 //! Two snapshots share each revision that is the same in both. So that a revision at rest stays the same,
 //! the two times that go on without anything else, when a pod was heard and when a decision was confirmed,
-//! lie beside the revisions. Whatever ages is kept as the instant from which its age counts; a
-//! [`RevisionView`] turns it into an age at the moment of reading.
+//! lie beside the revisions. Whatever ages is kept as the instant from which its age counts; it
+//! becomes an age at the moment of reading (`view.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, DecisionJournal, PodPhase, RevisionStatus};
+use scaling::{DecisionJournal, PodPhase, RevisionStatus};
 use settings::ScalingSpec;
 use vocabulary::{
-    ExcessBurstCapacity, LateBytes, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp,
+    ExcessBurstCapacity, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp,
 };
 
-use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
+use crate::facts::{PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
-use crate::readiness::{HeardOfPod, LinkCondition, pod_state, pod_trouble, waiting_for};
+use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 
 /// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
 /// counts as unheard.
@@ -132,42 +132,10 @@ pub(crate) struct OldestWait {
 
 impl OldestWait {
     /// How long that request has waited by now; `None` if the word is old, or that no request waited.
-    fn at(self, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn at(self, now: Timestamp) -> Option<Duration> {
         let age = now.saturating_since(self.said_at);
         (age < WAIT_IS_NEWS && self.waited > Duration::ZERO).then(|| self.waited + age)
     }
-}
-
-/// One revision of ours in a snapshot, as it is read at one point in time.
-#[derive(Clone, Copy, Debug)]
-pub struct RevisionView<'a> {
-    snapshot: &'a ControlSnapshot,
-    revision: &'a RevisionSnapshot,
-    decided: &'a DecidedState,
-    now: Timestamp,
-    /// The state of its decisions.
-    pub status: &'a RevisionStatus,
-}
-
-/// One pod at one point in time.
-#[derive(Clone, Debug)]
-pub struct PodSnapshot<'a> {
-    /// As the platform knows it.
-    pub facts: &'a PodFacts,
-    /// The pod's state: whether it starts, takes requests or drains.
-    pub state: PodState,
-    /// Whether its link is up.
-    pub is_linked: bool,
-    /// Requests in it, averaged over its last second.
-    pub in_flight: f64,
-    /// Those that waited at the end of that second.
-    pub queued: u32,
-    /// What its app sent behind whole responses, while its connections are not used again for that.
-    pub late_bytes: Option<LateBytes>,
-    /// When it was last heard.
-    pub heard_at: Option<Timestamp>,
-    /// Why it is in trouble or not ready, for people.
-    pub trouble: Option<String>,
 }
 
 /// Links to those of one kind.
@@ -224,21 +192,6 @@ impl LinkTally {
 }
 
 impl ControlSnapshot {
-    /// A revision of ours, as it is read at `now`.
-    pub fn view(&self, name: &RevisionName, now: Timestamp) -> Option<RevisionView<'_>> {
-        self.view_of(self.revisions.get(name)?, now)
-    }
-
-    /// All revisions of ours, in the order of their names.
-    pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
-        self.revisions.values().filter_map(move |revision| self.view_of(revision, now))
-    }
-
-    fn view_of<'a>(&'a self, revision: &'a RevisionSnapshot, now: Timestamp) -> Option<RevisionView<'a>> {
-        let decided = revision.decided.as_ref()?;
-        Some(RevisionView { snapshot: self, revision, decided, now, status: &decided.status })
-    }
-
     /// All revisions that the platform knows, whoever decides about them.
     pub fn revisions(&self) -> &SharedMap<RevisionName, Arc<RevisionSnapshot>> {
         &self.revisions
@@ -266,114 +219,11 @@ impl ControlSnapshot {
 
 impl KnownPod {
     /// Whether its link carries frames, as far as the looks beside it tell.
-    fn is_linked(&self) -> bool {
+    pub(crate) fn is_linked(&self) -> bool {
         self.heard.connection == LinkCondition::Up && self.heard.host.is_trusted()
     }
 
-    fn state(&self) -> PodState {
+    pub(crate) fn state(&self) -> PodState {
         pod_state(&self.facts, &self.heard)
-    }
-}
-
-impl<'a> RevisionView<'a> {
-    /// By what right we decide about it.
-    pub fn fence(&self) -> Option<Fence> {
-        self.revision.fence
-    }
-
-    /// How many buckets there are.
-    pub fn buckets(&self) -> u16 {
-        self.snapshot.buckets
-    }
-
-    /// The point in time at which the revision is read.
-    pub fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    /// As the platform knows it.
-    pub fn facts(&self) -> &'a RevisionFacts {
-        &self.revision.facts
-    }
-
-    /// Its settings with the cluster's defaults resolved.
-    pub fn spec(&self) -> &'a ScalingSpec {
-        &self.revision.spec
-    }
-
-    /// Its pods, in the order of their names.
-    pub fn pods(&self, output: AppOutput) -> Vec<PodSnapshot<'a>> {
-        let (heard_at, now) = (&self.snapshot.heard_at, self.now);
-        let pods = self.revision.pods.iter().map(|pod| PodSnapshot {
-            facts: &pod.facts,
-            state: pod.state(),
-            is_linked: pod.is_linked(),
-            in_flight: pod.heard.load.concurrency.value(),
-            queued: pod.heard.load.queued,
-            late_bytes: pod.heard.late_bytes.and_then(|late| late.at(now)),
-            heard_at: heard_at.get(&pod.id).copied(),
-            trouble: pod_trouble(&pod.facts, &pod.heard, output),
-        });
-        pods.collect()
-    }
-
-    /// Links to those of its pods that are ready.
-    pub fn links(&self) -> LinkTally {
-        let ready = self
-            .revision
-            .pods
-            .iter()
-            .filter(|pod| pod.state() == PodState::Ready && pod.facts.requests.is_some());
-        LinkTally::of(ready.map(|pod| (pod.facts.name.as_str(), pod.is_linked())))
-    }
-
-    /// How a pod of it failed last, if one has.
-    pub fn last_failure(&self) -> Option<&'a PodFailure> {
-        self.revision.last_failure.as_deref()
-    }
-
-    /// How a pod of it was killed last, if one was.
-    pub fn last_kill(&self) -> Option<&'a PodKill> {
-        self.revision.last_kill.as_deref()
-    }
-
-    /// The last decisions about it, oldest first.
-    pub fn decisions(&self) -> impl Iterator<Item = &'a Decision> + use<'a> {
-        self.decided.journal.iter()
-    }
-
-    /// When the latest decision was made again with the same end from the same numbers; `None` if it was not.
-    pub fn confirmed_at(&self) -> Option<Timestamp> {
-        let confirmed_at = self.snapshot.confirmed_at.get(&self.revision.id).copied();
-        confirmed_at.filter(|_| self.decided.journal.ends_unchanged())
-    }
-
-    /// Each of its metrics beside its target; `None` for class kpa.
-    pub fn metrics_beside_targets(&self) -> Option<&'a str> {
-        self.decided.hpa.as_ref().map(|hpa| hpa.beside_targets.as_str())
-    }
-
-    /// What the last sync says of itself; `None` for class kpa.
-    pub fn hpa_report(&self) -> Option<&'a HpaReport> {
-        self.decided.hpa.as_ref().map(|hpa| &hpa.report)
-    }
-
-    /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.
-    pub fn oldest_wait(&self) -> Option<Duration> {
-        self.revision.waits.iter().filter_map(|wait| wait.at(self.now)).max()
-    }
-
-    /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
-    /// was told; beyond that, what the revision waits for if a pod is wanted.
-    pub fn why_not_ready(&self, output: AppOutput) -> Option<String> {
-        let revision = self.revision;
-        let pods = || revision.pods.iter().map(|pod| (&*pod.facts, &pod.heard));
-        let trouble = pods()
-            .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard, output)?)));
-        let waits = || {
-            let text = waiting_for(revision.wanted, output, pods());
-            (revision.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
-        };
-        trouble.or_else(|| revision.order_trouble.clone()).or_else(waits)
     }
 }
