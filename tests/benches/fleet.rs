@@ -1,10 +1,10 @@
 //! What the control loop costs at the size that we promise: thousands of revisions over real links, and a
 //! restart among them.
 //!
-//! `cargo bench -p tests --bench fleet`. With `-- --readers 10` it measures what ten readers of the API a second
-//! cost the event loop, which then has a thread of its own, and all links with it. One process runs the real autoscaler on a platform of made-up facts;
+//! `cargo bench -p tests --bench fleet`. One process runs the real autoscaler on a platform of made-up facts;
 //! another plays all queue-proxies and an activator, each pod on a loopback address of its own. Both are this
-//! executable again.
+//! executable again. With `-- --readers 10` it measures what ten readers of the API a second cost the event
+//! loop, which then has a thread of its own, and all links with it.
 
 mod fleet {
     pub(super) mod autoscaler;

@@ -79,7 +79,7 @@ impl<Key: Ord + Clone, Value: Clone> SharedMap<Key, Value> {
             Err(place) => {
                 chunk.insert(place, (key, value));
                 if chunk.len() > CHUNK_MAX {
-                    // Keys that come in their order fill each chunk, instead of leaving all of them half full.
+                    // Keys that come in their order fill each chunk instead of half of it.
                     let is_appended = is_last && place == CHUNK_MAX;
                     let rest = chunk.split_off(if is_appended { CHUNK_MAX } else { CHUNK_MAX / 2 });
                     chunks.insert(index + 1, Arc::new(rest));

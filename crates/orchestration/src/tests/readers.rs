@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocabulary::{Load, PodState, PodWord, RevisionName, Sample};
+use vocabulary::{Concurrency, Load, PodState, PodWord, RevisionName, Sample};
 
 use super::world::{World, name, pod};
 use crate::*;
@@ -85,6 +85,22 @@ fn a_sign_of_life_moves_one_time_and_no_revision() {
     };
     assert_eq!(heard(&after), Some(world.now));
     assert_eq!(heard(&before), Some(world.now - Duration::from_secs(4)), "a reader keeps what it has");
+}
+
+#[test]
+fn a_pod_that_comes_to_rest_is_shown_at_rest() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    for (second, in_flight) in [(0, 3.0), (1, 0.0)] {
+        let load = Load { concurrency: Concurrency::clamped(in_flight), ..Load::default() };
+        let sample = Sample { second, load };
+        world.pod("p", PodWord::Load { sample, usage: None, late_bytes: None });
+        let snapshot = world.snapshot();
+        let view = snapshot.view(&name(), world.now).expect("it is ours");
+        let shown = view.pods(AppOutput::Shown)[0].in_flight;
+        assert!((shown - in_flight).abs() < f64::EPSILON, "{shown} instead of {in_flight}");
+    }
 }
 
 #[test]
