@@ -3,11 +3,13 @@
 //!
 //! `cargo bench -p tests --bench fleet`. One process runs the real autoscaler on a platform of made-up facts;
 //! another plays all queue-proxies and an activator, each pod on a loopback address of its own. Both are this
-//! executable again.
+//! executable again. With `-- --readers 10` it measures what ten readers of the API a second cost the event
+//! loop, which then has a thread of its own, and all links with it.
 
 mod fleet {
     pub(super) mod autoscaler;
     pub(super) mod pods;
+    pub(super) mod readers;
     pub(super) mod shape;
     pub(super) mod trust;
 }
@@ -19,13 +21,16 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use clap::Parser;
 use serde_json::Value;
 use tests::bench::machine::{self, Cores};
 use tests::bench::plot::{Chart, Line, charts};
-use tests::bench::process::{Process, cpu_time, memory};
+use tests::bench::process::{Process, cpu_time, cpu_time_of_threads, memory};
 use tests::bench::report::Met;
 use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 
+use fleet::autoscaler::{LOOP_THREAD, LoopPlace};
+use fleet::readers::Readers;
 use fleet::shape::{FleetClass, FleetLinks, Shape};
 use fleet::trust::TrustFolder;
 use fleet::{autoscaler, pods};
@@ -37,9 +42,29 @@ const PODS_PORT: &str = "FLEET_PODS_PORT";
 const ACTIVATOR_PORT: &str = "FLEET_ACTIVATOR_PORT";
 const EPOCH: &str = "FLEET_EPOCH";
 const TRUST: &str = "FLEET_TRUST";
+const LOOP_PLACE: &str = "FLEET_LOOP_PLACE";
 
 /// How long linking may take before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// The most cores that readers may cost the event loop's thread.
+const READERS_COST_MAX: f64 = 0.01;
+
+/// The command line of this benchmark.
+#[derive(Parser)]
+struct FleetOptions {
+    #[command(flatten)]
+    common: Options,
+    /// Measures what so many readers of the API cost the event loop's thread, each asking once a second
+    #[arg(long, value_name = "N")]
+    readers: Option<u32>,
+}
+
+impl FleetOptions {
+    /// Reads the command line; on a mistake the process ends with a message.
+    fn read() -> Self {
+        Self::parse()
+    }
+}
 
 fn main() -> anyhow::Result<()> {
     match std::env::var(ROLE).as_deref() {
@@ -50,6 +75,7 @@ fn main() -> anyhow::Result<()> {
             activator: setting(ACTIVATOR_PORT)?.parse()?,
             epoch: setting(EPOCH)?.parse()?,
             trust: trust()?,
+            place: setting(LOOP_PLACE)?.parse()?,
         }),
         Ok(other) => bail!("{ROLE} is {other:?}"),
         Err(_) => measure(),
@@ -65,7 +91,7 @@ fn trust() -> anyhow::Result<TrustFolder> {
 }
 
 fn measure() -> anyhow::Result<()> {
-    let options = Options::read();
+    let FleetOptions { common: options, readers } = FleetOptions::read();
     let files = machine::raise_open_files()?;
     let rounds = options.rounds(10, 2);
     let mut report = Report::new("fleet", options.quick, rounds);
@@ -97,7 +123,7 @@ fn measure() -> anyhow::Result<()> {
             files >= needed,
             "{needed} open files are needed and {files} allowed; raise the limit (ulimit -Hn)"
         );
-        let seen = Stage::set(shape)?.play(&options, rounds).with_context(|| shape.to_string())?;
+        let seen = Stage::set(shape, readers)?.play(&options, rounds).with_context(|| shape.to_string())?;
         lines.push(seen.line(shape));
         seen.fill(&mut report, shape);
     }
@@ -113,6 +139,8 @@ struct Stage {
     shape: Shape,
     cores: Cores,
     folder: tempfile::TempDir,
+    /// The number of readers whose cost is measured.
+    readers: Option<u32>,
     /// The pods' process, which ends with the stage.
     _pods: Process,
     ports: Value,
@@ -123,6 +151,7 @@ struct Seen {
     linked_after: Duration,
     relinked_after: Duration,
     cores: Samples,
+    beside_readers: Option<BesideReaders>,
     window: Duration,
     rss: f64,
     pss: f64,
@@ -131,8 +160,17 @@ struct Seen {
     met: [Met; 2],
 }
 
+/// The cores that the event loop's thread used, in windows by turns.
+struct BesideReaders {
+    readers: u32,
+    without: Samples,
+    with: Samples,
+    /// The number of answers that the readers got.
+    answers: u64,
+}
+
 impl Stage {
-    fn set(shape: Shape) -> anyhow::Result<Self> {
+    fn set(shape: Shape, readers: Option<u32>) -> anyhow::Result<Self> {
         let cores = Cores::divide()?;
         let folder = tempfile::tempdir()?;
         TrustFolder::make(folder.path())?;
@@ -140,7 +178,7 @@ impl Stage {
         command.env(ROLE, "pods").env(SHAPE, shape.to_string()).env(TRUST, folder.path());
         let mut pods = Process::start(command, "pods", folder.path(), &cores.load)?;
         let ports = serde_json::from_str(&pods.first_line()?)?;
-        Ok(Self { shape, cores, folder, _pods: pods, ports })
+        Ok(Self { shape, cores, folder, readers, _pods: pods, ports })
     }
 
     fn play(&self, options: &Options, rounds: usize) -> anyhow::Result<Seen> {
@@ -157,6 +195,8 @@ impl Stage {
             cores.push(used.as_secs_f64() / clock::since(began).as_secs_f64());
         }
         let held = memory(first.process.pid())?;
+        let beside_readers =
+            self.readers.map(|readers| beside_readers(&first, readers, window, rounds)).transpose()?;
         let (found, met) = self.judge(&first)?;
         drop(first);
         api::until(PATIENCE, || {
@@ -177,6 +217,7 @@ impl Stage {
             linked_after,
             relinked_after,
             cores,
+            beside_readers,
             window,
             rss: held.rss,
             pss: held.pss,
@@ -193,7 +234,8 @@ impl Stage {
             .env(PODS_PORT, self.ports["pods"].to_string())
             .env(ACTIVATOR_PORT, self.ports["activator"].to_string())
             .env(EPOCH, epoch.to_string())
-            .env(TRUST, self.folder.path());
+            .env(TRUST, self.folder.path())
+            .env(LOOP_PLACE, LoopPlace::for_readers(self.readers).to_string());
         let started = clock::now();
         let folder: &Path = self.folder.path();
         let mut process =
@@ -241,10 +283,59 @@ impl Stage {
     }
 }
 
+/// What the loop's thread uses without readers and with them, by turns.
+fn beside_readers(
+    autoscaler: &Autoscaler,
+    readers: u32,
+    window: Duration,
+    rounds: usize,
+) -> anyhow::Result<BesideReaders> {
+    let (mut without, mut with, mut answers) = (Samples::new(), Samples::new(), 0);
+    for _ in 0..rounds {
+        without.push(autoscaler.cores_of_loop(window)?);
+        let asking = Readers::start(autoscaler.api, readers);
+        with.push(autoscaler.cores_of_loop(window)?);
+        answers += asking.stop()?;
+    }
+    ensure!(answers > 0, "no reader got an answer");
+    Ok(BesideReaders { readers, without, with, answers })
+}
+
 struct Autoscaler {
     process: Process,
     api: SocketAddr,
     started: Duration,
+}
+
+impl Autoscaler {
+    /// The cores that the event loop's thread uses in a window.
+    fn cores_of_loop(&self, window: Duration) -> anyhow::Result<f64> {
+        let pid = self.process.pid();
+        let (began, before) = (clock::now(), cpu_time_of_threads(pid, LOOP_THREAD)?);
+        thread::sleep(window);
+        let used = cpu_time_of_threads(pid, LOOP_THREAD)?.saturating_sub(before);
+        Ok(used.as_secs_f64() / clock::since(began).as_secs_f64())
+    }
+}
+
+impl BesideReaders {
+    fn rows(&self, table: &mut Table) {
+        let Self { readers, without, with, answers } = self;
+        table.row(["the loop's thread without readers, cores".to_owned(), without.summary(3)]);
+        table.row([
+            format!("the same beside {readers} readers a second, which got {answers} answers"),
+            with.summary(3),
+        ]);
+    }
+
+    fn fill(&self, report: &mut Report, name: &str) {
+        report.measured(name, "loop without readers", "cores", &self.without);
+        report.measured(name, "loop beside readers", "cores", &self.with);
+        let more = self.with.median() - self.without.median();
+        let goal =
+            format!("{name}: cores more in the loop's thread beside {} readers a second", self.readers);
+        report.goal(Goal::at_most(&goal, more, READERS_COST_MAX));
+    }
 }
 
 impl Seen {
@@ -272,7 +363,13 @@ impl Seen {
             format!("{:.1}", self.relinked_after.as_secs_f64()),
         ]);
         table.row(["decisions after it".to_owned(), self.found[1].clone()]);
+        if let Some(beside) = &self.beside_readers {
+            beside.rows(&mut table);
+        }
         report.table(table);
+        if let Some(beside) = &self.beside_readers {
+            beside.fill(report, &name);
+        }
         report.measured(&name, "autoscaler", "cores", &self.cores);
         report.measured(&name, "autoscaler", "RSS MB", &Samples(vec![self.rss]));
         let seconds = self.relinked_after.as_secs_f64();

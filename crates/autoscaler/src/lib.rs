@@ -15,6 +15,7 @@ mod links;
 mod metric_sources;
 mod metrics;
 mod pages;
+mod snapshot;
 mod views;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use crate::config::AutoscalerConfig;
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
+use crate::snapshot::snapshots;
 
 /// How long an autoscaler may take to end: its links are closed in milliseconds.
 const STOP_MAX: Duration = Duration::from_secs(5);
@@ -53,12 +55,14 @@ impl Autoscaler {
     )]
     pub fn start(config: AutoscalerConfig, platform: Arc<dyn Platform>) -> Self {
         let stop = CancellationToken::new();
-        let (api, queries) = ApiHandle::new(config.name.clone());
-        let event_loop = EventLoop::new(config, &*platform, stop.clone());
+        let (writer, reader) = snapshots(config.name.clone(), config.clock);
+        config.metrics.show(reader.clone());
+        let (api, checks) = ApiHandle::new(config.name.clone(), reader);
+        let event_loop = EventLoop::new(config, &*platform, writer, stop.clone());
         Self {
             api,
             stop,
-            event_loop: tokio::spawn(vital("the autoscaler's event loop", event_loop.run(queries))),
+            event_loop: tokio::spawn(vital("the autoscaler's event loop", event_loop.run(checks))),
         }
     }
 

@@ -162,6 +162,18 @@ impl World {
         .await;
     }
 
+    /// Waits until readers find everything that the loop knows now.
+    async fn published(&self) {
+        let reader = &self.autoscaler.api.snapshots;
+        let now = reader.now();
+        soon("a later snapshot", async {
+            while reader.read().is_none_or(|latest| latest.at < now) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
     async fn get(&self, path: &str) -> (StatusCode, Vec<u8>) {
         let request = Request::builder().uri(path).body(Body::empty()).unwrap();
         let response = soon("an answer", self.autoscaler.router().oneshot(request)).await.unwrap();
@@ -174,7 +186,7 @@ fn name() -> RevisionName {
     RevisionName::parse("default/service/hello").unwrap()
 }
 
-fn revision(wanted: u32) -> Arc<RevisionFacts> {
+pub(crate) fn revision(wanted: u32) -> Arc<RevisionFacts> {
     let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
     let settings = RevisionSettings::read(&annotations, &ClusterConfig::default(), None).unwrap().value;
     Arc::new(RevisionFacts {
@@ -548,6 +560,7 @@ async fn a_removed_revision_is_taken_from_the_activators() {
     world.say(PlatformFact::RevisionRemoved(name())).await;
     let ActivatorOrder::Remove { revision, version } = end.next().await else { panic!("a removal") };
     assert!(revision == name() && version > synced[0].version);
+    world.published().await;
     assert_eq!(world.get("/v1/revisions/default/service/hello").await.0, StatusCode::NOT_FOUND);
     soon("the stop", world.autoscaler.stop()).await;
 }
@@ -585,6 +598,7 @@ async fn the_api_shows_revisions_pods_and_problems() {
         .await;
     let _end = pod.link(PodState::Ready).await;
     world.noted("p1", PodState::Ready).await;
+    world.published().await;
 
     let (status, body) = world.get("/v1/revisions").await;
     let list: RevisionList = serde_json::from_slice(&body).unwrap();
@@ -640,6 +654,7 @@ async fn answers_repeat_what_apps_printed_only_where_it_may_be_shown() {
     world.say(fact).await;
     let _end = pod.link(PodState::Ready).await;
     world.noted("p1", PodState::Ready).await;
+    world.published().await;
     for path in ["/v1/revisions", "/v1/revisions/default/service/hello"] {
         let asked = async |output| {
             let mut request = Request::builder().uri(path).body(Body::empty()).unwrap();

@@ -23,6 +23,6 @@ pub use collector::{Averages, Collector};
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
 pub use multiscaler::{
-    Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus, ScaleEnding,
-    ShadowDifference, ShadowStatus,
+    Command, DecisionJournal, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus,
+    ScaleEnding, ShadowDifference, ShadowStatus,
 };

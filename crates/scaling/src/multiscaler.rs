@@ -26,13 +26,16 @@ mod shadow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
-use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp};
+use vocabulary::{
+    BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, SharedMap, Timestamp,
+};
 
 pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin, ScaleEnding};
+pub use self::journal::DecisionJournal;
 pub use self::shadow::{ShadowDifference, ShadowStatus};
 
 use self::beginning::RevisionBeginning;
-use self::scaled_revision::ScaledRevision;
+use self::scaled_revision::{DecisionNews, ScaledRevision};
 use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
 use crate::hpa::HpaReport;
@@ -83,6 +86,36 @@ pub struct Multiscaler {
     activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
     schedule: Schedule,
     commands: VecDeque<Command>,
+    news: NewsForReaders,
+}
+
+/// What decisions have changed for readers.
+#[derive(Debug, Default)]
+struct NewsForReaders {
+    /// Revisions about which a decision went by other numbers than the one before.
+    changed: BTreeSet<RevisionId>,
+    /// When a decision last found the same as the one before. Thousands of revisions at rest are looked at
+    /// every two seconds, and for a reader nothing but this time is new of them.
+    confirmed_at: SharedMap<RevisionId, Timestamp>,
+}
+
+impl NewsForReaders {
+    fn note(&mut self, id: RevisionId, news: DecisionNews) {
+        match news {
+            DecisionNews::Nothing => {}
+            DecisionNews::LaterAlone { at } => {
+                self.confirmed_at.insert(id, at);
+            }
+            DecisionNews::Changed => {
+                self.changed.insert(id);
+            }
+        }
+    }
+
+    fn forget(&mut self, id: RevisionId) {
+        self.changed.remove(&id);
+        self.confirmed_at.remove(&id);
+    }
 }
 
 /// The place of an activator's seconds on our axis, for revisions that appear after its link came up.
@@ -175,6 +208,7 @@ impl Multiscaler {
             let revision = self.revisions.get_mut(&id).expect("what is gone has no deadline");
             // The evaluation moves the deadline, so the same revision does not come first again and again.
             revision.advance(now, &mut self.commands);
+            self.news.note(id, revision.take_news());
             self.schedule.plan(id, revision.deadline());
         }
     }
@@ -208,7 +242,22 @@ impl Multiscaler {
     /// The decisions of a revision that changed something, and after them the latest one; oldest first, at
     /// most [`Self::DECISIONS_KEPT`].
     pub fn decisions(&self, revision: RevisionId) -> impl Iterator<Item = &Decision> {
-        self.revisions.get(&revision).into_iter().flat_map(ScaledRevision::decisions)
+        self.journal(revision).into_iter().flat_map(DecisionJournal::iter)
+    }
+
+    /// The same as a value that can be kept; `None` for a revision that this replica does not own.
+    pub fn journal(&self, revision: RevisionId) -> Option<&DecisionJournal> {
+        self.revisions.get(&revision).map(ScaledRevision::journal)
+    }
+
+    /// Revisions of which a decision went by other numbers than the one before, since this was last asked.
+    pub fn take_changed(&mut self) -> BTreeSet<RevisionId> {
+        std::mem::take(&mut self.news.changed)
+    }
+
+    /// When the latest decision of a revision was last made again with the same numbers and the same end.
+    pub fn confirmed_at(&self) -> &SharedMap<RevisionId, Timestamp> {
+        &self.news.confirmed_at
     }
 
     /// Passes one revision to `act`, and replans its deadline if that changed.
@@ -216,6 +265,7 @@ impl Multiscaler {
         if let Some(revision) = self.revisions.get_mut(&id) {
             let before = revision.deadline();
             act(revision, &mut self.commands);
+            self.news.note(id, revision.take_news());
             let after = revision.deadline();
             if after != before {
                 self.schedule.plan(id, after);
@@ -238,6 +288,7 @@ impl Multiscaler {
             }
         }
         revision.created(now, &mut self.commands);
+        self.news.note(revision.id(), revision.take_news());
         self.schedule.plan(revision.id(), revision.deadline());
         self.revisions.insert(revision.id(), revision);
     }
@@ -245,6 +296,7 @@ impl Multiscaler {
     fn revision_removed(&mut self, id: RevisionId) {
         if self.revisions.remove(&id).is_some() {
             self.schedule.remove(id);
+            self.news.forget(id);
             self.owners.retain(|_, &mut owner| owner != id);
         }
     }

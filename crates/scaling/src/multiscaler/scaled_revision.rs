@@ -12,7 +12,7 @@ use super::adopted::AdoptedConnectionBook;
 use super::algorithm::Algorithm;
 use super::beginning::RevisionBeginning;
 use super::collectors::Collectors;
-use super::journal::Journal;
+use super::journal::DecisionJournal;
 use super::outcome::DecisionOutcome;
 use super::pods::RevisionPods;
 use super::routing::Route;
@@ -61,13 +61,26 @@ pub(super) struct ScaledRevision {
     is_held_by_connections: bool,
     /// `None` while what is decided is done.
     shadow: Option<ShadowStatus>,
-    journal: Journal,
+    journal: DecisionJournal,
+    /// What the last decisions have changed for readers, until that is taken.
+    news: DecisionNews,
     outcome: Option<DecisionOutcome>,
     last_reason: Option<Sentence>,
     why_not_zero: Option<Sentence>,
     /// When requests are looked at next; `None` if they decide nothing.
     next_tick: Option<Timestamp>,
     wake: Option<Timestamp>,
+}
+
+/// How far a revision is another one to readers than when that was last asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecisionNews {
+    /// No decision was made since.
+    Nothing,
+    /// Decisions were made, all of them with the same end from the same numbers; the last one at that time.
+    LaterAlone { at: Timestamp },
+    /// A decision changed something, or went by other numbers.
+    Changed,
 }
 
 /// Revisions that sleep are looked at together, on the full half second: a tick of one has nothing to decide,
@@ -98,7 +111,8 @@ impl ScaledRevision {
             adopted: AdoptedConnectionBook::default(),
             is_held_by_connections: false,
             shadow: spec.shadow.then(|| ShadowStatus::since(now)),
-            journal: Journal::default(),
+            journal: DecisionJournal::default(),
+            news: DecisionNews::Nothing,
             outcome: None,
             last_reason: None,
             why_not_zero: None,
@@ -109,6 +123,11 @@ impl ScaledRevision {
 
     pub(super) fn id(&self) -> RevisionId {
         self.id
+    }
+
+    /// What decisions have changed for readers since this was last asked.
+    pub(super) fn take_news(&mut self) -> DecisionNews {
+        std::mem::replace(&mut self.news, DecisionNews::Nothing)
     }
 
     /// The first look, once the reporters that are already there are known.
@@ -392,6 +411,7 @@ impl ScaledRevision {
         let theirs = self.wanted;
         let reasons = self.algorithm.reasons().iter().chain(&plan.reasons);
         let why = reasons.last().map(|reason| reason.text);
+        self.news = DecisionNews::Changed;
         shadow.compare(ShadowDifference { at: now, ours: plan.applied().unwrap_or(theirs), theirs, why });
     }
 

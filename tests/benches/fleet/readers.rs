@@ -1,0 +1,63 @@
+//! Readers of the API: each asks once a second, for all revisions and for one by turns.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::bail;
+use tests::bench::{api, clock};
+
+use crate::fleet::shape::Shape;
+
+/// How often each reader asks.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// Readers that ask until they are stopped.
+pub(crate) struct Readers {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<anyhow::Result<u64>>>,
+}
+
+impl Readers {
+    /// Starts readers whose questions are spread over a second.
+    pub(crate) fn start(address: SocketAddr, count: u32) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let reader = |number: u32| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                thread::sleep(ASK_EVERY * number / count);
+                ask(address, number, &stop)
+            })
+        };
+        let threads = (0..count).map(reader).collect();
+        Self { stop, threads }
+    }
+
+    /// Ends all readers; returns the number of answers that they got.
+    pub(crate) fn stop(self) -> anyhow::Result<u64> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut answers = 0;
+        for thread in self.threads {
+            match thread.join() {
+                Ok(answered) => answers += answered?,
+                Err(_) => bail!("a reader panicked"),
+            }
+        }
+        Ok(answers)
+    }
+}
+
+fn ask(address: SocketAddr, number: u32, stop: &AtomicBool) -> anyhow::Result<u64> {
+    let one = format!("/v1/revisions/{}", Shape::revision(0));
+    let mut answers = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let began = clock::now();
+        let is_for_all = (u64::from(number) + answers).is_multiple_of(2);
+        api::get(address, "localhost", if is_for_all { "/v1/revisions" } else { &one })?;
+        answers += 1;
+        thread::sleep(ASK_EVERY.saturating_sub(clock::since(began)));
+    }
+    Ok(answers)
+}
