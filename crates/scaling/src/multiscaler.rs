@@ -35,6 +35,7 @@ use self::beginning::RevisionBeginning;
 use self::scaled_revision::ScaledRevision;
 use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
+use crate::history::{RevisionHistory, Series, SeriesRange, WallClock};
 use crate::hpa::HpaReport;
 
 /// The state of a revision, as people and metrics see it.
@@ -82,6 +83,8 @@ pub struct Multiscaler {
     owners: BTreeMap<PodId, RevisionId>,
     activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
     schedule: Schedule,
+    /// The wall clock beside our axis, as last read.
+    clock: WallClock,
     commands: VecDeque<Command>,
 }
 
@@ -166,6 +169,12 @@ impl Multiscaler {
             Event::RoutingObserved { revision, routing } => {
                 self.with(revision, |revision, _| revision.routing_observed(routing, now));
             }
+            Event::WallClockRead { since_epoch } => {
+                self.wall_clock_read(WallClock::showing(since_epoch, now), now);
+            }
+            Event::HistoryRestored { revision, history } => {
+                self.with(revision, |revision, _| revision.history_restored(history, now));
+            }
         }
     }
 
@@ -211,6 +220,17 @@ impl Multiscaler {
         self.revisions.get(&revision).into_iter().flat_map(ScaledRevision::decisions)
     }
 
+    /// What was measured of a revision and decided about it, for the store; `None` for one that was never
+    /// used, or that this replica does not own.
+    pub fn history(&self, revision: RevisionId) -> Option<&RevisionHistory> {
+        self.revisions.get(&revision)?.kept_history()
+    }
+
+    /// The newest part of a revision's history, up to `now`; `None` where there is none.
+    pub fn series(&self, revision: RevisionId, range: SeriesRange, now: Timestamp) -> Option<Series> {
+        self.revisions.get(&revision)?.series(range, now)
+    }
+
     /// Passes one revision to `act`, and replans its deadline if that changed.
     fn with(&mut self, id: RevisionId, act: impl FnOnce(&mut ScaledRevision, &mut VecDeque<Command>)) {
         if let Some(revision) = self.revisions.get_mut(&id) {
@@ -237,9 +257,17 @@ impl Multiscaler {
                 revision.reporter_started(reporter, clock.boot, clock.second_at(now), now);
             }
         }
+        revision.set_clock(self.clock, now);
         revision.created(now, &mut self.commands);
         self.schedule.plan(revision.id(), revision.deadline());
         self.revisions.insert(revision.id(), revision);
+    }
+
+    fn wall_clock_read(&mut self, clock: WallClock, now: Timestamp) {
+        if clock.differs_from(self.clock) {
+            self.clock = clock;
+            self.revisions.values_mut().for_each(|revision| revision.set_clock(clock, now));
+        }
     }
 
     fn revision_removed(&mut self, id: RevisionId) {

@@ -21,12 +21,14 @@ use super::{Command, PodFact};
 use crate::bounds::Initialization;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
+use crate::history::{RevisionHistory, WallClock};
 use crate::hpa::CountChange;
 use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
 use crate::surge;
 
 mod adopted;
 mod hpa;
+mod measures;
 mod report;
 mod route;
 mod settling;
@@ -68,6 +70,9 @@ pub(super) struct ScaledRevision {
     /// When requests are looked at next; `None` if they decide nothing.
     next_tick: Option<Timestamp>,
     wake: Option<Timestamp>,
+    clock: WallClock,
+    /// `None` for a revision that was never used.
+    history: Option<Box<RevisionHistory>>,
 }
 
 /// Revisions that sleep are looked at together, on the full half second: a tick of one has nothing to decide,
@@ -103,6 +108,8 @@ impl ScaledRevision {
             last_reason: None,
             why_not_zero: None,
             wake: None,
+            clock: WallClock::default(),
+            history: None,
             spec,
         }
     }
@@ -132,6 +139,7 @@ impl ScaledRevision {
                 // Policies look back on changes of the count, also on those of another client.
                 self.algorithm.note_ordered(CountChange { from: self.wanted, to: wanted }, now);
             }
+            self.note_count(wanted, now);
             self.wanted = wanted;
             self.algorithm.note_foreign_count(wanted);
         }
@@ -156,16 +164,20 @@ impl ScaledRevision {
     }
 
     pub(super) fn pods_changed(&mut self, facts: &[PodFact], now: Timestamp, commands: &mut Commands) {
+        self.keep_history(now);
         for gone in self.pods.replace(facts) {
             self.collectors.remove(Reporter::Pod(gone));
             self.adopted.remove(gone);
         }
+        self.note_ready_pods(now);
         self.algorithm.pods_changed(&self.pods, now);
         self.reconcile(Trigger::Change, now, commands);
     }
 
     pub(super) fn pod_changed(&mut self, fact: PodFact, now: Timestamp, commands: &mut Commands) {
+        self.keep_history(now);
         if self.pods.change(fact) {
+            self.note_ready_pods(now);
             self.algorithm.pods_changed(&self.pods, now);
             self.reconcile(Trigger::Change, now, commands);
         }
@@ -209,6 +221,8 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
+        self.keep_history(now);
+        self.note_busy(reporter, sample);
         // All collectors get the same reports, so the first of them knows the waiting requests for any
         // metric.
         let waiting = self.collectors.first().waiting();
@@ -228,6 +242,7 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
+        self.keep_history(now);
         let totals = |collectors: &Collectors| {
             let first = collectors.first();
             (first.present_total().unwrap_or(0.0), first.surge_total(now).unwrap_or(0.0))
@@ -305,6 +320,10 @@ impl ScaledRevision {
 
     /// Decides anew. Without data nothing changes: no state, no count, no route.
     fn evaluate(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
+        if !self.is_at_rest() {
+            self.keep_history(now);
+            self.note_waiting();
+        }
         let Some(kpa) = self.algorithm.kpa_mut() else {
             return self.evaluate_hpa(trigger, now, commands);
         };
@@ -323,7 +342,7 @@ impl ScaledRevision {
             present_count,
         };
         kpa.decide(&self.spec, &observation, now);
-        self.has_data = true;
+        self.note_data(now);
         self.reconcile(trigger, now, commands);
     }
 
@@ -367,6 +386,7 @@ impl ScaledRevision {
             .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
             self.algorithm.note_ordered(CountChange { from: self.wanted, to: count }, now);
+            self.note_count(count, now);
             self.wanted = count;
             self.wanted_set_externally = false;
             // An order is always published: the same count is ordered again only after another client wrote a
