@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus};
+use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus, Series, SeriesRange};
 use settings::ScalingSpec;
 use vocabulary::{LateBytes, Ownership, PodCount, PodState, RevisionId, Timestamp};
 
@@ -165,6 +165,11 @@ impl<'a> RevisionView<'a> {
     /// What the last sync says of itself; `None` for class kpa.
     pub fn hpa_report(&self) -> Option<HpaReport> {
         self.multiscaler.hpa_report(self.id)
+    }
+
+    /// The newest part of its history; `None` if it was never used.
+    pub fn series(&self, range: SeriesRange) -> Option<Series> {
+        self.multiscaler.series(self.id, range, self.now)
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.
