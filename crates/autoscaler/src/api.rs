@@ -5,20 +5,22 @@
 
 pub(crate) mod merged;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query as QueryString, State};
 use axum::http::{Extensions, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use futures_util::future::join_all;
 use orchestration::AppOutput;
+use scaling::SeriesRange;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, RevisionName};
 
-use crate::api_types::{API_VERSION, ApiError, ProblemList, RevisionDetail, RevisionList};
+use crate::api_types::{API_VERSION, ApiError, ProblemList, RevisionDetail, RevisionList, SeriesView};
 
 /// Questions that wait for the event loop. More than that many people looking at once wait for their turn.
 const QUERIES_MAX: usize = 64;
@@ -34,6 +36,8 @@ pub(crate) enum Query {
     List(AppOutput, oneshot::Sender<RevisionList>),
     /// One revision, if it exists.
     Detail(DetailQuestion, oneshot::Sender<Option<RevisionDetail>>),
+    /// The measured past of one revision, if it exists.
+    Series(SeriesQuestion, oneshot::Sender<Option<OwnedSeries>>),
     /// What is wrong with the configuration.
     Problems(oneshot::Sender<ProblemList>),
     /// Answered by a loop that turns, and by no other.
@@ -47,6 +51,20 @@ pub(crate) enum Query {
 pub(crate) struct DetailQuestion {
     pub(crate) name: RevisionName,
     pub(crate) output: AppOutput,
+}
+
+/// The revision and the part of its past that is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct SeriesQuestion {
+    pub(crate) name: RevisionName,
+    pub(crate) range: SeriesRange,
+}
+
+/// A series with the epoch of the autoscaler that measured it: of two the later owner's is newer.
+#[derive(Debug)]
+pub(crate) struct OwnedSeries {
+    pub(crate) epoch: Option<u64>,
+    pub(crate) series: SeriesView,
 }
 
 /// The asking end of one autoscaler.
@@ -108,6 +126,7 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
     Router::new()
         .route("/v1/revisions", get(list))
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
+        .route("/v1/revisions/{namespace}/{kind}/{name}/series", get(series))
         .route("/v1/problems", get(problems))
         .route("/healthz", get(health))
         .route("/ready", get(readiness))
@@ -133,6 +152,32 @@ async fn detail(
     let answers = panel.ask(|reply| Query::Detail(asked.clone(), reply)).await;
     match (merged::detail(answers.given), answers.silent.is_empty()) {
         (Some(detail), _) => answer(Some(detail)),
+        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {}", asked.name)),
+        // An autoscaler that did not answer may decide about this revision.
+        (None, false) => answer(None::<()>),
+    }
+}
+
+async fn series(
+    State(panel): State<Panel>,
+    Path((namespace, kind, name)): Path<(String, String, String)>,
+    QueryString(parameters): QueryString<BTreeMap<String, String>>,
+) -> Response {
+    let name = match RevisionName::new(&namespace, &kind, &name) {
+        Ok(name) => name,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let word = parameters.get("range").map_or("", String::as_str);
+    let Some(range) = SeriesRange::of_word(word) else {
+        let words = SeriesRange::ALL.map(SeriesRange::word).join(", ");
+        let error = format!("the parameter range is {word:?}; write one of {words}");
+        return failure(StatusCode::BAD_REQUEST, error);
+    };
+    let asked = SeriesQuestion { name, range };
+    let answers = panel.ask(|reply| Query::Series(asked.clone(), reply)).await;
+    let latest = answers.given.into_iter().flatten().max_by_key(|owned| owned.epoch);
+    match (latest, answers.silent.is_empty()) {
+        (Some(owned), _) => answer(Some(owned.series)),
         (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {}", asked.name)),
         // An autoscaler that did not answer may decide about this revision.
         (None, false) => answer(None::<()>),

@@ -5,14 +5,14 @@
 //! follows from them is worked out once.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use orchestration::{
     ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome,
     PlatformFact, PlatformOrder, ReleaseProof,
 };
 use platform::{MetricQuestion, Platform, Subscription};
-use runtime::Clock;
+use runtime::{Clock, wall_time};
 use scaling::Decision;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,8 @@ use crate::views;
 const EVENTS_PER_TURN_MAX: usize = 128;
 /// How often the metrics of revisions with traffic follow their values: as often as decisions are made.
 const METRICS_EVERY: Duration = Duration::from_secs(2);
+/// How often the wall clock is looked at, in case it was set.
+const WALL_CLOCK_EVERY: Duration = Duration::from_secs(60);
 
 /// The handles of the control loop.
 pub(crate) struct EventLoop {
@@ -47,6 +49,7 @@ pub(crate) struct EventLoop {
     /// Whether the platform has told everything that is there.
     is_synced: bool,
     show_at: Timestamp,
+    read_wall_clock_at: Timestamp,
 }
 
 /// The reason why the loop turns once more.
@@ -81,11 +84,13 @@ impl EventLoop {
             }),
             is_synced: false,
             show_at: Timestamp::ZERO,
+            read_wall_clock_at: Timestamp::ZERO,
         }
     }
 
     /// Turns until it is stopped, then ends all links.
     pub(crate) async fn run(mut self, mut queries: mpsc::Receiver<Query>) {
+        self.read_wall_clock();
         loop {
             match self.wake(&mut queries).await {
                 LoopWakeup::Stop => break,
@@ -188,6 +193,9 @@ impl EventLoop {
     /// Does everything that is due by now: renewals, decisions, shown metrics.
     fn settle(&mut self) {
         let now = self.clock.now();
+        if now >= self.read_wall_clock_at {
+            self.read_wall_clock();
+        }
         if let (Some(at), Some(every)) = (self.renew_at, self.subscription.renew_every)
             && at <= now
         {
@@ -209,6 +217,14 @@ impl EventLoop {
                     self.metrics.show_hpa(&name, &report);
                 }
             }
+        }
+    }
+
+    /// Tells what hour of the day it is. A clock before 1970 tells nothing.
+    fn read_wall_clock(&mut self) {
+        self.read_wall_clock_at = self.clock.now() + WALL_CLOCK_EVERY;
+        if let Ok(since_epoch) = wall_time().duration_since(UNIX_EPOCH) {
+            self.tell(ControlEvent::WallClockRead { since_epoch });
         }
     }
 
@@ -303,6 +319,9 @@ impl EventLoop {
             }
             Query::Detail(asked, reply) => {
                 let _ = reply.send(views::detail(&self.orchestrator, &self.sources, &asked, &self.name, now));
+            }
+            Query::Series(asked, reply) => {
+                let _ = reply.send(views::series(&self.orchestrator, &asked, now));
             }
             Query::Problems(reply) => {
                 let _ = reply.send(views::problems(&self.orchestrator));

@@ -7,16 +7,18 @@ use orchestration::{
     RevisionView,
 };
 use scaling::hpa::HpaReport;
-use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
+use scaling::{
+    Decision, HistorySpan, Inputs, Mode, PodPhase, Reason, Sentence, Series, SeriesRange, ShadowStatus,
+};
 use serde::Serialize;
 use vocabulary::{LateBytes, PodCount, ReplicaName, Timestamp, format_duration};
 
-use crate::api::DetailQuestion;
+use crate::api::{DetailQuestion, OwnedSeries, SeriesQuestion};
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
     InputsView, KillView, LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView,
     PlatformTermsView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary,
-    ShadowDifferenceView, ShadowView,
+    SeriesView, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::{AskedMetric, MetricSources};
 
@@ -74,6 +76,51 @@ pub(crate) fn detail(
         last_kill: view.last_kill().map(|kill| kill_view(kill, now)),
         problems: all_problems(orchestrator),
     })
+}
+
+/// The past of a revision; `None` if there is no such revision.
+pub(crate) fn series(
+    orchestrator: &Orchestrator,
+    asked: &SeriesQuestion,
+    now: Timestamp,
+) -> Option<OwnedSeries> {
+    let view = orchestrator.view(&asked.name, now)?;
+    let series = series_view(asked.range, view.series(asked.range));
+    Some(OwnedSeries { epoch: view.fence().map(|fence| fence.epoch.0), series })
+}
+
+fn series_view(range: SeriesRange, series: Option<Series>) -> SeriesView {
+    let (first_ago, spans) = series.map_or_else(Default::default, |series| (series.first_ago, series.spans));
+    let column = |value: &dyn Fn(&HistorySpan) -> Option<f64>| {
+        spans.iter().map(|span| span.as_ref().and_then(value)).collect::<Vec<_>>()
+    };
+    let each = |value: fn(&HistorySpan) -> u32| column(&|span| Some(f64::from(value(span))));
+    let pods = |value: fn(&HistorySpan) -> u32| {
+        column(&|span| Some(f64::from(value(span)) / f64::from(span.seconds.max(1))))
+    };
+    let demand =
+        |value: fn(&HistorySpan) -> f64| column(&|span| (span.heard_seconds > 0).then(|| value(span)));
+    SeriesView {
+        version: API_VERSION,
+        range: range.word().to_owned(),
+        step_ms: age(range.step()),
+        first_ms_ago: age(first_ago),
+        seconds: each(|span| span.seconds),
+        concurrency: demand(|span| span.concurrency),
+        concurrency_max: demand(|span| span.concurrency_max),
+        rate: demand(HistorySpan::rate),
+        rate_max: demand(|span| span.rate_max),
+        waiting: pods(|span| span.waiting_seconds),
+        waiting_max: each(|span| span.waiting_max),
+        wanted: pods(|span| span.wanted_seconds),
+        ready: pods(|span| span.ready_seconds),
+        busy: pods(|span| span.busy_seconds),
+        starting: pods(|span| span.starting_seconds),
+        ending: pods(|span| span.ending_seconds),
+        cold_starts: each(|span| span.raises_from[0]),
+        raised: each(|span| span.raises_from.iter().sum()),
+        cold_start_wait_ms: each(|span| span.wake_wait_ms),
+    }
 }
 
 pub(crate) fn problems(orchestrator: &Orchestrator) -> ProblemList {
