@@ -6,16 +6,18 @@
 
 pub(crate) mod merged;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{Extensions, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use futures_util::future::join_all;
 use orchestration::AppOutput;
+use scaling::SeriesRange;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, RevisionName, Timestamp};
@@ -106,6 +108,7 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
     Router::new()
         .route("/v1/revisions", get(list))
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
+        .route("/v1/revisions/{namespace}/{kind}/{name}/series", get(series))
         .route("/v1/problems", get(problems))
         .route("/healthz", get(health))
         .route("/ready", get(readiness))
@@ -131,6 +134,31 @@ async fn detail(
     let details = panel.given.iter().map(|(snapshot, now)| views::detail(snapshot, &name, output, *now));
     match (merged::detail(details.collect()), panel.silent.is_empty()) {
         (Some(detail), _) => answer(Some(detail)),
+        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
+        // An autoscaler that is silent may decide about this revision.
+        (None, false) => answer(None::<()>),
+    }
+}
+
+async fn series(
+    State(panel): State<Panel>,
+    Path((namespace, kind, name)): Path<(String, String, String)>,
+    Query(parameters): Query<BTreeMap<String, String>>,
+) -> Response {
+    let name = match RevisionName::new(&namespace, &kind, &name) {
+        Ok(name) => name,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let word = parameters.get("range").map_or("", String::as_str);
+    let Some(range) = SeriesRange::of_word(word) else {
+        let words = SeriesRange::ALL.map(SeriesRange::word).join(", ");
+        let error = format!("the parameter range is {word:?}; write one of {words}");
+        return failure(StatusCode::BAD_REQUEST, error);
+    };
+    let panel = panel.read();
+    let all = panel.given.iter().filter_map(|(snapshot, now)| views::series(snapshot, &name, range, *now));
+    match (merged::series(all), panel.silent.is_empty()) {
+        (Some(series), _) => answer(Some(series)),
         (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
         // An autoscaler that is silent may decide about this revision.
         (None, false) => answer(None::<()>),

@@ -6,13 +6,14 @@
 //! published ([`Snapshot`]), whether there are any or not.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
 use orchestration::{
     ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome,
     PlatformFact, PlatformOrder, ReleaseProof,
 };
 use platform::{MetricQuestion, Platform, Subscription};
-use runtime::Clock;
+use runtime::{Clock, wall_time};
 use scaling::Decision;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,8 @@ use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 
 /// How many events one turn takes in before it acts on them.
 const EVENTS_PER_TURN_MAX: usize = 128;
+/// How often the wall clock is looked at, in case it was set.
+const WALL_CLOCK_EVERY: Duration = Duration::from_secs(60);
 
 /// The handles of the control loop.
 pub(crate) struct EventLoop {
@@ -49,6 +52,7 @@ pub(crate) struct EventLoop {
     published_at: Timestamp,
     /// When what was measured is to be written next.
     sweep_at: Timestamp,
+    read_wall_clock_at: Timestamp,
 }
 
 /// The reason why the loop turns once more.
@@ -90,11 +94,13 @@ impl EventLoop {
             snapshots,
             published_at: Timestamp::ZERO,
             sweep_at: Timestamp::ZERO,
+            read_wall_clock_at: Timestamp::ZERO,
         }
     }
 
     /// Turns until it is stopped, then ends all links.
     pub(crate) async fn run(mut self, mut checks: mpsc::Receiver<HealthCheck>) {
+        self.read_wall_clock();
         loop {
             match self.wake(&mut checks).await {
                 LoopWakeup::Stop => break,
@@ -191,6 +197,9 @@ impl EventLoop {
     /// Does everything that is due by now: renewals, decisions, what readers are told.
     fn settle(&mut self) {
         let now = self.clock.now();
+        if now >= self.read_wall_clock_at {
+            self.read_wall_clock();
+        }
         if let (Some(at), Some(every)) = (self.renew_at, self.subscription.renew_every)
             && at <= now
         {
@@ -225,6 +234,14 @@ impl EventLoop {
         self.metrics.problems(control.problems().len());
         let (owner, asked) = (self.name.clone(), self.sources.asked().clone());
         self.snapshots.publish(Snapshot { owner, at: now, control, asked });
+    }
+
+    /// Tells what hour of the day it is. A clock before 1970 tells nothing.
+    fn read_wall_clock(&mut self) {
+        self.read_wall_clock_at = self.clock.now() + WALL_CLOCK_EVERY;
+        if let Ok(since_epoch) = wall_time().duration_since(UNIX_EPOCH) {
+            self.tell(ControlEvent::WallClockRead { since_epoch });
+        }
     }
 
     /// Does all that the orchestrator says.

@@ -29,7 +29,7 @@ use vocabulary::{
 };
 
 use super::*;
-use crate::api_types::{ProblemList, RevisionDetail, RevisionList};
+use crate::api_types::{ApiError, ProblemList, RevisionDetail, RevisionList, SeriesView};
 
 /// Nothing here takes longer; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -575,6 +575,30 @@ async fn an_activator_whose_link_breaks_is_told_everything_again() {
     drop(end);
     let mut end = activator.link(1, Vec::new()).await;
     assert_eq!(end.synced().await, before, "nothing changed, so the versions are the same");
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn the_api_shows_the_past_of_a_revision_and_refuses_another_range() {
+    let mut world = World::start(1);
+    let mut pod = FakePod::bind("p1").await;
+    world.begin(2, vec![pod.facts()], &[]).await;
+    let _end = pod.link(PodState::Ready).await;
+    world.noted("p1", PodState::Ready).await;
+    world.published().await;
+    for (range, steps) in [("15m", 900), ("24h", 1440), ("30d", 720)] {
+        let (status, body) =
+            world.get(&format!("/v1/revisions/default/service/hello/series?range={range}")).await;
+        let series: SeriesView = serde_json::from_slice(&body).unwrap();
+        assert_eq!((status, series.range.as_str()), (StatusCode::OK, range));
+        assert_eq!((series.wanted.len(), series.concurrency_max.len()), (steps, steps));
+    }
+    let (status, body) = world.get("/v1/revisions/default/service/hello/series?range=1h").await;
+    let error: ApiError = serde_json::from_slice(&body).unwrap();
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(error.error, r#"the parameter range is "1h"; write one of 15m, 24h, 30d"#);
+    let (status, _) = world.get("/v1/revisions/default/service/none/series?range=24h").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
     soon("the stop", world.autoscaler.stop()).await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use scaling::Decision;
 use scaling::hpa::MetricAnswers;
@@ -49,6 +50,11 @@ pub enum ControlEvent {
         link: LinkId,
         /// What became of the connection since the last news.
         news: LinkNews,
+    },
+    /// The wall clock was read: at the start, and again now and then, for it may be set.
+    WallClockRead {
+        /// The time since the beginning of 1970.
+        since_epoch: Duration,
     },
 }
 

@@ -47,6 +47,9 @@ impl Orchestrator {
                 }
             }
             ControlEvent::LinkChanged { link, news } => WordIntake { state, now }.link_changed(link, news),
+            ControlEvent::WallClockRead { since_epoch } => {
+                state.tell(scaling::Event::WallClockRead { since_epoch }, now);
+            }
         }
     }
 

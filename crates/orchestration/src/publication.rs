@@ -138,7 +138,7 @@ fn decided(id: RevisionId, multiscaler: &Multiscaler, now: Timestamp) -> Option<
     let (status, journal) = (multiscaler.status(id, now)?, multiscaler.journal(id)?.clone());
     let hpa = hpa();
     let last_known = known_values(&status, &journal, hpa.as_deref());
-    Some(DecidedState { status, journal, hpa, last_known })
+    Some(DecidedState { status, journal, history: multiscaler.published_history(id), hpa, last_known })
 }
 
 fn known_values(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{DecisionJournal, PodPhase, RevisionStatus};
+use scaling::{DecisionJournal, PodPhase, PublishedHistory, RevisionStatus};
 use settings::ScalingSpec;
 use vocabulary::{
     ExcessBurstCapacity, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp,
@@ -68,6 +68,9 @@ pub struct DecidedState {
     pub status: RevisionStatus,
     /// The last decisions about it.
     pub journal: DecisionJournal,
+    /// What was measured of it and decided about it; `None` if it was never used. One more reference to what
+    /// the multiscaler has: the next second that is measured copies what it writes into, less than 2 KB.
+    pub history: Option<PublishedHistory>,
     /// The last sync of class hpa; `None` for class kpa.
     pub hpa: Option<Box<HpaSnapshot>>,
     /// Values that may be unknown by now, for metrics.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, RevisionStatus};
+use scaling::{Decision, RevisionStatus, Series, SeriesRange};
 use settings::ScalingSpec;
 use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
@@ -144,6 +144,11 @@ impl<'a> RevisionView<'a> {
     /// What the last sync says of itself; `None` for class kpa.
     pub fn hpa_report(&self) -> Option<&'a HpaReport> {
         self.decided.hpa.as_ref().map(|hpa| &hpa.report)
+    }
+
+    /// The newest part of its history; `None` if it was never used.
+    pub fn series(&self, range: SeriesRange) -> Option<Series> {
+        self.decided.history.as_ref().map(|history| history.series(range, self.now))
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.

@@ -38,6 +38,7 @@ use self::beginning::RevisionBeginning;
 use self::scaled_revision::{DecisionNews, ScaledRevision};
 use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
+use crate::history::{PublishedHistory, RevisionHistory, WallClock};
 use crate::hpa::HpaReport;
 
 /// The state of a revision, as people and metrics see it.
@@ -85,6 +86,8 @@ pub struct Multiscaler {
     owners: BTreeMap<PodId, RevisionId>,
     activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
     schedule: Schedule,
+    /// The wall clock beside our axis, as last read.
+    clock: WallClock,
     commands: VecDeque<Command>,
     news: NewsForReaders,
 }
@@ -92,7 +95,7 @@ pub struct Multiscaler {
 /// What decisions have changed for readers.
 #[derive(Debug, Default)]
 struct NewsForReaders {
-    /// Revisions about which a decision went by other numbers than the one before.
+    /// Revisions about which a decision went by other numbers than the one before, or whose history goes on.
     changed: BTreeSet<RevisionId>,
     /// When a decision last found the same as the one before. Thousands of revisions at rest are looked at
     /// every two seconds, and for a reader nothing but this time is new of them.
@@ -199,6 +202,12 @@ impl Multiscaler {
             Event::RoutingObserved { revision, routing } => {
                 self.with(revision, |revision, _| revision.routing_observed(routing, now));
             }
+            Event::WallClockRead { since_epoch } => {
+                self.wall_clock_read(WallClock::showing(since_epoch, now), now);
+            }
+            Event::HistoryRestored { revision, history } => {
+                self.with(revision, |revision, _| revision.history_restored(history, now));
+            }
         }
     }
 
@@ -250,7 +259,8 @@ impl Multiscaler {
         self.revisions.get(&revision).map(ScaledRevision::journal)
     }
 
-    /// Revisions of which a decision went by other numbers than the one before, since this was last asked.
+    /// Revisions of which a decision went by other numbers than the one before, or whose history goes on,
+    /// since this was last asked.
     pub fn take_changed(&mut self) -> BTreeSet<RevisionId> {
         std::mem::take(&mut self.news.changed)
     }
@@ -258,6 +268,17 @@ impl Multiscaler {
     /// When the latest decision of a revision was last made again with the same numbers and the same end.
     pub fn confirmed_at(&self) -> &SharedMap<RevisionId, Timestamp> {
         &self.news.confirmed_at
+    }
+
+    /// What was measured of a revision and decided about it; `None` for one that was never used, or that this
+    /// replica does not own.
+    pub fn history(&self, revision: RevisionId) -> Option<&RevisionHistory> {
+        self.revisions.get(&revision)?.kept_history()
+    }
+
+    /// The same for readers: one more reference, which they can keep.
+    pub fn published_history(&self, revision: RevisionId) -> Option<PublishedHistory> {
+        self.revisions.get(&revision)?.published_history()
     }
 
     /// Passes one revision to `act`, and replans its deadline if that changed.
@@ -287,10 +308,21 @@ impl Multiscaler {
                 revision.reporter_started(reporter, clock.boot, clock.second_at(now), now);
             }
         }
+        revision.set_clock(self.clock, now);
         revision.created(now, &mut self.commands);
         self.news.note(revision.id(), revision.take_news());
         self.schedule.plan(revision.id(), revision.deadline());
         self.revisions.insert(revision.id(), revision);
+    }
+
+    fn wall_clock_read(&mut self, clock: WallClock, now: Timestamp) {
+        if clock.differs_from(self.clock) {
+            self.clock = clock;
+            for (&id, revision) in &mut self.revisions {
+                revision.set_clock(clock, now);
+                self.news.note(id, revision.take_news());
+            }
+        }
     }
 
     fn revision_removed(&mut self, id: RevisionId) {
@@ -334,6 +366,7 @@ impl Multiscaler {
         for &(id, sample) in history {
             if let Some(revision) = self.revisions.get_mut(&id) {
                 revision.history(reporter, sample, now);
+                self.news.note(id, revision.take_news());
             }
         }
     }

@@ -110,6 +110,7 @@ fn decided() -> DecidedState {
     DecidedState {
         status: status(),
         journal: DecisionJournal::default(),
+        history: None,
         hpa: Some(Box::new(hpa)),
         last_known,
     }

@@ -21,12 +21,14 @@ use super::{Command, PodFact};
 use crate::bounds::Initialization;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
+use crate::history::{RevisionHistory, WallClock};
 use crate::hpa::CountChange;
 use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
 use crate::surge;
 
 mod adopted;
 mod hpa;
+mod measures;
 mod report;
 mod route;
 mod settling;
@@ -70,6 +72,11 @@ pub(super) struct ScaledRevision {
     /// When requests are looked at next; `None` if they decide nothing.
     next_tick: Option<Timestamp>,
     wake: Option<Timestamp>,
+    clock: WallClock,
+    /// `None` for a revision that was never used. Readers share it until it is changed.
+    history: Option<Arc<RevisionHistory>>,
+    /// Whether the history knows that nothing is asked for: its ticks need not be told.
+    history_rests: bool,
 }
 
 /// How far a revision is another one to readers than when that was last asked.
@@ -79,7 +86,7 @@ pub(super) enum DecisionNews {
     Nothing,
     /// Decisions were made, all of them with the same end from the same numbers; the last one at that time.
     LaterAlone { at: Timestamp },
-    /// A decision changed something, or went by other numbers.
+    /// A decision changed something, or went by other numbers; or the history goes on.
     Changed,
 }
 
@@ -117,6 +124,9 @@ impl ScaledRevision {
             last_reason: None,
             why_not_zero: None,
             wake: None,
+            clock: WallClock::default(),
+            history: None,
+            history_rests: false,
             spec,
         }
     }
@@ -151,6 +161,7 @@ impl ScaledRevision {
                 // Policies look back on changes of the count, also on those of another client.
                 self.algorithm.note_ordered(CountChange { from: self.wanted, to: wanted }, now);
             }
+            self.note_count(wanted, now);
             self.wanted = wanted;
             self.algorithm.note_foreign_count(wanted);
         }
@@ -175,16 +186,20 @@ impl ScaledRevision {
     }
 
     pub(super) fn pods_changed(&mut self, facts: &[PodFact], now: Timestamp, commands: &mut Commands) {
+        self.keep_history(now);
         for gone in self.pods.replace(facts) {
             self.collectors.remove(Reporter::Pod(gone));
             self.adopted.remove(gone);
         }
+        self.note_ready_pods(now);
         self.algorithm.pods_changed(&self.pods, now);
         self.reconcile(Trigger::Change, now, commands);
     }
 
     pub(super) fn pod_changed(&mut self, fact: PodFact, now: Timestamp, commands: &mut Commands) {
+        self.keep_history(now);
         if self.pods.change(fact) {
+            self.note_ready_pods(now);
             self.algorithm.pods_changed(&self.pods, now);
             self.reconcile(Trigger::Change, now, commands);
         }
@@ -199,6 +214,7 @@ impl ScaledRevision {
     }
 
     pub(super) fn history(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
+        self.end_rest_of_history();
         self.collectors.record(reporter, sample, now);
     }
 
@@ -228,6 +244,8 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
+        self.keep_history(now);
+        self.note_busy(reporter, sample);
         // All collectors get the same reports, so the first of them knows the waiting requests for any
         // metric.
         let waiting = self.collectors.first().waiting();
@@ -247,6 +265,7 @@ impl ScaledRevision {
         now: Timestamp,
         commands: &mut Commands,
     ) {
+        self.keep_history(now);
         let totals = |collectors: &Collectors| {
             let first = collectors.first();
             (first.present_total().unwrap_or(0.0), first.surge_total(now).unwrap_or(0.0))
@@ -324,6 +343,7 @@ impl ScaledRevision {
 
     /// Decides anew. Without data nothing changes: no state, no count, no route.
     fn evaluate(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
+        self.keep_history_at_evaluation(now);
         let Some(kpa) = self.algorithm.kpa_mut() else {
             return self.evaluate_hpa(trigger, now, commands);
         };
@@ -342,7 +362,7 @@ impl ScaledRevision {
             present_count,
         };
         kpa.decide(&self.spec, &observation, now);
-        self.has_data = true;
+        self.note_data(now);
         self.reconcile(trigger, now, commands);
     }
 
@@ -386,6 +406,7 @@ impl ScaledRevision {
             .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
             self.algorithm.note_ordered(CountChange { from: self.wanted, to: count }, now);
+            self.note_count(count, now);
             self.wanted = count;
             self.wanted_set_externally = false;
             // An order is always published: the same count is ordered again only after another client wrote a

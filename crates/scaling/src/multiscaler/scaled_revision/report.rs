@@ -15,7 +15,7 @@ use crate::scale_to_zero::Plan;
 impl ScaledRevision {
     /// The windows are silent: said once, and shown as the present state.
     pub(super) fn note_silence(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
-        self.has_data = false;
+        self.note_no_data(now);
         let desired = self.algorithm.desired();
         let text = StandingText::NoData.into();
         let mut reasons = self.journal.empty_list();
