@@ -5,6 +5,7 @@
 //! Rules of a forecast read the values of the bytes; any other step would give them other floors.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use settings::Metric;
 
@@ -30,7 +31,8 @@ pub struct DemandDays {
 #[derive(Clone, Debug, PartialEq)]
 struct DemandDay {
     day: u64,
-    minutes: Box<DayBytes>,
+    /// Copies share each day that no minute is added to.
+    minutes: Arc<DayBytes>,
 }
 
 /// The demand of one minute, as its bytes tell it.
@@ -64,7 +66,7 @@ impl DemandDays {
     /// values stay.
     pub(super) fn note(&mut self, minute: u64, demand: DemandMinute) {
         let Some(day) = self.day_mut(minute / MINUTES) else { return };
-        let bytes = &mut day.minutes[place_in_day(minute)];
+        let bytes = &mut Arc::make_mut(&mut day.minutes)[place_in_day(minute)];
         for (known, byte) in bytes.iter_mut().zip([byte_of(demand.mean), byte_of(demand.maximum)]) {
             *known = if *known == MISSING { byte } else { byte.max(*known) };
         }
@@ -86,7 +88,7 @@ impl DemandDays {
         }
         let (pairs, rest) = bytes.as_chunks::<2>();
         let minutes: Box<DayBytes> = pairs.to_vec().try_into().ok().filter(|_| rest.is_empty())?;
-        self.days.push_back(DemandDay { day, minutes });
+        self.days.push_back(DemandDay { day, minutes: Arc::from(minutes) });
         Some(())
     }
 
@@ -94,7 +96,7 @@ impl DemandDays {
     fn day_mut(&mut self, day: u64) -> Option<&mut DemandDay> {
         if self.days.back().is_none_or(|last| last.day < day) {
             while self.days.pop_front_if(|oldest| oldest.day + DAYS_KEPT < day).is_some() {}
-            self.days.push_back(DemandDay { day, minutes: Box::new([[MISSING; 2]; 24 * 60]) });
+            self.days.push_back(DemandDay { day, minutes: Arc::new([[MISSING; 2]; 24 * 60]) });
         }
         self.days.iter_mut().find(|known| known.day == day)
     }

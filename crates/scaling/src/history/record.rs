@@ -5,6 +5,8 @@
 //! each has a record of its own. Every field has a default, so that the version is read before anything else
 //! of a record that is not like this one.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use settings::Metric;
 use thiserror::Error;
@@ -138,12 +140,12 @@ impl RevisionHistory {
             return Err(HistoryFault::Check { found: record.check, expected });
         }
         let mut history = Self::beginning_at(record.next);
-        history.seconds = record.seconds.restored("seconds", SECONDS_KEPT, record.next)?;
-        history.minutes = record.minutes.restored("minutes", MINUTES_KEPT, record.next.div_ceil(MINUTE))?;
-        history.hours = record.hours.restored("hours", HOURS_KEPT, record.next.div_ceil(HOUR))?;
+        history.seconds = record.seconds.restored("seconds", &SECONDS_KEPT, record.next)?;
+        history.minutes = record.minutes.restored("minutes", &MINUTES_KEPT, record.next.div_ceil(MINUTE))?;
+        history.hours = record.hours.restored("hours", &HOURS_KEPT, record.next.div_ceil(HOUR))?;
         history.minute = record.minute.restored("the open minute")?;
         history.hour = record.hour.restored("the open hour")?;
-        history.demand = record.demand.map(DemandRecord::restored).transpose()?.map(Box::new);
+        history.demand = record.demand.map(DemandRecord::restored).transpose()?.map(Arc::new);
         Ok(history)
     }
 }
@@ -198,7 +200,7 @@ impl RowsRecord {
         let blocks = rows.blocks().map(|block| RowBlockRecord {
             first: block.first,
             rows: block.rows,
-            bytes: block.bytes.clone(),
+            bytes: block.bytes.to_vec(),
         });
         Self { blocks: blocks.collect(), repeats: rows.repeats() }
     }
@@ -207,14 +209,14 @@ impl RowsRecord {
     fn restored<const N: usize>(
         self,
         level: &'static str,
-        limits: RowLimits,
+        limits: &'static RowLimits,
         end: u64,
     ) -> Result<PackedRows<N>, HistoryFault> {
         let count = self.blocks.len();
         let blocks = self.blocks.into_iter().map(|RowBlockRecord { first, rows, bytes }| RowBlock {
             first,
             rows,
-            bytes,
+            bytes: bytes.into(),
         });
         let rows = PackedRows::restored(limits, blocks.collect(), self.repeats).map_err(|fault| {
             let BlockFault { block, offset, kind } = fault;

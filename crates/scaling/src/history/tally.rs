@@ -161,7 +161,9 @@ impl SpanTally {
         Self { span, ..*self }.row()
     }
 
-    /// The row of an hour, with all its numbers.
+    /// The row of an hour, with all its numbers. Two of them are differences that are mostly the same from
+    /// row to row, and then take no place: of all ready pods those that are idle, and by how much the pods
+    /// that are ready or start are not those that are wanted.
     pub(super) fn row(&self) -> [u32; SPAN_FIELDS] {
         let span = &self.span;
         let [from_zero, from_one, from_two, from_three, from_four, from_more] = span.raises_from;
@@ -171,10 +173,10 @@ impl SpanTally {
             code_of(span.concurrency_max),
             self.requests_rounded(),
             code_of(span.rate_max),
-            span.busy_seconds,
-            span.ready_seconds,
+            span.ready_seconds.wrapping_sub(span.busy_seconds),
             span.wanted_seconds,
             span.starting_seconds,
+            span.wanted_seconds.wrapping_sub(span.ready_seconds).wrapping_sub(span.starting_seconds),
             span.waiting_seconds,
             span.waiting_max,
             span.seconds,
@@ -239,10 +241,10 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         concurrency_max,
         requests,
         rate_max,
-        busy_seconds,
-        ready_seconds,
+        idle_seconds,
         wanted_seconds,
         starting_seconds,
+        missing_seconds,
         waiting_seconds,
         waiting_max,
         seconds,
@@ -259,6 +261,7 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         from_four,
         seconds_wanting @ ..,
     ] = row;
+    let ready_seconds = wanted_seconds.wrapping_sub(starting_seconds).wrapping_sub(missing_seconds);
     HistorySpan {
         seconds,
         heard_seconds,
@@ -270,7 +273,7 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         waiting_max,
         wanted_seconds,
         ready_seconds,
-        busy_seconds,
+        busy_seconds: ready_seconds.wrapping_sub(idle_seconds),
         starting_seconds,
         ending_seconds,
         raises_from: [from_zero, from_one, from_two, from_three, from_four, from_more],

@@ -1,7 +1,11 @@
 //! What must hold of a history: levels agree, gaps stay gaps, records return, memory is bounded.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use proptest::prelude::*;
 use settings::Metric;
+use vocabulary::Timestamp;
 
 use super::revision::{HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, SECONDS_KEPT};
 use super::*;
@@ -265,11 +269,11 @@ fn minutes_and_hours_begin_where_those_of_the_wall_clock_do() {
 fn a_cold_start_is_counted_with_its_wait_and_the_ledger_knows_other_least_counts() {
     let mut lab = Laboratory::new();
     lab.pass(10, 0.0, 0.0);
-    let began = vocabulary::Timestamp::from_secs(100);
+    let began = Timestamp::from_secs(100);
     lab.history.note_count(0, 1, began);
     lab.have(1, 0);
     lab.pass(2, 1.0, 1.0);
-    lab.history.note_ready(began + std::time::Duration::from_millis(1900));
+    lab.history.note_ready(began + Duration::from_millis(1900));
     lab.have(1, 1);
     lab.pass(20, 1.0, 1.0);
     lab.history.note_count(1, 3, began);
@@ -307,6 +311,47 @@ fn a_clock_that_leaps_leaves_a_gap_and_one_that_was_wrong_loses_its_stamps() {
     assert_eq!(sum(lab.spans(SeriesRange::Month)).seconds, 7);
 }
 
+/// What readers are given of a history whose wall clock showed midnight at the beginning of the axis.
+fn published(lab: &Laboratory, rest: Option<RevisionCondition>) -> PublishedHistory {
+    let clock = WallClock::showing(Duration::from_secs(MIDNIGHT), Timestamp::ZERO);
+    PublishedHistory::new(Arc::new(lab.history.clone()), clock, rest)
+}
+
+#[test]
+fn a_reader_adds_a_rest_until_now_and_no_other_time() {
+    let mut lab = Laboratory::new();
+    lab.have(1, 1);
+    lab.pass(100, 2.0, 1.0);
+    let now = Timestamp::from_secs(400);
+    for (rest, seconds) in [(None, 97), (Some(lab.condition), 397)] {
+        let series = published(&lab, rest).series(SeriesRange::QuarterHour, now);
+        let age = MIDNIGHT + 400 - series.first_second;
+        assert_eq!(series.first_ago, Duration::from_secs(age));
+        let seen = sum(series.spans);
+        assert_eq!((seen.seconds, seen.counts[1]), (seconds, u64::from(seconds)), "{rest:?}");
+        assert_eq!(seen.requests, 97.0, "nothing was asked for during the rest");
+    }
+}
+
+#[test]
+fn a_record_has_the_rest_until_it_is_written() {
+    let mut lab = Laboratory::new();
+    lab.have(1, 1);
+    lab.pass(100, 2.0, 1.0);
+    let record = published(&lab, Some(lab.condition)).record(Timestamp::from_secs(400));
+    let restored = RevisionHistory::restore(record).expect("it was just written");
+    assert_eq!(sum(restored.series(SeriesRange::QuarterHour).spans).seconds, 397);
+    let record = published(&lab, None).record(Timestamp::from_secs(400));
+    assert_eq!(record, lab.history.export());
+}
+
+/// This much is copied for each revision that is measured, once a second.
+#[test]
+fn a_history_is_small_beside_its_blocks() {
+    let bytes = size_of::<RevisionHistory>();
+    assert!(bytes <= 800, "{bytes} bytes");
+}
+
 #[test]
 fn a_record_of_another_version_and_a_damaged_one_name_the_place() {
     let mut lab = Laboratory::new();
@@ -337,9 +382,9 @@ fn restless(lab: &mut Laboratory, seconds: u64, step: u64) {
         lab.have(pods, pods.saturating_sub(1));
         lab.condition.waiting = pods * 3;
         if index % 7 == 0 {
-            let now = vocabulary::Timestamp::from_secs(lab.second);
+            let now = Timestamp::from_secs(lab.second);
             lab.history.note_count(0, pods, now);
-            lab.history.note_ready(now + std::time::Duration::from_millis(noise * 31));
+            lab.history.note_ready(now + Duration::from_millis(noise * 31));
         }
         let load = f64::from(pods) * 1.7 + 0.3;
         let at = |second: u64| SecondSums {
@@ -364,9 +409,9 @@ fn busy(lab: &mut Laboratory, seconds: u64, step: u64) {
         lab.have(pods, pods - u32::from(is_wake));
         lab.condition.waiting = if is_wake { pods } else { 0 };
         if is_wake {
-            let now = vocabulary::Timestamp::from_secs(lab.second);
+            let now = Timestamp::from_secs(lab.second);
             lab.history.note_count(pods - 1, pods, now);
-            lab.history.note_ready(now + std::time::Duration::from_millis(700 + lab.second % 1200));
+            lab.history.note_ready(now + Duration::from_millis(700 + lab.second % 1200));
         }
         let at = |second: u64| SecondSums {
             concurrency: load + f64::from(u32::try_from(second % 11).expect("it is small")) / 3.0,

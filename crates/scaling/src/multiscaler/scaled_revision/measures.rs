@@ -23,7 +23,7 @@ impl ScaledRevision {
     /// The history for readers, as it is now. It costs one more reference.
     pub(in crate::multiscaler) fn published_history(&self) -> Option<PublishedHistory> {
         let history = Arc::clone(self.history.as_ref()?);
-        let rest = self.history_rests.then(|| self.condition());
+        let rest = self.history_rests.then(|| RevisionCondition { waiting: 0, ..self.condition() });
         Some(PublishedHistory::new(history, self.clock, rest))
     }
 

@@ -127,3 +127,64 @@ fn the_same_events_make_the_same_history() {
     assert!(live().is_some());
     assert_eq!(live(), live());
 }
+
+/// A revision with one pod, which stays.
+fn kept_warm() -> World {
+    told_the_time(serving(ScalingSpec { min_scale: PodCount::ONE, ..spec() }))
+}
+
+#[test]
+fn a_pod_that_rests_is_measured_without_a_look_and_published_once() {
+    let mut world = kept_warm();
+    world.in_pods.insert(PodId(0), 2);
+    world.run_until(20.0);
+    world.in_pods.clear();
+    world.run_until(200.0);
+    world.multiscaler.take_changed();
+    let before = world.multiscaler.published_history(REVISION);
+    world.run_until(1000.0);
+    assert_eq!(world.multiscaler.take_changed(), BTreeSet::new());
+    assert_eq!(world.multiscaler.published_history(REVISION), before);
+    let seconds = spans(&world, SeriesRange::QuarterHour);
+    assert_eq!(seconds.len(), 900, "a reader adds the rest");
+    assert!(seconds.iter().all(|second| second.ready_seconds == 1 && second.heard_seconds == 1));
+}
+
+#[test]
+fn the_past_that_a_reporter_remembers_ends_the_rest() {
+    let mut world = kept_warm();
+    world.run_until(100.0);
+    world.multiscaler.take_changed();
+    let past = vec![(REVISION, sample(world.now.whole_secs() - 5, 3.0, 0))];
+    world.starts(Reporter::Pod(PodId(0)), past);
+    assert!(world.multiscaler.take_changed().contains(&REVISION), "readers take it for rest");
+}
+
+#[test]
+fn a_long_rest_gives_back_the_seconds_that_are_kept_no_longer() {
+    let mut world = kept_warm();
+    for second in 0..600_u32 {
+        world.in_pods.insert(PodId(0), 1 + second * 7 % 13);
+        world.run_until(f64::from(second + 1));
+    }
+    world.in_pods.clear();
+    world.run_until(700.0);
+    let bytes = |world: &World| world.multiscaler.history(REVISION).map(RevisionHistory::bytes);
+    let before = bytes(&world);
+    world.run_until(1700.0);
+    assert!(bytes(&world) < before, "{:?} after {before:?}", bytes(&world));
+    let minutes = spans(&world, SeriesRange::Day);
+    assert!(minutes.iter().filter(|minute| minute.concurrency > 0.0).count() >= 10);
+}
+
+#[test]
+fn a_reader_keeps_the_history_that_it_was_given() {
+    let mut world = kept_warm();
+    world.in_pods.insert(PodId(0), 2);
+    world.run_until(60.0);
+    let held = world.multiscaler.published_history(REVISION).expect("it was used");
+    let now = world.now;
+    let before = held.series(SeriesRange::QuarterHour, now);
+    world.run_until(120.0);
+    assert_eq!(held.series(SeriesRange::QuarterHour, now), before);
+}
