@@ -50,6 +50,11 @@ impl Orchestrator {
             ControlEvent::WallClockRead { since_epoch } => {
                 state.tell(scaling::Event::WallClockRead { since_epoch }, now);
             }
+            ControlEvent::HistoryRestored { revision, history } => {
+                if let Some(revision) = state.registry.revision_id(&revision) {
+                    state.tell(scaling::Event::HistoryRestored { revision, history }, now);
+                }
+            }
         }
     }
 

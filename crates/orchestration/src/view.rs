@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, RevisionStatus, Series, SeriesRange};
+use scaling::{Decision, HistoryRecord, RevisionStatus, Series, SeriesRange};
 use settings::ScalingSpec;
 use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
@@ -55,6 +55,16 @@ impl ControlSnapshot {
     /// All revisions of ours, in the order of their names.
     pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
         self.revisions.values().filter_map(move |revision| self.view_of(revision, now))
+    }
+
+    /// The history of each revision of ours that was ever used, as it is written down at `now`, in the order
+    /// of their names. Each record is made when the iterator comes to it, so a store that writes one after
+    /// the other needs the memory of one, and the event loop does nothing for it.
+    pub fn history_records(&self, now: Timestamp) -> impl Iterator<Item = (&RevisionName, HistoryRecord)> {
+        self.revisions.iter().filter_map(move |(name, revision)| {
+            let history = revision.decided.as_ref()?.history.as_ref()?;
+            Some((name, history.record(now)))
+        })
     }
 
     fn view_of<'a>(&'a self, revision: &'a RevisionSnapshot, now: Timestamp) -> Option<RevisionView<'a>> {

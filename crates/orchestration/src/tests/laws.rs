@@ -200,6 +200,12 @@ fn found(snapshot: &ControlSnapshot, now: vocabulary::Timestamp) -> Vec<String> 
     all.chain([format!("{links:?} {:?}", snapshot.problems())]).collect()
 }
 
+/// The histories that a reader finds, in the order of the revisions' names.
+fn histories(snapshot: &ControlSnapshot) -> Vec<Option<scaling::PublishedHistory>> {
+    let decided = snapshot.revisions().values().map(|revision| revision.decided.as_ref());
+    decided.map(|decided| decided.and_then(|decided| decided.history.clone())).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::default())]
 
@@ -211,7 +217,9 @@ proptest! {
         for happening in happenings {
             happen(&mut world, happening, &mut epoch);
             let (kept, now) = (world.snapshot(), world.now);
-            prop_assert_eq!(found(&kept, now), found(&world.orchestrator.rewritten(now), now));
+            let rewritten = world.orchestrator.rewritten(now);
+            prop_assert_eq!(found(&kept, now), found(&rewritten, now));
+            prop_assert_eq!(histories(&kept), histories(&rewritten));
         }
     }
 

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use scaling::{HistoryRecord, RevisionHistory, SeriesRange};
 use vocabulary::{Concurrency, Load, PodState, PodWord, RevisionName, Sample};
 
 use super::world::{World, name, pod};
 use crate::*;
 
 const REVISIONS: usize = 500;
+/// The wall clock at the beginning of a test: midnight of a day in 2024.
+const MIDNIGHT: Duration = Duration::from_secs(19_800 * 24 * 3600);
 
 fn numbered(number: usize) -> RevisionName {
     RevisionName::new("default", "service", &format!("revision-{number:03}")).expect("a name")
@@ -135,4 +138,77 @@ fn a_revision_of_another_owner_is_not_shown_but_its_pods_are_counted() {
         snapshot.links_to_pods(),
         LinkTally { expected: 1, down: vec![pod("p").name.as_str().to_owned()] }
     );
+}
+
+/// A world with one pod, whose wall clock shows this.
+fn with_a_pod(since_epoch: Duration) -> World {
+    let mut world = World::with_activators(&["a"]);
+    world.event(ControlEvent::WallClockRead { since_epoch });
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    world
+}
+
+/// Lets seconds of the pod pass, in each of which it holds so many requests.
+fn pass_with_load(world: &mut World, in_flight: f64, seconds: std::ops::Range<u64>) {
+    for second in seconds {
+        world.pass(Duration::from_secs(1));
+        let load = Load { concurrency: Concurrency::clamped(in_flight), ..Load::default() };
+        let sample = Sample { second, load };
+        world.pod("p", PodWord::Load { sample, usage: None, late_bytes: None });
+    }
+}
+
+/// How many of the last 900 seconds are known, and in how many of them three requests were held.
+fn seconds_of(snapshot: &ControlSnapshot, now: vocabulary::Timestamp) -> [usize; 2] {
+    let view = snapshot.view(&name(), now).expect("it is ours");
+    let series = view.series(SeriesRange::QuarterHour).expect("it was used");
+    let known = || series.spans.iter().flatten();
+    [known().count(), known().filter(|second| second.concurrency == 3.0).count()]
+}
+
+#[test]
+fn a_series_is_found_in_the_snapshot_and_stays_as_it_was() {
+    let mut world = with_a_pod(MIDNIGHT);
+    pass_with_load(&mut world, 3.0, 0..20);
+    let (held, then) = (world.snapshot(), world.now);
+    let [known, busy] = seconds_of(&held, then);
+    assert!((16..=20).contains(&known) && (12..=20).contains(&busy), "{busy} of {known}");
+    pass_with_load(&mut world, 3.0, 20..40);
+    assert_eq!(seconds_of(&held, then), [known, busy]);
+    assert_eq!(seconds_of(&world.snapshot(), world.now), [known + 20, busy + 20]);
+}
+
+#[test]
+fn a_rest_is_in_the_series_though_no_revision_is_written_for_it() {
+    let mut world = with_a_pod(MIDNIGHT);
+    pass_with_load(&mut world, 3.0, 0..20);
+    pass_with_load(&mut world, 0.0, 20..220);
+    let (before, then) = (world.snapshot(), world.now);
+    pass_with_load(&mut world, 0.0, 220..320);
+    let after = world.snapshot();
+    assert_eq!(written(&before, &after), 0);
+    let [[earlier, _], [later, _]] = [seconds_of(&before, then), seconds_of(&after, world.now)];
+    assert_eq!(later, earlier + 100);
+}
+
+#[test]
+fn the_history_of_one_owner_is_the_past_that_the_next_one_shows() {
+    let mut first = with_a_pod(MIDNIGHT);
+    pass_with_load(&mut first, 3.0, 0..60);
+    let snapshot = first.snapshot();
+    let records: Vec<(&RevisionName, HistoryRecord)> = snapshot.history_records(first.now).collect();
+    assert_eq!(records.len(), 1);
+    // The next process begins 40 s later, with an axis of its own.
+    let mut next = with_a_pod(MIDNIGHT + Duration::from_secs(100));
+    for (revision, record) in records {
+        let restored = || Box::new(RevisionHistory::restore(record.clone()).expect("it was just written"));
+        next.event(ControlEvent::HistoryRestored { revision: revision.clone(), history: restored() });
+        // One that does not exist has no past either.
+        next.event(ControlEvent::HistoryRestored { revision: numbered(7), history: restored() });
+    }
+    pass_with_load(&mut next, 3.0, 0..20);
+    let [known, busy] = seconds_of(&next.snapshot(), next.now);
+    assert!((70..=80).contains(&known) && (65..=80).contains(&busy), "{busy} of {known}");
+    assert_eq!(next.snapshot().history_records(next.now).count(), 1);
 }

@@ -73,6 +73,10 @@ impl ScaledRevision {
         self.note_waiting();
         // Told once more when nothing is asked for any longer: the last second with demand is closed by that.
         self.history_rests = self.is_quiet();
+        if self.history_rests && self.history.is_some() {
+            // From now on readers add the time that passes.
+            self.news = DecisionNews::Changed;
+        }
     }
 
     /// Whether there is no pod, none is wanted, and the windows hold no request.
@@ -103,7 +107,7 @@ impl ScaledRevision {
         }
     }
 
-    /// A past second of a reporter has come into the windows.
+    /// Something happens, or a past second of a reporter comes into the windows.
     pub(super) fn end_rest_of_history(&mut self) {
         if std::mem::take(&mut self.history_rests) && self.history.is_some() {
             // A reader must not take it for rest any longer.
