@@ -40,6 +40,8 @@ pub(crate) struct EventLoop {
     name: ReplicaName,
     metrics: AutoscalerMetrics,
     words: mpsc::Receiver<ControlEvent>,
+    /// Histories that a store has read.
+    restored: mpsc::Receiver<ControlEvent>,
     sources: MetricSources,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
@@ -70,6 +72,7 @@ impl EventLoop {
         config: AutoscalerConfig,
         platform: &dyn Platform,
         snapshots: SnapshotWriter,
+        restored: mpsc::Receiver<ControlEvent>,
         stop: CancellationToken,
     ) -> Self {
         let AutoscalerConfig { name, clock, metrics, dialler, choice } = config;
@@ -82,6 +85,7 @@ impl EventLoop {
             name,
             metrics,
             words,
+            restored,
             sources: MetricSources::new(platform.metric_source()),
             links,
             handles: BTreeMap::new(),
@@ -127,6 +131,7 @@ impl EventLoop {
             Some(fact) = self.subscription.facts.recv() => LoopWakeup::Fact(fact),
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
+            Some(history) = self.restored.recv() => LoopWakeup::Word(history),
             Some(reply) = checks.recv() => LoopWakeup::HealthCheck(reply),
             () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }

@@ -880,6 +880,34 @@ async fn neither_a_stalled_link_nor_a_cut_one_scales_down() {
     world.autoscaler.stop().await;
 }
 
+/// How many of the last 900 seconds the API knows.
+async fn known_seconds(world: &World) -> usize {
+    let (_, body) = world.get("/v1/revisions/default/service/hello/series?range=15m").await;
+    let series: SeriesView = serde_json::from_slice(&body).unwrap();
+    series.seconds.iter().flatten().count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_history_is_the_past_that_the_api_shows() {
+    let pods = three_steady_pods().await;
+    let mut world = steady_world(1, &pods).await;
+    world.pass(Duration::from_secs(50)).await;
+    let before = known_seconds(&world).await;
+    let reader = world.autoscaler.api.snapshots.clone();
+    let latest = reader.latest().expect("the loop turns");
+    let mut records = latest.control.history_records(reader.now());
+    let (_, record) = records.next().expect("the revision was used");
+    world.autoscaler.stop().await;
+    let mut world = steady_world(2, &pods).await;
+    world.pass(Duration::from_secs(5)).await;
+    let without = known_seconds(&world).await;
+    world.autoscaler.restore_history(name(), record).await.expect("it was just written");
+    world.pass(Duration::from_secs(5)).await;
+    let after = known_seconds(&world).await;
+    assert!(before >= 40 && without < 10 && after >= before, "{before}, then {without}, then {after}");
+    world.autoscaler.stop().await;
+}
+
 /// By the task that decides, so that one that hangs loses its lease.
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_by_the_loop_itself_and_only_where_another_owner_could_have_it() {
