@@ -30,6 +30,7 @@ use vocabulary::{
     ReplicaName, RequestTimeouts,
 };
 
+use crate::fleet::histories::HistoryFolder;
 use crate::fleet::shape::{FleetClass, FleetLinks, Shape};
 use crate::fleet::trust::TrustFolder;
 
@@ -43,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) epoch: u64,
     /// Where certificates lie, if links are TLS.
     pub(crate) trust: TrustFolder,
+    /// Where the records of histories lie, if they are asked for.
+    pub(crate) histories: HistoryFolder,
     pub(crate) place: LoopPlace,
 }
 
@@ -161,14 +164,23 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         LoopPlace::SharedThreads => Autoscaler::start(config, platform),
         LoopPlace::OwnThread => start_on_own_thread(config, platform)?,
     };
+    let autoscaler = Arc::new(autoscaler);
     let changes = get(async move || facts.changes.load(Ordering::Relaxed).to_string());
-    let router = autoscaler.router().route("/bench/changes", changes);
+    let histories = {
+        let (folder, shape) = (settings.histories.clone(), settings.shape);
+        let autoscaler = Arc::clone(&autoscaler);
+        get(async move || match folder.restore(&autoscaler, shape).await {
+            Ok(restored) => restored.to_string(),
+            Err(error) => format!("{error:#}"),
+        })
+    };
+    let router =
+        autoscaler.router().route("/bench/changes", changes).route("/bench/histories", histories);
     tokio::spawn(async move { axum::serve(listener, router).await });
     tell(settings, &sender).await?;
-    // The subscription ends with its sender.
+    // The subscription ends with its sender, and the autoscaler with its last handle.
     std::future::pending::<()>().await;
-    drop(sender);
-    autoscaler.stop().await;
+    drop((sender, autoscaler));
     Ok(())
 }
 

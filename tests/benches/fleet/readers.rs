@@ -7,12 +7,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::bail;
-use tests::bench::{api, clock};
+use tests::bench::{Goal, Report, Samples, Table, api, clock};
 
 use crate::fleet::shape::Shape;
 
 /// How often each reader asks.
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The most cores that readers may cost the event loop's thread.
+const COST_MAX: f64 = 0.01;
 
 /// Readers that ask until they are stopped.
 pub(crate) struct Readers {
@@ -46,6 +48,35 @@ impl Readers {
             }
         }
         Ok(answers)
+    }
+}
+
+/// The cores that the event loop's thread used, in windows by turns.
+pub(crate) struct BesideReaders {
+    pub(crate) readers: u32,
+    pub(crate) without: Samples,
+    pub(crate) with: Samples,
+    /// The number of answers that the readers got.
+    pub(crate) answers: u64,
+}
+
+impl BesideReaders {
+    pub(crate) fn rows(&self, table: &mut Table) {
+        let Self { readers, without, with, answers } = self;
+        table.row(["the loop's thread without readers, cores".to_owned(), without.summary(3)]);
+        table.row([
+            format!("the same beside {readers} readers a second, which got {answers} answers"),
+            with.summary(3),
+        ]);
+    }
+
+    pub(crate) fn fill(&self, report: &mut Report, name: &str) {
+        report.measured(name, "loop without readers", "cores", &self.without);
+        report.measured(name, "loop beside readers", "cores", &self.with);
+        let more = self.with.median() - self.without.median();
+        let goal =
+            format!("{name}: cores more in the loop's thread beside {} readers a second", self.readers);
+        report.goal(Goal::at_most(&goal, more, COST_MAX));
     }
 }
 
