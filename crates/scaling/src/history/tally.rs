@@ -10,6 +10,8 @@ use crate::window::SecondSums;
 pub(super) const SECOND_FIELDS: usize = 13;
 /// The numbers of a row of minutes or hours.
 pub(super) const SPAN_FIELDS: usize = 27;
+/// The seconds of the longest span, an hour.
+const SECONDS_MAX: u32 = 3600;
 
 /// One second, minute or hour of a revision, as far as it was observed. Averages and maxima of demand are
 /// within 1/128 of the measured ones, waits are sums of whole milliseconds, all counts are exact.
@@ -179,23 +181,23 @@ impl SpanTally {
             span.wanted_seconds.wrapping_sub(span.ready_seconds).wrapping_sub(span.starting_seconds),
             span.waiting_seconds,
             span.waiting_max,
-            span.seconds,
-            span.heard_seconds,
-            span.ending_seconds,
-            span.wake_wait_ms,
-            span.wakes_ended,
-            from_zero,
-            from_more,
-            span.wake_wait_ms_max,
-            from_one,
-            from_two,
-            from_three,
-            from_four,
             zero,
             one,
             two,
             three,
             four,
+            span.wake_wait_ms,
+            span.wakes_ended,
+            from_zero,
+            from_more,
+            span.wake_wait_ms_max,
+            span.seconds,
+            span.heard_seconds,
+            span.ending_seconds,
+            from_one,
+            from_two,
+            from_three,
+            from_four,
         ]
     }
 
@@ -219,9 +221,13 @@ impl SpanTally {
         if ![concurrency, concurrency_max, rate_max].into_iter().all(is_amount) {
             return None;
         }
+        let counted = span_of(&row);
+        let mut parts = counted.seconds_wanting.into_iter().chain([counted.heard_seconds]);
+        if counted.seconds > SECONDS_MAX || parts.any(|part| part > counted.seconds) {
+            return None;
+        }
         // The demand of the row was rounded; a span that goes on adds up what was measured.
-        let span =
-            HistorySpan { concurrency: 0.0, requests: 0.0, concurrency_max, rate_max, ..span_of(&row) };
+        let span = HistorySpan { concurrency: 0.0, requests: 0.0, concurrency_max, rate_max, ..counted };
         Some(Self { span, concurrency, requests: *requests })
     }
 
@@ -247,19 +253,23 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         missing_seconds,
         waiting_seconds,
         waiting_max,
-        seconds,
-        heard_seconds,
-        ending_seconds,
+        zero,
+        one,
+        two,
+        three,
+        four,
         wake_wait_ms,
         wakes_ended,
         from_zero,
         from_more,
         wake_wait_ms_max,
+        seconds,
+        heard_seconds,
+        ending_seconds,
         from_one,
         from_two,
         from_three,
         from_four,
-        seconds_wanting @ ..,
     ] = row;
     let ready_seconds = wanted_seconds.wrapping_sub(starting_seconds).wrapping_sub(missing_seconds);
     HistorySpan {
@@ -277,7 +287,7 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         starting_seconds,
         ending_seconds,
         raises_from: [from_zero, from_one, from_two, from_three, from_four, from_more],
-        seconds_wanting,
+        seconds_wanting: [zero, one, two, three, four],
         wakes_ended,
         wake_wait_ms,
         wake_wait_ms_max,
