@@ -11,12 +11,11 @@
 //! rounded once, when they are written ([`amount`] says by how much); no error of one level reaches another.
 //! *Rows are numbers and are written as differences* ([`packed`]): a number that did not change costs
 //! nothing, and a row that did not change costs nothing either, so a revision that sleeps for a month costs a
-//! few bytes. *Blocks of rows that have ended are shared* ([`packed`]): a reader holds the history of a moment
-//! ([`PublishedHistory`]) while the next seconds are written, and neither has a copy of the other's past. *No
-//! data is not zero*: a span without a row was not observed, a row says of how many of its
-//! seconds the capacity and the demand are known. *Time is the wall clock's*, in whole seconds since 1970, so
-//! that an hour of the day means the same after a restart; the edge says how it lies beside the monotonic
-//! axis ([`WallClock`]).
+//! few bytes. *Blocks of rows that have ended are shared* ([`packed`]): a reader holds the history as it was
+//! ([`PublishedHistory`]) while the next seconds are written, and the past is in memory once. *No data is not
+//! zero*: a span without a row was not observed, a row says of how many of its seconds the capacity and the
+//! demand are known. *Time is the wall clock's*, in whole seconds since 1970, so that an hour of the day
+//! means the same after a restart; the edge says how it lies beside the monotonic axis ([`WallClock`]).
 //!
 //! Left out on purpose: files and compression of the record, prices, and any rule that decides.
 
