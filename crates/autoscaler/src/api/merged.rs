@@ -122,4 +122,15 @@ mod tests {
         assert_eq!(merged.links, [links(), links()]);
         assert_eq!(list(Vec::new(), &[ReplicaName::new("one")]), None);
     }
+
+    #[test]
+    fn a_series_is_that_of_the_latest_owner() {
+        let of = |epoch: u64| {
+            let series = SeriesView { range: format!("of {epoch}"), ..SeriesView::default() };
+            OwnedSeries { epoch: Some(epoch), series }
+        };
+        let latest = series([of(1), of(3), of(2)].into_iter());
+        assert_eq!(latest.map(|series| series.range), Some("of 3".to_owned()));
+        assert_eq!(series(std::iter::empty()), None);
+    }
 }

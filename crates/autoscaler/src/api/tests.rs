@@ -39,6 +39,8 @@ async fn readers_are_answered_without_the_loop_and_health_checks_are_not() {
         ("/v1/revisions", StatusCode::OK),
         ("/v1/problems", StatusCode::OK),
         ("/v1/revisions/default/service/none", StatusCode::NOT_FOUND),
+        ("/v1/revisions/default/service/none/series?range=24h", StatusCode::NOT_FOUND),
+        ("/v1/revisions/default/service/none/series?range=1h", StatusCode::BAD_REQUEST),
     ] {
         assert_eq!(get_page(&router, path).await.0, expected, "{path}");
     }
@@ -49,7 +51,12 @@ async fn readers_are_answered_without_the_loop_and_health_checks_are_not() {
         assert!(clock.now().saturating_since(before) >= ANSWER_MAX, "{path}");
     }
     // By now the loop has published nothing for ten seconds.
-    for path in ["/v1/revisions", "/v1/problems", "/v1/revisions/default/service/none"] {
+    for path in [
+        "/v1/revisions",
+        "/v1/problems",
+        "/v1/revisions/default/service/none",
+        "/v1/revisions/default/service/none/series?range=24h",
+    ] {
         assert_eq!(get_page(&router, path).await.0, StatusCode::SERVICE_UNAVAILABLE, "{path}");
     }
 }
