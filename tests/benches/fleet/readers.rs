@@ -1,4 +1,4 @@
-//! Readers of the API: each asks once a second, for all revisions and for one by turns.
+//! Readers of the API: each asks once a second, by turns for all revisions, for one, and for the past of one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use tests::bench::{Goal, Report, Samples, Table, api, clock};
 
 use crate::fleet::shape::Shape;
@@ -82,11 +82,12 @@ impl BesideReaders {
 
 fn ask(address: SocketAddr, number: u32, stop: &AtomicBool) -> anyhow::Result<u64> {
     let one = format!("/v1/revisions/{}", Shape::revision(0));
+    let past = format!("{one}/series?range=24h");
+    let mut paths = ["/v1/revisions", &one, &past].into_iter().cycle().skip(usize::try_from(number)?);
     let mut answers = 0;
     while !stop.load(Ordering::Relaxed) {
         let began = clock::now();
-        let is_for_all = (u64::from(number) + answers).is_multiple_of(2);
-        api::get(address, "localhost", if is_for_all { "/v1/revisions" } else { &one })?;
+        api::get(address, "localhost", paths.next().context("a cycle has no end")?)?;
         answers += 1;
         thread::sleep(ASK_EVERY.saturating_sub(clock::since(began)));
     }

@@ -390,8 +390,8 @@ mod tests {
         assert!(copy.runs().map(|run| run.first).eq(0..600));
         assert!(packed.runs().map(|run| run.first).eq(0..900));
         assert!(copy.ended.len() >= 2 && packed.ended.len() > copy.ended.len());
-        let pairs = copy.ended.iter().zip(packed.ended.iter());
-        assert!(pairs.into_iter().all(|(one, other)| Arc::ptr_eq(&one.bytes, &other.bytes)));
+        let mut pairs = copy.ended.iter().zip(packed.ended.iter());
+        assert!(pairs.all(|(one, other)| Arc::ptr_eq(&one.bytes, &other.bytes)));
     }
 
     #[test]
