@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use settings::Metric;
-use smallvec::SmallVec;
 use vocabulary::Timestamp;
 
 use super::demand_days::{DemandDays, DemandMinute};
@@ -44,8 +43,8 @@ pub struct RevisionHistory {
     pub(super) hour: OpenSpan,
     /// The first second that is not closed.
     pub(super) next: u64,
-    /// The seconds from `next` on that have ended and are not closed.
-    pub(super) pending: SmallVec<[SecondFacts; 4]>,
+    /// The seconds from `next` on that have ended and are not closed; none while the revision rests.
+    pub(super) pending: Vec<SecondFacts>,
     /// What happened in the second that runs, behind the pending ones.
     running: SecondFacts,
     /// Busy pods that were reported in the second after theirs.
@@ -79,7 +78,7 @@ impl RevisionHistory {
             minute: OpenSpan::default(),
             hour: OpenSpan::default(),
             next: second,
-            pending: SmallVec::new(),
+            pending: Vec::new(),
             running: SecondFacts::default(),
             late_busy: 0,
             waking_since: None,
@@ -105,6 +104,15 @@ impl RevisionHistory {
         self.close_before(second.saturating_sub(LATE_SECONDS), steady, demand);
         while self.running_second() < second {
             self.pending.push(steady);
+        }
+    }
+
+    /// The revision rests in this condition. Seconds that are pending and are like it take no memory: the next
+    /// look finds that they ended, and that they were like all after them.
+    pub(crate) fn rest(&mut self, condition: RevisionCondition) {
+        let steady = SecondFacts::new(condition);
+        if self.running == SecondFacts::default() && self.pending.iter().all(|facts| *facts == steady) {
+            self.pending = Vec::new();
         }
     }
 
@@ -201,7 +209,7 @@ impl RevisionHistory {
     pub fn bytes(&self) -> usize {
         let rows = self.seconds.heap_bytes() + self.minutes.heap_bytes() + self.hours.heap_bytes();
         let demand = self.demand.as_ref().map_or(0, |demand| size_of::<DemandDays>() + demand.heap_bytes());
-        size_of::<Self>() + rows + demand
+        size_of::<Self>() + self.pending.capacity() * size_of::<SecondFacts>() + rows + demand
     }
 
     /// Closes the seconds before `end`: first the pending ones, then others that were like `steady`.

@@ -73,9 +73,10 @@ impl ScaledRevision {
         self.note_waiting();
         // Told once more when nothing is asked for any longer: the last second with demand is closed by that.
         self.history_rests = self.is_quiet();
-        if self.history_rests && self.history.is_some() {
-            // From now on readers add the time that passes.
-            self.news = DecisionNews::Changed;
+        if self.history_rests {
+            // From now on readers add the time that passes, so this is news to them in any case.
+            let condition = self.condition();
+            self.change_history(|history, _| history.rest(condition));
         }
     }
 
