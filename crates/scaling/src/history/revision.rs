@@ -107,8 +107,8 @@ impl RevisionHistory {
         }
     }
 
-    /// The revision rests in this condition. Seconds that are pending and are like it take no memory: the next
-    /// look finds that they ended, and that they were like all after them.
+    /// The revision rests in this condition. Seconds that are pending and are like it take no memory: the
+    /// next look finds that they ended, and that they were like all after them.
     pub(crate) fn rest(&mut self, condition: RevisionCondition) {
         let steady = SecondFacts::new(condition);
         if self.running == SecondFacts::default() && self.pending.iter().all(|facts| *facts == steady) {
