@@ -3,11 +3,15 @@
 //!
 //! `cargo bench -p tests --bench fleet`. One process runs the real autoscaler on a platform of made-up facts;
 //! another plays all queue-proxies and an activator, each pod on a loopback address of its own. Both are this
-//! executable again.
+//! executable again. With `-- --readers 10` it measures what ten readers of the API a second cost the event
+//! loop, which then has a thread of its own, and all links with it. With `-- --histories` it measures the
+//! memory again once every revision has a past.
 
 mod fleet {
     pub(super) mod autoscaler;
+    pub(super) mod histories;
     pub(super) mod pods;
+    pub(super) mod readers;
     pub(super) mod shape;
     pub(super) mod trust;
 }
@@ -19,13 +23,17 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use clap::{Args, Parser};
 use serde_json::Value;
 use tests::bench::machine::{self, Cores};
 use tests::bench::plot::{Chart, Line, charts};
-use tests::bench::process::{Process, cpu_time, memory};
+use tests::bench::process::{Process, cpu_time, cpu_time_of_threads, memory};
 use tests::bench::report::Met;
 use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 
+use fleet::autoscaler::{LOOP_THREAD, LoopPlace};
+use fleet::histories::{HistoryFolder, MemoryWithHistories};
+use fleet::readers::{BesideReaders, Readers};
 use fleet::shape::{FleetClass, FleetLinks, Shape};
 use fleet::trust::TrustFolder;
 use fleet::{autoscaler, pods};
@@ -37,9 +45,39 @@ const PODS_PORT: &str = "FLEET_PODS_PORT";
 const ACTIVATOR_PORT: &str = "FLEET_ACTIVATOR_PORT";
 const EPOCH: &str = "FLEET_EPOCH";
 const TRUST: &str = "FLEET_TRUST";
+const HISTORIES: &str = "FLEET_HISTORIES";
+const LOOP_PLACE: &str = "FLEET_LOOP_PLACE";
 
 /// How long linking may take before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The command line of this benchmark.
+#[derive(Parser)]
+struct FleetOptions {
+    #[command(flatten)]
+    common: Options,
+    #[command(flatten)]
+    extras: Extras,
+}
+
+/// What is measured beside the fleet itself.
+#[derive(Args, Clone, Copy)]
+struct Extras {
+    /// Measures what so many readers of the API cost the event loop's thread, each asking once a second
+    #[arg(long, value_name = "N")]
+    readers: Option<u32>,
+    /// Measures the memory again once a tenth of the revisions has a full history and each other one a busy
+    /// hour
+    #[arg(long)]
+    histories: bool,
+}
+
+impl FleetOptions {
+    /// Reads the command line; on a mistake the process ends with a message.
+    fn read() -> Self {
+        Self::parse()
+    }
+}
 
 fn main() -> anyhow::Result<()> {
     match std::env::var(ROLE).as_deref() {
@@ -50,6 +88,8 @@ fn main() -> anyhow::Result<()> {
             activator: setting(ACTIVATOR_PORT)?.parse()?,
             epoch: setting(EPOCH)?.parse()?,
             trust: trust()?,
+            histories: HistoryFolder::at(Path::new(&setting(HISTORIES)?)),
+            place: setting(LOOP_PLACE)?.parse()?,
         }),
         Ok(other) => bail!("{ROLE} is {other:?}"),
         Err(_) => measure(),
@@ -65,7 +105,7 @@ fn trust() -> anyhow::Result<TrustFolder> {
 }
 
 fn measure() -> anyhow::Result<()> {
-    let options = Options::read();
+    let FleetOptions { common: options, extras } = FleetOptions::read();
     let files = machine::raise_open_files()?;
     let rounds = options.rounds(10, 2);
     let mut report = Report::new("fleet", options.quick, rounds);
@@ -97,7 +137,7 @@ fn measure() -> anyhow::Result<()> {
             files >= needed,
             "{needed} open files are needed and {files} allowed; raise the limit (ulimit -Hn)"
         );
-        let seen = Stage::set(shape)?.play(&options, rounds).with_context(|| shape.to_string())?;
+        let seen = Stage::set(shape, extras)?.play(&options, rounds).with_context(|| shape.to_string())?;
         lines.push(seen.line(shape));
         seen.fill(&mut report, shape);
     }
@@ -113,6 +153,7 @@ struct Stage {
     shape: Shape,
     cores: Cores,
     folder: tempfile::TempDir,
+    extras: Extras,
     /// The pods' process, which ends with the stage.
     _pods: Process,
     ports: Value,
@@ -123,6 +164,8 @@ struct Seen {
     linked_after: Duration,
     relinked_after: Duration,
     cores: Samples,
+    beside_readers: Option<BesideReaders>,
+    with_histories: Option<MemoryWithHistories>,
     window: Duration,
     rss: f64,
     pss: f64,
@@ -132,7 +175,7 @@ struct Seen {
 }
 
 impl Stage {
-    fn set(shape: Shape) -> anyhow::Result<Self> {
+    fn set(shape: Shape, extras: Extras) -> anyhow::Result<Self> {
         let cores = Cores::divide()?;
         let folder = tempfile::tempdir()?;
         TrustFolder::make(folder.path())?;
@@ -140,7 +183,7 @@ impl Stage {
         command.env(ROLE, "pods").env(SHAPE, shape.to_string()).env(TRUST, folder.path());
         let mut pods = Process::start(command, "pods", folder.path(), &cores.load)?;
         let ports = serde_json::from_str(&pods.first_line()?)?;
-        Ok(Self { shape, cores, folder, _pods: pods, ports })
+        Ok(Self { shape, cores, folder, extras, _pods: pods, ports })
     }
 
     fn play(&self, options: &Options, rounds: usize) -> anyhow::Result<Seen> {
@@ -157,6 +200,10 @@ impl Stage {
             cores.push(used.as_secs_f64() / clock::since(began).as_secs_f64());
         }
         let held = memory(first.process.pid())?;
+        let beside_readers =
+            self.extras.readers.map(|readers| beside_readers(&first, readers, window, rounds)).transpose()?;
+        let with_histories =
+            self.extras.histories.then(|| self.with_histories(&first, window)).transpose()?;
         let (found, met) = self.judge(&first)?;
         drop(first);
         api::until(PATIENCE, || {
@@ -177,6 +224,8 @@ impl Stage {
             linked_after,
             relinked_after,
             cores,
+            beside_readers,
+            with_histories,
             window,
             rss: held.rss,
             pss: held.pss,
@@ -193,7 +242,9 @@ impl Stage {
             .env(PODS_PORT, self.ports["pods"].to_string())
             .env(ACTIVATOR_PORT, self.ports["activator"].to_string())
             .env(EPOCH, epoch.to_string())
-            .env(TRUST, self.folder.path());
+            .env(TRUST, self.folder.path())
+            .env(HISTORIES, self.folder.path())
+            .env(LOOP_PLACE, LoopPlace::for_readers(self.extras.readers).to_string());
         let started = clock::now();
         let folder: &Path = self.folder.path();
         let mut process =
@@ -201,6 +252,26 @@ impl Stage {
         let ports: Value = serde_json::from_str(&process.first_line()?)?;
         let port = ports["api"].as_u64().and_then(|port| u16::try_from(port).ok()).context("a port")?;
         Ok(Autoscaler { process, api: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), started })
+    }
+
+    /// The memory once every revision has a past, and readers have had a snapshot of it for a while.
+    fn with_histories(
+        &self,
+        autoscaler: &Autoscaler,
+        window: Duration,
+    ) -> anyhow::Result<MemoryWithHistories> {
+        HistoryFolder::at(self.folder.path()).make()?;
+        let restored = api::get(autoscaler.api, "localhost", "/bench/histories")?;
+        ensure!(restored == self.shape.revisions.to_string(), "restoring histories: {restored}");
+        thread::sleep(window * 2);
+        for (index, least) in [(0, 719), (self.shape.revisions - 1, 1)] {
+            let path = format!("/v1/revisions/{}/series?range=30d", Shape::revision(index));
+            let series = api::get_json(autoscaler.api, &path)?;
+            let hours = series["ready"].as_array().context("a series of hours")?;
+            let known = hours.iter().filter(|hour| !hour.is_null()).count();
+            ensure!(known >= least, "{known} hours of {path} are known");
+        }
+        Ok(MemoryWithHistories { shape: self.shape, held: memory(autoscaler.process.pid())? })
     }
 
     fn links(&self) -> anyhow::Result<u64> {
@@ -241,10 +312,39 @@ impl Stage {
     }
 }
 
+/// What the loop's thread uses without readers and with them, by turns.
+fn beside_readers(
+    autoscaler: &Autoscaler,
+    readers: u32,
+    window: Duration,
+    rounds: usize,
+) -> anyhow::Result<BesideReaders> {
+    let (mut without, mut with, mut answers) = (Samples::new(), Samples::new(), 0);
+    for _ in 0..rounds {
+        without.push(autoscaler.cores_of_loop(window)?);
+        let asking = Readers::start(autoscaler.api, readers);
+        with.push(autoscaler.cores_of_loop(window)?);
+        answers += asking.stop()?;
+    }
+    ensure!(answers > 0, "no reader got an answer");
+    Ok(BesideReaders { readers, without, with, answers })
+}
+
 struct Autoscaler {
     process: Process,
     api: SocketAddr,
     started: Duration,
+}
+
+impl Autoscaler {
+    /// The cores that the event loop's thread uses in a window.
+    fn cores_of_loop(&self, window: Duration) -> anyhow::Result<f64> {
+        let pid = self.process.pid();
+        let (began, before) = (clock::now(), cpu_time_of_threads(pid, LOOP_THREAD)?);
+        thread::sleep(window);
+        let used = cpu_time_of_threads(pid, LOOP_THREAD)?.saturating_sub(before);
+        Ok(used.as_secs_f64() / clock::since(began).as_secs_f64())
+    }
 }
 
 impl Seen {
@@ -266,13 +366,22 @@ impl Seen {
             "memory, MB: resident (its share)".to_owned(),
             format!("{:.0} ({:.0})", self.rss, self.pss),
         ]);
+        if let Some(with_histories) = &self.with_histories {
+            with_histories.row(&mut table);
+        }
         table.row(["decisions".to_owned(), self.found[0].clone()]);
         table.row([
             "links up after a restart, s".to_owned(),
             format!("{:.1}", self.relinked_after.as_secs_f64()),
         ]);
         table.row(["decisions after it".to_owned(), self.found[1].clone()]);
+        if let Some(beside) = &self.beside_readers {
+            beside.rows(&mut table);
+        }
         report.table(table);
+        if let Some(beside) = &self.beside_readers {
+            beside.fill(report, &name);
+        }
         report.measured(&name, "autoscaler", "cores", &self.cores);
         report.measured(&name, "autoscaler", "RSS MB", &Samples(vec![self.rss]));
         let seconds = self.relinked_after.as_secs_f64();
@@ -284,6 +393,9 @@ impl Seen {
         };
         report.goal(Goal::at_most(&format!("{name}: cores"), self.cores.median(), cores));
         report.goal(Goal::at_most(&format!("{name}: RSS in MB"), self.rss, megabytes));
+        if let Some(with_histories) = &self.with_histories {
+            with_histories.fill(report, megabytes);
+        }
         let goal = format!("{name}: seconds to all links after a restart");
         report.goal(Goal::at_most(&goal, seconds, relinked_within));
         let right = "every count right and unchanged";

@@ -1,76 +1,69 @@
-//! The HTTP API: questions go to the event loops over bounded channels, answers come back once each.
+//! The HTTP API: answers are made of the snapshots that the event loops publish, at the reader's expense.
 //!
 //! Several autoscalers of one process answer together: each knows the revisions that it decides about. One
-//! that hangs keeps nobody waiting for long, and whoever asked is told that it did not answer.
+//! whose loop hangs has no answer, and the client is told so. Only the two health checks reach a loop: they
+//! prove that it turns.
 
 pub(crate) mod merged;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{Extensions, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use futures_util::future::join_all;
 use orchestration::AppOutput;
+use scaling::SeriesRange;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
-use vocabulary::{ReplicaName, RevisionName};
+use vocabulary::{ReplicaName, RevisionName, Timestamp};
 
-use crate::api_types::{API_VERSION, ApiError, ProblemList, RevisionDetail, RevisionList};
+use crate::api_types::{API_VERSION, ApiError};
+use crate::snapshot::{Snapshot, SnapshotReader};
+use crate::views;
 
-/// Questions that wait for the event loop. More than that many people looking at once wait for their turn.
-const QUERIES_MAX: usize = 64;
+/// Health checks that wait for the event loop. More than that many at once wait for their turn.
+const CHECKS_MAX: usize = 64;
 /// The event loop answers in microseconds; one that takes longer is stuck or gone.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// The same where others can answer.
 const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
 
-/// A question, with the way back for its answer.
-#[derive(Debug)]
-pub(crate) enum Query {
-    /// All revisions, as this autoscaler knows them.
-    List(AppOutput, oneshot::Sender<RevisionList>),
-    /// One revision, if it exists.
-    Detail(DetailQuestion, oneshot::Sender<Option<RevisionDetail>>),
-    /// What is wrong with the configuration.
-    Problems(oneshot::Sender<ProblemList>),
-    /// Answered by a loop that turns, and by no other.
-    Health(oneshot::Sender<()>),
-    /// Whether it knows everything that is there.
-    Readiness(oneshot::Sender<bool>),
-}
+/// A question that only a loop that turns answers, and the way back for the answer.
+pub(crate) type HealthCheck = oneshot::Sender<LoopHealth>;
 
-/// Which revision is meant, and how much of it is told.
-#[derive(Clone, Debug)]
-pub(crate) struct DetailQuestion {
-    pub(crate) name: RevisionName,
-    pub(crate) output: AppOutput,
+/// What a loop says to a health check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LoopHealth {
+    /// It turns, and has not heard everything that is there.
+    Turns,
+    /// It knows everything that is there.
+    Ready,
 }
 
 /// The asking end of one autoscaler.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiHandle {
     name: ReplicaName,
-    queries: mpsc::Sender<Query>,
+    pub(crate) snapshots: SnapshotReader,
+    checks: mpsc::Sender<HealthCheck>,
 }
 
 impl ApiHandle {
-    pub(crate) fn new(name: ReplicaName) -> (Self, mpsc::Receiver<Query>) {
-        let (queries, receiver) = mpsc::channel(QUERIES_MAX);
-        (Self { name, queries }, receiver)
+    pub(crate) fn new(name: ReplicaName, snapshots: SnapshotReader) -> (Self, mpsc::Receiver<HealthCheck>) {
+        let (checks, receiver) = mpsc::channel(CHECKS_MAX);
+        (Self { name, snapshots, checks }, receiver)
     }
 
-    /// The answer, or `None` if there is no event loop to give it.
-    async fn ask<Answer>(
-        &self,
-        query: impl FnOnce(oneshot::Sender<Answer>) -> Query,
-        patience: Duration,
-    ) -> Option<Answer> {
+    /// The health of the loop, or `None` if there is no loop that turns.
+    async fn check(&self, patience: Duration) -> Option<LoopHealth> {
         let (reply, answer) = oneshot::channel();
         let asking = async {
-            self.queries.send(query(reply)).await.ok()?;
+            self.checks.send(reply).await.ok()?;
             answer.await.ok()
         };
         tokio::time::timeout(patience, asking).await.ok().flatten()
@@ -81,25 +74,32 @@ impl ApiHandle {
 #[derive(Clone, Debug)]
 struct Panel(Vec<ApiHandle>);
 
-/// What the autoscalers of a panel answered to one question.
-struct Answers<Answer> {
-    given: Vec<Answer>,
-    /// The autoscalers that did not answer in time.
+/// The latest snapshots of the autoscalers of a panel.
+#[derive(Default)]
+struct PanelSnapshots {
+    /// Each with the time at which it is read.
+    given: Vec<(Arc<Snapshot>, Timestamp)>,
+    /// The autoscalers whose loops hang.
     silent: Vec<ReplicaName>,
 }
 
 impl Panel {
-    async fn ask<Answer>(&self, query: impl Fn(oneshot::Sender<Answer>) -> Query) -> Answers<Answer> {
-        let patience = if self.0.len() > 1 { ANSWER_MAX_OF_SEVERAL } else { ANSWER_MAX };
-        let answers = join_all(self.0.iter().map(|handle| handle.ask(&query, patience))).await;
-        let mut sorted = Answers { given: Vec::new(), silent: Vec::new() };
-        for (handle, answer) in self.0.iter().zip(answers) {
-            match answer {
-                Some(answer) => sorted.given.push(answer),
-                None => sorted.silent.push(handle.name.clone()),
+    fn read(&self) -> PanelSnapshots {
+        let mut panel = PanelSnapshots::default();
+        for handle in &self.0 {
+            match handle.snapshots.read() {
+                Some(snapshot) => panel.given.push((snapshot, handle.snapshots.now())),
+                None => panel.silent.push(handle.name.clone()),
             }
         }
-        sorted
+        panel
+    }
+
+    /// The best health of any of them; `None` if none turns.
+    async fn check(&self) -> Option<LoopHealth> {
+        let patience = if self.0.len() > 1 { ANSWER_MAX_OF_SEVERAL } else { ANSWER_MAX };
+        let answers = join_all(self.0.iter().map(|handle| handle.check(patience))).await;
+        answers.into_iter().flatten().max()
     }
 }
 
@@ -108,6 +108,7 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
     Router::new()
         .route("/v1/revisions", get(list))
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
+        .route("/v1/revisions/{namespace}/{kind}/{name}/series", get(series))
         .route("/v1/problems", get(problems))
         .route("/healthz", get(health))
         .route("/ready", get(readiness))
@@ -115,9 +116,9 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
 }
 
 async fn list(State(panel): State<Panel>, extensions: Extensions) -> Response {
-    let output = output_for(&extensions);
-    let answers = panel.ask(|reply| Query::List(output, reply)).await;
-    answer(merged::list(answers.given, &answers.silent))
+    let (output, panel) = (output_for(&extensions), panel.read());
+    let lists = panel.given.iter().map(|(snapshot, now)| views::list(snapshot, output, *now));
+    answer(merged::list(lists.collect(), &panel.silent))
 }
 
 async fn detail(
@@ -129,33 +130,59 @@ async fn detail(
         Ok(name) => name,
         Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
     };
-    let asked = DetailQuestion { name, output: output_for(&extensions) };
-    let answers = panel.ask(|reply| Query::Detail(asked.clone(), reply)).await;
-    match (merged::detail(answers.given), answers.silent.is_empty()) {
+    let (output, panel) = (output_for(&extensions), panel.read());
+    let details = panel.given.iter().map(|(snapshot, now)| views::detail(snapshot, &name, output, *now));
+    match (merged::detail(details.collect()), panel.silent.is_empty()) {
         (Some(detail), _) => answer(Some(detail)),
-        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {}", asked.name)),
-        // An autoscaler that did not answer may decide about this revision.
+        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
+        // An autoscaler that is silent may decide about this revision.
+        (None, false) => answer(None::<()>),
+    }
+}
+
+async fn series(
+    State(panel): State<Panel>,
+    Path((namespace, kind, name)): Path<(String, String, String)>,
+    Query(parameters): Query<BTreeMap<String, String>>,
+) -> Response {
+    let name = match RevisionName::new(&namespace, &kind, &name) {
+        Ok(name) => name,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let word = parameters.get("range").map_or("", String::as_str);
+    let Some(range) = SeriesRange::of_word(word) else {
+        let words = SeriesRange::ALL.map(SeriesRange::word).join(", ");
+        let error = format!("the parameter range is {word:?}; write one of {words}");
+        return failure(StatusCode::BAD_REQUEST, error);
+    };
+    let panel = panel.read();
+    let all = panel.given.iter().filter_map(|(snapshot, now)| views::series(snapshot, &name, range, *now));
+    match (merged::series(all), panel.silent.is_empty()) {
+        (Some(series), _) => answer(Some(series)),
+        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
+        // An autoscaler that is silent may decide about this revision.
         (None, false) => answer(None::<()>),
     }
 }
 
 async fn problems(State(panel): State<Panel>) -> Response {
-    answer(merged::problems(panel.ask(Query::Problems).await.given))
+    let panel = panel.read();
+    answer(merged::problems(panel.given.iter().map(|(snapshot, _)| views::problems(snapshot)).collect()))
 }
 
 /// While one autoscaler decides, another that does not is replaced.
 async fn health(State(panel): State<Panel>) -> Response {
-    if panel.ask(Query::Health).await.given.is_empty() {
-        return answer(None::<()>);
+    match panel.check().await {
+        Some(LoopHealth::Turns | LoopHealth::Ready) => "ok".into_response(),
+        None => answer(None::<()>),
     }
-    "ok".into_response()
 }
 
 /// An autoscaler that knows what is there can decide, or take over from the one that decides.
 async fn readiness(State(panel): State<Panel>) -> Response {
-    match panel.ask(Query::Readiness).await.given.into_iter().max() {
-        Some(true) => "ready\n".into_response(),
-        Some(false) => {
+    match panel.check().await {
+        Some(LoopHealth::Ready) => "ready\n".into_response(),
+        Some(LoopHealth::Turns) => {
             failure(StatusCode::SERVICE_UNAVAILABLE, "it has not heard everything that is there".to_owned())
         }
         None => answer(None::<()>),
@@ -181,3 +208,6 @@ fn answer(body: Option<impl Serialize>) -> Response {
 fn failure(status: StatusCode, error: String) -> Response {
     (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
+
+#[cfg(test)]
+mod tests;

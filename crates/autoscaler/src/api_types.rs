@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `GET /v1/revisions` | [`RevisionList`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}` | [`RevisionDetail`], or 404 with [`ApiError`] |
+//! | `GET /v1/revisions/{namespace}/{kind}/{name}/series?range=15m` | [`SeriesView`], or 404 with [`ApiError`] |
 //! | `GET /v1/problems` | [`ProblemList`] |
 //! | `GET /healthz` | 200 `ok` while the event loop turns, else 503 |
 //! | `GET /ready` | 200 `ready` once it knows everything that is there, else 503 |
@@ -13,6 +14,7 @@
 //! machine.
 
 mod decisions;
+mod series;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
 
 pub use decisions::{DecisionView, InputsView, ReasonView};
+pub use series::SeriesView;
 
 /// The version of these types, in the field `version` of every answer and in every path.
 pub const API_VERSION: u32 = 1;

@@ -2,33 +2,34 @@
 //!
 //! Nothing here waits for anybody but for the next event, and nothing here decides: links and the platform
 //! are handles under the numbers that the orchestrator gave out. However many events a turn takes in, what
-//! follows from them is worked out once.
+//! follows from them is worked out once. Nor does anything here answer a reader: what readers may find is
+//! published ([`Snapshot`]), whether there are any or not.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use orchestration::{
     ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome,
     PlatformFact, PlatformOrder, ReleaseProof,
 };
 use platform::{MetricQuestion, Platform, Subscription};
-use runtime::Clock;
+use runtime::{Clock, wall_time};
 use scaling::Decision;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 
-use crate::api::Query;
+use crate::api::{HealthCheck, LoopHealth};
 use crate::config::AutoscalerConfig;
 use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
-use crate::views;
+use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 
 /// How many events one turn takes in before it acts on them.
 const EVENTS_PER_TURN_MAX: usize = 128;
-/// How often the metrics of revisions with traffic follow their values: as often as decisions are made.
-const METRICS_EVERY: Duration = Duration::from_secs(2);
+/// How often the wall clock is looked at, in case it was set.
+const WALL_CLOCK_EVERY: Duration = Duration::from_secs(60);
 
 /// The handles of the control loop.
 pub(crate) struct EventLoop {
@@ -39,6 +40,8 @@ pub(crate) struct EventLoop {
     name: ReplicaName,
     metrics: AutoscalerMetrics,
     words: mpsc::Receiver<ControlEvent>,
+    /// Histories that a store has read.
+    restored: mpsc::Receiver<ControlEvent>,
     sources: MetricSources,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
@@ -46,7 +49,12 @@ pub(crate) struct EventLoop {
     orchestrator: Orchestrator,
     /// Whether the platform has told everything that is there.
     is_synced: bool,
-    show_at: Timestamp,
+    snapshots: SnapshotWriter,
+    /// When readers were last told what is.
+    published_at: Timestamp,
+    /// When what was measured is to be written next.
+    sweep_at: Timestamp,
+    read_wall_clock_at: Timestamp,
 }
 
 /// The reason why the loop turns once more.
@@ -54,13 +62,19 @@ enum LoopWakeup {
     Stop,
     Fact(PlatformFact),
     Word(ControlEvent),
-    Query(Query),
+    HealthCheck(HealthCheck),
     Deadline,
 }
 
 impl EventLoop {
     /// Subscribes to the platform. Must be called within a tokio runtime.
-    pub(crate) fn new(config: AutoscalerConfig, platform: &dyn Platform, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        config: AutoscalerConfig,
+        platform: &dyn Platform,
+        snapshots: SnapshotWriter,
+        restored: mpsc::Receiver<ControlEvent>,
+        stop: CancellationToken,
+    ) -> Self {
         let AutoscalerConfig { name, clock, metrics, dialler, choice } = config;
         let subscription = platform.subscribe(&name);
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
@@ -71,6 +85,7 @@ impl EventLoop {
             name,
             metrics,
             words,
+            restored,
             sources: MetricSources::new(platform.metric_source()),
             links,
             handles: BTreeMap::new(),
@@ -80,45 +95,45 @@ impl EventLoop {
                 ..OrchestratorSettings::default()
             }),
             is_synced: false,
-            show_at: Timestamp::ZERO,
+            snapshots,
+            published_at: Timestamp::ZERO,
+            sweep_at: Timestamp::ZERO,
+            read_wall_clock_at: Timestamp::ZERO,
         }
     }
 
     /// Turns until it is stopped, then ends all links.
-    pub(crate) async fn run(mut self, mut queries: mpsc::Receiver<Query>) {
+    pub(crate) async fn run(mut self, mut checks: mpsc::Receiver<HealthCheck>) {
+        self.read_wall_clock();
         loop {
-            match self.wake(&mut queries).await {
+            match self.wake(&mut checks).await {
                 LoopWakeup::Stop => break,
-                LoopWakeup::Query(query) => self.answer(query),
+                LoopWakeup::HealthCheck(reply) => self.answer(reply),
                 LoopWakeup::Fact(fact) => self.take_facts(fact),
                 LoopWakeup::Word(word) => self.take_words(word),
                 LoopWakeup::Deadline => {}
             }
             self.settle();
         }
-        // Another autoscaler of the same process, or its successor, shows these revisions from now on.
-        for view in self.orchestrator.views(self.clock.now()) {
-            self.metrics.forget(&view.facts().name);
-        }
         self.metrics.owns(&self.name, 0);
         // Links first, so that no task is left waiting for room in a channel without a reader.
-        drop((self.handles, self.words));
+        drop((self.handles, self.words, self.snapshots));
         self.links.close().await;
     }
 
     /// The next thing that has to be done.
-    async fn wake(&mut self, queries: &mut mpsc::Receiver<Query>) -> LoopWakeup {
-        // Metrics are shown in steps: a thousand loads in a second change the same numbers a thousand times.
-        let shown = self.orchestrator.has_changed().then_some(self.show_at);
-        let deadline = [self.orchestrator.next_deadline(), shown, self.renew_at].into_iter().flatten().min();
+    async fn wake(&mut self, checks: &mut mpsc::Receiver<HealthCheck>) -> LoopWakeup {
+        let others = [self.orchestrator.next_deadline(), self.renew_at].into_iter().flatten();
+        let deadline = others.fold(self.publish_at(), Timestamp::min);
         // Every arm is cancel-safe: channels keep what was not taken.
         tokio::select! {
             () = self.stop.cancelled() => LoopWakeup::Stop,
             Some(fact) = self.subscription.facts.recv() => LoopWakeup::Fact(fact),
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
-            Some(query) = queries.recv() => LoopWakeup::Query(query),
-            () = self.clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => LoopWakeup::Deadline,
+            Some(history) = self.restored.recv() => LoopWakeup::Word(history),
+            Some(reply) = checks.recv() => LoopWakeup::HealthCheck(reply),
+            () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }
     }
 
@@ -134,7 +149,6 @@ impl EventLoop {
         match &fact {
             PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 tracing::info!(revision = %name, "revision removed");
-                self.metrics.forget(name);
                 self.sources.forget(name);
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
@@ -185,9 +199,12 @@ impl EventLoop {
         self.perform(now);
     }
 
-    /// Does everything that is due by now: renewals, decisions, shown metrics.
+    /// Does everything that is due by now: renewals, decisions, what readers are told.
     fn settle(&mut self) {
         let now = self.clock.now();
+        if now >= self.read_wall_clock_at {
+            self.read_wall_clock();
+        }
         if let (Some(at), Some(every)) = (self.renew_at, self.subscription.renew_every)
             && at <= now
         {
@@ -200,15 +217,35 @@ impl EventLoop {
             self.orchestrator.advance(now);
             self.perform(now);
         }
-        self.metrics.problems(self.orchestrator.problems().values().map(Vec::len).sum());
-        if now >= self.show_at && self.orchestrator.has_changed() {
-            self.show_at = now + METRICS_EVERY;
-            for (name, status) in self.orchestrator.take_changed(now) {
-                self.metrics.show(&name, &status);
-                if let Some(report) = self.orchestrator.view(&name, now).and_then(|view| view.hpa_report()) {
-                    self.metrics.show_hpa(&name, &report);
-                }
-            }
+        if self.publish_at() <= now {
+            self.tell_readers(now);
+        }
+    }
+
+    /// When readers are to be told next. A thousand loads in a second change the same numbers a thousand
+    /// times, so measurements wait for the next sweep.
+    fn publish_at(&self) -> Timestamp {
+        let news_at = self.published_at + NEWS_WITHIN;
+        if self.orchestrator.has_news() { news_at.min(self.sweep_at) } else { self.sweep_at }
+    }
+
+    fn tell_readers(&mut self, now: Timestamp) {
+        self.published_at = now;
+        if self.sweep_at <= now {
+            self.sweep_at = now + SWEEP_EVERY;
+            self.orchestrator.sweep(now);
+        }
+        let control = self.orchestrator.snapshot(now);
+        self.metrics.problems(control.problems().len());
+        let (owner, asked) = (self.name.clone(), self.sources.asked().clone());
+        self.snapshots.publish(Snapshot { owner, at: now, control, asked });
+    }
+
+    /// Tells what hour of the day it is. A clock before 1970 tells nothing.
+    fn read_wall_clock(&mut self) {
+        self.read_wall_clock_at = self.clock.now() + WALL_CLOCK_EVERY;
+        if let Ok(since_epoch) = wall_time().duration_since(UNIX_EPOCH) {
+            self.tell(ControlEvent::WallClockRead { since_epoch });
         }
     }
 
@@ -245,7 +282,7 @@ impl EventLoop {
                     self.sources.ask(question, round, self.orchestrator.config());
                 }
                 ControlCommand::Order(order) => self.order(order),
-                ControlCommand::Publish { revision, decision } => self.publish(&revision, &decision, now),
+                ControlCommand::Publish { revision, decision } => self.publish(&revision, &decision),
             }
         }
     }
@@ -284,35 +321,15 @@ impl EventLoop {
         self.subscription.seat.execute(order);
     }
 
-    fn publish(&self, name: &RevisionName, decision: &Decision, now: Timestamp) {
-        self.metrics.decided(name, decision);
-        if let Some(view) = self.orchestrator.view(name, now) {
-            self.metrics.show(name, &view.status);
-        }
+    fn publish(&self, name: &RevisionName, decision: &Decision) {
+        self.metrics.decided(decision);
         for reason in &decision.reasons {
             tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text.to_string(), "decision");
         }
     }
 
-    /// Answers a query of the API. A client that has gone away meanwhile loses its answer.
-    fn answer(&self, query: Query) {
-        let now = self.clock.now();
-        match query {
-            Query::List(output, reply) => {
-                let _ = reply.send(views::list(&self.orchestrator, &self.name, output, now));
-            }
-            Query::Detail(asked, reply) => {
-                let _ = reply.send(views::detail(&self.orchestrator, &self.sources, &asked, &self.name, now));
-            }
-            Query::Problems(reply) => {
-                let _ = reply.send(views::problems(&self.orchestrator));
-            }
-            Query::Health(reply) => {
-                let _ = reply.send(());
-            }
-            Query::Readiness(reply) => {
-                let _ = reply.send(self.is_synced);
-            }
-        }
+    /// Says that the loop turns. A client that has gone away meanwhile loses its answer.
+    fn answer(&self, reply: HealthCheck) {
+        let _ = reply.send(if self.is_synced { LoopHealth::Ready } else { LoopHealth::Turns });
     }
 }

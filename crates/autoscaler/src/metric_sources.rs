@@ -10,7 +10,6 @@ mod prometheus;
 mod query;
 mod tls;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use settings::ClusterConfig;
 use settings::hpa::{HpaScaling, MetricSpec};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
-use vocabulary::{RevisionName, format_duration};
+use vocabulary::{RevisionName, SharedMap, format_duration};
 
 use self::prometheus::PrometheusServer;
 use self::query::query_of;
@@ -44,14 +43,14 @@ pub(crate) struct MetricSources {
     answers: mpsc::Receiver<QueryRound>,
     answering: mpsc::Sender<QueryRound>,
     questions: Arc<Semaphore>,
-    last: BTreeMap<RevisionName, Vec<AskedMetric>>,
+    last: SharedMap<RevisionName, Arc<[AskedMetric]>>,
 }
 
 /// What came of one round.
 struct QueryRound {
     revision: RevisionName,
     event: ControlEvent,
-    asked: Vec<AskedMetric>,
+    asked: Arc<[AskedMetric]>,
 }
 
 /// One metric that was asked for.
@@ -68,7 +67,7 @@ impl MetricSources {
     pub(crate) fn new(platform: Option<Arc<dyn MetricSource>>) -> Self {
         let (answering, answers) = mpsc::channel(ROUNDS_WAITING_MAX);
         let questions = Arc::new(Semaphore::new(QUESTIONS_MAX));
-        Self { platform, answers, answering, questions, last: BTreeMap::new() }
+        Self { platform, answers, answering, questions, last: SharedMap::default() }
     }
 
     /// Begins a round of questions; what comes of it is an event.
@@ -102,9 +101,9 @@ impl MetricSources {
         Some(event)
     }
 
-    /// What was asked for a revision last.
-    pub(crate) fn asked(&self, revision: &RevisionName) -> &[AskedMetric] {
-        self.last.get(revision).map_or(&[], Vec::as_slice)
+    /// What was asked last, for each revision of which something was.
+    pub(crate) fn asked(&self) -> &SharedMap<RevisionName, Arc<[AskedMetric]>> {
+        &self.last
     }
 
     pub(crate) fn forget(&mut self, revision: &RevisionName) {

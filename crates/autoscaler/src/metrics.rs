@@ -1,19 +1,19 @@
 //! What the autoscaler counts, for Prometheus. The values are Knative's (`kn_revision_*`) under our own
 //! names, plus links and evaluations.
 
-use std::sync::atomic::AtomicU64;
+mod revision_gauges;
 
 use orchestration::ReleaseProof;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use runtime::{MetricsRegistry, RevisionLabels};
-use scaling::hpa::HpaReport;
-use scaling::{Decision, RevisionStatus, Trigger};
-use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
+use runtime::MetricsRegistry;
+use scaling::{Decision, Trigger};
+use vocabulary::ReplicaName;
 
-type PerRevision = Family<RevisionLabels, Gauge<f64, AtomicU64>>;
+use self::revision_gauges::ShownAutoscalers;
+use crate::snapshot::SnapshotReader;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PeerLabels {
@@ -38,22 +38,7 @@ struct OwnerLabels {
 /// The autoscaler's metrics. Register them once per process.
 #[derive(Clone, Debug)]
 pub struct AutoscalerMetrics {
-    wanted_pods: PerRevision,
-    desired_pods: PerRevision,
-    ready_pods: PerRevision,
-    not_ready_pods: PerRevision,
-    pending_pods: PerRevision,
-    terminating_pods: PerRevision,
-    panicking: PerRevision,
-    stable_value: PerRevision,
-    panic_value: PerRevision,
-    target_per_pod: PerRevision,
-    excess_burst_capacity: PerRevision,
-    through_activator: PerRevision,
-    waiting_requests: PerRevision,
-    asked_pods: PerRevision,
-    metric_ratio: PerRevision,
-    failing_metrics: PerRevision,
+    autoscalers: ShownAutoscalers,
     links: Family<PeerLabels, Gauge>,
     links_lost: Family<PeerLabels, Counter>,
     decisions: Family<TriggerLabels, Counter>,
@@ -85,22 +70,7 @@ impl AutoscalerMetrics {
     /// Adds the autoscaler's metrics to a process's page.
     pub fn register(registry: &MetricsRegistry) -> Self {
         let metrics = Self {
-            wanted_pods: Family::default(),
-            desired_pods: Family::default(),
-            ready_pods: Family::default(),
-            not_ready_pods: Family::default(),
-            pending_pods: Family::default(),
-            terminating_pods: Family::default(),
-            panicking: Family::default(),
-            stable_value: Family::default(),
-            panic_value: Family::default(),
-            target_per_pod: Family::default(),
-            excess_burst_capacity: Family::default(),
-            through_activator: Family::default(),
-            waiting_requests: Family::default(),
-            asked_pods: Family::default(),
-            metric_ratio: Family::default(),
-            failing_metrics: Family::default(),
+            autoscalers: ShownAutoscalers::default(),
             links: Family::default(),
             links_lost: Family::default(),
             decisions: Family::default(),
@@ -110,9 +80,7 @@ impl AutoscalerMetrics {
             late_orders: Counter::default(),
         };
         registry.with(|registry| {
-            for (name, help, family) in metrics.per_revision() {
-                registry.register(format!("autoscaler_{name}"), help, family.clone());
-            }
+            metrics.autoscalers.register(registry);
             registry.register("autoscaler_links", "Links that are up", metrics.links.clone());
             registry.register(
                 "autoscaler_links_lost",
@@ -148,85 +116,13 @@ impl AutoscalerMetrics {
         metrics
     }
 
-    fn per_revision(&self) -> [(&'static str, &'static str, &PerRevision); 16] {
-        [
-            ("wanted_pods", "Pods that the platform is asked for", &self.wanted_pods),
-            ("desired_pods", "Pods that the load calls for, before bounds", &self.desired_pods),
-            ("ready_pods", "Pods that pass their probes", &self.ready_pods),
-            ("not_ready_pods", "Pods that do not pass their probes", &self.not_ready_pods),
-            ("pending_pods", "Pods that do not run yet", &self.pending_pods),
-            ("terminating_pods", "Pods on their way out", &self.terminating_pods),
-            ("panic_mode", "1 in panic mode, else 0", &self.panicking),
-            ("stable_value", "Average over the stable window, of the whole revision", &self.stable_value),
-            ("panic_value", "Average over the panic window, of the whole revision", &self.panic_value),
-            ("target_per_pod", "Load per pod aimed at", &self.target_per_pod),
-            (
-                "excess_burst_capacity",
-                "Room beyond the target burst capacity, in requests",
-                &self.excess_burst_capacity,
-            ),
-            (
-                "through_activator",
-                "1 while activators are in the request path, else 0",
-                &self.through_activator,
-            ),
-            ("waiting_requests", "Requests that wait for a slot or a pod", &self.waiting_requests),
-            (
-                "hpa_asked_pods",
-                "Pods that the metrics of class hpa ask for, before windows and limits",
-                &self.asked_pods,
-            ),
-            (
-                "hpa_metric_ratio",
-                "The metric of class hpa that is furthest above its target, divided by that",
-                &self.metric_ratio,
-            ),
-            ("hpa_failing_metrics", "Metrics of class hpa that say nothing", &self.failing_metrics),
-        ]
+    /// Shows the revisions of one more autoscaler, until it ends.
+    pub(crate) fn show(&self, reader: SnapshotReader) {
+        self.autoscalers.add(reader);
     }
 
-    /// Shows where a revision stands. What is unknown keeps its last value.
-    pub(crate) fn show(&self, revision: &RevisionName, status: &RevisionStatus) {
-        let labels = RevisionLabels::from(revision);
-        let set = |family: &PerRevision, value: f64| {
-            family.get_or_create(&labels).set(value);
-        };
-        set(&self.wanted_pods, status.wanted.as_f64());
-        if let Some(desired) = status.desired {
-            set(&self.desired_pods, desired.as_f64());
-        }
-        set(&self.ready_pods, status.ready_pods.as_f64());
-        set(&self.not_ready_pods, status.not_ready_pods.as_f64());
-        set(&self.pending_pods, status.pending_pods.as_f64());
-        set(&self.terminating_pods, status.terminating_pods.as_f64());
-        set(&self.panicking, f64::from(u8::from(status.panicking)));
-        if let Some(value) = status.stable_value {
-            set(&self.stable_value, value);
-        }
-        if let Some(value) = status.panic_value {
-            set(&self.panic_value, value);
-        }
-        set(&self.target_per_pod, status.target_per_pod);
-        set(&self.through_activator, f64::from(u8::from(status.routing == Routing::ThroughActivator)));
-        set(&self.waiting_requests, f64::from(status.waiting));
-    }
-
-    /// Shows what the metrics of class hpa said last. What is unknown keeps its last value.
-    pub(crate) fn show_hpa(&self, revision: &RevisionName, report: &HpaReport) {
-        let labels = RevisionLabels::from(revision);
-        if let Some(asked) = report.metrics.iter().filter_map(|metric| metric.count).max() {
-            self.asked_pods.get_or_create(&labels).set(asked.as_f64());
-        }
-        let ratios = report.metrics.iter().filter_map(|metric| metric.ratio);
-        if let Some(ratio) = ratios.filter(|ratio| ratio.is_finite()).reduce(f64::max) {
-            self.metric_ratio.get_or_create(&labels).set(ratio);
-        }
-        let failing = report.metrics.iter().filter(|metric| metric.failure.is_some()).count();
-        self.failing_metrics.get_or_create(&labels).set(PodCount::of(failing).as_f64());
-    }
-
-    /// Counts a decision by its trigger, and shows the room for a burst after it.
-    pub(crate) fn decided(&self, revision: &RevisionName, decision: &Decision) {
+    /// Counts a decision by its trigger.
+    pub(crate) fn decided(&self, decision: &Decision) {
         let trigger = match decision.trigger {
             Trigger::Tick => "tick",
             Trigger::Sync => "sync",
@@ -234,15 +130,6 @@ impl AutoscalerMetrics {
             Trigger::Change => "change",
         };
         self.decisions.get_or_create(&TriggerLabels { trigger }).inc();
-        let room = f64::from(decision.excess_burst_capacity.value());
-        self.excess_burst_capacity.get_or_create(&revision.into()).set(room);
-    }
-
-    /// Drops every series of a revision that is gone.
-    pub(crate) fn forget(&self, revision: &RevisionName) {
-        for (_, _, family) in self.per_revision() {
-            family.remove(&revision.into());
-        }
     }
 
     pub(crate) fn link_up(&self, peer: PeerKind) {

@@ -29,7 +29,7 @@ use vocabulary::{
 };
 
 use super::*;
-use crate::api_types::{ProblemList, RevisionDetail, RevisionList};
+use crate::api_types::{ApiError, ProblemList, RevisionDetail, RevisionList, SeriesView};
 
 /// Nothing here takes longer; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -162,6 +162,18 @@ impl World {
         .await;
     }
 
+    /// Waits until readers find everything that the loop knows now.
+    async fn published(&self) {
+        let reader = &self.autoscaler.api.snapshots;
+        let now = reader.now();
+        soon("a later snapshot", async {
+            while reader.read().is_none_or(|latest| latest.at < now) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
     async fn get(&self, path: &str) -> (StatusCode, Vec<u8>) {
         let request = Request::builder().uri(path).body(Body::empty()).unwrap();
         let response = soon("an answer", self.autoscaler.router().oneshot(request)).await.unwrap();
@@ -174,7 +186,7 @@ fn name() -> RevisionName {
     RevisionName::parse("default/service/hello").unwrap()
 }
 
-fn revision(wanted: u32) -> Arc<RevisionFacts> {
+pub(crate) fn revision(wanted: u32) -> Arc<RevisionFacts> {
     let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
     let settings = RevisionSettings::read(&annotations, &ClusterConfig::default(), None).unwrap().value;
     Arc::new(RevisionFacts {
@@ -548,6 +560,7 @@ async fn a_removed_revision_is_taken_from_the_activators() {
     world.say(PlatformFact::RevisionRemoved(name())).await;
     let ActivatorOrder::Remove { revision, version } = end.next().await else { panic!("a removal") };
     assert!(revision == name() && version > synced[0].version);
+    world.published().await;
     assert_eq!(world.get("/v1/revisions/default/service/hello").await.0, StatusCode::NOT_FOUND);
     soon("the stop", world.autoscaler.stop()).await;
 }
@@ -562,6 +575,30 @@ async fn an_activator_whose_link_breaks_is_told_everything_again() {
     drop(end);
     let mut end = activator.link(1, Vec::new()).await;
     assert_eq!(end.synced().await, before, "nothing changed, so the versions are the same");
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
+async fn the_api_shows_the_past_of_a_revision_and_refuses_another_range() {
+    let mut world = World::start(1);
+    let mut pod = FakePod::bind("p1").await;
+    world.begin(2, vec![pod.facts()], &[]).await;
+    let _end = pod.link(PodState::Ready).await;
+    world.noted("p1", PodState::Ready).await;
+    world.published().await;
+    for (range, steps) in [("15m", 900), ("24h", 1440), ("30d", 720)] {
+        let (status, body) =
+            world.get(&format!("/v1/revisions/default/service/hello/series?range={range}")).await;
+        let series: SeriesView = serde_json::from_slice(&body).unwrap();
+        assert_eq!((status, series.range.as_str()), (StatusCode::OK, range));
+        assert_eq!((series.wanted.len(), series.concurrency_max.len()), (steps, steps));
+    }
+    let (status, body) = world.get("/v1/revisions/default/service/hello/series?range=1h").await;
+    let error: ApiError = serde_json::from_slice(&body).unwrap();
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(error.error, r#"the parameter range is "1h"; write one of 15m, 24h, 30d"#);
+    let (status, _) = world.get("/v1/revisions/default/service/none/series?range=24h").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
     soon("the stop", world.autoscaler.stop()).await;
 }
 
@@ -585,6 +622,7 @@ async fn the_api_shows_revisions_pods_and_problems() {
         .await;
     let _end = pod.link(PodState::Ready).await;
     world.noted("p1", PodState::Ready).await;
+    world.published().await;
 
     let (status, body) = world.get("/v1/revisions").await;
     let list: RevisionList = serde_json::from_slice(&body).unwrap();
@@ -640,6 +678,7 @@ async fn answers_repeat_what_apps_printed_only_where_it_may_be_shown() {
     world.say(fact).await;
     let _end = pod.link(PodState::Ready).await;
     world.noted("p1", PodState::Ready).await;
+    world.published().await;
     for path in ["/v1/revisions", "/v1/revisions/default/service/hello"] {
         let asked = async |output| {
             let mut request = Request::builder().uri(path).body(Body::empty()).unwrap();
@@ -838,6 +877,34 @@ async fn neither_a_stalled_link_nor_a_cut_one_scales_down() {
         assert_eq!(world.pass(Duration::from_secs(100)).await, [], "after {behaviour:?}");
         assert!(world.detail().await.pods.iter().all(|pod| pod.linked && pod.trouble.is_none()));
     }
+    world.autoscaler.stop().await;
+}
+
+/// How many of the last 900 seconds the API knows.
+async fn known_seconds(world: &World) -> usize {
+    let (_, body) = world.get("/v1/revisions/default/service/hello/series?range=15m").await;
+    let series: SeriesView = serde_json::from_slice(&body).unwrap();
+    series.seconds.iter().flatten().count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_history_is_the_past_that_the_api_shows() {
+    let pods = three_steady_pods().await;
+    let mut world = steady_world(1, &pods).await;
+    world.pass(Duration::from_secs(50)).await;
+    let before = known_seconds(&world).await;
+    let reader = world.autoscaler.api.snapshots.clone();
+    let latest = reader.latest().expect("the loop turns");
+    let mut records = latest.control.history_records(reader.now());
+    let (_, record) = records.next().expect("the revision was used");
+    world.autoscaler.stop().await;
+    let mut world = steady_world(2, &pods).await;
+    world.pass(Duration::from_secs(5)).await;
+    let without = known_seconds(&world).await;
+    world.autoscaler.restore_history(name(), record).await.expect("it was just written");
+    world.pass(Duration::from_secs(5)).await;
+    let after = known_seconds(&world).await;
+    assert!(before >= 40 && without < 10 && after >= before, "{before}, then {without}, then {after}");
     world.autoscaler.stop().await;
 }
 

@@ -1,45 +1,50 @@
-//! What the API shows, made of what the loop knows.
+//! What the API shows, made of a snapshot. Ages count from the moment at which it is read.
 
 use std::time::Duration;
 
 use orchestration::{
-    AppOutput, LinkTally, Orchestrator, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionFacts,
-    RevisionView,
+    AppOutput, LinkTally, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionFacts, RevisionView,
 };
 use scaling::hpa::HpaReport;
-use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
+use scaling::{
+    Decision, HistorySpan, Inputs, Mode, PodPhase, Reason, Sentence, Series, SeriesRange, ShadowStatus,
+};
 use serde::Serialize;
-use vocabulary::{LateBytes, PodCount, ReplicaName, Timestamp, format_duration};
+use vocabulary::{LateBytes, PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
-use crate::api::DetailQuestion;
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
     InputsView, KillView, LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView,
     PlatformTermsView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary,
-    ShadowDifferenceView, ShadowView,
+    SeriesView, ShadowDifferenceView, ShadowView,
 };
-use crate::metric_sources::{AskedMetric, MetricSources};
+use crate::metric_sources::AskedMetric;
+use crate::snapshot::Snapshot;
+
+/// A series with the epoch of the autoscaler that measured it: of two the later owner's is newer.
+#[derive(Debug)]
+pub(crate) struct OwnedSeries {
+    pub(crate) epoch: Option<u64>,
+    pub(crate) series: SeriesView,
+}
 
 /// Names in an answer of those to whom no link is up. A person looks at one of them first.
 const NAMES_MAX: usize = 10;
 
-pub(crate) fn list(
-    orchestrator: &Orchestrator,
-    owner: &ReplicaName,
-    output: AppOutput,
-    now: Timestamp,
-) -> RevisionList {
-    let mut revisions: Vec<RevisionSummary> =
-        orchestrator.views(now).map(|view| summary(&view, owner, output)).collect();
-    revisions.sort_by(|one, other| one.name.cmp(&other.name));
-    let problems = all_problems(orchestrator);
-    let (activators, pods) = orchestrator.links();
+pub(crate) fn list(snapshot: &Snapshot, output: AppOutput, now: Timestamp) -> RevisionList {
+    let Snapshot { owner, control, .. } = snapshot;
     let links = vec![LinksView {
         autoscaler: owner.as_str().to_owned(),
-        to_activators: link_tally_view(activators),
-        to_pods: link_tally_view(pods),
+        to_activators: link_tally_view(control.links_to_activators().clone()),
+        to_pods: link_tally_view(control.links_to_pods()),
     }];
-    RevisionList { version: API_VERSION, revisions, problems, unanswered: Vec::new(), links }
+    RevisionList {
+        version: API_VERSION,
+        revisions: control.views(now).map(|view| summary(&view, owner, output)).collect(),
+        problems: control.problems().to_vec(),
+        unanswered: Vec::new(),
+        links,
+    }
 }
 
 fn link_tally_view(tally: LinkTally) -> LinkTallyView {
@@ -50,42 +55,93 @@ fn link_tally_view(tally: LinkTally) -> LinkTallyView {
 }
 
 pub(crate) fn detail(
-    orchestrator: &Orchestrator,
-    sources: &MetricSources,
-    asked: &DetailQuestion,
-    owner: &ReplicaName,
+    snapshot: &Snapshot,
+    name: &RevisionName,
+    output: AppOutput,
     now: Timestamp,
 ) -> Option<RevisionDetail> {
-    let DetailQuestion { name, output } = asked;
-    let view = orchestrator.view(name, now)?;
+    let view = snapshot.control.view(name, now)?;
+    let asked = snapshot.asked.get(name).into_iter().flat_map(|asked| asked.iter());
     Some(RevisionDetail {
         version: API_VERSION,
-        summary: summary(&view, owner, *output),
+        summary: summary(&view, &snapshot.owner, output),
         hosts: view.facts().hosts(),
         container_concurrency: view.facts().container_concurrency,
         min_scale: view.spec().min_scale,
         max_scale: view.spec().max_scale,
         platform: platform_view(view.facts()),
         hpa: view.hpa_report().map(|report| hpa_view(report, now)),
-        asked: sources.asked(name).iter().map(asked_view).collect(),
-        pods: view.pods(*output).iter().map(|pod| pod_view(pod, now)).collect(),
-        decisions: view.decisions().map(|decision| decision_view(decision, now)).collect(),
-        last_failure: view.last_failure().map(|failure| failure_view(failure, *output, now)),
+        asked: asked.map(asked_view).collect(),
+        pods: view.pods(output).iter().map(|pod| pod_view(pod, now)).collect(),
+        decisions: decision_views(&view),
+        last_failure: view.last_failure().map(|failure| failure_view(failure, output, now)),
         last_kill: view.last_kill().map(|kill| kill_view(kill, now)),
-        problems: all_problems(orchestrator),
+        problems: snapshot.control.problems().to_vec(),
     })
 }
 
-pub(crate) fn problems(orchestrator: &Orchestrator) -> ProblemList {
-    ProblemList { version: API_VERSION, problems: all_problems(orchestrator) }
+pub(crate) fn problems(snapshot: &Snapshot) -> ProblemList {
+    ProblemList { version: API_VERSION, problems: snapshot.control.problems().to_vec() }
 }
 
-fn all_problems(orchestrator: &Orchestrator) -> Vec<String> {
-    orchestrator.problems().values().flatten().cloned().collect()
+/// The past of a revision; `None` if there is no such revision.
+pub(crate) fn series(
+    snapshot: &Snapshot,
+    name: &RevisionName,
+    range: SeriesRange,
+    now: Timestamp,
+) -> Option<OwnedSeries> {
+    let view = snapshot.control.view(name, now)?;
+    let epoch = view.fence().map(|fence| fence.epoch.0);
+    Some(OwnedSeries { epoch, series: series_view(range, view.series(range)) })
+}
+
+fn series_view(range: SeriesRange, series: Option<Series>) -> SeriesView {
+    let (first_ago, spans) = series.map_or_else(Default::default, |series| (series.first_ago, series.spans));
+    let column = |value: &dyn Fn(&HistorySpan) -> Option<f64>| {
+        spans.iter().map(|span| span.as_ref().and_then(value)).collect::<Vec<_>>()
+    };
+    let each = |value: fn(&HistorySpan) -> u32| column(&|span| Some(f64::from(value(span))));
+    let pods = |value: fn(&HistorySpan) -> u32| {
+        column(&|span| Some(f64::from(value(span)) / f64::from(span.seconds.max(1))))
+    };
+    let demand =
+        |value: fn(&HistorySpan) -> f64| column(&|span| (span.heard_seconds > 0).then(|| value(span)));
+    SeriesView {
+        version: API_VERSION,
+        range: range.word().to_owned(),
+        step_ms: age(range.step()),
+        first_ms_ago: age(first_ago),
+        seconds: each(|span| span.seconds),
+        concurrency: demand(|span| span.concurrency),
+        concurrency_max: demand(|span| span.concurrency_max),
+        rate: demand(HistorySpan::rate),
+        rate_max: demand(|span| span.rate_max),
+        waiting: pods(|span| span.waiting_seconds),
+        waiting_max: each(|span| span.waiting_max),
+        wanted: pods(|span| span.wanted_seconds),
+        ready: pods(|span| span.ready_seconds),
+        busy: pods(|span| span.busy_seconds),
+        starting: pods(|span| span.starting_seconds),
+        ending: pods(|span| span.ending_seconds),
+        cold_starts: each(|span| span.raises_from[0]),
+        raised: each(|span| span.raises_from.iter().sum()),
+        cold_start_wait_ms: each(|span| span.wake_wait_ms),
+    }
+}
+
+/// The latest decision is as old as its last repetition: nothing else is new in that.
+fn decision_views(view: &RevisionView<'_>) -> Vec<DecisionView> {
+    let mut decisions: Vec<_> =
+        view.decisions().map(|decision| decision_view(decision, view.now())).collect();
+    if let (Some(latest), Some(at)) = (decisions.last_mut(), view.confirmed_at()) {
+        latest.age_ms = latest.age_ms.min(age_ms(at, view.now()));
+    }
+    decisions
 }
 
 fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> RevisionSummary {
-    let (facts, status) = (view.facts(), &view.status);
+    let (facts, status) = (view.facts(), view.status);
     RevisionSummary {
         name: facts.name.clone(),
         template: facts.template.clone(),
@@ -98,7 +154,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         terminating_pods: status.terminating_pods,
         mode: if status.panicking { "panic" } else { "stable" }.to_owned(),
         class: if view.spec().hpa.is_some() { "hpa" } else { "kpa" }.to_owned(),
-        metrics: view.metrics_beside_targets(),
+        metrics: view.metrics_beside_targets().map(str::to_owned),
         other_autoscaler: facts.other_autoscaler.as_ref().map(other_autoscaler_view),
         shadow: status.shadow.map(|shadow| shadow_view(&shadow, view.now())),
         metric: word(&view.spec().metric),
@@ -185,17 +241,17 @@ fn other_autoscaler_view(other: &OtherAutoscaler) -> OtherAutoscalerView {
     OtherAutoscalerView { name, desired, current, metrics, why }
 }
 
-fn hpa_view(report: HpaReport, now: Timestamp) -> HpaView {
+fn hpa_view(report: &HpaReport, now: Timestamp) -> HpaView {
     let conditions = report.conditions.iter().map(|(kind, condition)| HpaConditionView {
         kind: kind.to_owned(),
         status: condition.reason.is_true(),
         reason: condition.reason.word().to_owned(),
         age_ms: age_ms(condition.since, now),
     });
-    let metrics = report.metrics.into_iter().map(|metric| HpaMetricView {
-        metric: metric.name,
-        value: metric.current,
-        target: metric.target,
+    let metrics = report.metrics.iter().map(|metric| HpaMetricView {
+        metric: metric.name.clone(),
+        value: metric.current.clone(),
+        target: metric.target.clone(),
         // No number stands for what is divided by nothing.
         ratio: metric.ratio.filter(|ratio| ratio.is_finite()),
         count: metric.count,

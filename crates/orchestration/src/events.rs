@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use scaling::Decision;
 use scaling::hpa::MetricAnswers;
+use scaling::{Decision, RevisionHistory};
 use settings::hpa::HpaScaling;
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
@@ -49,6 +50,20 @@ pub enum ControlEvent {
         link: LinkId,
         /// What became of the connection since the last news.
         news: LinkNews,
+    },
+    /// The wall clock was read: at the start, and again now and then, for it may be set.
+    WallClockRead {
+        /// The time since the beginning of 1970.
+        since_epoch: Duration,
+    },
+    /// The history of a revision was read from the store. It takes the place of what was measured since the
+    /// revision appeared, so it comes as soon as the platform has told the revision; before that, and about a
+    /// revision of another owner, it is ignored. [`crate::ControlSnapshot::history_records`] is the way back.
+    HistoryRestored {
+        /// The revision that was measured.
+        revision: RevisionName,
+        /// The history until it was written down; the time since then stays a gap.
+        history: Box<RevisionHistory>,
     },
 }
 

@@ -39,13 +39,15 @@ impl FactIntake<'_> {
             PlatformFact::RevisionGivenBack(name) => self.revision_removed(&name, Unassignment::Forgotten),
             PlatformFact::PodsChanged { revision, pods } => self.pods_changed(&revision, pods),
             PlatformFact::PodFailed { revision, failure } => {
-                if let Some(record) = self.state.registry.revision_mut(&revision) {
-                    record.last_failure = Some(failure);
+                if let Some((id, record)) = self.state.registry.named_mut(&revision) {
+                    record.last_failure = Some(Arc::new(failure));
+                    self.state.publication.note_changed(id);
                 }
             }
             PlatformFact::PodKilled { revision, kill } => {
-                if let Some(record) = self.state.registry.revision_mut(&revision) {
-                    record.last_kill = Some(kill);
+                if let Some((id, record)) = self.state.registry.named_mut(&revision) {
+                    record.last_kill = Some(Arc::new(kill));
+                    self.state.publication.note_changed(id);
                 }
             }
             PlatformFact::ActivatorsChanged(activators) => self.activators_changed(activators),
@@ -71,6 +73,8 @@ impl FactIntake<'_> {
         } else {
             self.state.problems.insert(about, problems);
         }
+        self.state.publication.problems = self.state.problems.values().flatten().cloned().collect();
+        self.state.publication.note_other();
     }
 
     /// New facts or settings of a revision, and the count that it is to have until the next evaluation.
@@ -81,6 +85,7 @@ impl FactIntake<'_> {
             self.state.registry.named(&name).map(|(_, record)| record.entrances()).unwrap_or_default();
         let record = RevisionRecord::new(facts, wanted, Arc::clone(&spec));
         let id = self.state.registry.put_revision(record);
+        self.state.publication.note_changed(id);
         self.entrances_changed(id, &before);
         let epoch = self.state.ownership.epoch_of(&name);
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
@@ -176,6 +181,7 @@ impl FactIntake<'_> {
         // Only now: what activators hold of it has just said who must be told that it is gone.
         self.state.activators.forget_revision(id);
         self.forget_number(id);
+        self.state.publication.note_removed(id, name.clone());
     }
 
     /// Tells every activator that may know a revision that it is gone; returns these activators.
@@ -205,7 +211,6 @@ impl FactIntake<'_> {
     fn forget_number(&mut self, id: RevisionId) {
         self.state.touched.remove(&id);
         self.state.proven.remove(&id);
-        self.state.changed.remove(&id);
         self.state.orders.forget(id);
         self.state.deadlines.retain(|(_, deadline)| match *deadline {
             Deadline::Release(of, _) | Deadline::Refusal(of, _) | Deadline::Forget(of, _) => of != id,
@@ -216,6 +221,7 @@ impl FactIntake<'_> {
     fn pods_changed(&mut self, name: &RevisionName, pods: Vec<PodFacts>) {
         let Some(id) = self.state.registry.revision_id(name) else { return };
         let before = self.own_settings_of_pods(id);
+        self.state.publication.note_changed(id);
         for (pod, gone) in self.state.registry.put_pods(id, pods) {
             self.end_pod_link(&gone);
             // Its number may soon be another pod's, which this one's deadlines must not end.
@@ -326,6 +332,7 @@ impl FactIntake<'_> {
         }
         let activators = self.state.activators.ids();
         self.state.tell(Event::ActivatorsChanged { activators }, self.now);
+        self.state.publication.note_other();
         // The members have changed, and with them the acknowledgements that paths and leaving pods need.
         self.touch_all();
     }

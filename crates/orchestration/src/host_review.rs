@@ -42,6 +42,7 @@ impl HostReview<'_> {
         }
         if let Some(signs) = self.signs_mut(end) {
             signs.suspect(since);
+            self.note_standing(end);
             self.plan(self.now);
         }
     }
@@ -63,6 +64,7 @@ impl HostReview<'_> {
             // Whatever is dead is told again, by looks of its own that are made after the cut.
             for (end, _) in suspects {
                 self.signs_mut(end).into_iter().for_each(HostSigns::trust);
+                self.note_standing(end);
             }
             return;
         }
@@ -87,6 +89,14 @@ impl HostReview<'_> {
         match end {
             LinkEnd::Pod(revision, pod) => Some(&mut self.state.registry.pod_mut(revision, pod)?.heard.host),
             LinkEnd::Activator(activator) => Some(&mut self.state.activators.get_mut(activator)?.host),
+        }
+    }
+
+    /// Readers are told of a link to a suspected peer that it is down.
+    fn note_standing(&mut self, end: LinkEnd) {
+        match end {
+            LinkEnd::Pod(revision, _) => self.state.publication.note_changed(revision),
+            LinkEnd::Activator(_) => self.state.publication.note_other(),
         }
     }
 

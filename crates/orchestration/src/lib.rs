@@ -30,12 +30,14 @@ mod orchestrator_settings;
 mod order_book;
 mod order_outcome;
 mod orders;
+mod publication;
 mod readiness;
 mod registry;
 mod route;
 mod route_record;
 mod settlement;
 mod slices;
+mod snapshot;
 mod state;
 mod subset;
 #[cfg(test)]
@@ -53,7 +55,10 @@ pub use orchestrator::Orchestrator;
 pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
-pub use view::{LinkTally, PodSnapshot, RevisionView};
+pub use snapshot::{
+    ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
+};
+pub use view::{PodSnapshot, RevisionView};
 
 #[cfg(test)]
 mod tests;

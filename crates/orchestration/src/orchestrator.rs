@@ -1,21 +1,19 @@
 //! The control loop as a value: events in, commands out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::RevisionStatus;
 use settings::ClusterConfig;
-use vocabulary::{RevisionId, RevisionName, Timestamp};
+use vocabulary::{RevisionId, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
-use crate::facts::Subject;
 use crate::links::LinkOpening;
 use crate::orchestrator_settings::OrchestratorSettings;
+use crate::publication::Publication;
 use crate::settlement::Settlement;
+use crate::snapshot::{ControlSnapshot, LinkTally};
 use crate::state::ControlState;
-use crate::view::{self, LinkTally, RevisionView};
 use crate::word_intake::WordIntake;
 
 /// How long pods wait for the activators' first word at start, which says what routing is in force.
@@ -49,6 +47,14 @@ impl Orchestrator {
                 }
             }
             ControlEvent::LinkChanged { link, news } => WordIntake { state, now }.link_changed(link, news),
+            ControlEvent::WallClockRead { since_epoch } => {
+                state.tell(scaling::Event::WallClockRead { since_epoch }, now);
+            }
+            ControlEvent::HistoryRestored { revision, history } => {
+                if let Some(revision) = state.registry.revision_id(&revision) {
+                    state.tell(scaling::Event::HistoryRestored { revision, history }, now);
+                }
+            }
         }
     }
 
@@ -99,55 +105,42 @@ impl Orchestrator {
         [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
     }
 
-    /// One revision as it stands, with its pods and decisions.
-    pub fn view(&self, revision: &RevisionName, now: Timestamp) -> Option<RevisionView<'_>> {
-        let (id, record) = self.state.registry.named(revision)?;
-        RevisionView::of(id, record, &self.state, now)
+    /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot
+    /// before; measurements are as [`Orchestrator::sweep`] found them last.
+    pub fn snapshot(&mut self, now: Timestamp) -> ControlSnapshot {
+        self.state.write_news(now);
+        self.snapshot_with(&self.state.publication)
     }
 
-    /// All revisions as they stand, in the order of their numbers.
-    pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
+    fn snapshot_with(&self, publication: &Publication) -> ControlSnapshot {
         let state = &self.state;
-        let revisions = state.registry.revisions.iter();
-        revisions.filter_map(move |(&id, record)| RevisionView::of(id, record, state, now))
+        let staying = state.activators.iter().filter(|(_, record)| !record.is_leaving());
+        let links = staying
+            .map(|(_, record)| (record.facts.name.as_str(), record.is_told() && record.host.is_trusted()));
+        ControlSnapshot {
+            revisions: publication.revisions.clone(),
+            heard_at: state.registry.heard_at.clone(),
+            confirmed_at: state.multiscaler.confirmed_at().clone(),
+            activators: LinkTally::of(links),
+            problems: Arc::clone(&publication.problems),
+            buckets: state.ownership.buckets,
+        }
     }
 
-    /// Links to activators, and to pods.
-    pub fn links(&self) -> (LinkTally, LinkTally) {
-        view::links(&self.state)
+    /// Takes in for the next snapshot what was measured since this was last called, the numbers of decisions
+    /// that changed nothing, and what changes by time alone.
+    pub fn sweep(&mut self, now: Timestamp) {
+        self.state.write_measured(now);
+    }
+
+    /// Whether the next [`Orchestrator::snapshot`] has facts, orders or decisions that the last one had not.
+    pub fn has_news(&self) -> bool {
+        self.state.publication.has_news()
     }
 
     /// What applies to all revisions.
     pub fn config(&self) -> &Arc<ClusterConfig> {
         &self.state.config
-    }
-
-    /// What is wrong with things as they were written.
-    pub fn problems(&self) -> &BTreeMap<Subject, Vec<String>> {
-        &self.state.problems
-    }
-
-    /// Revisions whose values may have changed since this was last asked, and those whose values change by
-    /// time alone.
-    pub fn take_changed(&mut self, now: Timestamp) -> Vec<(RevisionName, RevisionStatus)> {
-        let (registry, multiscaler) = (&self.state.registry, &self.state.multiscaler);
-        let mut changed = Vec::new();
-        self.state.changed.retain(|id: &RevisionId| {
-            let Some(record) = registry.revisions.get(id) else { return false };
-            let Some(status) = multiscaler.status(*id, now) else { return false };
-            // Metrics of class hpa move without requests.
-            let moves = status.panicking
-                || status.stable_value.is_some_and(|value| value > 0.0)
-                || record.spec.hpa.is_some();
-            changed.push((record.facts.name.clone(), status));
-            moves
-        });
-        changed
-    }
-
-    /// Whether [`Orchestrator::take_changed`] has something to say.
-    pub fn has_changed(&self) -> bool {
-        !self.state.changed.is_empty()
     }
 
     fn may_open(&self) -> bool {
@@ -179,25 +172,28 @@ impl Orchestrator {
 #[cfg(test)]
 impl Orchestrator {
     /// Who serves a revision, and whether the multiscaler was told that its path is acknowledged.
-    pub(crate) fn path(&self, revision: &RevisionName) -> Option<(Vec<vocabulary::ReplicaName>, bool)> {
+    pub(crate) fn path(
+        &self,
+        revision: &vocabulary::RevisionName,
+    ) -> Option<(Vec<vocabulary::ReplicaName>, bool)> {
         let (_, record) = self.state.registry.named(revision)?;
         let members = self.state.activators.names(record.members.iter().copied());
         Some((members, record.is_path_acknowledged))
     }
 
     /// Whether a revision is ours and has a known route.
-    pub(crate) fn is_settled(&self, revision: &RevisionName) -> bool {
+    pub(crate) fn is_settled(&self, revision: &vocabulary::RevisionName) -> bool {
         let named = self.state.registry.named(revision);
         named.is_some_and(|(_, record)| record.epoch.is_some() && record.routing.is_some())
     }
 
     /// What activators are to know of a revision, undivided.
-    pub(crate) fn assignment(&self, revision: &RevisionName) -> Option<&vocabulary::Assignment> {
+    pub(crate) fn assignment(&self, revision: &vocabulary::RevisionName) -> Option<&vocabulary::Assignment> {
         self.state.registry.named(revision)?.1.assignment.as_deref()
     }
 
     /// The pods of a revision of ours that can take requests.
-    pub(crate) fn ready_pods(&self, revision: &RevisionName) -> Vec<vocabulary::PodName> {
+    pub(crate) fn ready_pods(&self, revision: &vocabulary::RevisionName) -> Vec<vocabulary::PodName> {
         let record = self.state.registry.named(revision).map(|(_, record)| record);
         let pods = record
             .filter(|record| record.epoch.is_some())
@@ -206,7 +202,20 @@ impl Orchestrator {
         pods.filter(|pod| pod.takes_requests()).map(|pod| pod.facts.name.clone()).collect()
     }
 
-    pub(crate) fn has_ready_pod(&self, revision: &RevisionName) -> bool {
+    /// The snapshot as it would be if every revision were written anew.
+    pub(crate) fn rewritten(&self, now: Timestamp) -> ControlSnapshot {
+        let state = &self.state;
+        let (registry, multiscaler, ownership) = (&state.registry, &state.multiscaler, &state.ownership);
+        let mut publication = Publication::default();
+        publication.problems = state.problems.values().flatten().cloned().collect();
+        for &id in registry.revisions.keys() {
+            publication.note_changed(id);
+        }
+        publication.write_news(crate::publication::SnapshotSources { registry, multiscaler, ownership }, now);
+        self.snapshot_with(&publication)
+    }
+
+    pub(crate) fn has_ready_pod(&self, revision: &vocabulary::RevisionName) -> bool {
         self.state.registry.named(revision).is_some_and(|(_, record)| record.has_ready_pod())
     }
 

@@ -8,7 +8,7 @@ use scaling::{PodFact, PodPhase};
 use settings::{ClusterConfig, ScalingSpec};
 use vocabulary::{
     AdoptionId, Assignment, Departure, Epoch, Interner, LinkAddress, PodCount, PodId, PodName, PodSettings,
-    PodState, ReplicaId, RevisionId, RevisionName, Routing, Timestamp, Version,
+    PodState, ReplicaId, RevisionId, RevisionName, Routing, SharedMap, Timestamp, Version,
 };
 
 use crate::departures::{LeaveTaking, end_first};
@@ -18,10 +18,6 @@ use crate::links::LinkId;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 use crate::route_record::RouteRecord;
 
-/// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
-/// counts as unheard.
-const WAIT_IS_NEWS: Duration = Duration::from_secs(3);
-
 /// All revisions and pods, with the numbers that stand for their names.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
@@ -30,6 +26,8 @@ pub(crate) struct Registry {
     pub(crate) revisions: BTreeMap<RevisionId, RevisionRecord>,
     /// The revision of each pod: a pod belongs to one.
     owners: BTreeMap<PodId, RevisionId>,
+    /// When each pod was last heard.
+    pub(crate) heard_at: SharedMap<PodId, Timestamp>,
 }
 
 /// A revision: its facts, its pods, and what was ordered and told.
@@ -68,17 +66,16 @@ pub(crate) struct RevisionRecord {
     /// Why the platform does not scale it as it was told.
     pub(crate) scale_trouble: Option<String>,
     /// How a pod of it failed last.
-    pub(crate) last_failure: Option<PodFailure>,
+    pub(crate) last_failure: Option<Arc<PodFailure>>,
     /// How a pod of it was killed last.
-    pub(crate) last_kill: Option<PodKill>,
+    pub(crate) last_kill: Option<Arc<PodKill>>,
 }
 
 /// A pod: its facts, its link and what it said.
 #[derive(Debug)]
 pub(crate) struct PodRecord {
-    pub(crate) facts: PodFacts,
+    pub(crate) facts: Arc<PodFacts>,
     pub(crate) heard: HeardOfPod,
-    pub(crate) heard_at: Option<Timestamp>,
     pub(crate) link: Option<PodLink>,
     pub(crate) leave: LeaveTaking,
     /// Whether the platform was told that no client reaches it.
@@ -122,8 +119,9 @@ impl Registry {
     }
 
     /// The same to be changed.
-    pub(crate) fn revision_mut(&mut self, name: &RevisionName) -> Option<&mut RevisionRecord> {
-        self.revisions.get_mut(&self.revision_ids.id(name)?)
+    pub(crate) fn named_mut(&mut self, name: &RevisionName) -> Option<(RevisionId, &mut RevisionRecord)> {
+        let id = self.revision_ids.id(name)?;
+        Some((id, self.revisions.get_mut(&id)?))
     }
 
     /// A revision appeared or changed.
@@ -163,6 +161,7 @@ impl Registry {
             if *self.owners.entry(pod_id).or_insert(id) != id {
                 continue;
             }
+            let facts = Arc::new(facts);
             let pod = match before.remove(&pod_id) {
                 Some(pod) => PodRecord { facts, ..pod },
                 None => PodRecord::new(facts),
@@ -177,11 +176,24 @@ impl Registry {
 
     fn forget_pod(&mut self, id: PodId, name: &PodName) {
         self.owners.remove(&id);
+        self.heard_at.remove(&id);
         self.pod_ids.release(name);
     }
 
     pub(crate) fn pod_mut(&mut self, revision: RevisionId, pod: PodId) -> Option<&mut PodRecord> {
         self.revisions.get_mut(&revision)?.pods.get_mut(&pod)
+    }
+
+    /// The same for a pod that was heard just now.
+    pub(crate) fn heard_pod_mut(
+        &mut self,
+        revision: RevisionId,
+        pod: PodId,
+        now: Timestamp,
+    ) -> Option<&mut PodRecord> {
+        let record = self.revisions.get_mut(&revision)?.pods.get_mut(&pod)?;
+        self.heard_at.insert(pod, now);
+        Some(record)
     }
 }
 
@@ -249,7 +261,7 @@ impl RevisionRecord {
 
     /// Its pods with what was heard of them, in the order of their names.
     pub(crate) fn pods_by_name(&self) -> Vec<(&PodFacts, &HeardOfPod)> {
-        let mut pods: Vec<_> = self.pods.values().map(|pod| (&pod.facts, &pod.heard)).collect();
+        let mut pods: Vec<_> = self.pods.values().map(|pod| (&*pod.facts, &pod.heard)).collect();
         pods.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         pods
     }
@@ -275,15 +287,6 @@ impl RevisionRecord {
         end_first(self.pods_by_name().into_iter(), staying.saturating_sub(count.as_usize()))
     }
 
-    /// How long the oldest request has waited, over all activators that said so lately.
-    pub(crate) fn oldest_wait(&self, now: Timestamp) -> Option<Duration> {
-        let waits = self.oldest_waits.values().filter_map(|&(waited, at)| {
-            let age = now.saturating_since(at);
-            (age < WAIT_IS_NEWS && waited > Duration::ZERO).then(|| waited + age)
-        });
-        waits.max()
-    }
-
     /// The entrances that it has.
     pub(crate) fn entrances(&self) -> BTreeSet<Entrance> {
         self.facts.entrances.iter().cloned().collect()
@@ -291,15 +294,8 @@ impl RevisionRecord {
 }
 
 impl PodRecord {
-    fn new(facts: PodFacts) -> Self {
-        Self {
-            facts,
-            heard: HeardOfPod::default(),
-            heard_at: None,
-            link: None,
-            leave: LeaveTaking::None,
-            is_out: false,
-        }
+    fn new(facts: Arc<PodFacts>) -> Self {
+        Self { facts, heard: HeardOfPod::default(), link: None, leave: LeaveTaking::None, is_out: false }
     }
 
     pub(crate) fn state(&self) -> PodState {

@@ -42,7 +42,7 @@ impl Settlement<'_> {
         // more.
         loop {
             if let Some(id) = self.state.touched.pop_first() {
-                self.state.changed.insert(id);
+                self.state.publication.note_changed(id);
                 // Before what goes by it: the room for a burst, and with it the path.
                 HostReview { state: self.state, now: self.now }.order_reach(id);
                 // In this order: a pod that leaves waits for the version that says so, which is made here.

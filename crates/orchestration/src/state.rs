@@ -20,6 +20,7 @@ use crate::orchestrator_settings::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
 use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
+use crate::publication::{Publication, SnapshotSources};
 use crate::registry::{OwnPodSettings, Registry};
 
 /// Everything that is known, and the commands that wait to be taken.
@@ -44,8 +45,7 @@ pub(crate) struct ControlState {
     pub(crate) proven: BTreeSet<RevisionId>,
     /// Activators that said hello and have to be told everything.
     pub(crate) unsynced: BTreeSet<ReplicaId>,
-    /// Revisions whose values may have changed since the metrics were last shown.
-    pub(crate) changed: BTreeSet<RevisionId>,
+    pub(crate) publication: Publication,
     /// Revisions that are gone, while an activator may still know them.
     pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
@@ -97,12 +97,27 @@ impl ControlState {
             touched: BTreeSet::new(),
             proven: BTreeSet::new(),
             unsynced: BTreeSet::new(),
-            changed: BTreeSet::new(),
+            publication: Publication::default(),
             removed: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             host_watch: HostWatch::default(),
             commands: VecDeque::new(),
         }
+    }
+
+    /// Writes anew whatever a reader is to find changed.
+    pub(crate) fn write_news(&mut self, now: Timestamp) {
+        let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
+        self.publication.write_news(SnapshotSources { registry, multiscaler, ownership }, now);
+    }
+
+    /// Writes anew what was measured.
+    pub(crate) fn write_measured(&mut self, now: Timestamp) {
+        for id in self.multiscaler.take_changed() {
+            self.publication.note_measured(id);
+        }
+        let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
+        self.publication.write_measured(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
     /// Tells the multiscaler a fact and does as it says.
@@ -164,7 +179,7 @@ impl ControlState {
                 scaling::Command::Publish { revision, decision } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision_name = record.facts.name.clone();
-                        self.changed.insert(revision);
+                        self.publication.note_changed(revision);
                         self.commands
                             .push_back(ControlCommand::Publish { revision: revision_name, decision });
                     }

@@ -5,6 +5,7 @@ mod activator;
 mod adopted;
 mod hosts;
 mod laws;
+mod readers;
 mod world;
 
 use std::sync::Arc;
@@ -275,7 +276,8 @@ fn a_count_of_another_writer_stays_and_the_next_decision_goes_on_from_it() {
     world.answer_scales_with(OrderOutcome::Conflict { found: vocabulary::PodCount::new(3) });
     world.activator("a", present(count));
     assert_eq!(world.counts(), [1]);
-    let view = world.orchestrator.view(&name(), world.now).expect("it is ours");
+    let snapshot = world.snapshot();
+    let view = snapshot.view(&name(), world.now).expect("it is ours");
     assert_eq!(view.status.wanted.value(), 3);
 }
 
@@ -291,16 +293,17 @@ fn a_count_of_class_hpa_that_is_refused_is_tried_again_at_the_next_sync() {
         ("autoscaling.knative.dev/metric", "cpu"),
         ("autoscaling.knative.dev/min-scale", "3"),
     ]);
-    let wanted = |world: &World| {
-        world.orchestrator.view(&name(), world.now).expect("it is ours").status.wanted.value()
+    let wanted = |world: &mut World| {
+        let snapshot = world.snapshot();
+        snapshot.view(&name(), world.now).expect("it is ours").status.wanted.value()
     };
     for sync in 1..=3 {
         world.pass(Duration::from_secs(15));
-        assert_eq!((world.counts(), wanted(&world)), (vec![3], 1), "sync {sync}");
+        assert_eq!((world.counts(), wanted(&mut world)), (vec![3], 1), "sync {sync}");
     }
     world.answer_scales_with(OrderOutcome::Done);
     world.pass(Duration::from_secs(15));
-    assert_eq!((world.counts(), wanted(&world)), (vec![3], 3));
+    assert_eq!((world.counts(), wanted(&mut world)), (vec![3], 3));
 }
 
 #[test]
@@ -331,8 +334,8 @@ fn the_oldest_wait_is_that_of_all_activators_and_grows_until_it_is_no_news() {
             vocabulary::ActivatorWord::Present { revision: name(), count, oldest_wait },
         );
     }
-    let oldest =
-        |world: &World| world.orchestrator.view(&name(), world.now).expect("it is ours").oldest_wait();
+    let snapshot = world.snapshot();
+    let oldest = |world: &World| snapshot.view(&name(), world.now).expect("it is ours").oldest_wait();
     assert_eq!(oldest(&world), Some(Duration::from_millis(700)));
     world.pass(Duration::from_secs(1));
     assert_eq!(oldest(&world), Some(Duration::from_millis(1_700)));
@@ -348,21 +351,22 @@ fn late_bytes_of_a_pods_app_are_shown_until_its_connections_are_used_again() {
         let sample = Sample { second: 0, load: vocabulary::Load::default() };
         world.pod("p", vocabulary::PodWord::Load { sample, usage: None, late_bytes });
     };
-    let shown = |world: &World| {
-        let view = world.orchestrator.view(&name(), world.now).expect("it is ours");
+    let shown = |world: &mut World| {
+        let snapshot = world.snapshot();
+        let view = snapshot.view(&name(), world.now).expect("it is ours");
         view.pods(AppOutput::Withheld)[0].late_bytes
     };
     let late = |seconds| LateBytes { connections: 3, reuse_in: Duration::from_secs(seconds) };
     second(&mut world, None);
-    assert_eq!(shown(&world), None);
+    assert_eq!(shown(&mut world), None);
     second(&mut world, Some(late(600)));
     world.pass(Duration::from_secs(100));
-    assert_eq!(shown(&world), Some(late(500)), "a silent link changes nothing");
+    assert_eq!(shown(&mut world), Some(late(500)), "a silent link changes nothing");
     world.pass(Duration::from_secs(500));
-    assert_eq!(shown(&world), None);
+    assert_eq!(shown(&mut world), None);
     second(&mut world, Some(late(600)));
     second(&mut world, None);
-    assert_eq!(shown(&world), None, "another queue-proxy has begun anew");
+    assert_eq!(shown(&mut world), None, "another queue-proxy has begun anew");
 }
 
 #[test]

@@ -1,28 +1,28 @@
-//! A revision as it stands, for people and metrics.
+//! A revision of a snapshot, as it is read at one point in time, for people and metrics.
+//!
+//! All that only readers need is worked out here, at their expense: ages, states, and why a revision waits.
 
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, Multiscaler, PodPhase, RevisionStatus};
+use scaling::{Decision, HistoryRecord, RevisionStatus, Series, SeriesRange};
 use settings::ScalingSpec;
-use vocabulary::{LateBytes, Ownership, PodCount, PodState, RevisionId, Timestamp};
+use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
 use crate::readiness::{pod_trouble, waiting_for};
-use crate::registry::{PodRecord, RevisionRecord};
-use crate::state::ControlState;
+use crate::snapshot::{ControlSnapshot, DecidedState, LinkTally, RevisionSnapshot};
 
-/// One revision at one point in time.
-#[derive(Debug)]
+/// One revision of ours in a snapshot, as it is read at one point in time.
+#[derive(Clone, Copy, Debug)]
 pub struct RevisionView<'a> {
-    record: &'a RevisionRecord,
-    id: RevisionId,
-    multiscaler: &'a Multiscaler,
-    ownership: &'a Ownership,
+    snapshot: &'a ControlSnapshot,
+    revision: &'a RevisionSnapshot,
+    decided: &'a DecidedState,
     now: Timestamp,
-    /// The state of its decisions at that time.
-    pub status: RevisionStatus,
+    /// The state of its decisions.
+    pub status: &'a RevisionStatus,
 }
 
 /// One pod at one point in time.
@@ -46,156 +46,137 @@ pub struct PodSnapshot<'a> {
     pub trouble: Option<String>,
 }
 
-/// Links to those of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkTally {
-    /// To how many there should be one.
-    pub expected: usize,
-    /// The names of the peers without a link.
-    pub down: Vec<String>,
-}
+impl ControlSnapshot {
+    /// A revision of ours, as it is read at `now`.
+    pub fn view(&self, name: &RevisionName, now: Timestamp) -> Option<RevisionView<'_>> {
+        self.view_of(self.revisions.get(name)?, now)
+    }
 
-impl LinkTally {
-    fn note(&mut self, name: &str, is_up: bool) {
-        self.expected += 1;
-        if !is_up {
-            self.down.push(name.to_owned());
-        }
+    /// All revisions of ours, in the order of their names.
+    pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
+        self.revisions.values().filter_map(move |revision| self.view_of(revision, now))
     }
-}
 
-/// Links to activators that are not on their way out, and to pods that run and are not either.
-pub(crate) fn links(state: &ControlState) -> (LinkTally, LinkTally) {
-    let (mut activators, mut pods) = (LinkTally::default(), LinkTally::default());
-    for (_, record) in state.activators.iter().filter(|(_, record)| !record.is_leaving()) {
-        activators.note(record.facts.name.as_str(), record.is_told() && record.host.is_trusted());
+    /// The history of each revision of ours that was ever used, as it is written down at `now`, in the order
+    /// of their names. Each record is made when the iterator comes to it, so a store that writes one after
+    /// the other needs the memory of one, and the event loop does nothing for it.
+    pub fn history_records(&self, now: Timestamp) -> impl Iterator<Item = (&RevisionName, HistoryRecord)> {
+        self.revisions.iter().filter_map(move |(name, revision)| {
+            let history = revision.decided.as_ref()?.history.as_ref()?;
+            Some((name, history.record(now)))
+        })
     }
-    let records = state.registry.revisions.values().flat_map(|revision| revision.pods.values());
-    let running = |pod: &&PodRecord| {
-        pod.facts.phase == PodPhase::Running && !pod.facts.leaving && pod.facts.link.is_some()
-    };
-    for pod in records.filter(running) {
-        pods.note(pod.facts.name.as_str(), is_heard(pod));
-    }
-    for tally in [&mut activators, &mut pods] {
-        tally.down.sort();
-    }
-    (activators, pods)
-}
 
-/// Whether a link carries frames, as far as the looks beside it tell.
-fn is_heard(pod: &PodRecord) -> bool {
-    pod.is_linked() && pod.heard.host.is_trusted()
+    fn view_of<'a>(&'a self, revision: &'a RevisionSnapshot, now: Timestamp) -> Option<RevisionView<'a>> {
+        let decided = revision.decided.as_ref()?;
+        Some(RevisionView { snapshot: self, revision, decided, now, status: &decided.status })
+    }
 }
 
 impl<'a> RevisionView<'a> {
-    pub(crate) fn of(
-        id: RevisionId,
-        record: &'a RevisionRecord,
-        state: &'a ControlState,
-        now: Timestamp,
-    ) -> Option<Self> {
-        let (multiscaler, ownership) = (&state.multiscaler, &state.ownership);
-        Some(Self { record, id, multiscaler, ownership, now, status: multiscaler.status(id, now)? })
-    }
-
     /// By what right we decide about it.
     pub fn fence(&self) -> Option<Fence> {
-        let bucket = self.ownership.bucket_of(&self.record.facts.name);
-        self.record.epoch.map(|epoch| Fence { bucket, epoch })
+        self.revision.fence
     }
 
     /// How many buckets there are.
     pub fn buckets(&self) -> u16 {
-        self.ownership.buckets
+        self.snapshot.buckets
     }
 
-    /// The point in time at which the revision is seen.
+    /// The point in time at which the revision is read.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
     /// As the platform knows it.
     pub fn facts(&self) -> &'a RevisionFacts {
-        &self.record.facts
+        &self.revision.facts
     }
 
     /// Its settings with the cluster's defaults resolved.
     pub fn spec(&self) -> &'a ScalingSpec {
-        &self.record.spec
+        &self.revision.spec
     }
 
     /// Its pods, in the order of their names.
     pub fn pods(&self, output: AppOutput) -> Vec<PodSnapshot<'a>> {
-        let mut pods: Vec<_> = self.record.pods.values().map(|pod| pod_view(pod, output, self.now)).collect();
-        pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
-        pods
+        let (heard_at, now) = (&self.snapshot.heard_at, self.now);
+        let pods = self.revision.pods.iter().map(|pod| PodSnapshot {
+            facts: &pod.facts,
+            state: pod.state(),
+            is_linked: pod.is_linked(),
+            in_flight: pod.heard.load.concurrency.value(),
+            queued: pod.heard.load.queued,
+            late_bytes: pod.heard.late_bytes.and_then(|late| late.at(now)),
+            heard_at: heard_at.get(&pod.id).copied(),
+            trouble: pod_trouble(&pod.facts, &pod.heard, output),
+        });
+        pods.collect()
     }
 
     /// Links to those of its pods that are ready.
     pub fn links(&self) -> LinkTally {
-        let mut tally = LinkTally::default();
-        for pod in self.record.pods.values().filter(|pod| pod.takes_requests()) {
-            tally.note(pod.facts.name.as_str(), is_heard(pod));
-        }
-        tally.down.sort();
-        tally
+        let ready = self
+            .revision
+            .pods
+            .iter()
+            .filter(|pod| pod.state() == PodState::Ready && pod.facts.requests.is_some());
+        LinkTally::of(ready.map(|pod| (pod.facts.name.as_str(), pod.is_linked())))
     }
 
     /// How a pod of it failed last, if one has.
     pub fn last_failure(&self) -> Option<&'a PodFailure> {
-        self.record.last_failure.as_ref()
+        self.revision.last_failure.as_deref()
     }
 
     /// How a pod of it was killed last, if one was.
     pub fn last_kill(&self) -> Option<&'a PodKill> {
-        self.record.last_kill.as_ref()
+        self.revision.last_kill.as_deref()
     }
 
-    /// Its last decisions, oldest first.
-    pub fn decisions(&self) -> impl Iterator<Item = &'a Decision> {
-        self.multiscaler.decisions(self.id)
+    /// The last decisions about it, oldest first.
+    pub fn decisions(&self) -> impl Iterator<Item = &'a Decision> + use<'a> {
+        self.decided.journal.iter()
+    }
+
+    /// When the latest decision was made again with the same end from the same numbers; `None` if it was not.
+    pub fn confirmed_at(&self) -> Option<Timestamp> {
+        let confirmed_at = self.snapshot.confirmed_at.get(&self.revision.id).copied();
+        confirmed_at.filter(|_| self.decided.journal.ends_unchanged())
     }
 
     /// Each of its metrics beside its target; `None` for class kpa.
-    pub fn metrics_beside_targets(&self) -> Option<String> {
-        self.multiscaler.metrics_beside_targets(self.id)
+    pub fn metrics_beside_targets(&self) -> Option<&'a str> {
+        self.decided.hpa.as_ref().map(|hpa| hpa.beside_targets.as_str())
     }
 
     /// What the last sync says of itself; `None` for class kpa.
-    pub fn hpa_report(&self) -> Option<HpaReport> {
-        self.multiscaler.hpa_report(self.id)
+    pub fn hpa_report(&self) -> Option<&'a HpaReport> {
+        self.decided.hpa.as_ref().map(|hpa| &hpa.report)
+    }
+
+    /// The newest part of its history; `None` if it was never used.
+    pub fn series(&self, range: SeriesRange) -> Option<Series> {
+        self.decided.history.as_ref().map(|history| history.series(range, self.now))
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.
     pub fn oldest_wait(&self) -> Option<Duration> {
-        self.record.oldest_wait(self.now)
+        self.revision.waits.iter().filter_map(|wait| wait.at(self.now)).max()
     }
 
     /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
     /// was told; beyond that, what the revision waits for if a pod is wanted.
     pub fn why_not_ready(&self, output: AppOutput) -> Option<String> {
-        let pods = self.record.pods_by_name();
-        let trouble = pods
-            .iter()
+        let revision = self.revision;
+        let pods = || revision.pods.iter().map(|pod| (&*pod.facts, &pod.heard));
+        let trouble = pods()
             .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard, output)?)));
         let waits = || {
-            let text = waiting_for(self.record.wanted, output, pods.iter().copied());
-            (self.record.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
+            let text = waiting_for(revision.wanted, output, pods());
+            (revision.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
         };
-        trouble.or_else(|| self.record.order_trouble().cloned()).or_else(waits)
-    }
-}
-
-fn pod_view(pod: &PodRecord, output: AppOutput, now: Timestamp) -> PodSnapshot<'_> {
-    PodSnapshot {
-        facts: &pod.facts,
-        state: pod.state(),
-        is_linked: is_heard(pod),
-        in_flight: pod.heard.load.concurrency.value(),
-        queued: pod.heard.load.queued,
-        late_bytes: pod.heard.late_bytes.and_then(|late| late.at(now)),
-        heard_at: pod.heard_at,
-        trouble: pod_trouble(&pod.facts, &pod.heard, output),
+        trouble.or_else(|| revision.order_trouble.clone()).or_else(waits)
     }
 }

@@ -58,7 +58,7 @@ impl WordIntake<'_> {
                     let Some(revision) = self.ours(&load.revision) else { continue };
                     self.note_wait(activator, revision, load.oldest_wait);
                     let sample = Sample { second, load: load.load };
-                    self.state.changed.insert(revision);
+                    self.state.publication.note_measured(revision);
                     self.state.tell(Event::LoadReported { reporter, revision, sample }, self.now);
                 }
                 // After the loads: it speaks for all revisions that the frame did not name.
@@ -78,6 +78,7 @@ impl WordIntake<'_> {
                 if let Some(record) = self.state.activators.get_mut(activator) {
                     record.is_draining = true;
                 }
+                self.state.publication.note_other();
                 // For each revision that it serves another must be chosen, and each route must lose its name
                 // before it may go.
                 self.touch_all();
@@ -146,6 +147,7 @@ impl WordIntake<'_> {
 
     fn activator_link_changed(&mut self, activator: ReplicaId, news: &LinkNews) {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
+        self.state.publication.note_other();
         match news {
             LinkNews::Lost => {
                 // There is no link to tell it on; its next hello asks for everything again.
@@ -169,12 +171,11 @@ impl WordIntake<'_> {
     }
 
     fn pod_up(&mut self, revision: RevisionId, pod: PodId, hello: PodHello) {
-        let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
+        let Some(record) = self.state.registry.heard_pod_mut(revision, pod, self.now) else { return };
         record.heard.connection = LinkCondition::Up;
         record.heard.blocked = None;
         record.heard.host.heard(self.now);
         record.heard.container_concurrency = Some(hello.container_concurrency);
-        record.heard_at = Some(self.now);
         let limit = hello.container_concurrency;
         let history = hello
             .history
@@ -188,31 +189,38 @@ impl WordIntake<'_> {
 
     fn pod_reported(&mut self, revision: RevisionId, pod: PodId, word: PodWord) {
         let reporter = Reporter::Pod(pod);
-        let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
-        record.heard_at = Some(self.now);
+        let Some(record) = self.state.registry.heard_pod_mut(revision, pod, self.now) else { return };
+        let was_trusted = record.heard.host.is_trusted();
         if record.heard.host.heard(self.now) {
             self.state.touched.insert(revision);
+        }
+        if !was_trusted {
+            self.state.publication.note_changed(revision);
         }
         let limit = record.heard.container_concurrency.unwrap_or_default();
         match word {
             // The first word of a link, and taken in as that.
             PodWord::Hello(_) => {}
             PodWord::Load { sample, usage, late_bytes } => {
-                record.heard.late_bytes = late_bytes.map(|late| HeardLateBytes::new(late, self.now));
+                let late_bytes = late_bytes.map(|late| HeardLateBytes::new(late, self.now));
                 let sample = Sample { load: bounded(sample.load, limit), ..sample };
+                // A pod at rest says the same every time.
+                let is_news = (record.heard.late_bytes, record.heard.load) != (late_bytes, sample.load);
+                record.heard.late_bytes = late_bytes;
                 record.heard.load = sample.load;
                 // Before the load: whatever that makes us decide knows it.
                 if let Some(usage) = usage {
                     self.state.tell(Event::UsageReported { pod, usage }, self.now);
                 }
                 self.state.tell(second_of(reporter, revision, sample), self.now);
-                if !sample.load.is_zero() {
-                    self.state.changed.insert(revision);
+                if is_news || !sample.load.is_zero() {
+                    self.state.publication.note_measured(revision);
                 }
             }
             PodWord::State { state, detail } => self.pod_state(revision, pod, state, detail),
             PodWord::Present(count) => {
                 let count = bounded_count(count, limit);
+                self.state.publication.note_measured(revision);
                 self.state.tell(Event::PresentReported { reporter, revision, count }, self.now);
             }
             PodWord::SettingsAcknowledged(version) => record.heard.settings = Some(version),
@@ -235,7 +243,7 @@ impl WordIntake<'_> {
             let reason = ReasonCode::ConnectionsUnreadable;
             self.state.tell_people(&name, Subject::Revision(name.clone()), reason, text);
         }
-        self.state.changed.insert(revision);
+        self.state.publication.note_measured(revision);
         self.state.tell(Event::AdoptedConnectionsReported { pod, connections }, self.now);
     }
 
@@ -288,6 +296,7 @@ impl WordIntake<'_> {
             }
         }
         self.state.unsynced.insert(activator);
+        self.state.publication.note_other();
         self.touch_all();
     }
 
@@ -308,6 +317,7 @@ impl WordIntake<'_> {
             self.note_refilled(activator, revision);
         }
         let reporter = Reporter::Activator(activator);
+        self.state.publication.note_measured(revision);
         self.state.tell(Event::PresentReported { reporter, revision, count }, self.now);
     }
 

@@ -1,11 +1,16 @@
 //! What the parts of a report and a decision cost, with their allocations. Run with `cargo bench -p scaling`;
 //! the whole is measured against its goals by `cargo bench -p tests --bench decide`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use scaling::{Averages, Collector, Decider, Observation};
+use scaling::{
+    Averages, Collector, Decider, Event, Multiscaler, Observation, PodFact, PodPhase, RevisionOrigin,
+};
 use settings::{Aggregation, ScalingSpec};
-use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, Sample, Timestamp};
+use vocabulary::{
+    BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, RevisionId, Sample, Timestamp,
+};
 
 #[global_allocator]
 static ALLOCATIONS: divan::AllocProfiler = divan::AllocProfiler::system();
@@ -73,6 +78,37 @@ fn decide(bencher: divan::Bencher) {
         now += Duration::from_secs(2);
         decider.decide(&spec, &observation, now)
     });
+}
+
+/// The history of one revision with one pod, whose load is never the same twice: `max alloc` of an hour, a
+/// day and 35 days, less that of no hour, is the memory that the history takes.
+#[divan::bench(args = [0, 1, 24, 35 * 24], sample_count = 1, sample_size = 1)]
+fn history_of_hours(hours: u64) -> Multiscaler {
+    let (revision, pod) = (RevisionId(0), PodId(0));
+    let mut multiscaler = Multiscaler::default();
+    let spec = Arc::new(ScalingSpec::default());
+    let pods = vec![PodFact { pod, phase: PodPhase::Running, is_ready: true, is_reachable: true }];
+    let facts = [
+        Event::RevisionChanged { revision, spec, wanted: PodCount::ONE, origin: RevisionOrigin::Found },
+        Event::PodsChanged { revision, pods },
+        Event::ReporterStarted {
+            reporter: Reporter::Pod(pod),
+            boot: BootId(1),
+            current_second: 0,
+            history: Vec::new(),
+        },
+    ];
+    for fact in facts {
+        multiscaler.handle(fact, Timestamp::ZERO);
+    }
+    for second in 0..hours * 3600 {
+        let now = Timestamp::from_secs(second + 1);
+        let sample = Sample { second, load: load(second.wrapping_mul(2_654_435_761) >> 7) };
+        multiscaler.handle(Event::LoadReported { reporter: Reporter::Pod(pod), revision, sample }, now);
+        multiscaler.advance(now);
+        while multiscaler.next_command().is_some() {}
+    }
+    multiscaler
 }
 
 /// A collector that each of `pods` has reported to for `seconds`.

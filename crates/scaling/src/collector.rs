@@ -19,6 +19,7 @@
 mod path_changes;
 mod reporter;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use settings::{Aggregation, Metric, ScalingSpec};
@@ -272,6 +273,23 @@ impl Collector {
         self.reporters.iter().fold(0, |sum: u32, (_, track)| {
             sum.saturating_add(track.present.map_or(track.queued, |count| count.waiting))
         })
+    }
+
+    /// The demand of a second, over all reporters; zero for one that is not kept or not reported.
+    pub(crate) fn demand_at(&self, second: u64) -> SecondSums {
+        self.history.at(Second::try_from(second).unwrap_or(Second::MAX))
+    }
+
+    /// The seconds that are kept; none if none was reported.
+    pub(crate) fn reported_seconds(&self) -> Range<u64> {
+        let [first, end] = [self.history.seconds().next(), self.history.newest().map(|newest| newest + 1)]
+            .map(|second| second.map_or(0, |second| u64::try_from(second).unwrap_or(0)));
+        first..end
+    }
+
+    /// Whether every second of the stable window is zero.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.history.holds_nothing()
     }
 
     /// The values now; `None` if there is no data: no reporter is heard, or the stable window is empty and no

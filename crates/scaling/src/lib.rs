@@ -9,6 +9,7 @@ mod burst;
 mod collector;
 mod decider;
 mod decision;
+mod history;
 pub mod hpa;
 mod multiscaler;
 mod panic;
@@ -22,7 +23,11 @@ mod window;
 pub use collector::{Averages, Collector};
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
+pub use history::{
+    DemandDays, DemandMinute, HistoryFault, HistoryRecord, HistorySpan, PublishedHistory, RevisionHistory,
+    Series, SeriesRange, WallClock,
+};
 pub use multiscaler::{
-    Command, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus, ScaleEnding,
-    ShadowDifference, ShadowStatus,
+    Command, DecisionJournal, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus,
+    ScaleEnding, ShadowDifference, ShadowStatus,
 };

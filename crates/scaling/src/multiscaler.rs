@@ -26,15 +26,19 @@ mod shadow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
-use vocabulary::{BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, Timestamp};
+use vocabulary::{
+    BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, SharedMap, Timestamp,
+};
 
 pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin, ScaleEnding};
+pub use self::journal::DecisionJournal;
 pub use self::shadow::{ShadowDifference, ShadowStatus};
 
 use self::beginning::RevisionBeginning;
-use self::scaled_revision::ScaledRevision;
+use self::scaled_revision::{DecisionNews, ScaledRevision};
 use self::schedule::Schedule;
 use crate::decision::{Decision, Sentence};
+use crate::history::{PublishedHistory, RevisionHistory, WallClock};
 use crate::hpa::HpaReport;
 
 /// The state of a revision, as people and metrics see it.
@@ -82,7 +86,39 @@ pub struct Multiscaler {
     owners: BTreeMap<PodId, RevisionId>,
     activators: BTreeMap<ReplicaId, Option<ActivatorClock>>,
     schedule: Schedule,
+    /// The wall clock beside our axis, as last read.
+    clock: WallClock,
     commands: VecDeque<Command>,
+    news: NewsForReaders,
+}
+
+/// What decisions have changed for readers.
+#[derive(Debug, Default)]
+struct NewsForReaders {
+    /// Revisions about which a decision went by other numbers than the one before, or whose history goes on.
+    changed: BTreeSet<RevisionId>,
+    /// When a decision last found the same as the one before. Thousands of revisions at rest are looked at
+    /// every two seconds, and for a reader nothing but this time is new of them.
+    confirmed_at: SharedMap<RevisionId, Timestamp>,
+}
+
+impl NewsForReaders {
+    fn note(&mut self, id: RevisionId, news: DecisionNews) {
+        match news {
+            DecisionNews::Nothing => {}
+            DecisionNews::LaterAlone { at } => {
+                self.confirmed_at.insert(id, at);
+            }
+            DecisionNews::Changed => {
+                self.changed.insert(id);
+            }
+        }
+    }
+
+    fn forget(&mut self, id: RevisionId) {
+        self.changed.remove(&id);
+        self.confirmed_at.remove(&id);
+    }
 }
 
 /// The place of an activator's seconds on our axis, for revisions that appear after its link came up.
@@ -166,6 +202,12 @@ impl Multiscaler {
             Event::RoutingObserved { revision, routing } => {
                 self.with(revision, |revision, _| revision.routing_observed(routing, now));
             }
+            Event::WallClockRead { since_epoch } => {
+                self.wall_clock_read(WallClock::showing(since_epoch, now), now);
+            }
+            Event::HistoryRestored { revision, history } => {
+                self.with(revision, |revision, _| revision.history_restored(history, now));
+            }
         }
     }
 
@@ -175,6 +217,7 @@ impl Multiscaler {
             let revision = self.revisions.get_mut(&id).expect("what is gone has no deadline");
             // The evaluation moves the deadline, so the same revision does not come first again and again.
             revision.advance(now, &mut self.commands);
+            self.news.note(id, revision.take_news());
             self.schedule.plan(id, revision.deadline());
         }
     }
@@ -208,7 +251,34 @@ impl Multiscaler {
     /// The decisions of a revision that changed something, and after them the latest one; oldest first, at
     /// most [`Self::DECISIONS_KEPT`].
     pub fn decisions(&self, revision: RevisionId) -> impl Iterator<Item = &Decision> {
-        self.revisions.get(&revision).into_iter().flat_map(ScaledRevision::decisions)
+        self.journal(revision).into_iter().flat_map(DecisionJournal::iter)
+    }
+
+    /// The same as a value that can be kept; `None` for a revision that this replica does not own.
+    pub fn journal(&self, revision: RevisionId) -> Option<&DecisionJournal> {
+        self.revisions.get(&revision).map(ScaledRevision::journal)
+    }
+
+    /// Revisions of which a decision went by other numbers than the one before, or whose history goes on,
+    /// since this was last asked.
+    pub fn take_changed(&mut self) -> BTreeSet<RevisionId> {
+        std::mem::take(&mut self.news.changed)
+    }
+
+    /// When the latest decision of a revision was last made again with the same numbers and the same end.
+    pub fn confirmed_at(&self) -> &SharedMap<RevisionId, Timestamp> {
+        &self.news.confirmed_at
+    }
+
+    /// What was measured of a revision and decided about it; `None` for one that was never used, or that this
+    /// replica does not own.
+    pub fn history(&self, revision: RevisionId) -> Option<&RevisionHistory> {
+        self.revisions.get(&revision)?.kept_history()
+    }
+
+    /// The same for readers: one more reference, which they can keep.
+    pub fn published_history(&self, revision: RevisionId) -> Option<PublishedHistory> {
+        self.revisions.get(&revision)?.published_history()
     }
 
     /// Passes one revision to `act`, and replans its deadline if that changed.
@@ -216,6 +286,7 @@ impl Multiscaler {
         if let Some(revision) = self.revisions.get_mut(&id) {
             let before = revision.deadline();
             act(revision, &mut self.commands);
+            self.news.note(id, revision.take_news());
             let after = revision.deadline();
             if after != before {
                 self.schedule.plan(id, after);
@@ -237,14 +308,27 @@ impl Multiscaler {
                 revision.reporter_started(reporter, clock.boot, clock.second_at(now), now);
             }
         }
+        revision.set_clock(self.clock, now);
         revision.created(now, &mut self.commands);
+        self.news.note(revision.id(), revision.take_news());
         self.schedule.plan(revision.id(), revision.deadline());
         self.revisions.insert(revision.id(), revision);
+    }
+
+    fn wall_clock_read(&mut self, clock: WallClock, now: Timestamp) {
+        if clock.differs_from(self.clock) {
+            self.clock = clock;
+            for (&id, revision) in &mut self.revisions {
+                revision.set_clock(clock, now);
+                self.news.note(id, revision.take_news());
+            }
+        }
     }
 
     fn revision_removed(&mut self, id: RevisionId) {
         if self.revisions.remove(&id).is_some() {
             self.schedule.remove(id);
+            self.news.forget(id);
             self.owners.retain(|_, &mut owner| owner != id);
         }
     }
@@ -282,6 +366,7 @@ impl Multiscaler {
         for &(id, sample) in history {
             if let Some(revision) = self.revisions.get_mut(&id) {
                 revision.history(reporter, sample, now);
+                self.news.note(id, revision.take_news());
             }
         }
     }

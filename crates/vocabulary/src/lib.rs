@@ -23,6 +23,7 @@ mod milli;
 mod ownership;
 mod probe;
 mod revision;
+mod shared_map;
 mod time;
 mod units;
 mod usage;
@@ -59,6 +60,7 @@ pub use probe::{
     HttpQuestion, ProbeProblem, ProbeQuestion, ProbeScheme, ProbeSpec, ProbeTiming, is_own_host,
 };
 pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};
+pub use shared_map::SharedMap;
 pub use time::Timestamp;
 pub use units::{
     BurstCapacity, Concurrency, ExcessBurstCapacity, Percentage, PodCount, QuantityError, RequestRate,

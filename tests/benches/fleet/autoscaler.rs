@@ -1,10 +1,14 @@
 //! Runs the real autoscaler on made-up facts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc as thread_channel};
+use std::thread;
 
+use anyhow::{Context, bail};
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics};
 use axum::routing::get;
 use link::{Dial, TcpDialler, TlsDialler};
@@ -26,6 +30,7 @@ use vocabulary::{
     ReplicaName, RequestTimeouts,
 };
 
+use crate::fleet::histories::HistoryFolder;
 use crate::fleet::shape::{FleetClass, FleetLinks, Shape};
 use crate::fleet::trust::TrustFolder;
 
@@ -39,6 +44,48 @@ pub(crate) struct Settings {
     pub(crate) epoch: u64,
     /// Where certificates lie, if links are TLS.
     pub(crate) trust: TrustFolder,
+    /// Where the records of histories lie, if they are asked for.
+    pub(crate) histories: HistoryFolder,
+    pub(crate) place: LoopPlace,
+}
+
+/// The name of the thread on which the event loop runs, where it has one of its own.
+pub(crate) const LOOP_THREAD: &str = "event-loop";
+
+/// Where the event loop runs, and all links with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoopPlace {
+    /// On the threads that serve the API too, as in `ebb up`.
+    SharedThreads,
+    /// On a thread of its own, so that its CPU time is known apart from that of the API.
+    OwnThread,
+}
+
+impl LoopPlace {
+    pub(crate) fn for_readers(readers: Option<u32>) -> Self {
+        if readers.is_some() { Self::OwnThread } else { Self::SharedThreads }
+    }
+}
+
+impl fmt::Display for LoopPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::SharedThreads => "shared",
+            Self::OwnThread => "own",
+        })
+    }
+}
+
+impl FromStr for LoopPlace {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "shared" => Ok(Self::SharedThreads),
+            "own" => Ok(Self::OwnThread),
+            other => bail!("{other:?} is no place of an event loop"),
+        }
+    }
 }
 
 impl Settings {
@@ -112,16 +159,43 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         dialler: settings.dialler()?,
         choice: ActivatorChoice::All,
     };
-    let autoscaler = Autoscaler::start(config, Arc::<Facts>::clone(&facts));
+    let platform = Arc::<Facts>::clone(&facts);
+    let autoscaler = match settings.place {
+        LoopPlace::SharedThreads => Autoscaler::start(config, platform),
+        LoopPlace::OwnThread => start_on_own_thread(config, platform)?,
+    };
+    let autoscaler = Arc::new(autoscaler);
     let changes = get(async move || facts.changes.load(Ordering::Relaxed).to_string());
-    let router = autoscaler.router().route("/bench/changes", changes);
+    let histories = {
+        let (folder, shape) = (settings.histories.clone(), settings.shape);
+        let autoscaler = Arc::clone(&autoscaler);
+        get(async move || match folder.restore(&autoscaler, shape).await {
+            Ok(restored) => restored.to_string(),
+            Err(error) => format!("{error:#}"),
+        })
+    };
+    let router =
+        autoscaler.router().route("/bench/changes", changes).route("/bench/histories", histories);
     tokio::spawn(async move { axum::serve(listener, router).await });
     tell(settings, &sender).await?;
-    // The subscription ends with its sender.
+    // The subscription ends with its sender, and the autoscaler with its last handle.
     std::future::pending::<()>().await;
-    drop(sender);
-    autoscaler.stop().await;
+    drop((sender, autoscaler));
     Ok(())
+}
+
+/// Starts an autoscaler whose tasks run on one thread, until the process ends.
+fn start_on_own_thread(config: AutoscalerConfig, platform: Arc<Facts>) -> anyhow::Result<Autoscaler> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (started, autoscaler) = thread_channel::channel();
+    thread::Builder::new().name(LOOP_THREAD.to_owned()).spawn(move || {
+        runtime.block_on(async {
+            // The other end waits for it.
+            let _ = started.send(Autoscaler::start(config, platform));
+            std::future::pending::<()>().await;
+        });
+    })?;
+    autoscaler.recv().context("the thread of the event loop ended")
 }
 
 async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyhow::Result<()> {

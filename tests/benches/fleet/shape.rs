@@ -51,6 +51,11 @@ impl Shape {
         self.revisions * self.pods_each
     }
 
+    /// How many revisions get a full history, where histories are restored.
+    pub(crate) fn full_histories(self) -> u32 {
+        self.revisions / 10
+    }
+
     pub(crate) fn revision(index: u32) -> RevisionName {
         RevisionName::new("default", "service", &format!("revision-{index:05}")).expect("a well-formed name")
     }

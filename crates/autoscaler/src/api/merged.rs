@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use vocabulary::{ReplicaName, RevisionName};
 
 use crate::api_types::{
-    API_VERSION, OwnersAnswer, ProblemList, RevisionDetail, RevisionList, RevisionSummary,
+    API_VERSION, OwnersAnswer, ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView,
 };
+use crate::views::OwnedSeries;
 
 impl OwnersAnswer for RevisionList {
     fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
@@ -49,6 +50,11 @@ pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
 /// One revision, from its latest owner.
 pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
     answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
+}
+
+/// The past of one revision, from its latest owner; `None` if no autoscaler knows the revision.
+pub(super) fn series(answers: impl Iterator<Item = OwnedSeries>) -> Option<SeriesView> {
+    answers.max_by_key(|owned| owned.epoch).map(|owned| owned.series)
 }
 
 /// The problems of all configuration; `None` if no autoscaler answered.
@@ -115,5 +121,16 @@ mod tests {
         );
         assert_eq!(merged.links, [links(), links()]);
         assert_eq!(list(Vec::new(), &[ReplicaName::new("one")]), None);
+    }
+
+    #[test]
+    fn a_series_is_that_of_the_latest_owner() {
+        let of = |epoch: u64| {
+            let series = SeriesView { range: format!("of {epoch}"), ..SeriesView::default() };
+            OwnedSeries { epoch: Some(epoch), series }
+        };
+        let latest = series([of(1), of(3), of(2)].into_iter());
+        assert_eq!(latest.map(|series| series.range), Some("of 3".to_owned()));
+        assert_eq!(series(std::iter::empty()), None);
     }
 }

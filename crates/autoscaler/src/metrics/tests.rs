@@ -1,8 +1,14 @@
-use scaling::Trigger;
-use scaling::hpa::{HpaConditions, NoProposal, ReportedMetric};
-use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
+use std::sync::Arc;
+
+use orchestration::{ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, RevisionSnapshot};
+use runtime::Clock;
+use scaling::hpa::{HpaConditions, HpaReport, NoProposal, ReportedMetric};
+use scaling::{DecisionJournal, RevisionStatus};
+use settings::ScalingSpec;
+use vocabulary::{ExcessBurstCapacity, PodCount, Routing, SharedMap, Timestamp};
 
 use super::*;
+use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
 const PAGE: [&str; 24] = [
     "runtime_tasks gauge",
@@ -36,10 +42,10 @@ const PAGE: [&str; 24] = [
 fn the_page_is_pinned() {
     let registry = MetricsRegistry::default();
     let metrics = AutoscalerMetrics::register(&registry);
-    let revision = RevisionName::parse("default/service/hello").unwrap();
-    metrics.show(&revision, &status());
-    metrics.show_hpa(&revision, &report());
-    metrics.decided(&revision, &decision());
+    let (writer, reader) = snapshots(ReplicaName::new("autoscaler-1"), Clock::start());
+    metrics.show(reader);
+    publish(&writer, [decided()].map(revision).into_iter().collect());
+    metrics.decided(&decision());
     metrics.link_up(PeerKind::Pod);
     metrics.link_up(PeerKind::Activator);
     metrics.link_down(PeerKind::Activator, LinkEnding::Lost);
@@ -72,8 +78,42 @@ fn the_page_is_pinned() {
         let name = kind.split(' ').next().unwrap();
         assert!(documented.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");
     }
-    metrics.forget(&revision);
+    publish(&writer, ControlSnapshot::default());
     assert!(!registry.encode().contains("service/hello"), "a removed revision leaves nothing behind");
+    publish(&writer, [decided()].map(revision).into_iter().collect());
+    assert!(registry.encode().contains("service/hello"));
+    drop(writer);
+    assert!(!registry.encode().contains("service/hello"), "nor does an autoscaler that has ended");
+}
+
+fn publish(writer: &SnapshotWriter, control: ControlSnapshot) {
+    let (owner, asked) = (ReplicaName::new("autoscaler-1"), SharedMap::default());
+    writer.publish(Snapshot { owner, at: Timestamp::ZERO, control, asked });
+}
+
+fn revision(decided: DecidedState) -> RevisionSnapshot {
+    let (facts, spec) = (crate::tests::revision(3), Arc::new(ScalingSpec::default()));
+    RevisionSnapshot::new(facts, spec, Some(decided))
+}
+
+/// The averages are known no more.
+fn decided() -> DecidedState {
+    let last_known = LastKnownValues {
+        desired: Some(PodCount::new(2)),
+        stable_value: Some(14.5),
+        panic_value: Some(20.0),
+        excess_burst_capacity: Some(ExcessBurstCapacity::new(-5)),
+        hpa_asked: Some(PodCount::new(4)),
+        hpa_ratio: Some(1.5),
+    };
+    let hpa = HpaSnapshot { report: report(), beside_targets: String::new() };
+    DecidedState {
+        status: status(),
+        journal: DecisionJournal::default(),
+        history: None,
+        hpa: Some(Box::new(hpa)),
+        last_known,
+    }
 }
 
 /// One metric that asks for most, one that is far from its target by nothing, one that says nothing.
@@ -108,8 +148,8 @@ fn status() -> RevisionStatus {
         pending_pods: PodCount::ONE,
         terminating_pods: PodCount::ZERO,
         panicking: true,
-        stable_value: Some(14.5),
-        panic_value: Some(20.0),
+        stable_value: None,
+        panic_value: None,
         target_per_pod: 7.0,
         routing: Routing::ThroughActivator,
         waiting: 4,

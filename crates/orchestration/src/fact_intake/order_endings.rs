@@ -22,6 +22,7 @@ impl FactIntake<'_> {
     }
 
     fn scale_ended(&mut self, id: RevisionId, outcome: OrderOutcome) {
+        self.state.publication.note_changed(id);
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         let failed = Event::ScaleEnded { revision: id, ending: ScaleEnding::Failed };
         match outcome {
@@ -66,6 +67,7 @@ impl FactIntake<'_> {
     }
 
     fn route_ended(&mut self, id: RevisionId, order: OrderId, outcome: OrderOutcome) {
+        self.state.publication.note_changed(id);
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         match outcome {
             OrderOutcome::Done => {

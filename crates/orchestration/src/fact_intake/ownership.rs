@@ -18,6 +18,8 @@ impl FactIntake<'_> {
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         for id in all {
             let Some(record) = self.state.registry.revisions.get(&id) else { continue };
+            // The number of buckets is shown with each revision.
+            self.state.publication.note_changed(id);
             let epoch = self.state.ownership.epoch_of(&record.facts.name);
             // Another epoch means that the bucket may have been another's in between, and its decisions are
             // not known here: given up and taken over in one go.

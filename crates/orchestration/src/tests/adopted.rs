@@ -82,7 +82,8 @@ fn connections_from_before_an_adoption_hold_the_count_until_the_last_has_ended()
     pass_seconds(&mut world, 90);
     assert_eq!(world.counts(), Vec::<u32>::new());
     assert_eq!(world.people(), [ReasonCode::AdoptedConnections], "people are told once");
-    let view = world.orchestrator.view(&name(), world.now).expect("it is there");
+    let snapshot = world.snapshot();
+    let view = snapshot.view(&name(), world.now).expect("it is there");
     let why = view.status.why_not_zero.map(|why| why.to_string()).unwrap_or_default();
     assert!(
         why.starts_with(

@@ -118,7 +118,8 @@ fn a_pod_whose_host_is_dead_leaves_until_its_first_frame_and_the_last_ready_one_
     }
     pod_is_unreachable(&mut world, "p");
     assert_eq!(out(&world), ["p"]);
-    let view = world.orchestrator.view(&name(), world.now).expect("it is ours");
+    let snapshot = world.snapshot();
+    let view = snapshot.view(&name(), world.now).expect("it is ours");
     assert!(
         view.why_not_ready(AppOutput::Shown)
             .expect("it is in trouble")

@@ -176,8 +176,48 @@ fn news(loss: Loss, world: &World) -> LinkNews {
     }
 }
 
+/// All that a reader finds of the revisions, but the averages that change by time alone.
+fn found(snapshot: &ControlSnapshot, now: vocabulary::Timestamp) -> Vec<String> {
+    let all = snapshot.revisions().iter().map(|(name, revision)| {
+        let Some(view) = snapshot.view(name, now) else {
+            return format!("{name} {:?} {:?}", revision.pods, revision.decided.is_none());
+        };
+        let status = scaling::RevisionStatus { stable_value: None, panic_value: None, ..view.status.clone() };
+        let latest = view
+            .decisions()
+            .last()
+            .map(|latest| scaling::Decision { at: vocabulary::Timestamp::ZERO, ..latest.clone() });
+        let decided =
+            (view.decisions().count(), latest, view.confirmed_at(), view.fence(), view.oldest_wait());
+        let pods = (view.pods(AppOutput::Shown), view.links(), view.why_not_ready(AppOutput::Shown));
+        format!("{name} {status:?} {decided:?} {pods:?} {:?}", view.facts())
+    });
+    let links = (snapshot.links_to_activators(), snapshot.links_to_pods());
+    all.chain([format!("{links:?} {:?}", snapshot.problems())]).collect()
+}
+
+/// The histories that a reader finds, in the order of the revisions' names.
+fn histories(snapshot: &ControlSnapshot) -> Vec<Option<scaling::PublishedHistory>> {
+    let decided = snapshot.revisions().values().map(|revision| revision.decided.as_ref());
+    decided.map(|decided| decided.and_then(|decided| decided.history.clone())).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::default())]
+
+    /// Whatever a reader sees is marked when it changes: a snapshot that was kept up to date is the one that
+    /// would be written of everything.
+    #[test]
+    fn a_snapshot_of_the_news_is_a_snapshot_of_everything(choice in choice(), happenings in happenings()) {
+        let (mut world, mut epoch) = (World::choosing(choice, &ACTIVATORS[..2]), 1);
+        for happening in happenings {
+            happen(&mut world, happening, &mut epoch);
+            let (kept, now) = (world.snapshot(), world.now);
+            let rewritten = world.orchestrator.rewritten(now);
+            prop_assert_eq!(found(&kept, now), found(&rewritten, now));
+            prop_assert_eq!(histories(&kept), histories(&rewritten));
+        }
+    }
 
     /// A pod ends only when nobody who may send to it still can, unless the time for saying so is over; and
     /// versions only grow.

@@ -251,6 +251,12 @@ impl World {
         self.settle();
     }
 
+    /// What readers find, measurements included.
+    pub(super) fn snapshot(&mut self) -> ControlSnapshot {
+        self.orchestrator.sweep(self.now);
+        self.orchestrator.snapshot(self.now)
+    }
+
     /// Does what is due now.
     pub(super) fn settle(&mut self) {
         for _ in 0..100 {

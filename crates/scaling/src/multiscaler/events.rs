@@ -1,6 +1,7 @@
 //! The events that go into a multiscaler, and the commands that come out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use settings::ScalingSpec;
@@ -11,6 +12,7 @@ use vocabulary::{
 };
 
 use crate::decision::Decision;
+use crate::history::RevisionHistory;
 use crate::hpa::{HpaWarning, MetricAnswers};
 
 /// The origin of a revision that appears.
@@ -153,6 +155,18 @@ pub enum Event {
         revision: RevisionId,
         /// The route that clients follow at present.
         routing: Routing,
+    },
+    /// The wall clock was read. The seconds of a history are its seconds.
+    WallClockRead {
+        /// The time since the beginning of 1970, now.
+        since_epoch: Duration,
+    },
+    /// The history of a revision was read from the store. It takes the place of the one that has begun since.
+    HistoryRestored {
+        /// The revision that was measured.
+        revision: RevisionId,
+        /// The history until it was written down; the time since then stays a gap.
+        history: Box<RevisionHistory>,
     },
 }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use settings::ScalingSpec;
-use vocabulary::{BootId, PodCount, PodId, PresentCount, Reporter, RevisionId, Routing, Sample, Timestamp};
+use vocabulary::{PodCount, PodId, Reporter, RevisionId, Routing, Timestamp};
 
 use super::adopted::AdoptedConnectionBook;
 use super::algorithm::Algorithm;
 use super::beginning::RevisionBeginning;
 use super::collectors::Collectors;
-use super::journal::Journal;
+use super::journal::DecisionJournal;
 use super::outcome::DecisionOutcome;
 use super::pods::RevisionPods;
 use super::routing::Route;
@@ -21,13 +21,15 @@ use super::{Command, PodFact};
 use crate::bounds::Initialization;
 use crate::decider::Observation;
 use crate::decision::{BoundText, Mode, Reason, Sentence, Stage, Trigger};
+use crate::history::{RevisionHistory, WallClock};
 use crate::hpa::CountChange;
 use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
-use crate::surge;
 
 mod adopted;
 mod hpa;
+mod measures;
 mod report;
+mod reporters;
 mod route;
 mod settling;
 
@@ -61,13 +63,31 @@ pub(super) struct ScaledRevision {
     is_held_by_connections: bool,
     /// `None` while what is decided is done.
     shadow: Option<ShadowStatus>,
-    journal: Journal,
+    journal: DecisionJournal,
+    /// What the last decisions have changed for readers, until that is taken.
+    news: DecisionNews,
     outcome: Option<DecisionOutcome>,
     last_reason: Option<Sentence>,
     why_not_zero: Option<Sentence>,
     /// When requests are looked at next; `None` if they decide nothing.
     next_tick: Option<Timestamp>,
     wake: Option<Timestamp>,
+    clock: WallClock,
+    /// `None` for a revision that was never used. Readers share it until it is changed.
+    history: Option<Arc<RevisionHistory>>,
+    /// Whether the history knows that nothing is asked for: its ticks need not be told.
+    history_rests: bool,
+}
+
+/// How far a revision is another one to readers than when that was last asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecisionNews {
+    /// No decision was made since.
+    Nothing,
+    /// Decisions were made, all of them with the same end from the same numbers; the last one at that time.
+    LaterAlone { at: Timestamp },
+    /// A decision changed something, or went by other numbers; or the history goes on.
+    Changed,
 }
 
 /// Revisions that sleep are looked at together, on the full half second: a tick of one has nothing to decide,
@@ -98,17 +118,26 @@ impl ScaledRevision {
             adopted: AdoptedConnectionBook::default(),
             is_held_by_connections: false,
             shadow: spec.shadow.then(|| ShadowStatus::since(now)),
-            journal: Journal::default(),
+            journal: DecisionJournal::default(),
+            news: DecisionNews::Nothing,
             outcome: None,
             last_reason: None,
             why_not_zero: None,
             wake: None,
+            clock: WallClock::default(),
+            history: None,
+            history_rests: false,
             spec,
         }
     }
 
     pub(super) fn id(&self) -> RevisionId {
         self.id
+    }
+
+    /// What decisions have changed for readers since this was last asked.
+    pub(super) fn take_news(&mut self) -> DecisionNews {
+        std::mem::replace(&mut self.news, DecisionNews::Nothing)
     }
 
     /// The first look, once the reporters that are already there are known.
@@ -132,6 +161,7 @@ impl ScaledRevision {
                 // Policies look back on changes of the count, also on those of another client.
                 self.algorithm.note_ordered(CountChange { from: self.wanted, to: wanted }, now);
             }
+            self.note_count(wanted, now);
             self.wanted = wanted;
             self.algorithm.note_foreign_count(wanted);
         }
@@ -156,16 +186,20 @@ impl ScaledRevision {
     }
 
     pub(super) fn pods_changed(&mut self, facts: &[PodFact], now: Timestamp, commands: &mut Commands) {
+        self.keep_history(now);
         for gone in self.pods.replace(facts) {
             self.collectors.remove(Reporter::Pod(gone));
             self.adopted.remove(gone);
         }
+        self.note_ready_pods(now);
         self.algorithm.pods_changed(&self.pods, now);
         self.reconcile(Trigger::Change, now, commands);
     }
 
     pub(super) fn pod_changed(&mut self, fact: PodFact, now: Timestamp, commands: &mut Commands) {
+        self.keep_history(now);
         if self.pods.change(fact) {
+            self.note_ready_pods(now);
             self.algorithm.pods_changed(&self.pods, now);
             self.reconcile(Trigger::Change, now, commands);
         }
@@ -173,89 +207,6 @@ impl ScaledRevision {
 
     pub(super) fn pod_ids(&self) -> Vec<PodId> {
         self.pods.ids().collect()
-    }
-
-    pub(super) fn reporter_started(&mut self, reporter: Reporter, boot: BootId, second: u64, now: Timestamp) {
-        self.collectors.start_reporter(reporter, boot, second, now);
-    }
-
-    pub(super) fn history(&mut self, reporter: Reporter, sample: Sample, now: Timestamp) {
-        self.collectors.record(reporter, sample, now);
-    }
-
-    pub(super) fn reporter_heard(&mut self, reporter: Reporter, second: u64, now: Timestamp) {
-        match reporter {
-            // Knative asks ready pods only. One that starts for a minute must not dilute the first load that
-            // it gets.
-            Reporter::Pod(pod) if self.pods.is_ready(pod) => self.collectors.idle(pod, second, now),
-            Reporter::Pod(_) | Reporter::Activator(_) => self.collectors.heard(reporter, second, now),
-        }
-    }
-
-    pub(super) fn reporter_lost(&mut self, reporter: Reporter, now: Timestamp) {
-        self.collectors.lost(reporter, now);
-    }
-
-    pub(super) fn reporter_removed(&mut self, reporter: Reporter) {
-        self.collectors.remove(reporter);
-    }
-
-    /// A reporter's second. It is acted upon at once if it shows demand where none was seen (Knative's poke),
-    /// or a growing queue.
-    pub(super) fn load_reported(
-        &mut self,
-        reporter: Reporter,
-        sample: Sample,
-        now: Timestamp,
-        commands: &mut Commands,
-    ) {
-        // All collectors get the same reports, so the first of them knows the waiting requests for any
-        // metric.
-        let waiting = self.collectors.first().waiting();
-        self.collectors.record(reporter, sample, now);
-        let queue_grew = self.spec.surge_evaluation && self.collectors.first().waiting() > waiting;
-        if queue_grew || self.is_poked_by(reporter, sample.load.concurrency.value() > 0.0) {
-            self.evaluate(Trigger::Surge, now, commands);
-        }
-    }
-
-    /// The requests that a reporter holds at this instant. They are acted upon at once if they grew beyond
-    /// the capacity of the present count.
-    pub(super) fn present_reported(
-        &mut self,
-        reporter: Reporter,
-        count: PresentCount,
-        now: Timestamp,
-        commands: &mut Commands,
-    ) {
-        let totals = |collectors: &Collectors| {
-            let first = collectors.first();
-            (first.present_total().unwrap_or(0.0), first.surge_total(now).unwrap_or(0.0))
-        };
-        let (present_before, surge_before) = totals(&self.collectors);
-        self.collectors.present(reporter, count, now);
-        let (present, surge) = totals(&self.collectors);
-        // Counts that are decided by grow also where one is repeated that had become too old for that.
-        let has_grown = present > present_before || surge > surge_before;
-        let needs_more = || {
-            // Evaluating for a need that is already met could change nothing, and bursts are reported up to
-            // fifty times a second.
-            let provided =
-                self.algorithm.desired().map_or(PodCount::ZERO, |desired| desired.min(self.wanted));
-            surge::need(&self.spec, surge, self.pods.counts().ready) > provided
-        };
-        let surges = self.spec.surge_evaluation && has_grown && needs_more();
-        if surges || self.is_poked_by(reporter, count.in_flight > 0) {
-            self.evaluate(Trigger::Surge, now, commands);
-        }
-    }
-
-    /// Knative's poke: an activator saw demand, and the last answer was exactly zero.
-    fn is_poked_by(&self, reporter: Reporter, sees_demand: bool) -> bool {
-        sees_demand
-            && matches!(reporter, Reporter::Activator(_))
-            && self.algorithm.counts_requests()
-            && self.algorithm.desired() == Some(PodCount::ZERO)
     }
 
     pub(super) fn path_acknowledged(&mut self, acknowledged: bool, now: Timestamp, commands: &mut Commands) {
@@ -305,6 +256,7 @@ impl ScaledRevision {
 
     /// Decides anew. Without data nothing changes: no state, no count, no route.
     fn evaluate(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
+        self.keep_history_at_evaluation(now);
         let Some(kpa) = self.algorithm.kpa_mut() else {
             return self.evaluate_hpa(trigger, now, commands);
         };
@@ -323,7 +275,7 @@ impl ScaledRevision {
             present_count,
         };
         kpa.decide(&self.spec, &observation, now);
-        self.has_data = true;
+        self.note_data(now);
         self.reconcile(trigger, now, commands);
     }
 
@@ -367,6 +319,7 @@ impl ScaledRevision {
             .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
             self.algorithm.note_ordered(CountChange { from: self.wanted, to: count }, now);
+            self.note_count(count, now);
             self.wanted = count;
             self.wanted_set_externally = false;
             // An order is always published: the same count is ordered again only after another client wrote a
@@ -392,6 +345,7 @@ impl ScaledRevision {
         let theirs = self.wanted;
         let reasons = self.algorithm.reasons().iter().chain(&plan.reasons);
         let why = reasons.last().map(|reason| reason.text);
+        self.news = DecisionNews::Changed;
         shadow.compare(ShadowDifference { at: now, ours: plan.applied().unwrap_or(theirs), theirs, why });
     }
 

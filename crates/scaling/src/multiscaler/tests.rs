@@ -2,6 +2,7 @@
 
 mod adopted;
 mod closed_loop;
+mod history;
 mod hpa;
 mod in_flight;
 mod laws;

@@ -63,7 +63,7 @@ impl ScaledRevision {
                 self.reconcile(trigger, now, commands);
             }
             None if has_data => {
-                self.has_data = true;
+                self.note_data(now);
                 self.reconcile(trigger, now, commands);
             }
             None => self.note_silence(trigger, now, commands),
@@ -106,7 +106,7 @@ impl ScaledRevision {
                 }));
             }
         }
-        self.has_data = true;
+        self.note_data(now);
         self.reconcile(Trigger::Sync, now, commands);
     }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use vocabulary::{Routing, Timestamp};
 
-use super::{Commands, ScaledRevision};
+use super::{Commands, DecisionNews, ScaledRevision};
 use crate::burst;
 use crate::decision::{Decision, Mode, Reason, Stage, StandingText, Trigger};
+use crate::multiscaler::journal::{DecisionJournal, QuietNews};
 use crate::multiscaler::outcome::{DecisionOutcome, NonzeroCause, why_not_zero};
 use crate::multiscaler::{Command, Multiscaler, RevisionStatus};
 use crate::scale_to_zero::Plan;
@@ -14,7 +15,7 @@ use crate::scale_to_zero::Plan;
 impl ScaledRevision {
     /// The windows are silent: said once, and shown as the present state.
     pub(super) fn note_silence(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
-        self.has_data = false;
+        self.note_no_data(now);
         let desired = self.algorithm.desired();
         let text = StandingText::NoData.into();
         let mut reasons = self.journal.empty_list();
@@ -35,6 +36,8 @@ impl ScaledRevision {
         self.why_not_zero = sentence;
         let wanted = plan.applied();
         if self.algorithm.desired().is_none() && wanted.is_none() {
+            // There is no decision, but class hpa may have other metrics to show.
+            self.news = DecisionNews::Changed;
             return None;
         }
         let mut reasons = self.journal.empty_list();
@@ -79,10 +82,22 @@ impl ScaledRevision {
     /// Keeps a decision in the journal, and returns it if its outcome is new.
     fn record(&mut self, mut decision: Decision, outcome: DecisionOutcome) -> Option<Arc<Decision>> {
         if self.outcome == Some(outcome) {
-            self.journal.note_unchanged(decision, Multiscaler::DECISIONS_KEPT);
+            let at = decision.at;
+            let news = self.journal.note_unchanged(decision, Multiscaler::DECISIONS_KEPT);
+            // Metrics of class hpa have values that are in no decision.
+            let is_quiet = news == QuietNews::LaterAlone && self.algorithm.kpa().is_some();
+            self.news = match self.news {
+                DecisionNews::Nothing | DecisionNews::LaterAlone { .. } if is_quiet => {
+                    DecisionNews::LaterAlone { at }
+                }
+                DecisionNews::Nothing | DecisionNews::LaterAlone { .. } | DecisionNews::Changed => {
+                    DecisionNews::Changed
+                }
+            };
             return None;
         }
         self.outcome = Some(outcome);
+        self.news = DecisionNews::Changed;
         if let Some(reason) = decision.reasons.last() {
             self.last_reason = Some(reason.text);
         }
@@ -98,8 +113,8 @@ impl ScaledRevision {
         self.route.current().unwrap_or_default()
     }
 
-    pub(in crate::multiscaler) fn decisions(&self) -> impl Iterator<Item = &Decision> {
-        self.journal.iter()
+    pub(in crate::multiscaler) fn journal(&self) -> &DecisionJournal {
+        &self.journal
     }
 
     pub(in crate::multiscaler) fn status(&self, now: Timestamp) -> RevisionStatus {

@@ -272,7 +272,9 @@ impl ClosedLoop {
             | Event::ActivatorsChanged { .. }
             | Event::PathAcknowledged { .. }
             | Event::AdoptedConnectionsReported { .. }
-            | Event::RoutingObserved { .. } => {}
+            | Event::RoutingObserved { .. }
+            | Event::WallClockRead { .. }
+            | Event::HistoryRestored { .. } => {}
         }
     }
 

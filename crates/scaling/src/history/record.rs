@@ -1,0 +1,313 @@
+//! A history as it is written down and read again by one store.
+//!
+//! The record has a version and a check number of its own. A record of another version, or a damaged one, is
+//! refused as a whole with the place of the first fault, and the history of no other revision is touched:
+//! each has a record of its own. Every field has a default, so that the version is read before anything else
+//! of a record that is not like this one.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use settings::Metric;
+use thiserror::Error;
+
+use super::demand_days::DemandDays;
+use super::packed::{BlockFault, PackedRows, RowBlock, RowLimits};
+use super::revision::{HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, OpenSpan, RevisionHistory, SECONDS_KEPT};
+use super::tally::SpanTally;
+
+/// The version of the record. Another meaning of any number in it is another version.
+const VERSION: u32 = 1;
+
+/// A history as it is written down. What is not closed yet, at most the last four seconds, is not part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HistoryRecord {
+    version: u32,
+    /// A hash of all that follows, by which damage is known.
+    check: u64,
+    /// The first second since 1970 that is not part of the record.
+    next: u64,
+    seconds: RowsRecord,
+    minutes: RowsRecord,
+    hours: RowsRecord,
+    minute: OpenSpanRecord,
+    hour: OpenSpanRecord,
+    demand: Option<DemandRecord>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct RowsRecord {
+    blocks: Vec<RowBlockRecord>,
+    repeats: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct RowBlockRecord {
+    first: u64,
+    rows: u64,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct OpenSpanRecord {
+    index: u64,
+    numbers: Vec<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct DemandRecord {
+    metric: DemandMetric,
+    days: Vec<DemandDayRecord>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct DemandDayRecord {
+    day: u64,
+    bytes: Vec<u8>,
+}
+
+/// The metric of recorded demand, by its word in the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DemandMetric {
+    Concurrency,
+    Rps,
+}
+
+/// Why a record is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HistoryFault {
+    /// The record was written by another version of the program.
+    #[error("the history has version {0}, and only version {VERSION} is read")]
+    Version(u32),
+    /// The record is not as it was written.
+    #[error("the history is damaged: its check number is {found:016x} and should be {expected:016x}")]
+    Check {
+        /// The number that the record gives.
+        found: u64,
+        /// The number of its content.
+        expected: u64,
+    },
+    /// Rows of the record cannot be read.
+    #[error("the history is damaged in its {level}, block {block}, byte {offset}: {fault}")]
+    Rows {
+        /// The level of the rows: seconds, minutes or hours.
+        level: &'static str,
+        /// The number of the block, from 0.
+        block: usize,
+        /// The number of the byte behind the last one that was read.
+        offset: usize,
+        /// The nature of the fault.
+        fault: &'static str,
+    },
+    /// A part of the record cannot be what it stands for.
+    #[error("the history is damaged: {part} has bytes or numbers that none can have")]
+    Part {
+        /// The part: the open minute, the open hour, the demand of a day.
+        part: String,
+    },
+}
+
+impl RevisionHistory {
+    /// The history as it is written down.
+    pub fn export(&self) -> HistoryRecord {
+        let mut record = HistoryRecord {
+            version: VERSION,
+            check: 0,
+            next: self.next,
+            seconds: RowsRecord::of(&self.seconds),
+            minutes: RowsRecord::of(&self.minutes),
+            hours: RowsRecord::of(&self.hours),
+            minute: OpenSpanRecord::of(&self.minute),
+            hour: OpenSpanRecord::of(&self.hour),
+            demand: self.demand.as_deref().map(DemandRecord::of),
+        };
+        record.check = record.content_hash();
+        record
+    }
+
+    /// The history that was written down. It knows nothing of the time since then.
+    pub fn restore(record: HistoryRecord) -> Result<Self, HistoryFault> {
+        if record.version != VERSION {
+            return Err(HistoryFault::Version(record.version));
+        }
+        let expected = record.content_hash();
+        if record.check != expected {
+            return Err(HistoryFault::Check { found: record.check, expected });
+        }
+        let mut history = Self::beginning_at(record.next);
+        history.seconds = record.seconds.restored("seconds", &SECONDS_KEPT, record.next)?;
+        history.minutes = record.minutes.restored("minutes", &MINUTES_KEPT, record.next.div_ceil(MINUTE))?;
+        history.hours = record.hours.restored("hours", &HOURS_KEPT, record.next.div_ceil(HOUR))?;
+        history.minute = record.minute.restored("the open minute")?;
+        history.hour = record.hour.restored("the open hour")?;
+        history.demand = record.demand.map(DemandRecord::restored).transpose()?.map(Arc::new);
+        Ok(history)
+    }
+}
+
+impl HistoryRecord {
+    /// The hash FNV-1a of the content: short, the same everywhere, and meant for accidents only.
+    fn content_hash(&self) -> u64 {
+        let mut hash = ContentHash(0xcbf2_9ce4_8422_2325);
+        hash.number(self.next);
+        for rows in [&self.seconds, &self.minutes, &self.hours] {
+            hash.number(rows.repeats.into());
+            for block in &rows.blocks {
+                hash.number(block.first);
+                hash.number(block.rows);
+                hash.bytes(&block.bytes);
+            }
+        }
+        for open in [&self.minute, &self.hour] {
+            hash.number(open.index);
+            open.numbers.iter().for_each(|&number| hash.number(number));
+        }
+        if let Some(demand) = &self.demand {
+            hash.number(match demand.metric {
+                DemandMetric::Concurrency => 1,
+                DemandMetric::Rps => 2,
+            });
+            for day in &demand.days {
+                hash.number(day.day);
+                hash.bytes(&day.bytes);
+            }
+        }
+        hash.0
+    }
+}
+
+struct ContentHash(u64);
+
+impl ContentHash {
+    fn number(&mut self, number: u64) {
+        self.bytes(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+impl RowsRecord {
+    fn of<const N: usize>(rows: &PackedRows<N>) -> Self {
+        let blocks = rows.blocks().map(|block| RowBlockRecord {
+            first: block.first,
+            rows: block.rows,
+            bytes: block.bytes.to_vec(),
+        });
+        Self { blocks: blocks.collect(), repeats: rows.repeats() }
+    }
+
+    /// The rows, of which none may lie behind `end`.
+    fn restored<const N: usize>(
+        self,
+        level: &'static str,
+        limits: &'static RowLimits,
+        end: u64,
+    ) -> Result<PackedRows<N>, HistoryFault> {
+        let count = self.blocks.len();
+        let blocks = self.blocks.into_iter().map(|RowBlockRecord { first, rows, bytes }| RowBlock {
+            first,
+            rows,
+            bytes: bytes.into(),
+        });
+        let rows = PackedRows::restored(limits, blocks.collect(), self.repeats).map_err(|fault| {
+            let BlockFault { block, offset, kind } = fault;
+            HistoryFault::Rows { level, block, offset, fault: kind.sentence() }
+        })?;
+        if rows.end().is_some_and(|last| last > end) {
+            let fault = "its rows end behind the record";
+            return Err(HistoryFault::Rows { level, block: count.saturating_sub(1), offset: 0, fault });
+        }
+        Ok(rows)
+    }
+}
+
+impl OpenSpanRecord {
+    fn of(open: &OpenSpan) -> Self {
+        Self { index: open.index, numbers: open.tally.numbers() }
+    }
+
+    fn restored(self, part: &str) -> Result<OpenSpan, HistoryFault> {
+        let tally = SpanTally::from_numbers(&self.numbers)
+            .ok_or_else(|| HistoryFault::Part { part: part.to_owned() })?;
+        Ok(OpenSpan { index: self.index, tally })
+    }
+}
+
+impl DemandRecord {
+    fn of(demand: &DemandDays) -> Self {
+        let metric = match demand.metric() {
+            Metric::Concurrency => DemandMetric::Concurrency,
+            Metric::Rps => DemandMetric::Rps,
+        };
+        let days = demand.days().map(|(day, minutes)| DemandDayRecord {
+            day,
+            bytes: minutes.iter().flatten().copied().collect(),
+        });
+        Self { metric, days: days.collect() }
+    }
+
+    fn restored(self) -> Result<DemandDays, HistoryFault> {
+        let mut demand = DemandDays::new(match self.metric {
+            DemandMetric::Concurrency => Metric::Concurrency,
+            DemandMetric::Rps => Metric::Rps,
+        });
+        for DemandDayRecord { day, bytes } in self.days {
+            demand
+                .restore_day(day, &bytes)
+                .ok_or_else(|| HistoryFault::Part { part: format!("the demand of day {day}") })?;
+        }
+        Ok(demand)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Why a record is refused that was changed and then given the right check number.
+    fn refused(change: impl FnOnce(&mut HistoryRecord)) -> String {
+        let mut record = RevisionHistory::beginning_at(500).export();
+        change(&mut record);
+        record.check = record.content_hash();
+        RevisionHistory::restore(record).expect_err("it was changed").to_string()
+    }
+
+    fn rows(first: u64, rows: u64, bytes: &[u8]) -> RowsRecord {
+        let block = RowBlockRecord { first, rows, bytes: bytes.to_vec() };
+        RowsRecord { blocks: vec![block], repeats: 0 }
+    }
+
+    #[test]
+    fn a_fault_is_told_with_its_level_block_and_byte() {
+        assert_eq!(
+            refused(|record| record.seconds = rows(10, 1, &[0x80])),
+            "the history is damaged in its seconds, block 0, byte 0: the bytes end within a row"
+        );
+        assert_eq!(
+            refused(|record| record.seconds = rows(10, 1, &[0x80, 0x40])),
+            "the history is damaged in its seconds, block 0, byte 2: a row changes a number that no row has"
+        );
+        assert_eq!(
+            refused(|record| record.hours.repeats = 3),
+            "the history is damaged in its hours, block 0, byte 0: the number of rows is not the one that \
+             the block gives"
+        );
+        assert_eq!(
+            refused(|record| record.minutes = rows(9, 1, &[0, 1])),
+            "the history is damaged in its minutes, block 0, byte 0: its rows end behind the record"
+        );
+        assert_eq!(
+            refused(|record| record.minute.numbers = vec![1]),
+            "the history is damaged: the open minute has bytes or numbers that none can have"
+        );
+    }
+}

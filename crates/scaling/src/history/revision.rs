@@ -1,0 +1,314 @@
+//! The history of one revision: seconds in, minutes and hours out.
+//!
+//! A second is closed three seconds after its end, when its late reports have come; its capacity is looked at
+//! when it ends. Both happen at the next event, however much later that is: between two events nothing
+//! changes, so the seconds between them are equal but for the demand that is still being reported.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use settings::Metric;
+use vocabulary::Timestamp;
+
+use super::demand_days::{DemandDays, DemandMinute};
+use super::facts::{DemandSeconds, RevisionCondition, SecondFacts};
+use super::packed::{PackedRows, RowLimits, RowRun};
+use super::tally::{SECOND_FIELDS, SPAN_FIELDS, SpanTally, row_of_second};
+use crate::window::SecondSums;
+
+/// Reports of a second can be replaced for three seconds after it.
+const LATE_SECONDS: u64 = 3;
+/// Fifteen minutes by the second.
+pub(super) const SECONDS_KEPT: RowLimits = RowLimits { rows: 15 * 60, bytes: 10_000 };
+/// Twenty-six hours by the minute: a day, and what days of daylight saving differ by.
+pub(super) const MINUTES_KEPT: RowLimits = RowLimits { rows: 26 * 60, bytes: 30_000 };
+/// Thirty-five days by the hour: five weeks.
+pub(super) const HOURS_KEPT: RowLimits = RowLimits { rows: 35 * 24, bytes: 30_000 };
+pub(super) const MINUTE: u64 = 60;
+pub(super) const HOUR: u64 = 3600;
+/// A clock that is put back by more was wrong before: what it stamped is not kept.
+const CLOCK_REPEATS_MAX: u64 = HOUR;
+
+/// What was measured of a revision and decided about it.
+///
+/// A copy shares with this value everything that is not written any more. To copy costs this value and six
+/// references, less than 1 KB; what a copy or this value writes next is copied then, the second that is added
+/// with at most 1 KB of seconds before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RevisionHistory {
+    pub(super) seconds: PackedRows<SECOND_FIELDS>,
+    pub(super) minutes: PackedRows<SPAN_FIELDS>,
+    pub(super) hours: PackedRows<SPAN_FIELDS>,
+    pub(super) minute: OpenSpan,
+    pub(super) hour: OpenSpan,
+    /// The first second that is not closed.
+    pub(super) next: u64,
+    /// The seconds from `next` on that have ended and are not closed; none while the revision rests.
+    pub(super) pending: Vec<SecondFacts>,
+    /// What happened in the second that runs, behind the pending ones.
+    running: SecondFacts,
+    /// Busy pods that were reported in the second after theirs.
+    late_busy: u32,
+    waking_since: Option<Timestamp>,
+    pub(super) demand: Option<Arc<DemandDays>>,
+}
+
+/// A minute or an hour that has not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct OpenSpan {
+    pub(super) index: u64,
+    pub(super) tally: SpanTally,
+}
+
+/// Seconds that are all equal.
+#[derive(Clone, Copy)]
+struct EqualSeconds {
+    count: u64,
+    facts: SecondFacts,
+    demand: SecondSums,
+}
+
+impl RevisionHistory {
+    /// A history that begins with this second since 1970.
+    pub(crate) fn beginning_at(second: u64) -> Self {
+        Self {
+            seconds: PackedRows::new(&SECONDS_KEPT),
+            minutes: PackedRows::new(&MINUTES_KEPT),
+            hours: PackedRows::new(&HOURS_KEPT),
+            minute: OpenSpan::default(),
+            hour: OpenSpan::default(),
+            next: second,
+            pending: Vec::new(),
+            running: SecondFacts::default(),
+            late_busy: 0,
+            waking_since: None,
+            demand: None,
+        }
+    }
+
+    /// The second that runs, as far as the history knows.
+    pub(crate) fn running_second(&self) -> u64 {
+        self.next + u64::try_from(self.pending.len()).unwrap_or(0)
+    }
+
+    /// Ends the seconds before `second`, which runs now. In all of them the revision was in this condition.
+    pub(crate) fn advance(&mut self, second: u64, condition: RevisionCondition, demand: &DemandSeconds<'_>) {
+        if second <= self.running_second() {
+            return;
+        }
+        let mut ended = std::mem::take(&mut self.running);
+        let waiting = ended.condition.waiting.max(condition.waiting);
+        ended.condition = RevisionCondition { waiting, ..condition };
+        self.pending.push(ended);
+        let steady = SecondFacts::new(condition);
+        self.close_before(second.saturating_sub(LATE_SECONDS), steady, demand);
+        while self.running_second() < second {
+            self.pending.push(steady);
+        }
+    }
+
+    /// The revision rests in this condition. Seconds that are pending and are like it take no memory: the
+    /// next look finds that they ended, and that they were like all after them.
+    pub(crate) fn rest(&mut self, condition: RevisionCondition) {
+        let steady = SecondFacts::new(condition);
+        if self.running == SecondFacts::default() && self.pending.iter().all(|facts| *facts == steady) {
+            self.pending = Vec::new();
+        }
+    }
+
+    /// Goes on at another second, since the clock shows another time: a gap where it leaps forward. A clock
+    /// that was put back repeats seconds, which are measured once, by what is the case until it has caught
+    /// up; one that was wrong by more than an hour loses what it stamped.
+    pub(crate) fn clock_moved(&mut self, second: u64, demand: &DemandSeconds<'_>) {
+        let end = self.running_second();
+        self.close_before(end, SecondFacts::default(), demand);
+        self.go_on_at(second);
+    }
+
+    /// Goes on after a restart, in which nothing was observed.
+    pub(crate) fn resume_at(&mut self, second: u64) {
+        self.pending.clear();
+        self.running = SecondFacts::default();
+        self.go_on_at(second);
+    }
+
+    /// A pod held a request in the second that ended last.
+    pub(crate) fn note_busy_pod(&mut self) {
+        if let Some(ended) = self.pending.last_mut() {
+            ended.busy = ended.busy.saturating_add(1);
+        }
+    }
+
+    /// The number of requests that wait at this moment.
+    pub(crate) fn note_waiting(&mut self, waiting: u32) {
+        let known = &mut self.running.condition.waiting;
+        *known = waiting.max(*known);
+    }
+
+    /// The greatest number of requests that was noted as waiting in the second that runs.
+    pub(crate) fn waiting_now(&self) -> u32 {
+        self.running.condition.waiting
+    }
+
+    /// Whether a cold start is under way.
+    pub(crate) fn is_waking(&self) -> bool {
+        self.waking_since.is_some()
+    }
+
+    /// The count changed; a raise from zero is a cold start, which ends with the first ready pod.
+    pub(crate) fn note_count(&mut self, from: u32, to: u32, now: Timestamp) {
+        self.running.note_raise(from, to);
+        self.waking_since = match (from, to) {
+            (_, 0) => None,
+            (0, _) => Some(now),
+            (_, _) => self.waking_since,
+        };
+    }
+
+    /// A pod is ready: a cold start has ended, if one was under way.
+    pub(crate) fn note_ready(&mut self, now: Timestamp) {
+        if let Some(since) = self.waking_since.take() {
+            let waited = now.saturating_since(since).as_millis();
+            self.running.wakes.note(u32::try_from(waited).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Begins to keep the demand of a metric by the minute for fifteen days; another metric begins anew.
+    pub fn keep_demand_of(&mut self, metric: Metric) {
+        if self.demand.as_ref().is_none_or(|demand| demand.metric() != metric) {
+            self.demand = Some(Arc::new(DemandDays::new(metric)));
+        }
+    }
+
+    /// Forgets the demand of the past fifteen days, and keeps no more of it.
+    pub fn forget_demand(&mut self) {
+        self.demand = None;
+    }
+
+    /// The demand of the past fifteen days; `None` unless it is kept.
+    pub fn demand(&self) -> Option<&DemandDays> {
+        self.demand.as_deref()
+    }
+
+    /// Whether rows that are kept no longer take memory once this second runs: those of a revision that has
+    /// rested since.
+    pub(crate) fn has_old_rows(&self, second: u64) -> bool {
+        self.seconds.has_old(second)
+            || self.minutes.has_old(second / MINUTE)
+            || self.hours.has_old(second / HOUR)
+    }
+
+    /// Gives back the memory of rows that are kept no longer.
+    pub(crate) fn forget_old_rows(&mut self, second: u64) {
+        self.seconds.forget_old(second);
+        self.minutes.forget_old(second / MINUTE);
+        self.hours.forget_old(second / HOUR);
+    }
+
+    /// The memory in use, in bytes, with what copies share.
+    pub fn bytes(&self) -> usize {
+        let rows = self.seconds.heap_bytes() + self.minutes.heap_bytes() + self.hours.heap_bytes();
+        let demand = self.demand.as_ref().map_or(0, |demand| size_of::<DemandDays>() + demand.heap_bytes());
+        size_of::<Self>() + self.pending.capacity() * size_of::<SecondFacts>() + rows + demand
+    }
+
+    /// Closes the seconds before `end`: first the pending ones, then others that were like `steady`.
+    fn close_before(&mut self, end: u64, steady: SecondFacts, demand: &DemandSeconds<'_>) {
+        while self.next < end {
+            let is_steady = self.pending.is_empty();
+            let facts = if is_steady { steady } else { self.pending.remove(0) };
+            // A rest of weeks is closed at once: looking at each of its seconds would hold the wake up.
+            let quiet =
+                if is_steady && self.late_busy == 0 { quiet_seconds(self.next..end, demand) } else { 0 };
+            let (count, demand) =
+                if quiet > 0 { (quiet, SecondSums::default()) } else { (1, (demand.at)(self.next)) };
+            let facts = self.with_late_busy(facts);
+            self.close(EqualSeconds { count, facts, demand });
+        }
+    }
+
+    fn go_on_at(&mut self, second: u64) {
+        if second > self.next {
+            self.next = second;
+        } else if self.next - second > CLOCK_REPEATS_MAX {
+            self.seconds.truncate(second);
+            self.minutes.truncate(second / MINUTE);
+            self.hours.truncate(second / HOUR);
+            (self.minute, self.hour) = (OpenSpan::default(), OpenSpan::default());
+            self.next = second;
+        }
+    }
+
+    /// A pod's reports of two seconds may come within one, and none in the next. No more pods can have been
+    /// busy than were ready; the others were in the second after.
+    fn with_late_busy(&mut self, mut facts: SecondFacts) -> SecondFacts {
+        let ready = facts.condition.capacity.ready;
+        let busy = facts.busy.saturating_add(self.late_busy);
+        facts.busy = busy.min(ready);
+        self.late_busy = (busy - facts.busy).min(ready);
+        facts
+    }
+
+    fn close(&mut self, seconds: EqualSeconds) {
+        let EqualSeconds { mut count, facts, demand } = seconds;
+        let end = self.next.saturating_add(count);
+        // What is older than everything that is kept would be dropped as soon as it was written.
+        count = count.min(HOURS_KEPT.rows * HOUR);
+        let kept = count.min(SECONDS_KEPT.rows);
+        self.seconds.push(RowRun { first: end - kept, count: kept, row: row_of_second(&facts, demand) });
+        let mut second = end - count;
+        while second < end {
+            let is_recent = end - second <= MINUTES_KEPT.rows * MINUTE + MINUTE;
+            let step = if is_recent { MINUTE } else { HOUR };
+            let part_end = end.min((second / step + 1) * step);
+            let part = u32::try_from(part_end - second).expect("an hour has 3,600 seconds");
+            if is_recent {
+                self.open_minute(second / MINUTE);
+                self.minute.tally.add(&facts, demand, part);
+            }
+            self.open_hour(second / HOUR);
+            self.hour.tally.add(&facts, demand, part);
+            second = part_end;
+        }
+        self.next = end;
+    }
+
+    /// Ends the open minute, if it is not this one.
+    fn open_minute(&mut self, minute: u64) {
+        let Some(OpenSpan { index, tally }) = self.minute.follow_with(minute) else { return };
+        self.minutes.push(RowRun { first: index, count: 1, row: tally.minute_row() });
+        if let Some(days) = self.demand.as_mut().filter(|_| tally.heard_seconds() > 0) {
+            let [mean, maximum] = [tally.mean(), tally.maximum()].map(|sums| sums.of(days.metric()));
+            Arc::make_mut(days).note(index, DemandMinute { mean, maximum });
+        }
+    }
+
+    /// Ends the open hour, if it is not this one.
+    fn open_hour(&mut self, hour: u64) {
+        if let Some(OpenSpan { index, tally }) = self.hour.follow_with(hour) {
+            self.hours.push(RowRun { first: index, count: 1, row: tally.row() });
+        }
+    }
+}
+
+/// The number of seconds from the first one on in which nothing was asked for.
+fn quiet_seconds(seconds: Range<u64>, demand: &DemandSeconds<'_>) -> u64 {
+    if seconds.start < demand.reported.start {
+        seconds.end.min(demand.reported.start) - seconds.start
+    } else if seconds.start >= demand.reported.end {
+        seconds.end - seconds.start
+    } else {
+        0
+    }
+}
+
+impl OpenSpan {
+    /// Begins the span of this number; the former one, if that was another in which anything was measured.
+    fn follow_with(&mut self, index: u64) -> Option<Self> {
+        if self.index == index {
+            return None;
+        }
+        let former = std::mem::replace(self, Self { index, tally: SpanTally::default() });
+        (!former.tally.is_empty()).then_some(former)
+    }
+}
