@@ -1,12 +1,11 @@
 //! The activator's end of its links: orders of the owners are carried out, and the activator's counts are
 //! reported to the owners of the revisions.
 //!
-//! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets (`claims`),
-//! and hears of the revisions in them. The writer of a link never queues messages. It asks what is true when
-//! it may write (which seconds were closed, which versions are acted upon, how much is held), so a slow peer
-//! gets fewer and newer words. A link that ends changes nothing about what is served.
+//! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets
+//! ([`throttling::Claims`]), and hears of the revisions in them. The writer of a link never queues messages.
+//! It asks what is true when it may write (which seconds were closed, which versions are acted upon, how much
+//! is held), so a slow peer gets fewer and newer words. A link that ends changes nothing about what is served.
 
-mod claims;
 mod mailbox;
 
 use std::cell::RefCell;
@@ -18,6 +17,7 @@ use std::sync::Arc;
 
 use link::{AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Reader, Writer};
 use runtime::vital;
+use throttling::{Claims, LinkNumber};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,6 @@ use crate::context::Context;
 use crate::metering::PastSeconds;
 use crate::revision_ports::{PortChanges, RevisionPorts};
 
-use claims::{Claims, LinkNumber};
 use mailbox::Mailbox;
 
 /// Links that may stand at once, each of a caller that knows the token: more autoscalers than a cluster runs,

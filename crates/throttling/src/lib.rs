@@ -7,6 +7,7 @@
 
 mod balancer;
 mod breaker;
+mod claims;
 mod load_meter;
 mod throttler;
 mod ticket;
@@ -14,6 +15,7 @@ mod ticket;
 mod vectors;
 
 pub use breaker::{Arrival, Breaker, BreakerError, BreakerLimits};
+pub use claims::{Claims, LinkNumber};
 pub use load_meter::{EndedSeconds, LoadMeter, Origin, PresentLoad, ReporterSeconds};
 pub use throttler::{Counts, DirectPick, Dispatch, QueueFull, Throttler};
 pub use ticket::Ticket;
