@@ -1,0 +1,46 @@
+//! Where an activator keeps a revision: plainly, or behind the lock that its requests take.
+
+use vocabulary::Timestamp;
+
+use crate::revision::{ActivatorRevision, RevisionCommand};
+
+/// A place for one revision. A shell that serves requests on several threads has one with a lock, and carries
+/// out the commands of the requests under that lock; in tests and simulations the revision is its own place.
+pub trait RevisionCell {
+    /// What all places of one activator share.
+    type Shared;
+
+    /// A place with this revision in it.
+    fn holding(revision: ActivatorRevision, shared: &Self::Shared) -> Self;
+
+    /// Lets something happen to the revision. A place with a lock shows the assignment that is in force then
+    /// and carries out all commands, before it lets go of the lock.
+    fn with<T>(&mut self, act: impl FnOnce(&mut ActivatorRevision) -> T) -> T;
+
+    /// A command that the place leaves to the value; a place with a lock leaves none.
+    fn next_command(&mut self) -> Option<RevisionCommand>;
+
+    /// When the value is to let time pass for the revision; never for a place that sees to that itself, and
+    /// says `RevisionIsDue`.
+    fn next_deadline(&self) -> Option<Timestamp>;
+}
+
+impl RevisionCell for ActivatorRevision {
+    type Shared = ();
+
+    fn holding(revision: ActivatorRevision, (): &()) -> Self {
+        revision
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut ActivatorRevision) -> T) -> T {
+        act(self)
+    }
+
+    fn next_command(&mut self) -> Option<RevisionCommand> {
+        ActivatorRevision::next_command(self)
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        ActivatorRevision::next_deadline(self)
+    }
+}
