@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use throttling::RequestRefusal;
 use vocabulary::{Epoch, Ownership, PodState, PresentCount, Routing};
 
+use super::activator::PlayedActivator;
 use super::world::{World, name, pod};
 use crate::*;
 
@@ -32,6 +34,11 @@ enum Happening {
     Acknowledges(usize),
     Empties(usize),
     Requests(usize, u32),
+    RequestEnds(usize),
+    Counts(usize),
+    Measures(usize),
+    IsHeld,
+    IsServed,
     OwnerChanges,
     OwnerIsReplaced,
     TimePasses(u64),
@@ -70,6 +77,11 @@ fn happening() -> impl Strategy<Value = Happening> {
         6 => (0..3_usize).prop_map(Happening::Acknowledges),
         2 => (0..3_usize).prop_map(Happening::Empties),
         2 => (0..3_usize, 1..50_u32).prop_map(|(activator, count)| Happening::Requests(activator, count)),
+        2 => (0..3_usize).prop_map(Happening::RequestEnds),
+        2 => (0..3_usize).prop_map(Happening::Counts),
+        2 => (0..3_usize).prop_map(Happening::Measures),
+        1 => Just(Happening::IsHeld),
+        1 => Just(Happening::IsServed),
         1 => Just(Happening::OwnerChanges),
         1 => Just(Happening::OwnerIsReplaced),
         3 => (1..40_000_u64).prop_map(Happening::TimePasses),
@@ -85,8 +97,19 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 }
 
 /// Lets everything happen, and looks after each step.
-fn live(choice: ActivatorChoice, happenings: &[Happening], mut check: impl FnMut(&World)) -> World {
+fn live(choice: ActivatorChoice, happenings: &[Happening], check: impl FnMut(&World)) -> World {
+    live_in(World::choosing(choice, &ACTIVATORS[..2]), happenings, check)
+}
+
+/// A world whose pods take so many requests at once.
+fn limited(choice: ActivatorChoice, limit: u32) -> World {
     let mut world = World::choosing(choice, &ACTIVATORS[..2]);
+    world.limit = limit;
+    world.state_revision();
+    world
+}
+
+fn live_in(mut world: World, happenings: &[Happening], mut check: impl FnMut(&World)) -> World {
     let mut epoch = 1;
     for happening in happenings {
         happen(&mut world, *happening, &mut epoch);
@@ -112,8 +135,8 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             world.link_of_pod(PODS[index], news);
         }
         Happening::ActivatorAppears(index) => {
-            let known = world.activators.entry(ACTIVATORS[index].to_owned()).or_default();
-            known.boot = known.boot.max(1);
+            let (name, now) = (ACTIVATORS[index], world.now);
+            world.activators.entry(name.to_owned()).or_insert_with(|| PlayedActivator::new(name, 1, now));
             world.state_activators();
         }
         Happening::ActivatorIsGone(index) => {
@@ -156,6 +179,30 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             if known.is_some_and(|known| known.applied.is_some()) {
                 world.hold(ACTIVATORS[index], PresentCount { in_flight: count, waiting: count });
             }
+        }
+        Happening::RequestEnds(index) => {
+            let now = world.now;
+            if let Some(known) = world.activators.get_mut(ACTIVATORS[index]) {
+                known.end_one(now);
+            }
+        }
+        Happening::Counts(index) => {
+            if world.activators.contains_key(ACTIVATORS[index]) {
+                world.count(ACTIVATORS[index]);
+            }
+        }
+        Happening::Measures(index) => {
+            if world.activators.contains_key(ACTIVATORS[index]) {
+                world.measure(ACTIVATORS[index]);
+            }
+        }
+        Happening::IsHeld => {
+            world.held = Some("another one decides".to_owned());
+            world.state_revision();
+        }
+        Happening::IsServed => {
+            world.held = None;
+            world.state_revision();
         }
         Happening::OwnerChanges => change_owner(world, epoch),
         Happening::OwnerIsReplaced => {
@@ -268,12 +315,75 @@ proptest! {
                 told.pods.iter().map(|pod| (pod.pod.clone(), pod.address, pod.state)).collect()
             };
             let listening = world.activators.iter().filter(|(_, known)| known.is_linked && !known.is_stalled);
-            for (name, known) in listening.filter(|(_, known)| known.holds.is_some()) {
+            for (name, known) in listening.filter(|(_, known)| known.present().in_flight > 0) {
                 let told = known.applied.as_ref().unwrap_or_else(|| panic!("{name} holds requests and forgot them"));
                 assert_eq!((pods(told), &told.hold), (pods(whole), &whole.hold), "{name} holds requests");
             }
         });
         prop_assert_eq!(world.breaches, Vec::<String>::new());
+    }
+
+    /// Nothing that waits is refused but by the end of its revision, a named limit, or a hold that the
+    /// assignment carries while no pod is ready.
+    #[test]
+    fn waiting_requests_are_refused_by_a_limit_or_a_hold_alone(
+        choice in choice(),
+        limit in 0..3_u32,
+        happenings in happenings(),
+    ) {
+        let mut has_been_held = false;
+        live_in(limited(choice, limit), &happenings, |world| {
+            has_been_held |= world.held.is_some();
+            for known in world.activators.values() {
+                for refusal in &known.refusals {
+                    assert!(*refusal != RequestRefusal::Gone, "the revision exists");
+                    assert!(*refusal != RequestRefusal::Held || has_been_held, "no assignment carries a hold");
+                }
+                let counted = usize::try_from(known.present().waiting).expect("32 bits");
+                assert_eq!(known.waiting(), counted, "requests that wait and were not refused");
+            }
+        });
+    }
+
+    /// After one round of commands no request waits at an activator while a ready pod of its slice has a free
+    /// slot, and no timer has to fire for that.
+    #[test]
+    fn a_free_slot_is_used_at_once_while_a_request_waits(
+        choice in choice(),
+        limit in 0..3_u32,
+        happenings in happenings(),
+    ) {
+        live_in(limited(choice, limit), &happenings, |world| {
+            for (name, known) in &world.activators {
+                assert_eq!(known.unused_slot(), None, "a request waits at {name}");
+            }
+        });
+    }
+
+    /// Each request that came to an activator is heard of in exactly one second, however links are lost and
+    /// seconds repeated.
+    #[test]
+    fn both_ends_count_the_same_requests(choice in choice(), happenings in happenings()) {
+        let mut world = live(choice, &happenings, |_| {});
+        for name in ACTIVATORS {
+            if world.activators.contains_key(name) {
+                world.resume(name);
+                world.link(name);
+            }
+        }
+        world.pass(Duration::from_secs(2));
+        for name in ACTIVATORS.into_iter().filter(|name| world.activators.contains_key(*name)).collect::<Vec<_>>() {
+            world.measure(name);
+            let known = &world.activators[name];
+            let heard = world.heard.of(name, known.boot);
+            for (second, requests) in &heard {
+                let came = f64::from(known.arrivals_in(*second));
+                assert!((requests - came).abs() < 0.001, "{name} in second {second}: {requests} of {came}");
+            }
+            let last = known.is_linked.then(|| heard.last_key_value().map(|(second, _)| *second)).flatten();
+            let complete = last.is_none_or(|last| (last.saturating_sub(59)..last).all(|at| heard.contains_key(&at)));
+            assert!(complete, "{name}: {heard:?}");
+        }
     }
 
     /// The same facts of state lead to the same assignments, whatever their order.

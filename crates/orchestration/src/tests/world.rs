@@ -8,12 +8,12 @@ use std::time::Duration;
 use scaling::PodPhase;
 use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits,
-    PodHello, PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts,
-    RevisionName, Routing, Standing, Timestamp, Version,
+    ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits, PodHello, PodName,
+    PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionName, Routing,
+    Timestamp, Version,
 };
 
-use super::activator::{FakeActivator, Told};
+use super::activator::{PlayedActivator, Told};
 use crate::*;
 
 pub(super) fn name() -> RevisionName {
@@ -54,11 +54,29 @@ pub(super) fn hello(pod: &str, state: PodState) -> PodHello {
     }
 }
 
+/// What was heard of the seconds of activators, by name and boot; a repeat replaces.
+#[derive(Debug, Default)]
+pub(super) struct HeardSeconds(BTreeMap<(String, u64, u64), f64>);
+
+impl HeardSeconds {
+    fn note(&mut self, activator: &str, boot: u64, second: u64, loads: &[vocabulary::RevisionLoad]) {
+        let requests = loads.iter().map(|of| of.load.request_rate.value()).sum();
+        self.0.insert((activator.to_owned(), boot, second), requests);
+    }
+
+    /// The numbers of the seconds of one life that were heard, with the requests that came in each.
+    pub(super) fn of(&self, activator: &str, boot: u64) -> BTreeMap<u64, f64> {
+        let own = self.0.iter().filter(|((name, of, _), _)| name == activator && *of == boot);
+        own.map(|((_, _, second), requests)| (*second, *requests)).collect()
+    }
+}
+
 pub(super) struct World {
+    pub(super) heard: HeardSeconds,
     pub(super) orchestrator: Orchestrator,
     pub(super) now: Timestamp,
     choice: ActivatorChoice,
-    limit: u32,
+    pub(super) limit: u32,
     hosts: Vec<String>,
     pub(super) wanted: u32,
     /// What the platform asks for, whatever the settings say.
@@ -70,7 +88,7 @@ pub(super) struct World {
     /// The first version of the present owner's since which all that was told routes through activators.
     pub(super) through_since: Option<Version>,
     pub(super) pods: BTreeMap<String, PodFacts>,
-    pub(super) activators: BTreeMap<String, FakeActivator>,
+    pub(super) activators: BTreeMap<String, PlayedActivator>,
     links: BTreeMap<LinkId, (String, bool)>,
     pub(super) written: Option<RouteInForce>,
     /// What was written when the present owner came, as far as it has left that.
@@ -93,6 +111,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(limit: u32) -> Self {
         Self {
+            heard: HeardSeconds::default(),
             orchestrator: Orchestrator::new(OrchestratorSettings::default()),
             now: Timestamp::from_secs(1000),
             choice: ActivatorChoice::default(),
@@ -148,7 +167,7 @@ impl World {
     pub(super) fn stand_by(&mut self, names: &[&str], routing: vocabulary::Routing) {
         self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
         for name in names {
-            self.activators.insert((*name).to_owned(), FakeActivator { boot: 1, ..FakeActivator::default() });
+            self.activators.insert((*name).to_owned(), PlayedActivator::new(name, 1, self.now));
         }
         self.state_activators();
         self.fact(PlatformFact::Synced);
@@ -176,7 +195,7 @@ impl World {
         self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
         self.state_revision();
         for name in names {
-            self.activators.insert((*name).to_owned(), FakeActivator { boot: 1, ..FakeActivator::default() });
+            self.activators.insert((*name).to_owned(), PlayedActivator::new(name, 1, self.now));
         }
         self.state_activators();
         self.fact(PlatformFact::Synced);
@@ -263,6 +282,9 @@ impl World {
             self.settle();
         }
         self.now = until;
+        for known in self.activators.values_mut() {
+            known.advance(until);
+        }
     }
 
     fn obey(&mut self) {
@@ -270,8 +292,8 @@ impl World {
             match command {
                 ControlCommand::OpenLink { link, peer, .. } => self.open(link, peer),
                 ControlCommand::CloseLink { link } => drop(self.links.remove(&link)),
-                ControlCommand::Sync { activator, assignments, .. } => {
-                    self.tell(activator, Told::Everything(assignments.first().cloned()));
+                ControlCommand::Sync { activator, ownership, assignments } => {
+                    self.tell(activator, Told::Everything(ownership, assignments));
                 }
                 ControlCommand::Assign { activator, assignment, .. } => {
                     self.tell(activator, Told::Assignment(assignment));
@@ -307,7 +329,7 @@ impl World {
             }
             Peer::Activator { name } => {
                 if let Some(known) = self.activators.get_mut(name.as_str()) {
-                    known.is_linked = false;
+                    known.unlink(self.now);
                 }
                 self.links.insert(link, (name.as_str().to_owned(), false));
             }
@@ -318,7 +340,7 @@ impl World {
         let Some((name, _)) = self.links.get(&link) else { return };
         let Some(known) = self.activators.get_mut(name).filter(|known| known.is_linked) else { return };
         let version = match &told {
-            Told::Everything(assignment) => assignment.as_ref().map(|assignment| assignment.version),
+            Told::Everything(_, assignments) => assignments.first().map(|assignment| assignment.version),
             Told::Assignment(assignment) => Some(assignment.version),
             Told::Unassigned(version, _) => Some(*version),
         };
@@ -328,17 +350,18 @@ impl World {
             }
             known.last_version = version;
         }
-        if let Told::Everything(Some(assignment)) | Told::Assignment(assignment) = &told {
+        let assignment = match &told {
+            Told::Everything(_, assignments) => assignments.first(),
+            Told::Assignment(assignment) => Some(assignment),
+            Told::Unassigned(..) => None,
+        };
+        if let Some(assignment) = assignment {
             self.through_since = match assignment.routing {
                 Routing::Direct => None,
                 Routing::ThroughActivator => self.through_since.or(Some(assignment.version)),
             };
         }
-        if known.is_stalled {
-            known.unread.push_back(told);
-        } else {
-            known.read(told);
-        }
+        known.tell(told, self.now);
     }
 
     fn order(&mut self, order: &PlatformOrder) {
@@ -406,25 +429,17 @@ impl World {
     pub(super) fn link(&mut self, name: &str) {
         let Some(link) = self.link_id(name, false) else { return };
         let Some(known) = self.activators.get_mut(name) else { return };
-        known.is_linked = true;
-        let routings =
-            known.applied.iter().map(|applied| (applied.revision.clone(), applied.routing)).collect();
-        let hello = ActivatorHello {
-            speaks: LinkVersion::CURRENT,
-            activator: ReplicaName::new(name),
-            boot: BootId(known.boot),
-            current_second: 0,
-            history: Vec::new(),
-            present: known.holds.map(|count| (self::name(), count)).into_iter().collect(),
-            routings,
-        };
+        let hello = known.relink(self.now);
+        for (second, loads) in &hello.history {
+            self.heard.note(name, known.boot, *second, loads);
+        }
         self.event(ControlEvent::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
     }
 
     /// An activator is killed, with all that it holds, and comes back.
     pub(super) fn restart(&mut self, name: &str) {
         let Some(known) = self.activators.get_mut(name) else { return };
-        *known = FakeActivator { life: known.life, boot: known.boot + 1, ..FakeActivator::default() };
+        *known = known.restarted(self.now);
         self.link_of_activator(name, LinkNews::Lost);
         self.link(name);
     }
@@ -453,7 +468,7 @@ impl World {
 
     pub(super) fn link_of_activator(&mut self, name: &str, news: LinkNews) {
         if let Some(known) = self.activators.get_mut(name) {
-            known.is_linked = false;
+            known.unlink(self.now);
         }
         if let Some(link) = self.link_id(name, false) {
             self.event(ControlEvent::LinkChanged { link, news });
@@ -500,9 +515,7 @@ impl World {
     pub(super) fn resume(&mut self, name: &str) {
         let known = self.activators.get_mut(name).expect("it is there");
         known.is_stalled = false;
-        for told in std::mem::take(&mut known.unread) {
-            known.read(told);
-        }
+        known.read(self.now);
     }
 
     /// Everybody who is linked and reads says what it acts upon.
@@ -519,24 +532,35 @@ impl World {
 
     pub(super) fn acknowledge(&mut self, name: &str) {
         let known = self.activators.get_mut(name).expect("it is there");
-        if !known.is_linked || known.is_stalled {
-            return;
-        }
-        let applied = known.applied.as_ref().map(|applied| applied.version);
-        known.acknowledged = applied;
-        if let Some(version) = known.forgot.take().or(applied) {
-            self.activator(name, ActivatorWord::Acknowledged { revision: self::name(), version });
+        for word in known.acknowledge() {
+            self.activator(name, word);
         }
     }
 
     /// What an activator held is over. Of a retired revision it says so.
     pub(super) fn empty(&mut self, name: &str) {
+        let now = self.now;
+        self.activators.get_mut(name).expect("it is there").empty(now);
+        self.count(name);
+    }
+
+    /// What an activator has to say of its counts is heard.
+    pub(super) fn count(&mut self, name: &str) {
         let known = self.activators.get_mut(name).expect("it is there");
-        known.holds = None;
-        known.forget_if_empty();
-        let is_retired = known.applied.as_ref().is_some_and(|applied| applied.standing == Standing::Retired);
-        if is_retired && known.is_linked && !known.is_stalled {
-            self.activator(name, ActivatorWord::Emptied { revision: self::name() });
+        for word in known.counted() {
+            self.activator(name, word);
+        }
+    }
+
+    /// The seconds that an activator has closed are heard.
+    pub(super) fn measure(&mut self, name: &str) {
+        let known = self.activators.get_mut(name).expect("it is there");
+        let boot = known.boot;
+        for word in known.measured() {
+            if let ActivatorWord::Loads { second, loads } = &word {
+                self.heard.note(name, boot, *second, loads);
+            }
+            self.activator(name, word);
         }
     }
 
@@ -574,6 +598,7 @@ impl World {
         self.through_since = None;
         for known in self.activators.values_mut() {
             known.acknowledged = None;
+            known.former_version = known.last_version;
         }
     }
 
@@ -584,9 +609,9 @@ impl World {
 
     /// An activator holds so much from now on.
     pub(super) fn hold(&mut self, activator: &str, count: PresentCount) {
-        self.activators.get_mut(activator).expect("it is there").holds = Some(count);
-        let revision = super::name();
-        self.activator(activator, ActivatorWord::Present { revision, count, oldest_wait: Duration::ZERO });
+        let now = self.now;
+        self.activators.get_mut(activator).expect("it is there").hold(count, now);
+        self.count(activator);
     }
 
     /// A first decision, which routes through the activators.

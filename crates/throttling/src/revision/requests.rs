@@ -10,19 +10,19 @@ use crate::ticket::Ticket;
 pub enum RequestEvent {
     /// A request arrived that goes through the queue. It is part of the load until it ends or is refused.
     Arrived {
-        /// Drawn for this request.
+        /// A ticket that was drawn for this request.
         ticket: Ticket,
     },
     /// A request that went past the queue was not started by its pod: it joins those that wait, and the load.
     Rejoined {
-        /// Drawn for this request.
+        /// A ticket that was drawn for this request.
         ticket: Ticket,
         /// When it arrived at the activator.
         arrived: Timestamp,
     },
     /// The rest of a request is over ([`RequestEvent::RestBegan`]): it waits again.
     RestEnded {
-        /// Drawn for this wait.
+        /// A ticket that was drawn for this wait.
         ticket: Ticket,
         /// When it arrived at the activator.
         arrived: Timestamp,

@@ -106,12 +106,12 @@ pub enum ActivatorEvent {
     Request {
         /// The revision of the request.
         revision: RevisionName,
-        /// What happened to it.
+        /// What happened to the request.
         event: RequestEvent,
     },
     /// The activator is on its way out: it serves on, and its owners hear that it drains.
     LeavingBegan,
-    /// The deadline has come.
+    /// The deadline of the activator has come.
     TimePassed,
 }
 
