@@ -212,7 +212,7 @@ impl PlayedActivator {
                 match word {
                     ActivatorWord::Acknowledged { .. } => self.acknowledgements.push_back(word),
                     ActivatorWord::Present { .. } | ActivatorWord::Emptied { .. } => {
-                        self.counts.push_back(word)
+                        self.counts.push_back(word);
                     }
                     ActivatorWord::Loads { .. } => self.loads.push_back(word),
                     ActivatorWord::Hello(_) | ActivatorWord::Draining => panic!("unexpected: {word:?}"),

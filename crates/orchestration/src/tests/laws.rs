@@ -27,21 +27,27 @@ enum Happening {
     ActivatorLinks(usize),
     ActivatorRestarts(usize),
     ActivatorLink(usize, Loss),
-    ActivatorStalls(usize),
-    ActivatorResumes(usize),
     ActivatorDrains(usize),
     ActivatorLife(usize, ActivatorLife),
-    Acknowledges(usize),
-    Empties(usize),
-    Requests(usize, u32),
-    RequestEnds(usize),
-    Counts(usize),
-    Measures(usize),
+    AtActivator(usize, AtActivator),
     IsHeld,
     IsServed,
     OwnerChanges,
     OwnerIsReplaced,
     TimePasses(u64),
+}
+
+/// One event at an activator that is there.
+#[derive(Clone, Copy, Debug)]
+enum AtActivator {
+    Stalls,
+    Resumes,
+    Acknowledges,
+    Empties,
+    Requests(u32),
+    RequestEnds,
+    Counts,
+    Measures,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,21 +76,27 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => (0..3_usize).prop_map(Happening::ActivatorLinks),
         1 => (0..3_usize).prop_map(Happening::ActivatorRestarts),
         1 => (0..3_usize, loss()).prop_map(|(activator, loss)| Happening::ActivatorLink(activator, loss)),
-        1 => (0..3_usize).prop_map(Happening::ActivatorStalls),
-        2 => (0..3_usize).prop_map(Happening::ActivatorResumes),
         1 => (0..3_usize).prop_map(Happening::ActivatorDrains),
         1 => (0..3_usize, life).prop_map(|(activator, life)| Happening::ActivatorLife(activator, life)),
-        6 => (0..3_usize).prop_map(Happening::Acknowledges),
-        2 => (0..3_usize).prop_map(Happening::Empties),
-        2 => (0..3_usize, 1..50_u32).prop_map(|(activator, count)| Happening::Requests(activator, count)),
-        2 => (0..3_usize).prop_map(Happening::RequestEnds),
-        2 => (0..3_usize).prop_map(Happening::Counts),
-        2 => (0..3_usize).prop_map(Happening::Measures),
+        18 => (0..3_usize, at_activator()).prop_map(|(activator, event)| Happening::AtActivator(activator, event)),
         1 => Just(Happening::IsHeld),
         1 => Just(Happening::IsServed),
         1 => Just(Happening::OwnerChanges),
         1 => Just(Happening::OwnerIsReplaced),
         3 => (1..40_000_u64).prop_map(Happening::TimePasses),
+    ]
+}
+
+fn at_activator() -> impl Strategy<Value = AtActivator> {
+    prop_oneof![
+        1 => Just(AtActivator::Stalls),
+        2 => Just(AtActivator::Resumes),
+        6 => Just(AtActivator::Acknowledges),
+        1 => Just(AtActivator::Empties),
+        3 => (1..50_u32).prop_map(AtActivator::Requests),
+        3 => Just(AtActivator::RequestEnds),
+        2 => Just(AtActivator::Counts),
+        2 => Just(AtActivator::Measures),
     ]
 }
 
@@ -149,51 +161,13 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             let news = news(loss, world);
             world.link_of_activator(ACTIVATORS[index], news);
         }
-        Happening::ActivatorStalls(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.stall(ACTIVATORS[index]);
-            }
-        }
-        Happening::ActivatorResumes(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.resume(ACTIVATORS[index]);
-            }
-        }
         Happening::ActivatorDrains(index) => {
             world.activator(ACTIVATORS[index], vocabulary::ActivatorWord::Draining);
         }
         Happening::ActivatorLife(index, life) => world.life(ACTIVATORS[index], life),
-        Happening::Acknowledges(index) => {
+        Happening::AtActivator(index, event) => {
             if world.activators.contains_key(ACTIVATORS[index]) {
-                world.acknowledge(ACTIVATORS[index]);
-            }
-        }
-        Happening::Empties(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.empty(ACTIVATORS[index]);
-            }
-        }
-        Happening::Requests(index, count) => {
-            // Who does not know the revision holds nothing of it.
-            let known = world.activators.get(ACTIVATORS[index]);
-            if known.is_some_and(|known| known.applied.is_some()) {
-                world.hold(ACTIVATORS[index], PresentCount { in_flight: count, waiting: count });
-            }
-        }
-        Happening::RequestEnds(index) => {
-            let now = world.now;
-            if let Some(known) = world.activators.get_mut(ACTIVATORS[index]) {
-                known.end_one(now);
-            }
-        }
-        Happening::Counts(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.count(ACTIVATORS[index]);
-            }
-        }
-        Happening::Measures(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.measure(ACTIVATORS[index]);
+                happen_at(world, ACTIVATORS[index], event);
             }
         }
         Happening::IsHeld => {
@@ -210,6 +184,29 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             world.replace_owner(Epoch(*epoch));
         }
         Happening::TimePasses(milliseconds) => world.pass(Duration::from_millis(milliseconds)),
+    }
+}
+
+fn happen_at(world: &mut World, name: &str, event: AtActivator) {
+    match event {
+        AtActivator::Stalls => world.stall(name),
+        AtActivator::Resumes => world.resume(name),
+        AtActivator::Acknowledges => world.acknowledge(name),
+        AtActivator::Empties => world.empty(name),
+        AtActivator::Requests(count) => {
+            // One that does not know the revision holds nothing of it.
+            let known = &world.activators[name];
+            if known.applied.is_some() {
+                let in_flight = known.present().in_flight + count;
+                world.hold(name, PresentCount { in_flight, waiting: in_flight });
+            }
+        }
+        AtActivator::RequestEnds => {
+            let now = world.now;
+            world.activators.get_mut(name).expect("it is there").end_one(now);
+        }
+        AtActivator::Counts => world.count(name),
+        AtActivator::Measures => world.measure(name),
     }
 }
 

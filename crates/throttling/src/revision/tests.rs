@@ -98,8 +98,8 @@ fn each_cause_of_a_refusal_has_its_name_and_leaves_no_load() {
     assert_eq!(commands(&mut full), [refused(tickets[2], RequestRefusal::ActivatorQueueFull)]);
     let hold = Assignment { hold: Some("paused".to_owned()), ..assignment(2, &[]) };
     full.assign(&Arc::new(hold), START);
-    let held = [refused(tickets[0], RequestRefusal::Held), refused(tickets[1], RequestRefusal::Held)];
-    assert_eq!(commands(&mut full), held);
+    let expected = [refused(tickets[0], RequestRefusal::Held), refused(tickets[1], RequestRefusal::Held)];
+    assert_eq!(commands(&mut full), expected);
     assert_eq!(full.present(), PresentCount::default());
     let (ticket, commands_of_one) = arrive(&mut full, START);
     assert_eq!(commands_of_one, [refused(ticket, RequestRefusal::Held)]);

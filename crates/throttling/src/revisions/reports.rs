@@ -104,10 +104,11 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
             self.active.insert(name.clone());
         }
         // Without a link for the revision nothing is reported: the next hello says what is held.
-        if news.is_report_due && !self.notify(name, |entry| entry.is_present_due = true) {
-            if let Some(known) = self.known.get_mut(name) {
-                known.cell.with(|revision| revision.take_early_report(now));
-            }
+        if news.is_report_due
+            && !self.notify(name, |entry| entry.is_present_due = true)
+            && let Some(known) = self.known.get_mut(name)
+        {
+            known.cell.with(|revision| revision.take_early_report(now));
         }
         if news.is_emptied {
             self.report_or_forget(name, now);
