@@ -89,6 +89,8 @@ pub struct ActivatorRevisions<R: RevisionCell = ActivatorRevision> {
     known: BTreeMap<RevisionName, KnownRevision<R>>,
     /// Those with something to report in this second.
     active: BTreeSet<RevisionName>,
+    /// Revisions that are known no more and had something to report in this second.
+    departed: BTreeMap<RevisionName, R>,
     hosts: BTreeMap<String, RevisionName>,
     head_sizes: HeadSizeTally,
     claims: Claims,
@@ -122,6 +124,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
             past: PastLoads::default(),
             known: BTreeMap::new(),
             active: BTreeSet::new(),
+            departed: BTreeMap::new(),
             hosts: BTreeMap::new(),
             head_sizes: HeadSizeTally::default(),
             claims: Claims::default(),
@@ -334,13 +337,16 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
     /// A revision is not known here any more. That is acknowledged once its ports are closed.
     fn depart(&mut self, revision: &RevisionName, version: Version) {
         let Some(known) = self.known.remove(revision) else { return };
-        self.active.remove(revision);
         self.head_sizes.take(known.assignment.head_size_limit);
         self.limit_heads();
         for host in &known.assignment.hosts {
             self.release_host(host, revision);
         }
-        if known.assignment.ports.is_empty() && known.upkeep.is_empty() {
+        let needs_upkeep = !known.assignment.ports.is_empty() || !known.upkeep.is_empty();
+        if self.active.remove(revision) {
+            self.departed.insert(revision.clone(), known.cell);
+        }
+        if !needs_upkeep {
             return self.acknowledge(revision, version);
         }
         let upkeep = self.carry_out(revision, Vec::new(), BTreeSet::new());

@@ -90,8 +90,8 @@ impl PlayedActivator {
     }
 
     /// The process is killed, and another one of its name begins.
-    pub(super) fn restarted(&self, now: Timestamp) -> Self {
-        Self { life: self.life, ..Self::new(&self.name, self.boot + 1, now) }
+    pub(super) fn restarted(&self, boot: u64, now: Timestamp) -> Self {
+        Self { life: self.life, ..Self::new(&self.name, boot, now) }
     }
 
     /// The link is gone, with all that was under way on it.

@@ -113,11 +113,16 @@ fn live(choice: ActivatorChoice, happenings: &[Happening], check: impl FnMut(&Wo
     live_in(World::choosing(choice, &ACTIVATORS[..2]), happenings, check)
 }
 
-/// A world whose pods take so many requests at once.
+/// A world whose pods take so many requests at once, with a ready pod and requests at both activators.
 fn limited(choice: ActivatorChoice, limit: u32) -> World {
     let mut world = World::choosing(choice, &ACTIVATORS[..2]);
     world.limit = limit;
     world.state_revision();
+    world.pods(&PODS[..1]);
+    world.pod_says(PODS[0], PodState::Ready);
+    for name in &ACTIVATORS[..2] {
+        world.hold(name, PresentCount { in_flight: 3, waiting: 3 });
+    }
     world
 }
 
@@ -147,8 +152,8 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             world.link_of_pod(PODS[index], news);
         }
         Happening::ActivatorAppears(index) => {
-            let (name, now) = (ACTIVATORS[index], world.now);
-            world.activators.entry(name.to_owned()).or_insert_with(|| PlayedActivator::new(name, 1, now));
+            let (name, boot, now) = (ACTIVATORS[index], world.draw_boot(), world.now);
+            world.activators.entry(name.to_owned()).or_insert_with(|| PlayedActivator::new(name, boot, now));
             world.state_activators();
         }
         Happening::ActivatorIsGone(index) => {

@@ -73,6 +73,8 @@ impl HeardSeconds {
 
 pub(super) struct World {
     pub(super) heard: HeardSeconds,
+    /// The number of the last life of an activator that did not begin with the world.
+    boots: u64,
     pub(super) orchestrator: Orchestrator,
     pub(super) now: Timestamp,
     choice: ActivatorChoice,
@@ -112,6 +114,7 @@ impl World {
     pub(super) fn new(limit: u32) -> Self {
         Self {
             heard: HeardSeconds::default(),
+            boots: 1,
             orchestrator: Orchestrator::new(OrchestratorSettings::default()),
             now: Timestamp::from_secs(1000),
             choice: ActivatorChoice::default(),
@@ -279,11 +282,17 @@ impl World {
         let until = self.now + time;
         while let Some(deadline) = self.orchestrator.next_deadline().filter(|deadline| *deadline <= until) {
             self.now = deadline.max(self.now);
+            self.advance_activators();
             self.settle();
         }
         self.now = until;
+        self.advance_activators();
+    }
+
+    /// Lets each activator do what its time alone asks for.
+    fn advance_activators(&mut self) {
         for known in self.activators.values_mut() {
-            known.advance(until);
+            known.advance(self.now);
         }
     }
 
@@ -436,10 +445,17 @@ impl World {
         self.event(ControlEvent::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
     }
 
+    /// A number that no life of an activator had before.
+    pub(super) fn draw_boot(&mut self) -> u64 {
+        self.boots += 1;
+        self.boots
+    }
+
     /// An activator is killed, with all that it holds, and comes back.
     pub(super) fn restart(&mut self, name: &str) {
+        let boot = self.draw_boot();
         let Some(known) = self.activators.get_mut(name) else { return };
-        *known = known.restarted(self.now);
+        *known = known.restarted(boot, self.now);
         self.link_of_activator(name, LinkNews::Lost);
         self.link(name);
     }

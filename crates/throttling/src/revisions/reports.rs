@@ -1,5 +1,7 @@
 //! What the owners hear: hellos, loads by the second, early counts, acknowledgements.
 
+use std::collections::BTreeMap;
+
 use vocabulary::{
     ActivatorHello, ActivatorWord, LinkVersion, RevisionLoad, RevisionName, Timestamp, Version,
 };
@@ -164,15 +166,25 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
     fn close_seconds(&mut self, now: Timestamp) {
         let ended = self.seconds.ended(self.open_second, now);
         let began = self.seconds.beginning_of(self.open_second);
-        let mut loads = Vec::with_capacity(self.active.len());
+        let close = |cell: &mut R| cell.with(|revision| revision.close_seconds(ended.count(), began, now));
+        let mut loads = BTreeMap::new();
+        // The last second of what is known no more; a revision that is known again since speaks for both.
+        for (revision, mut cell) in std::mem::take(&mut self.departed) {
+            loads.extend(close(&mut cell).map(|closed| (revision, closed)));
+        }
         for revision in std::mem::take(&mut self.active) {
             let Some(known) = self.known.get_mut(&revision) else { continue };
-            let closed = known.cell.with(|held| held.close_seconds(ended.count(), began, now));
-            if let Some(closed) = closed {
+            if let Some(closed) = close(&mut known.cell) {
                 self.active.insert(revision.clone());
-                loads.push(RevisionLoad { revision, load: closed.load, oldest_wait: closed.oldest_wait });
+                loads.insert(revision, closed);
             }
         }
+        let loads = loads.into_iter().map(|(revision, closed)| RevisionLoad {
+            revision,
+            load: closed.load,
+            oldest_wait: closed.oldest_wait,
+        });
+        let loads: Vec<RevisionLoad> = loads.collect();
         for second in ended.latest(SECONDS_MAX) {
             self.past.push((second, loads.clone()));
         }

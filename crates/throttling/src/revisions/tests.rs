@@ -311,3 +311,22 @@ fn a_new_link_of_the_same_owner_ends_its_former_link() {
     assert_eq!(commands, [ActivatorCommand::CloseLink { link: ONE }]);
     assert_eq!(played.words(ONE), []);
 }
+
+#[test]
+fn the_last_second_of_a_forgotten_revision_is_said() {
+    let mut played = Played::new();
+    played.sync(ONE, 1, &[assignment(version(1, 1), &[])]);
+    let (ticket, _) = played.arrive();
+    played.request(RequestEvent::GaveUp { ticket });
+    let forget = ActivatorEvent::ForgettingAllowed { link: ONE, revision: name(), version: version(1, 2) };
+    played.handle(forget);
+    assert_eq!(played.in_force(), None);
+    played.words(ONE);
+    for loads in [1, 0] {
+        played.now += Duration::from_secs(1);
+        played.handle(ActivatorEvent::TimePassed);
+        let words = played.words(ONE);
+        let [ActivatorWord::Loads { loads: said, .. }] = &words[..] else { panic!("one second: {words:?}") };
+        assert_eq!(said.len(), loads);
+    }
+}
