@@ -76,10 +76,16 @@ def command(name: str, words, env=None):
 def cluster(nodes: int, act):
     """An action with a cluster of tests that is up, and taken down however the action ends."""
     def action(limit):
-        for script, *words in (["down"], ["up", str(nodes)]):
-            if code := run([CLUSTER / script, *words], ROOT, LOGS / f"cluster-{script}.log", 120):
-                return Outcome(words=[f"tests/cluster/{script} ended with {code}"])
+        def script(name, *words):
+            code = run([CLUSTER / name, *words], ROOT, LOGS / f"cluster-{name}.log", 120)
+            return Outcome(words=[f"tests/cluster/{name} ended with {code}"]) if code else None
+
+        if failure := script("down"):
+            return failure
         try:
+            # A cluster that came up in part is taken down too.
+            if failure := script("up", str(nodes)):
+                return failure
             outcome = act(limit)
             if not outcome.is_green:
                 shutil.copytree(ROOT / "target/cluster/run/log", LOGS / "cluster-log", dirs_exist_ok=True)

@@ -14,7 +14,7 @@ from .process import ENOUGH, LATE, run
 BUDGET_SECONDS = 120
 """What all second runs of one suite may take. A test whose second runs find no time has failed."""
 
-OF_EVERYTHING_SECONDS = 600
+CLUSTER_BUDGET_SECONDS = 600
 """The same for the suites of a cluster in `.ci/all`, where one test can take minutes."""
 
 LISTED_AFTER = 12
@@ -49,7 +49,7 @@ class Suspect:
 def budget_of(suspects: list[Suspect]) -> float:
     """Every test of a cluster but the gate's smoke belongs to `.ci/all`."""
     programs = {suspect.program for suspect in suspects} - {"cluster_smoke"}
-    return OF_EVERYTHING_SECONDS if any(program.startswith("cluster_") for program in programs) else BUDGET_SECONDS
+    return CLUSTER_BUDGET_SECONDS if any(program.startswith("cluster_") for program in programs) else BUDGET_SECONDS
 
 
 def passed_twice(suspects: list[Suspect], attempt, budget: float = BUDGET_SECONDS, clock=time.monotonic) -> list[Suspect]:

@@ -7,9 +7,10 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// From above the ports that services are known by to below those of Kubernetes' `NodePort` Services.
+/// From above the ports that services are known by to below those that pods of `ebb up` reserve (20000 to
+/// 29999).
 const FIRST: u16 = 12_000;
-const LAST: u16 = 29_999;
+const LAST: u16 = 19_999;
 
 /// A loopback address on which no program listens. No later call in this process returns it again before all
 /// others were returned.

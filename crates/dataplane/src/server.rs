@@ -12,7 +12,6 @@ mod protocols;
 mod service;
 mod unserved;
 
-use std::fmt;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -21,7 +20,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use runtime::{Backoff, is_of_one_connection};
+use runtime::{Backoff, ErrorChain, is_of_one_connection};
 use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 use tracing::{debug, warn};
@@ -176,7 +175,7 @@ fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &ServerDoor<S>) 
             #[cfg(feature = "tls")]
             Channel::Tls(tls) => match Box::pin(tls.accept(stream, &connection, &drain)).await {
                 Ok(socket) => socket,
-                Err(error) => return debug!(error = %Chain(&error), %peer, "a connection never began"),
+                Err(error) => return debug!(error = %ErrorChain(&error), %peer, "a connection never began"),
             },
         };
         let mut served = pin!(protocols::run(socket, Rc::clone(&connection), service, &drain, limits));
@@ -186,25 +185,10 @@ fn spawn<S: Service>(stream: TcpStream, peer: SocketAddr, door: &ServerDoor<S>) 
         });
         match end.await {
             Some(Ok(())) => {}
-            Some(Err(error)) => debug!(error = %Chain(&*error), "a connection ended early"),
+            Some(Err(error)) => debug!(error = %ErrorChain(&*error), "a connection ended early"),
             None => debug!(%peer, "a client is silent, and acknowledges nothing that is sent"),
         }
     });
-}
-
-/// An error with its causes, on one line.
-pub(crate) struct Chain<'a>(pub(crate) &'a (dyn std::error::Error + 'static));
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(formatter, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use orchestration::{Fence, OrderOutcome};
 use parking_lot::Mutex;
-use runtime::Clock;
+use runtime::{Clock, ErrorChain};
 use scaling::Decision;
 use tokio::sync::watch;
 use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
@@ -76,7 +76,7 @@ pub(crate) enum Failure {
 impl Failure {
     fn of(error: &kube::Error) -> Self {
         let kube::Error::Api(status) = error else {
-            return Self::Passing { why: in_one_line(error), after: None };
+            return Self::Passing { why: ErrorChain(error).to_string(), after: None };
         };
         let message = status.message.clone();
         match status.code {
@@ -341,16 +341,6 @@ pub(crate) async fn within_time<Answer>(
         return Err(Failure::Passing { why, after: None });
     };
     answer.map_err(|error| Failure::of(&error))
-}
-
-fn in_one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -43,16 +43,16 @@ impl RevisionSettings {
     ) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
         let has_document = document.is_some() || reader.entry(&keys::HPA).is_some();
-        let class = if has_document { &Class::Hpa } else { &cluster.pod_autoscaler_class };
-        let mut settings = Self::from_reader(&mut reader, cluster, class);
+        let default_class = if has_document { &Class::Hpa } else { &cluster.pod_autoscaler_class };
+        let mut settings = Self::read_each(&mut reader, cluster, default_class);
         let written = reader.document(&keys::HPA);
         settings.document = document.map(|separate| separate.document.clone()).or(written).map(Box::new);
         settings.check_bounds(&mut reader, cluster);
         settings.check_head_size(&mut reader, cluster);
         settings.warn_of_mixed_levels(&mut reader, cluster);
         match document {
-            Some(separate) => settings.check_beside(separate, &mut reader, annotations),
-            None => settings.check_hpa(&mut reader, annotations, cluster),
+            Some(separate) => settings.check_against_document(separate, &mut reader, annotations),
+            None => settings.check_hpa(&mut reader, annotations, cluster, default_class),
         }
         reader.warn_of_shadowed(keys::ALL);
         for key in annotations.keys() {
@@ -61,10 +61,11 @@ impl RevisionSettings {
         reader.finish(settings)
     }
 
-    /// Without what needs several annotations. `default` is the class where no annotation names one.
-    fn from_reader(reader: &mut SettingsReader<'_>, cluster: &ClusterConfig, default: &Class) -> Self {
+    /// Reads each annotation by itself, before the rules about several annotations. `default_class` applies
+    /// where no annotation names a class.
+    fn read_each(reader: &mut SettingsReader<'_>, cluster: &ClusterConfig, default_class: &Class) -> Self {
         let class = reader.class(&keys::CLASS);
-        let effective = class.as_ref().unwrap_or(default);
+        let effective = class.as_ref().unwrap_or(default_class);
         let initial_limit =
             if cluster.allow_zero_initial_scale { limits::COUNT } else { limits::COUNT_FROM_ONE };
         Self {
@@ -105,7 +106,7 @@ impl RevisionSettings {
     }
 
     /// Refuses annotations that contradict a document which stands by itself.
-    fn check_beside(
+    fn check_against_document(
         &self,
         separate: SeparateDocument<'_>,
         reader: &mut SettingsReader<'_>,
@@ -129,13 +130,9 @@ impl RevisionSettings {
         reader: &mut SettingsReader<'_>,
         annotations: &BTreeMap<String, String>,
         cluster: &ClusterConfig,
+        default_class: &Class,
     ) {
-        let has_document = reader.entry(&keys::HPA).is_some();
-        let is_hpa = match &self.class {
-            Some(class) => *class == Class::Hpa,
-            None => has_document || cluster.pod_autoscaler_class == Class::Hpa,
-        };
-        if !is_hpa {
+        if *self.class.as_ref().unwrap_or(default_class) != Class::Hpa {
             for key in [&keys::HPA, &keys::HPA_SYNC_PERIOD, &keys::OWN_STABLE_WINDOW] {
                 if let Some(entry) = reader.entry(key) {
                     let flaw = format!(
@@ -149,7 +146,7 @@ impl RevisionSettings {
             }
             return;
         }
-        if has_document {
+        if reader.entry(&keys::HPA).is_some() {
             let place = format!("annotation {DOCUMENT_ANNOTATION}");
             return reader.refuse_all(annotations_beside_document(annotations, &place));
         }

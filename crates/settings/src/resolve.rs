@@ -139,7 +139,7 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
     let document = &hpa.spec;
     let max_scale = (document.max < PodCount::MAX).then_some(document.max);
     let bounded = ScalingSpec { min_scale: document.min, max_scale, ..base };
-    let own = document.metrics.iter().find_map(|metric| bounded.of_own_metric(metric));
+    let own = document.metrics.iter().find_map(|metric| bounded.for_own_metric(metric));
     let spec = match own {
         Some(own) => ScalingSpec { min_scale: bounded.min_scale, max_scale: bounded.max_scale, ..own },
         None => ScalingSpec { surge_evaluation: false, ..bounded },

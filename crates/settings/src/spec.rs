@@ -83,7 +83,7 @@ pub struct ScalingSpec {
 impl ScalingSpec {
     /// The settings of the decider of one own metric within class hpa, `None` for any other metric: the
     /// target is the metric's, in full, and the bounds are the document's.
-    pub fn of_own_metric(&self, metric: &MetricSpec) -> Option<Self> {
+    pub fn for_own_metric(&self, metric: &MetricSpec) -> Option<Self> {
         let MetricSpec::Own { metric, target } = metric else { return None };
         let target = (target.as_f64() / 1000.0).max(TARGET_MIN);
         Some(Self {

@@ -254,43 +254,6 @@ fn no_type_is_a_bare_participle() {
     assert!(moods.is_empty(), "what things are these?\n{}", moods.join("\n"));
 }
 
-/// A line of documentation that only asks what its field's name says already is noise.
-#[test]
-fn no_documentation_is_a_bare_question() {
-    const QUESTIONS: [&str; 18] = [
-        "How.",
-        "How many.",
-        "How much.",
-        "Its name.",
-        "Of which revision.",
-        "On which link.",
-        "Ours.",
-        "What.",
-        "When.",
-        "Where.",
-        "Which.",
-        "Which buckets.",
-        "Which pod.",
-        "Which revision.",
-        "Which round.",
-        "Who.",
-        "Whose.",
-        "Why.",
-    ];
-    let mut found = Vec::new();
-    for (name, text) in sources(&["crates"]) {
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        for (at, line) in lines.iter().enumerate() {
-            let is_whole = |at: usize| lines.get(at).is_none_or(|line| !line.starts_with("///"));
-            let is_question = line.strip_prefix("/// ").is_some_and(|words| QUESTIONS.contains(&words));
-            if is_question && is_whole(at + 1) && at.checked_sub(1).is_none_or(is_whole) {
-                found.push(format!("{name}:{}: {line}", at + 1));
-            }
-        }
-    }
-    assert!(found.is_empty(), "say what a reader would answer:\n{}", found.join("\n"));
-}
-
 /// The name of the type that a line declares with one of these keywords.
 fn type_in<'l>(line: &'l str, keywords: &[&str]) -> Option<&'l str> {
     let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));

@@ -1,14 +1,13 @@
 //! The peer of one link: how it is dialled, when people hear that it cannot be reached, and when the next
 //! attempt comes.
 
-use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use link::{Dial, HEARTBEAT_EVERY, LATE_AFTER, LinkError, Message, Reader, Reception, Writer};
 use orchestration::{ControlEvent, LinkId, LinkNews, Priority};
-use runtime::{Backoff, Clock};
+use runtime::{Backoff, Clock, ErrorChain};
 use tokio::sync::{Semaphore, mpsc, watch};
 use vocabulary::{LinkAddress, Timestamp};
 
@@ -88,7 +87,8 @@ impl LinkPeer {
                 Err(error) => {
                     self.suspect(self.clock.now());
                     self.note_refusal(&error).await;
-                    self.failed(in_one_line(&error)).await;
+                    let why = ErrorChain(&error).to_string();
+                    self.failed(why).await;
                 }
             }
         }
@@ -199,7 +199,7 @@ impl LinkPeer {
     pub(super) async fn ended(&mut self, up: Option<UpCount>, how: Result<(), LinkError>) {
         let reason = match &how {
             Ok(()) => "the peer closed the link".to_owned(),
-            Err(error) => in_one_line(error),
+            Err(error) => ErrorChain(error).to_string(),
         };
         self.suspect(self.clock.now());
         let Some(mut up) = up else { return self.failed(reason).await };
@@ -254,17 +254,6 @@ impl Drop for UpCount {
     fn drop(&mut self) {
         self.metrics.link_down(self.kind, self.end);
     }
-}
-
-/// An error with its causes.
-fn in_one_line(error: &LinkError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// The peer did something that the protocol does not have.

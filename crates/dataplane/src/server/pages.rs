@@ -12,12 +12,14 @@ use std::task::Poll;
 use http::{Request, Response};
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
-use runtime::{PageConnection, PageKind, PageLimits, PageListener, PageSeat, PageTurn, PagesBusy};
+use runtime::{
+    ErrorChain, PageConnection, PageKind, PageLimits, PageListener, PageSeat, PageTurn, PagesBusy,
+};
 use tracing::debug;
 
 use super::limits::{HalfClosedLimits, ServerLimits};
+use super::protocols;
 use super::service::{Abort, Service};
-use super::{Chain, protocols};
 use crate::body::{Body, BodyGuard, GuardedBody};
 use crate::connection::Connection;
 use crate::connection::drain::Drain;
@@ -98,7 +100,7 @@ fn spawn<Pages: PageService>(
         });
         match end.await {
             Some(Ok(())) => {}
-            Some(Err(error)) => debug!(error = %Chain(&*error), "a connection to a page ended early"),
+            Some(Err(error)) => debug!(error = %ErrorChain(&*error), "a connection to a page ended early"),
             None => debug!(%peer, "a connection to a page had to go"),
         }
     });

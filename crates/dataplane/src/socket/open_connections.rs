@@ -192,7 +192,7 @@ mod tests {
     /// as soon as its connection has ended.
     fn address_of_this_test() -> SocketAddr {
         let [.., high, low] = std::process::id().to_be_bytes();
-        (Ipv4Addr::new(127, 83, high, low), 20_000).into()
+        (Ipv4Addr::new(127, 83, high, low), 11_999).into()
     }
 
     async fn connect_from(from: SocketAddr, port: u16) -> TcpStream {

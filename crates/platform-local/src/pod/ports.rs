@@ -70,7 +70,10 @@ mod tests {
         assert_ne!(first.number, second.number);
         let number = first.number;
         drop(first);
-        assert_eq!(reserve(7).expect("the same again").number, number);
+        // A child that another test has forked holds a copy of the reservation until its exec.
+        let mut reservations =
+            std::iter::repeat_with(|| reserve(7).expect("a free port").number).take(100_000);
+        assert!(reservations.any(|again| again == number), "{number} is never given again");
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl MixedDecider {
     /// apply: windows, rates, panic.
     pub fn new(spec: &HpaSpec, scaling: &ScalingSpec, count: PodCount, now: Timestamp) -> Self {
         let own = spec.metrics.iter().enumerate().filter_map(|(index, metric)| {
-            let scaling = scaling.of_own_metric(metric)?;
+            let scaling = scaling.for_own_metric(metric)?;
             let decider = Decider::new(&scaling, count, now);
             Some(OwnMetric { index, scaling, decider, verdict: None })
         });

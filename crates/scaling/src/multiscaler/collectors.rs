@@ -80,6 +80,6 @@ impl Collectors {
 /// The settings of each metric that is observed; the first is the one by which people know the revision.
 fn observed(spec: &ScalingSpec) -> SmallVec<[ScalingSpec; 1]> {
     let document = spec.hpa.iter().flat_map(|hpa| &hpa.spec.metrics);
-    let own: SmallVec<[ScalingSpec; 1]> = document.filter_map(|metric| spec.of_own_metric(metric)).collect();
+    let own: SmallVec<[ScalingSpec; 1]> = document.filter_map(|metric| spec.for_own_metric(metric)).collect();
     if own.is_empty() { SmallVec::from_iter([spec.clone()]) } else { own }
 }

@@ -223,15 +223,7 @@ fn streams_share_the_window_of_their_connection_and_none_is_forgotten() {
         let (mut left, mut allowed) = (5, 65_535);
         let mut received = [0; 5];
         while left > 0 {
-            let is_head = |got: &ReceivedFrame| {
-                matches!(
-                    got,
-                    ReceivedFrame::Head { .. }
-                        | ReceivedFrame::Settings { .. }
-                        | ReceivedFrame::WindowUpdate { .. }
-                )
-            };
-            let got = world.peer.next_but(is_head).await;
+            let got = world.peer.next_but(comes_beside_data).await;
             let ReceivedFrame::Data { stream, data, is_end } = got else { panic!("{got:?}") };
             allowed -= data.len();
             received[stream as usize / 2] += data.len();
@@ -260,15 +252,7 @@ fn a_stream_that_waits_is_not_overtaken() {
         world.get(1, "/large").await;
         let mut received = 0;
         while received < 65_535 {
-            let is_head = |got: &ReceivedFrame| {
-                matches!(
-                    got,
-                    ReceivedFrame::Head { .. }
-                        | ReceivedFrame::Settings { .. }
-                        | ReceivedFrame::WindowUpdate { .. }
-                )
-            };
-            let got = world.peer.next_but(is_head).await;
+            let got = world.peer.next_but(comes_beside_data).await;
             let ReceivedFrame::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
             received += data.len();
         }
@@ -548,4 +532,12 @@ fn a_silent_client_is_asked_and_given_up_when_it_does_not_answer() {
         );
         assert_eq!(world.running.get(), 0);
     });
+}
+
+/// Heads of responses, settings and window updates come between the pieces of a body.
+fn comes_beside_data(got: &ReceivedFrame) -> bool {
+    matches!(
+        got,
+        ReceivedFrame::Head { .. } | ReceivedFrame::Settings { .. } | ReceivedFrame::WindowUpdate { .. }
+    )
 }
