@@ -5,7 +5,7 @@
 //! any other. Whom an owner before us had put there stays until there is a reason to take it out: that it has
 //! not been asked yet is none.
 
-use vocabulary::{ReplicaId, RevisionId, Routing, Version};
+use vocabulary::{Epoch, ReplicaId, RevisionId, Routing, Version};
 
 use crate::activators::Activators;
 use crate::facts::RouteInForce;
@@ -54,11 +54,12 @@ fn proven(
     activators: &Activators,
     latest: &[ReplicaId],
 ) -> Option<Vec<ReplicaId>> {
-    // With the pods in the path activators only stand in while none is ready, and for that any version will
-    // do.
+    // With the pods in the path activators only stand in while none is ready, and for that any version of
+    // ours will do. One of an owner before us proves nothing: another owner may have had the activator forget
+    // the revision since.
     let since = match record.routing() {
         Routing::ThroughActivator => record.through_since?,
-        Routing::Direct => Version::default(),
+        Routing::Direct => first_version(record.epoch?),
     };
     let is_proven = |id_of: &ReplicaId| {
         activators.lives(*id_of) && activators.get(*id_of).is_some_and(|known| known.has(id, since))
@@ -71,6 +72,11 @@ fn proven(
         not_asked_yet(id, record, activators).filter(|unasked| !proven.contains(unasked)).collect();
     proven.extend(unasked);
     Some(proven)
+}
+
+/// No version of this epoch is older, and every version of an earlier epoch is.
+fn first_version(epoch: Epoch) -> Version {
+    Version { epoch, counter: 0 }
 }
 
 /// Members that serve since before we were here, and have not acknowledged anything of ours.

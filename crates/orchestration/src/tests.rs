@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::{
-    ActivatorWord, Bucket, Epoch, LateBytes, Ownership, PodState, PresentCount, Routing, Sample, Slice,
-    Standing, Version,
+    ActivatorWord, Bucket, Epoch, LateBytes, Ownership, PodState, PresentCount, ReplicaName, Routing, Sample,
+    Slice, Standing, Version,
 };
 
+use self::activator::Told;
 use self::world::{World, hello, name, pod};
 use super::*;
 
@@ -516,6 +517,52 @@ fn a_standby_that_takes_over_keeps_who_serves_until_it_has_been_asked() {
         world.acknowledge("b");
         assert_eq!(world.written, None);
     }
+}
+
+/// An acknowledgement to the former owner keeps an activator in a route, and brings none into it.
+#[test]
+fn an_activator_that_left_the_route_serves_again_once_it_has_acknowledged_to_the_present_owner() {
+    let mut world = World::choosing(ActivatorChoice::AsManyAsNeeded, &["a", "b"]);
+    world.acknowledge("b");
+    assert_eq!(world.routed_to(), ["b"]);
+    world.owner_changed();
+    world.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(2))));
+    world.add_activator("c");
+    world.link("c");
+    world.acknowledge("c");
+    assert_eq!(world.routed_to(), ["b", "c"], "b serves as before");
+    world.link_of_activator("b", LinkNews::Refused);
+    assert_eq!(world.routed_to(), ["c"]);
+    world.link("b");
+    assert_eq!(world.routed_to(), ["c"], "b has acknowledged nothing of the present owner's");
+    world.acknowledge("b");
+    assert_eq!(world.routed_to(), ["b", "c"]);
+}
+
+#[test]
+fn an_activator_that_forgot_the_revision_for_an_owner_in_between_is_not_in_the_route() {
+    let mut world = World::with_activators(&["a", "b"]);
+    world.acknowledge_all();
+    assert_eq!(world.routed_to(), ["a", "b"]);
+    world.fact(PlatformFact::OwnershipChanged(Ownership { epochs: [].into(), buckets: 1 }));
+    // Another owner leads to the first alone, and has the second forget the revision.
+    let (version, now) = (Version { epoch: Epoch(2), counter: 1 }, world.now);
+    let second = world.activators.get_mut("b").expect("it is there");
+    second.tell(Told::Unassigned(version, Unassignment::Forgotten), now);
+    assert_eq!(world.forgotten("b"), 1);
+    let route = RouteInForce { routing: Routing::Direct, activators: vec![ReplicaName::new("a")] };
+    world.written = Some(route.clone());
+    world.fact(PlatformFact::RouteFound { revision: name(), route });
+    world.owner_changed();
+    world.stall("b");
+    world.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(3))));
+    world.link("a");
+    world.link("b");
+    world.acknowledge("a");
+    assert_eq!(world.routed_to(), ["a"], "b does not know the revision");
+    world.resume("b");
+    world.acknowledge("b");
+    assert_eq!(world.routed_to(), ["a", "b"]);
 }
 
 #[test]

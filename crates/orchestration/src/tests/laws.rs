@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use throttling::RequestRefusal;
 use vocabulary::{Epoch, Ownership, PodState, PresentCount, Routing};
 
-use super::activator::PlayedActivator;
 use super::world::{World, name, pod};
 use crate::*;
 
@@ -151,11 +150,7 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             let news = news(loss, world);
             world.link_of_pod(PODS[index], news);
         }
-        Happening::ActivatorAppears(index) => {
-            let (name, boot, now) = (ACTIVATORS[index], world.draw_boot(), world.now);
-            world.activators.entry(name.to_owned()).or_insert_with(|| PlayedActivator::new(name, boot, now));
-            world.state_activators();
-        }
+        Happening::ActivatorAppears(index) => world.add_activator(ACTIVATORS[index]),
         Happening::ActivatorIsGone(index) => {
             world.activators.remove(ACTIVATORS[index]);
             world.state_activators();

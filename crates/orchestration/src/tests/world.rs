@@ -237,6 +237,13 @@ impl World {
         })));
     }
 
+    /// An activator appears, unless one of that name is there.
+    pub(super) fn add_activator(&mut self, name: &str) {
+        let (boot, now) = (self.draw_boot(), self.now);
+        self.activators.entry(name.to_owned()).or_insert_with(|| PlayedActivator::new(name, boot, now));
+        self.state_activators();
+    }
+
     pub(super) fn state_activators(&mut self) {
         let link = SocketAddr::from(([127, 0, 0, 1], 8024)).into();
         let facts = self.activators.iter();
