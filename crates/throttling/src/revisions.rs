@@ -203,6 +203,11 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         self.known.iter().map(|(name, known)| (name, &known.cell))
     }
 
+    /// The number of known revisions.
+    pub fn known_count(&self) -> usize {
+        self.known.len()
+    }
+
     /// A number for a request for that revision; `None` if it is not known.
     pub fn draw_ticket(&mut self, revision: &RevisionName) -> Option<Ticket> {
         Some(self.known.get_mut(revision)?.cell.with(ActivatorRevision::draw_ticket))

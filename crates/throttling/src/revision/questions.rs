@@ -53,6 +53,11 @@ impl ActivatorRevision {
         self.retirement.standing
     }
 
+    /// Whether the revision is known to its activator no more: it refuses every request.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
     /// The requests that are part of the load, and those of them that wait.
     pub fn present(&self) -> PresentCount {
         let waiting = self.throttler.counts().waiting;

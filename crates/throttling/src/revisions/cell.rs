@@ -2,7 +2,7 @@
 
 use vocabulary::Timestamp;
 
-use crate::revision::{ActivatorRevision, RevisionCommand};
+use crate::revision::{ActivatorRevision, ClosedSecond, RevisionCommand};
 
 /// A place for one revision. A shell that serves requests on several threads has one with a lock, and carries
 /// out the commands of the requests under that lock; in tests and simulations the revision is its own place.
@@ -23,6 +23,12 @@ pub trait RevisionCell {
     /// When the value is to let time pass for the revision; never for a place that sees to that itself, and
     /// says `RevisionIsDue`.
     fn next_deadline(&self) -> Option<Timestamp>;
+
+    /// Ends so many seconds of the revision, the first of which began at `began`; a place that shows the load
+    /// to people learns it here.
+    fn close_seconds(&mut self, count: u32, began: Timestamp, now: Timestamp) -> Option<ClosedSecond> {
+        self.with(|revision| revision.close_seconds(count, began, now))
+    }
 }
 
 impl RevisionCell for ActivatorRevision {

@@ -166,7 +166,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
     fn close_seconds(&mut self, now: Timestamp) {
         let ended = self.seconds.ended(self.open_second, now);
         let began = self.seconds.beginning_of(self.open_second);
-        let close = |cell: &mut R| cell.with(|revision| revision.close_seconds(ended.count(), began, now));
+        let close = |cell: &mut R| cell.close_seconds(ended.count(), began, now);
         let mut loads = BTreeMap::new();
         // The last second of what is known no more; a revision that is known again since speaks for both.
         for (revision, mut cell) in std::mem::take(&mut self.departed) {
