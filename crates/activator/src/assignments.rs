@@ -25,7 +25,7 @@ use crate::shared_revision::{RevisionHandle, SharedRevision};
 
 /// What an event asks of the thread of the links.
 pub(crate) enum LinkDuty {
-    /// End a link.
+    /// End a link that stands.
     Close(LinkNumber),
     /// Write on a link what is to be said there.
     Write(LinkNumber),

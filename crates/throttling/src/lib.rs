@@ -3,8 +3,9 @@
 //! Each question is a value without sockets, clocks or threads. May this request run now ([`Breaker`])? Which
 //! pod takes a request, and which request is next ([`Throttler`], with a balancer)? How much ran, second by
 //! second ([`LoadMeter`])? What becomes of the requests of one revision at one activator
-//! ([`ActivatorRevision`]), and of all its revisions ([`ActivatorRevisions`])? The edge hands in events with the time they happened at and acts on the
-//! answers; a waiting request is a [`Ticket`] here and a future there.
+//! ([`ActivatorRevision`]), and of all its revisions ([`ActivatorRevisions`])? The edge hands in events with
+//! the time they happened at and acts on the answers; a waiting request is a [`Ticket`] here and a future
+//! there.
 
 mod balancer;
 mod breaker;

@@ -18,19 +18,6 @@ struct KnownCircle {
 
 const KNOWN: &[KnownCircle] = &[
     KnownCircle {
-        crate_name: "activator",
-        files: &[
-            "agenda.rs",
-            "assigned_revision.rs",
-            "assigned_revision/grant.rs",
-            "assigned_revision/retiring.rs",
-            "assignments.rs",
-            "context.rs",
-            "held.rs",
-        ],
-        reason: "`Context`, `AssignedRevision` and `Assignments` become one value of `throttling`",
-    },
-    KnownCircle {
         crate_name: "platform-kubernetes",
         files: &[
             "index.rs",

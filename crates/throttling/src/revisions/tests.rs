@@ -253,6 +253,35 @@ fn a_host_that_another_revision_took_over_is_not_released() {
 }
 
 #[test]
+fn the_greatest_limit_of_a_known_revision_counts_once_all_were_named() {
+    let mut played = Played::new();
+    let of = |revision: &str, counter, kib: u32| Assignment {
+        revision: RevisionName::new("default", "service", revision).expect("a name"),
+        hosts: Vec::new(),
+        head_size_limit: HeadSizeLimit::new(kib << 10).expect("a limit"),
+        ..assignment(version(1, counter), &[])
+    };
+    let most = |commands: &[ActivatorCommand]| {
+        let limits = commands.iter().filter_map(|command| {
+            if let ActivatorCommand::LimitHeads { limit } = command { Some(limit.to_string()) } else { None }
+        });
+        limits.last().unwrap_or_default()
+    };
+    assert_eq!(most(&played.assign(ONE, &of("one", 1, 64))), "", "others may be named yet");
+    assert_eq!(most(&played.sync(ONE, 1, &[of("one", 1, 64)])), "64Ki");
+    played.assign(ONE, &of("two", 1, 256));
+    played.assign(ONE, &of("three", 1, 256));
+    assert_eq!(most(&played.assign(ONE, &of("three", 2, 8))), "256Ki", "one revision has it still");
+    let mut remove = |revision: &str| {
+        let revision = RevisionName::new("default", "service", revision).expect("a name");
+        most(&played.handle(ActivatorEvent::Removed { link: ONE, revision, version: version(1, 9) }))
+    };
+    assert_eq!(remove("two"), "64Ki");
+    remove("one");
+    assert_eq!(remove("three"), "128Ki", "without a revision the default counts");
+}
+
+#[test]
 fn the_activator_as_a_whole_keeps_no_more_waiting_requests_than_its_limit() {
     let mut played = Played::new();
     played.sync(ONE, 1, &[assignment(version(1, 1), &[])]);
