@@ -239,8 +239,7 @@ impl ActivatorRevision {
 
     /// When [`ActivatorRevision::advance`] is to be called next.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let report = self.report.due().filter(|_| !self.news.is_report_due);
-        self.paced_at.into_iter().chain(report).min()
+        self.paced_at.into_iter().chain(self.report.due()).min()
     }
 
     /// Picks a ready pod past queue and slots. Ends with [`RequestEvent::DirectEnded`].
@@ -388,7 +387,7 @@ impl ActivatorRevision {
     }
 
     fn tell_when_due(&mut self, now: Timestamp) {
-        if self.report.due().is_some_and(|due| due <= now) && !self.news.is_report_due {
+        if self.report.take_due(now) {
             self.tell(RevisionNews { is_report_due: true, ..self.news });
         }
     }

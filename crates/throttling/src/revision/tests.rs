@@ -190,6 +190,23 @@ fn growth_is_reported_at_once_and_then_every_ten_milliseconds() {
 }
 
 #[test]
+fn a_report_that_is_under_way_is_not_due_again_until_it_is_made_or_its_second_is_over() {
+    let mut revision = revision(&[]);
+    let at = |milliseconds| START + Duration::from_millis(milliseconds);
+    arrive(&mut revision, START);
+    assert!(revision.take_news().is_report_due);
+    arrive(&mut revision, at(50));
+    revision.advance(at(60));
+    assert_eq!((revision.take_news(), revision.next_deadline()), (RevisionNews::default(), None));
+    revision.close_seconds(1, START, at(1000));
+    assert_eq!(revision.take_news(), RevisionNews::default());
+    arrive(&mut revision, at(1010));
+    assert!(revision.take_news().is_report_due, "the link may have been lost");
+    revision.take_early_report(at(1020));
+    assert_eq!(revision.next_deadline(), None);
+}
+
+#[test]
 fn a_retired_revision_says_whenever_it_is_empty_and_refuses_only_once_forgotten() {
     let mut revision = revision(&[("a", 1)]);
     let (_, first) = arrive(&mut revision, START);

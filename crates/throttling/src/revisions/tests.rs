@@ -262,10 +262,10 @@ fn the_greatest_limit_of_a_known_revision_counts_once_all_were_named() {
         ..assignment(version(1, counter), &[])
     };
     let most = |commands: &[ActivatorCommand]| {
-        let limits = commands.iter().filter_map(|command| {
+        let mut limits = commands.iter().filter_map(|command| {
             if let ActivatorCommand::LimitHeads { limit } = command { Some(limit.to_string()) } else { None }
         });
-        limits.last().unwrap_or_default()
+        limits.next_back().unwrap_or_default()
     };
     assert_eq!(most(&played.assign(ONE, &of("one", 1, 64))), "", "others may be named yet");
     assert_eq!(most(&played.sync(ONE, 1, &[of("one", 1, 64)])), "64Ki");
