@@ -68,11 +68,11 @@ enum RequestTurn {
     /// A slot is free: the request goes at once.
     Granted(Dispatch),
     /// Every slot is taken: the request waits for its turn.
-    Waits(WaitingRequest),
+    Waits(QueuedRequest),
 }
 
 /// A request's end of its wait, and its place among all that wait in the activator.
-struct WaitingRequest {
+struct QueuedRequest {
     ticket: Ticket,
     since: Timestamp,
     receiver: oneshot::Receiver<WaitAnswer>,
@@ -241,7 +241,7 @@ impl SharedRevision {
             return answer.map(RequestTurn::Granted);
         }
         let (receiver, place) = ends.expect("a request without an answer was made to wait");
-        Ok(RequestTurn::Waits(WaitingRequest { ticket, since: now, receiver, _place: place }))
+        Ok(RequestTurn::Waits(QueuedRequest { ticket, since: now, receiver, _place: place }))
     }
 
     /// Something happened to a request that does not wait.
@@ -253,7 +253,7 @@ impl SharedRevision {
     }
 
     /// A request leaves the queue.
-    fn leave(&self, mut waiting: WaitingRequest) {
+    fn leave(&self, mut waiting: QueuedRequest) {
         let now = self.now();
         let mut state = self.state.lock();
         // Under the lock: an answer may come in this instant, and a slot would be lost with it.

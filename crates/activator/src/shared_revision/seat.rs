@@ -20,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use throttling::{DirectPick, Dispatch, RequestEvent, RequestRefusal, Ticket};
 use vocabulary::{Slice, Timestamp};
 
-use super::{RequestTurn, SharedRevision, WaitingRequest};
+use super::{RequestTurn, SharedRevision, QueuedRequest};
 
 /// What a request holds of its revision.
 pub(crate) struct RequestSeat {
@@ -31,7 +31,7 @@ pub(crate) struct RequestSeat {
 /// How far a request has come.
 enum SeatStage {
     /// Every slot is taken: the request waits for its turn.
-    Waiting(WaitingRequest),
+    Waiting(QueuedRequest),
     /// The request has a slot in a pod.
     Running(Dispatch),
     /// The app refused the request, which has no slot until it is tried again.
