@@ -1,3 +1,5 @@
+mod laws;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+mod laws;
+
 use std::time::Duration;
 
 use vocabulary::{
