@@ -95,6 +95,8 @@ pub struct ActivatorRevisions<R: RevisionCell = ActivatorRevision> {
     head_sizes: HeadSizeTally,
     claims: Claims,
     links: BTreeMap<LinkNumber, ActivatorLink>,
+    /// The revision of each work that is under way, departures aside.
+    under_way: BTreeMap<UpkeepId, RevisionName>,
     /// Revisions that are known no more, with the version that is acknowledged once that work is done.
     departures: BTreeMap<UpkeepId, (RevisionName, Version)>,
     next_upkeep: u64,
@@ -129,6 +131,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
             head_sizes: HeadSizeTally::default(),
             claims: Claims::default(),
             links: BTreeMap::new(),
+            under_way: BTreeMap::new(),
             departures: BTreeMap::new(),
             next_upkeep: 0,
             is_leaving: false,
@@ -291,6 +294,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         let upkeep = self.carry_out(&assignment.revision, closed, assignment.ports.clone());
         if let Some(known) = self.known.get_mut(&assignment.revision) {
             known.upkeep.insert(upkeep);
+            self.under_way.insert(upkeep, assignment.revision.clone());
         }
     }
 
@@ -311,10 +315,9 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         if let Some((revision, version)) = self.departures.remove(&upkeep) {
             return self.acknowledge(&revision, version);
         }
-        let known = self.known.iter_mut().find(|(_, known)| known.upkeep.contains(&upkeep));
-        if let Some((name, known)) = known {
-            known.upkeep.remove(&upkeep);
-            let name = name.clone();
+        let Some(name) = self.under_way.remove(&upkeep) else { return };
+        // The work may have been for a former life of the revision.
+        if self.known.get_mut(&name).is_some_and(|known| known.upkeep.remove(&upkeep)) {
             self.acknowledge_if_done(&name);
         }
     }
