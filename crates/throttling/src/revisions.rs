@@ -55,6 +55,8 @@ use past_loads::PastLoads;
 struct KnownRevision<R> {
     cell: R,
     assignment: Arc<Assignment>,
+    /// Where idle connections may be kept.
+    kept: BTreeSet<SocketAddr>,
     /// Nothing is acknowledged while there is any.
     upkeep: BTreeSet<UpkeepId>,
 }
@@ -277,6 +279,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         let known = KnownRevision {
             cell: R::holding(revision, &self.shared),
             assignment: Arc::clone(assignment),
+            kept: BTreeSet::new(),
             upkeep: BTreeSet::new(),
         };
         self.known.insert(assignment.revision.clone(), known);
@@ -284,9 +287,10 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
 
     /// Has the work done that an assignment asks for before it is acted upon, if there is any.
     fn look_after(&mut self, before: Option<&Assignment>, assignment: &Assignment) {
+        let Some(known) = self.known.get_mut(&assignment.revision) else { return };
         let kept = kept_addresses(assignment);
-        let kept_before = before.map(kept_addresses).unwrap_or_default();
-        let closed: Vec<SocketAddr> = kept_before.difference(&kept).copied().collect();
+        let closed: Vec<SocketAddr> = known.kept.difference(&kept).copied().collect();
+        known.kept = kept;
         let had_ports = before.is_some_and(|before| before.ports == assignment.ports);
         if closed.is_empty() && (had_ports || (before.is_none() && assignment.ports.is_empty())) {
             return;
