@@ -174,7 +174,11 @@ impl RequestForwarder<'_> {
             let detail = "as many requests wait in the pod as may; a health check waits nowhere else";
             return Err(Refusal::new(RefusalReason::QueueFull, detail));
         }
-        if seat.is_direct() { self.next_place(seat) } else { self.seated(seat.queue_again_for_want_of_room()) }
+        if seat.is_direct() {
+            self.next_place(seat)
+        } else {
+            self.seated(seat.queue_again_for_want_of_room())
+        }
     }
 
     /// The next place of a request that the app refused: it leaves its slot to others while it waits, and

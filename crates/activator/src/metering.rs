@@ -104,7 +104,11 @@ mod tests {
     /// The thread of the links without workers and without a listener.
     fn link(context: &Arc<Context>, assignments: &Arc<Assignments>) -> Rc<LinkContext> {
         let (backends, _) = Backends::new(0);
-        let ports = RevisionPorts::new([127, 0, 0, 1].into(), backends.clone(), context.metrics.revision_ports.clone());
+        let ports = RevisionPorts::new(
+            [127, 0, 0, 1].into(),
+            backends.clone(),
+            context.metrics.revision_ports.clone(),
+        );
         Rc::new(LinkContext::new(Arc::clone(context), Arc::clone(assignments), backends, ports))
     }
 

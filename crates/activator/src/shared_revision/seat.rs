@@ -20,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use throttling::{DirectPick, Dispatch, RequestEvent, RequestRefusal, Ticket};
 use vocabulary::{Slice, Timestamp};
 
-use super::{RequestTurn, SharedRevision, QueuedRequest};
+use super::{QueuedRequest, RequestTurn, SharedRevision};
 
 /// What a request holds of its revision.
 pub(crate) struct RequestSeat {
@@ -178,10 +178,7 @@ impl RequestSeat {
         Ok(self)
     }
 
-    fn wait_again(
-        mut self,
-        event: impl FnOnce(Dispatch) -> RequestEvent,
-    ) -> Result<Self, RequestRefusal> {
+    fn wait_again(mut self, event: impl FnOnce(Dispatch) -> RequestEvent) -> Result<Self, RequestRefusal> {
         let dispatch = self.end_run();
         let turn = self.revision.join_again(dispatch.ticket, event(dispatch))?;
         self.take(turn);

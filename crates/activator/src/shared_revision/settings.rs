@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use vocabulary::{
-    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts,
-    Routing,
+    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts, Routing,
 };
 
 /// The headers that only an activator sets on a request.

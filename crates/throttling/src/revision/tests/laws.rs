@@ -328,8 +328,7 @@ impl PlayedRevision {
     /// A ready pod that has a free slot while a request waits.
     fn unused_slot(&self) -> Option<&PodAssignment> {
         let running = |name: &PodName| self.running.iter().filter(|(pod, _)| pod == name).count();
-        let mut ready =
-            self.revision.assignment().pods.iter().filter(|pod| pod.state == PodState::Ready);
+        let mut ready = self.revision.assignment().pods.iter().filter(|pod| pod.state == PodState::Ready);
         let is_free = |pod: &PodAssignment| running(&pod.pod) < usize::try_from(pod.slots).expect("few");
         ready.find(|pod| !self.waiting.is_empty() && is_free(pod))
     }
