@@ -49,8 +49,6 @@ pub(crate) struct SharedRevision {
 
 struct SharedState {
     queue: RevisionQueue<oneshot::Sender<WaitAnswer>>,
-    /// The assignment whose settings requests read.
-    shown: Arc<Assignment>,
     /// When the revision is on the agenda.
     planned: Option<Timestamp>,
     /// This activator's part of the concurrency that metrics show.
@@ -81,15 +79,14 @@ struct QueuedRequest {
 
 impl SharedRevision {
     fn new(revision: ActivatorRevision, context: &Arc<Context>) -> Self {
-        let assignment = Arc::clone(revision.assignment());
+        let assignment = revision.assignment();
         Self {
             name: assignment.revision.clone(),
             context: Arc::clone(context),
-            settings: ArcSwap::from_pointee(AssignedSettings::of(&assignment)),
+            settings: ArcSwap::from_pointee(AssignedSettings::of(assignment)),
             metrics: context.metrics.of_revision(&assignment.revision),
             state: Mutex::new(SharedState {
                 queue: RevisionQueue::new(revision),
-                shown: assignment,
                 planned: None,
                 concurrency: 0.0,
             }),
@@ -192,19 +189,25 @@ impl SharedRevision {
     /// Lets the thread of the links do something with the revision.
     fn with<T>(&self, act: impl FnOnce(&mut ActivatorRevision) -> T) -> T {
         let now = self.now();
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
+        let mut state = self.state.lock();
         let done = act(&mut state.queue.revision);
-        let assignment = state.queue.revision.assignment();
-        if !Arc::ptr_eq(assignment, &state.shown) {
-            // Before the commands are carried out: a request that is granted a pod finds its name, and one
-            // that reads the new settings finds pods that fit them.
-            self.settings.store(Arc::new(AssignedSettings::of(assignment)));
-            state.shown = Arc::clone(assignment);
-        }
         state.queue.carry_out(now);
-        self.plan(state);
+        self.plan(&mut state);
         done
+    }
+
+    /// Takes over a newer assignment; from the return on, pods that it does not name or names as draining are
+    /// picked no more.
+    fn assign(&self, assignment: &Arc<Assignment>, now: Timestamp) {
+        // Not under the lock, for which requests wait: of a thousand pods this is work.
+        let settings = Arc::new(AssignedSettings::of(assignment));
+        let mut state = self.state.lock();
+        state.queue.revision.assign(assignment, now);
+        // Before the commands are carried out: a request that is granted a pod finds its name, and one that
+        // reads the new settings finds pods that fit them.
+        self.settings.store(settings);
+        state.queue.carry_out(now);
+        self.plan(&mut state);
     }
 
     /// A request joins the queue, under a ticket that is drawn for it.
@@ -316,6 +319,10 @@ impl RevisionCell for RevisionHandle {
 
     fn with<T>(&mut self, act: impl FnOnce(&mut ActivatorRevision) -> T) -> T {
         self.0.with(act)
+    }
+
+    fn assign(&mut self, assignment: &Arc<Assignment>, now: Timestamp) {
+        self.0.assign(assignment, now);
     }
 
     /// None: each was carried out under the lock.

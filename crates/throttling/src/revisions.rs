@@ -26,6 +26,7 @@ mod head_sizes;
 mod outbox;
 mod owners;
 mod past_loads;
+mod questions;
 mod reports;
 #[cfg(test)]
 mod tests;
@@ -193,31 +194,6 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         revisions.chain([self.seconds.beginning_of(self.open_second + 1)]).min().unwrap_or(Timestamp::MAX)
     }
 
-    /// The revision behind a host: lower case, without port.
-    pub fn find(&self, host: &str) -> Option<&RevisionName> {
-        self.hosts.get(host)
-    }
-
-    /// Where a known revision is kept.
-    pub fn cell(&self, revision: &RevisionName) -> Option<&R> {
-        self.known.get(revision).map(|known| &known.cell)
-    }
-
-    /// All known revisions in the order of their names.
-    pub fn cells(&self) -> impl Iterator<Item = (&RevisionName, &R)> {
-        self.known.iter().map(|(name, known)| (name, &known.cell))
-    }
-
-    /// The number of known revisions.
-    pub fn known_count(&self) -> usize {
-        self.known.len()
-    }
-
-    /// A number for a request for that revision; `None` if it is not known.
-    pub fn draw_ticket(&mut self, revision: &RevisionName) -> Option<Ticket> {
-        Some(self.known.get_mut(revision)?.cell.with(ActivatorRevision::draw_ticket))
-    }
-
     fn assigned(&mut self, link: LinkNumber, assignment: &Arc<Assignment>, now: Timestamp) {
         let name = &assignment.revision;
         if let Some(sync) = self.links.get_mut(&link).and_then(|link| link.sync.as_mut()) {
@@ -249,13 +225,14 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
     fn put_in_force(&mut self, assignment: &Arc<Assignment>, now: Timestamp) {
         let name = &assignment.revision;
         let before = self.known.get(name).map(|known| Arc::clone(&known.assignment));
-        if before.is_none() {
-            self.insert(assignment, now);
+        match self.known.get_mut(name) {
+            Some(known) => {
+                known.cell.assign(assignment, now);
+                known.assignment = Arc::clone(assignment);
+            }
+            None => self.insert(assignment, now),
         }
-        self.act(name, now, |revision| revision.assign(assignment, now));
-        if let Some(known) = self.known.get_mut(name) {
-            known.assignment = Arc::clone(assignment);
-        }
+        self.obey(name, now);
         self.head_sizes.add(assignment.head_size_limit);
         if let Some(before) = &before {
             self.head_sizes.take(before.head_size_limit);
@@ -399,6 +376,11 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         if let Some(known) = self.known.get_mut(name) {
             known.cell.with(act);
         }
+        self.obey(name, now);
+    }
+
+    /// Does what a revision asks for.
+    fn obey(&mut self, name: &RevisionName, now: Timestamp) {
         let mut has_news = false;
         while let Some(command) = self.known.get_mut(name).and_then(|known| known.cell.next_command()) {
             let revision = name.clone();

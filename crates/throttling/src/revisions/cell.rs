@@ -1,6 +1,8 @@
 //! Where an activator keeps a revision: plainly, or behind the lock that its requests take.
 
-use vocabulary::Timestamp;
+use std::sync::Arc;
+
+use vocabulary::{Assignment, Timestamp};
 
 use crate::revision::{ActivatorRevision, ClosedSecond, RevisionCommand};
 
@@ -13,9 +15,15 @@ pub trait RevisionCell {
     /// A place with this revision in it.
     fn holding(revision: ActivatorRevision, shared: &Self::Shared) -> Self;
 
-    /// Lets something happen to the revision. A place with a lock shows the assignment that is in force then
-    /// and carries out all commands, before it lets go of the lock.
+    /// Lets something happen to the revision. A place with a lock carries out all commands before it lets go
+    /// of the lock.
     fn with<T>(&mut self, act: impl FnOnce(&mut ActivatorRevision) -> T) -> T;
+
+    /// Puts a newer assignment in force. A place with a lock shows it to requests before it carries out the
+    /// commands that follow.
+    fn assign(&mut self, assignment: &Arc<Assignment>, now: Timestamp) {
+        self.with(|revision| revision.assign(assignment, now));
+    }
 
     /// A command that the place leaves to the value; a place with a lock leaves none.
     fn next_command(&mut self) -> Option<RevisionCommand>;
