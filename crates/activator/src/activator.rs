@@ -20,7 +20,7 @@ use crate::config::{ActivatorConfig, Listeners, TlsListener};
 use crate::context::Context;
 use crate::held::Holdings;
 use crate::link::LinkContext;
-use crate::metering::PastSeconds;
+use crate::metering::Metering;
 use crate::reporting::RequestReporter;
 use crate::revision_ports::RevisionPorts;
 use crate::worker_listeners::WorkerListeners;
@@ -128,7 +128,7 @@ impl Activator {
     /// Begins the end of the activator: its links say that it drains. It still takes requests, and tells
     /// clients to go elsewhere for their next one.
     pub fn leave(&self) {
-        self.context.leave();
+        self.context.leaving.cancel();
         self.ending.leaving.cancel();
     }
 
@@ -270,21 +270,14 @@ impl Control {
                 return;
             }
         };
-        let metering = Rc::new(PastSeconds::new(Arc::clone(&self.context), self.workers));
-        let (context, assignments) = (Arc::clone(&self.context), self.assignments);
-        let count = context.metrics.revision_ports.clone();
+        let count = self.context.metrics.revision_ports.clone();
         let ports = RevisionPorts::new(self.ports_at, self.backends.clone(), count);
-        let link = LinkContext::new(context, assignments, Rc::clone(&metering), self.backends, ports);
+        let link = LinkContext::new(Arc::clone(&self.context), self.assignments, self.backends, ports);
         let link = Rc::new(link);
-        let pacing = async {
-            loop {
-                self.context.pacing.next(&self.context.clock).await.wake();
-            }
-        };
-        // Cancelled for good, with the link: metering and pacing are of no use without it.
+        let metering = Metering::new(self.context, Rc::clone(&link), self.workers);
+        // Cancelled for good, with the link: metering is of no use without it.
         tokio::select! {
             () = metering.run() => {}
-            () = pacing => {}
             never = link.run(listener, self.access) => match never {},
             () = self.ending.link.cancelled() => {}
         }

@@ -18,15 +18,14 @@ use dataplane::{
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use runtime::Clock;
-use vocabulary::{Routing, Timestamp};
+use throttling::{RequestRefusal, UnmeasuredChoice};
+use vocabulary::{Routing, Slice, Timestamp};
 
-use crate::assigned_revision::{
-    AssignedRevision, DirectRequest, Grant, LoadPart, QueueRefusal, QueueTurn, UnmeasuredPick,
-};
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
+use crate::shared_revision::{RequestSeat, SharedRevision};
 use crate::stream_refusals::StreamRefusals;
 pub(crate) use guard::AnswerBody;
-use guard::{Guard, PodSeat};
+use guard::Guard;
 
 /// One request on its way to a pod.
 pub(crate) struct RequestForwarder<'a> {
@@ -39,7 +38,7 @@ pub(crate) struct RequestForwarder<'a> {
     pub(crate) entrance: Option<u16>,
     /// The client's connection, on which the request came.
     pub(crate) connection: &'a Connection,
-    pub(crate) revision: Arc<AssignedRevision>,
+    pub(crate) revision: Arc<SharedRevision>,
     pub(crate) outgoing: RepeatableRequest,
     pub(crate) upgrade: Option<ClientUpgrade>,
     pub(crate) timers: Timers,
@@ -78,8 +77,8 @@ enum AttemptOutcome {
 
 /// Where a request stands before an attempt.
 enum RequestPlace {
-    Seated(PodSeat),
-    Waits(QueueTurn, LoadPart),
+    /// The request has a pod, or waits for one in the queue.
+    Seat(RequestSeat),
     /// An unmeasured request has no place in the queue: it goes to a ready pod.
     Unmeasured(RequestKind),
 }
@@ -88,15 +87,17 @@ impl RequestForwarder<'_> {
     pub(crate) async fn run(mut self) -> Result<Response<AnswerBody>, HopFailure> {
         let mut place = self.first_place()?;
         loop {
-            let seat = match place {
-                RequestPlace::Seated(seat) => seat,
-                RequestPlace::Waits(turn, counted) => PodSeat::Queue(self.await_turn(turn).await?, counted),
+            let mut seat = match place {
+                RequestPlace::Seat(seat) => seat,
                 // Boxed, because hardly any request comes here, and each would have room for it.
                 RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_for_unmeasured()).await? {
-                    Some(direct) => PodSeat::Direct(direct),
+                    Some(seat) => seat,
                     None => return Ok(self.answer_without_pod(kind)),
                 },
             };
+            if seat.is_waiting() {
+                self.await_turn(&mut seat).await?;
+            }
             let address = self.pod_address(seat.address());
             let guard = Guard::new(seat, address, &self.revision, self.upstreams);
             let outcome = self.attempt(address, &guard).await?;
@@ -126,43 +127,38 @@ impl RequestForwarder<'_> {
             return Ok(RequestPlace::Unmeasured(kind));
         }
         if self.revision.settings().routing == Routing::Direct
-            && let Some(direct) = self.revision.pick_direct()
+            && let Some(pick) = self.revision.pick_direct()
         {
+            let seat = RequestSeat::direct(&self.revision, pick);
             // Clients come to a revision's own port only while no pod is ready, or while the path moves: a
             // client that keeps this connection would stay on the former path. For requests by host the
             // activator is the only path.
             if self.entrance.is_some() {
                 self.connection.retire();
             }
-            return Ok(RequestPlace::Seated(PodSeat::Direct(direct)));
+            return Ok(RequestPlace::Seat(seat));
         }
-        let (counted, turn) = self.revision.enter().map_err(|refused| self.refusal(refused))?;
-        Ok(RequestPlace::Waits(turn, counted))
+        self.seated(RequestSeat::arrived(&self.revision))
     }
 
     /// The next place of a request that no pod started: the head of the queue, whether it went through the
     /// queue or past it before.
-    fn next_place(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
-        match seat {
-            PodSeat::Queue(grant, counted) => {
-                let turn = grant.requeue().map_err(|refused| self.refusal(refused))?;
-                Ok(RequestPlace::Waits(turn, counted))
-            }
-            PodSeat::Direct(direct) => {
-                direct.not_started();
-                self.place_after_direct()
-            }
+    fn next_place(&self, seat: RequestSeat) -> Result<RequestPlace, Refusal> {
+        if seat.is_direct() {
+            seat.note_not_started();
+            return self.place_after_direct();
         }
+        self.seated(seat.queue_again())
+    }
+
+    fn seated(&self, seat: Result<RequestSeat, RequestRefusal>) -> Result<RequestPlace, Refusal> {
+        seat.map(RequestPlace::Seat).map_err(|refused| self.refusal(refused))
     }
 
     /// The next place of a request that went past the queue and was not started: the queue, if it is load.
     fn place_after_direct(&self) -> Result<RequestPlace, Refusal> {
         match self.measure {
-            RequestMeasure::Load => {
-                let again = self.revision.rejoin(self.arrived);
-                let (counted, turn) = again.map_err(|refused| self.refusal(refused))?;
-                Ok(RequestPlace::Waits(turn, counted))
-            }
+            RequestMeasure::Load => self.seated(RequestSeat::rejoined(&self.revision, self.arrived)),
             RequestMeasure::Unmeasured(kind) => {
                 self.revision.repeats_unmeasured();
                 Ok(RequestPlace::Unmeasured(kind))
@@ -173,57 +169,43 @@ impl RequestForwarder<'_> {
     /// The next place of a request that found no room in a pod: its former place in the queue. Unmeasured
     /// requests may wait in the pod's own queue; if that is full they are refused, because they cannot wait
     /// here, and repeated attempts would be more load.
-    fn place_after_no_room(&self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
+    fn place_after_no_room(&self, seat: RequestSeat) -> Result<RequestPlace, Refusal> {
         if matches!(self.measure, RequestMeasure::Unmeasured(_)) {
             let detail = "as many requests wait in the pod as may; a health check waits nowhere else";
             return Err(Refusal::new(RefusalReason::QueueFull, detail));
         }
-        match seat {
-            PodSeat::Queue(grant, counted) => {
-                let turn = grant.requeue_for_want_of_room().map_err(|refused| self.refusal(refused))?;
-                Ok(RequestPlace::Waits(turn, counted))
-            }
-            PodSeat::Direct(_) => self.next_place(seat),
+        if seat.is_direct() {
+            self.next_place(seat)
+        } else {
+            self.seated(seat.queue_again_for_want_of_room())
         }
     }
 
     /// The next place of a request that the app refused: it leaves its slot to others while it waits, and
     /// then takes its turn again. It stays part of the load.
-    async fn place_after_app_refusal(&mut self, seat: PodSeat) -> Result<RequestPlace, Refusal> {
+    async fn place_after_app_refusal(&mut self, mut seat: RequestSeat) -> Result<RequestPlace, Refusal> {
         let wait = self.app_refusals.next_wait()?;
         if wait.is_zero() {
             return self.next_place(seat);
         }
-        let held = match seat {
-            PodSeat::Queue(grant, counted) => {
-                grant.not_started();
-                Ok(counted)
-            }
-            PodSeat::Direct(direct) => {
-                direct.not_started();
-                Err(direct)
-            }
-        };
+        seat.rest();
         let clock = self.clock;
         let resting = self.timers.limit(clock.sleep_until(clock.now() + wait)).await;
         resting.map_err(|expired| self.no_ready_pod(expired))?;
-        match held {
-            Ok(counted) => {
-                let again = self.revision.wait_again(self.arrived);
-                Ok(RequestPlace::Waits(again.map_err(|refused| self.refusal(refused))?, counted))
-            }
-            Err(_direct) => self.place_after_direct(),
+        if seat.is_direct() {
+            return self.place_after_direct();
         }
+        self.seated(seat.rest_ended(self.arrived))
     }
 
     /// A pod for an unmeasured request; `None` if no pod is ready.
-    async fn find_pod_for_unmeasured(&mut self) -> Result<Option<DirectRequest>, Refusal> {
+    async fn find_pod_for_unmeasured(&mut self) -> Result<Option<RequestSeat>, Refusal> {
         let clock = self.clock;
         loop {
             let until = match self.revision.pick_unmeasured().map_err(|refused| self.refusal(refused))? {
-                UnmeasuredPick::Pod(direct) => return Ok(Some(direct)),
-                UnmeasuredPick::NoPod => return Ok(None),
-                UnmeasuredPick::AllRest { until } => until,
+                UnmeasuredChoice::Pod(pick) => return Ok(Some(RequestSeat::direct(&self.revision, pick))),
+                UnmeasuredChoice::NoPod => return Ok(None),
+                UnmeasuredChoice::AllRest { until } => until,
             };
             // Half a second at most, after which one may be tried, or is not ready any more.
             let resting = self.timers.limit(clock.sleep_until(until)).await;
@@ -252,31 +234,30 @@ impl RequestForwarder<'_> {
         response
     }
 
-    async fn await_turn(&mut self, turn: QueueTurn) -> Result<Grant, Refusal> {
-        let waiting = match turn {
-            QueueTurn::Now(grant) => return Ok(grant),
-            QueueTurn::Later(waiting) => waiting,
-        };
+    async fn await_turn(&mut self, seat: &mut RequestSeat) -> Result<(), Refusal> {
         self.has_waited = true;
         if let Some(span) = self.span {
             span.event_about("waiting", Some(&self.revision.waits_for()));
             span.note("ebb.cold_start", !self.revision.has_ready_pod());
         }
-        let grant = match self.timers.limit(waiting.granted()).await {
+        match self.timers.limit(seat.granted()).await {
             Ok(granted) => granted.map_err(|refused| self.refusal(refused))?,
             Err(expired) => return Err(self.no_ready_pod(expired)),
-        };
+        }
         if let Some(span) = self.span {
             let waited = span.event("granted");
             span.note("ebb.wait_seconds", waited);
         }
-        Ok(grant)
+        Ok(())
     }
 
-    fn way(&self, seat: &PodSeat) -> Way {
-        match self.measure {
-            RequestMeasure::Load => seat.way(),
-            RequestMeasure::Unmeasured(_) => Way::Unmeasured,
+    fn way(&self, seat: &RequestSeat) -> Way {
+        match (self.measure, seat.slice()) {
+            (RequestMeasure::Unmeasured(_), _) => Way::Unmeasured,
+            (RequestMeasure::Load, None) => Way::Direct,
+            (RequestMeasure::Load, Some(Slice::Undivided)) => Way::Queue,
+            // A request that waited in the pod's queue would not see a slot that becomes free in another pod.
+            (RequestMeasure::Load, Some(Slice::Inside | Slice::Outside)) => Way::QueueAtOnce,
         }
     }
 
@@ -361,16 +342,18 @@ impl RequestForwarder<'_> {
         hop.respond(response, guard)
     }
 
-    fn refusal(&self, refused: QueueRefusal) -> Refusal {
+    fn refusal(&self, refused: RequestRefusal) -> Refusal {
         let name = &self.revision.name;
         match refused {
-            QueueRefusal::RevisionQueueFull { limit } => Refusal::new(
+            RequestRefusal::RevisionQueueFull { limit } => Refusal::new(
                 RefusalReason::QueueFull,
                 format!("{limit} requests wait for {name}, which is the activator's limit per revision"),
             ),
-            QueueRefusal::ActivatorQueueFull { limit } => activator_queue_full(limit),
-            QueueRefusal::Held => Refusal::new(RefusalReason::NoReadyPod, self.revision.held_because()),
-            QueueRefusal::Gone => Refusal::new(RefusalReason::NoSuchRevision, format!("{name} was removed")),
+            RequestRefusal::ActivatorQueueFull => activator_queue_full(self.revision.waiting_max()),
+            RequestRefusal::Held => Refusal::new(RefusalReason::NoReadyPod, self.revision.held_because()),
+            RequestRefusal::Gone => {
+                Refusal::new(RefusalReason::NoSuchRevision, format!("{name} was removed"))
+            }
         }
     }
 

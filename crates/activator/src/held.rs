@@ -30,6 +30,14 @@ impl Holdings {
 
     /// What is held now, by the names of the revisions.
     pub fn list(&self) -> Vec<HeldRequests> {
-        self.0.upgrade().map(|assignments| assignments.held()).unwrap_or_default()
+        let Some(assignments) = self.0.upgrade() else { return Vec::new() };
+        // Each revision has a lock of its own, which is taken when that of the list is not held any more:
+        // assignments would wait for every revision.
+        let held = assignments.revisions().into_iter().map(|revision| HeldRequests {
+            requests: revision.held(),
+            limit: revision.settings().timeouts.request,
+            revision: revision.name.clone(),
+        });
+        held.filter(|held| held.requests > 0).collect()
     }
 }

@@ -2,19 +2,18 @@
 //!
 //! An activator knows what its owners assigned to it over their links (`assignments`), finds the revision of
 //! a request by its Host or by the port on which it came, holds the request until a pod has a free slot
-//! (`throttling`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows when
-//! a link is gone.
+//! (`shared_revision`), and forwards it (`dataplane`). It knows no platform, and serves on with what it knows
+//! when a link is gone. What is decided about requests, assignments and owners is decided by the values of
+//! `throttling`; the sockets, locks, wakers and metrics are here.
 
 mod activator;
 mod agenda;
-mod assigned_revision;
 mod assignments;
 mod backends;
 mod config;
 mod context;
 mod forward;
 mod forwarders;
-mod head_sizes;
 mod held;
 mod link;
 mod link_certificates;
@@ -27,6 +26,7 @@ mod quota;
 mod replay;
 mod reporting;
 mod revision_ports;
+mod shared_revision;
 mod stack;
 mod stream_refusals;
 mod sync;

@@ -1,88 +1,57 @@
-//! The activator's end of its links: orders of the owners are carried out, and the activator's counts are
-//! reported to the owners of the revisions.
+//! The activator's end of its links: orders of the owners are handed to the value that decides about them
+//! ([`throttling::ActivatorRevisions`]), and what it has to say is written.
 //!
-//! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets (`claims`),
-//! and hears of the revisions in them. The writer of a link never queues messages. It asks what is true when
-//! it may write (which seconds were closed, which versions are acted upon, how much is held), so a slow peer
-//! gets fewer and newer words. A link that ends changes nothing about what is served.
-
-mod claims;
-mod mailbox;
+//! There may be several autoscalers, each with a link of its own: an owner speaks for its buckets, and hears
+//! of the revisions in them. The writer of a link never queues messages. It asks what is true when it may
+//! write (which seconds were closed, which versions are acted upon, how much is held), so a slow peer gets
+//! fewer and newer words. A link that ends changes nothing about what is served.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use link::{AcceptedLink, Acceptor, ActivatorOrder, LinkAccess, LinkError, Reader, Writer};
 use runtime::vital;
+use throttling::{ActivatorEvent, LinkNumber};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, LinkVersion, Ownership, ReplicaName, RevisionName, Version,
-};
+use vocabulary::ActivatorWord;
 
-use crate::assigned_revision::{AssignedRevision, RevisionRemainder};
-use crate::assignments::{AssignmentOutcome, Assignments, ForgetOutcome};
+use crate::assignments::{Assignments, LinkDuty, Upkeep};
 use crate::backends::Backends;
 use crate::context::Context;
-use crate::metering::PastSeconds;
-use crate::revision_ports::{PortChanges, RevisionPorts};
-
-use claims::{Claims, LinkNumber};
-use mailbox::Mailbox;
-
-/// Links that may stand at once, each of a caller that knows the token: more autoscalers than a cluster runs,
-/// and for each a link that is about to replace another. One more ends the oldest, those first that have not
-/// said whose they are.
-const LINKS_MAX: usize = 32;
+use crate::revision_ports::RevisionPorts;
 
 /// What links need to know and to reach.
 pub(crate) struct LinkContext {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
-    metering: Rc<PastSeconds>,
     backends: Backends,
     ports: RevisionPorts,
-    claims: RefCell<Claims>,
     open_links: RefCell<BTreeMap<LinkNumber, OpenLink>>,
 }
 
-/// A link that is open, with the words that are to be written on it. Only [`LinkContext::close`] ends it.
+/// A link that is open. Only [`LinkContext::close`] ends it.
 #[derive(Clone)]
 struct OpenLink {
-    mailbox: Rc<Mailbox>,
+    /// Notified when there are words for the link.
+    called: Rc<Notify>,
     end: CancellationToken,
-}
-
-/// The state of the reading side of one link.
-struct LinkReading {
-    link: LinkNumber,
-    sync: Option<SyncUnderWay>,
-}
-
-/// Between the beginning and the end of a sync.
-struct SyncUnderWay {
-    /// The buckets whose revisions the sync names completely.
-    claimed: Ownership,
-    /// The known revisions of these buckets that the sync has not named yet.
-    unnamed: BTreeSet<RevisionName>,
 }
 
 impl LinkContext {
     pub(crate) fn new(
         context: Arc<Context>,
         assignments: Arc<Assignments>,
-        metering: Rc<PastSeconds>,
         backends: Backends,
         ports: RevisionPorts,
     ) -> Self {
-        let (claims, open_links) = (RefCell::default(), RefCell::default());
-        Self { context, assignments, metering, backends, ports, claims, open_links }
+        Self { context, assignments, backends, ports, open_links: RefCell::default() }
     }
 
     /// Accepts links and serves them until the activator ends.
@@ -91,6 +60,7 @@ impl LinkContext {
         let mut acceptor = Acceptor::new(listener, access, refused);
         let mut sessions = JoinSet::new();
         let mut accepted_links = 0;
+        let mut is_leaving = false;
         loop {
             // Cancel-safe: the acceptor and the set keep what was not taken, and a revision that is due is
             // looked up anew.
@@ -102,8 +72,39 @@ impl LinkContext {
                 }
                 // The session logs its own end.
                 Some(_) = sessions.join_next() => {}
-                revision = self.context.presence.next(&self.context.clock) => self.report_present(&revision),
-                revision = self.context.emptied.next(&self.context.clock) => self.report_or_forget(&revision),
+                revision = self.context.agenda.next(&self.context.clock) => {
+                    self.handle(ActivatorEvent::RevisionIsDue { revision });
+                }
+                () = self.context.leaving.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    self.handle(ActivatorEvent::LeavingBegan);
+                }
+            }
+        }
+    }
+
+    /// Waits until the activator's time has come (its second ends), and does what is due then.
+    pub(crate) async fn pass_time(self: &Rc<Self>) {
+        self.context.clock.sleep_until(self.assignments.next_deadline()).await;
+        // Before the second is closed: what became active in it is to be in it, however late this is.
+        let now = self.context.clock.now();
+        while let Ok(revision) = self.context.agenda.take_due(now) {
+            self.handle(ActivatorEvent::RevisionIsDue { revision });
+        }
+        self.handle(ActivatorEvent::TimePassed);
+    }
+
+    /// Something happened: what the value makes of it is done, or begun, before the return.
+    pub(crate) fn handle(self: &Rc<Self>, event: ActivatorEvent) {
+        for duty in self.assignments.handle(event) {
+            match duty {
+                LinkDuty::Close(link) => self.close(link),
+                LinkDuty::Write(link) => {
+                    if let Some(open_link) = self.open_links.borrow().get(&link) {
+                        open_link.called.notify_one();
+                    }
+                }
+                LinkDuty::CarryOut(upkeep) => self.carry_out(upkeep),
             }
         }
     }
@@ -116,13 +117,12 @@ impl LinkContext {
         let AcceptedLink { first, reader, writer } = accepted;
         info!(link = link.0, "an autoscaler's link is up");
         let (open_link, _guard) = self.open(link);
-        let reading = LinkReading { link, sync: None };
         // The side that ends first cancels the other for good: half a frame that it read or wrote ends with
         // the connection.
         let ended = tokio::select! {
             () = open_link.end.cancelled() => return info!(link = link.0, "another link has taken the place of this link"),
-            ended = self.read(reading, first, reader) => ended,
-            ended = self.write(link, &open_link.mailbox, writer) => ended,
+            ended = self.read(link, first, reader) => ended,
+            ended = self.write(link, &open_link.called, writer) => ended,
         };
         match ended {
             Ok(()) => info!(link = link.0, "the autoscaler closed its link; serving on with what is known"),
@@ -134,28 +134,17 @@ impl LinkContext {
         }
     }
 
-    /// From now on words are put into the link's mailbox, so its hello is never older than a word that
-    /// follows.
     fn open(self: &Rc<Self>, link: LinkNumber) -> (OpenLink, OpenLinkGuard) {
-        let too_many = {
-            let claims = self.claims.borrow();
-            let nameless = claims.links().find(|(_, is_named)| !is_named);
-            let oldest = nameless.or_else(|| claims.links().next()).map(|(oldest, _)| oldest);
-            oldest.filter(|_| claims.links().count() >= LINKS_MAX)
-        };
-        if let Some(oldest) = too_many {
-            self.close(oldest);
-        }
-        let open_link = OpenLink { mailbox: Rc::default(), end: CancellationToken::new() };
-        self.claims.borrow_mut().opened(link);
+        let open_link = OpenLink { called: Rc::default(), end: CancellationToken::new() };
         self.open_links.borrow_mut().insert(link, open_link.clone());
         self.context.metrics.link_connected.inc();
-        (open_link, OpenLinkGuard { links: Rc::clone(self), link })
+        let guard = OpenLinkGuard { links: Rc::clone(self), link };
+        self.handle(ActivatorEvent::LinkOpened { link });
+        (open_link, guard)
     }
 
     /// Ends a link, if it stands.
     fn close(&self, link: LinkNumber) {
-        self.claims.borrow_mut().closed(link);
         if let Some(open_link) = self.open_links.borrow_mut().remove(&link) {
             self.context.metrics.link_connected.dec();
             open_link.end.cancel();
@@ -164,255 +153,81 @@ impl LinkContext {
 
     async fn read(
         self: &Rc<Self>,
-        mut reading: LinkReading,
+        link: LinkNumber,
         first: ActivatorOrder,
         mut reader: Reader<ActivatorOrder>,
     ) -> Result<(), LinkError> {
-        self.execute(&mut reading, first);
+        self.execute(link, first);
         while let Some(order) = reader.next().await? {
-            self.execute(&mut reading, order);
+            self.execute(link, order);
         }
         Ok(())
     }
 
-    fn execute(self: &Rc<Self>, reading: &mut LinkReading, order: ActivatorOrder) {
-        match order {
-            ActivatorOrder::SyncBegin { owner, ownership } => {
-                reading.sync = Some(self.sync_begin(reading.link, &owner, ownership));
-            }
-            ActivatorOrder::Assign(assignment) => {
-                if self.is_late(&assignment.revision, assignment.version) {
-                    return;
-                }
-                if let Some(sync) = &mut reading.sync {
-                    sync.unnamed.remove(&assignment.revision);
-                }
-                self.assign(&assignment);
-            }
-            ActivatorOrder::Remove { revision, version } => {
-                if !self.is_late(&revision, version) {
-                    match self.assignments.remove(&revision, version) {
-                        Some(removed) => self.acknowledge_removal(removed, version),
-                        None => self.acknowledge(&revision, version),
-                    }
-                }
-            }
-            ActivatorOrder::Forget { revision, version } => {
-                if !self.is_late(&revision, version) {
-                    self.forget(&revision, version);
-                }
-            }
-            ActivatorOrder::SyncEnd => {
-                if let Some(sync) = reading.sync.take() {
-                    self.sync_end(reading.link, sync);
-                }
-            }
-            ActivatorOrder::Released { buckets } => {
-                if self.claims.borrow_mut().released(reading.link, &buckets) {
-                    self.context.released.cancel();
-                }
-            }
-            ActivatorOrder::Heartbeat => {}
+    fn execute(self: &Rc<Self>, link: LinkNumber, order: ActivatorOrder) {
+        if let Some(event) = event(link, order) {
+            self.handle(event);
         }
     }
 
-    fn sync_begin(&self, link: LinkNumber, owner: &ReplicaName, ownership: Ownership) -> SyncUnderWay {
-        let (claimed, former) = self.claims.borrow_mut().claim(link, owner, ownership);
-        if let Some(former) = former {
-            self.close(former);
-        }
-        debug!(link = link.0, %owner, buckets = claimed.epochs.len(), of = claimed.buckets, "an owner names its buckets");
-        let unnamed = self.assignments.names_in(&claimed);
-        SyncUnderWay { claimed, unnamed }
-    }
-
-    /// Revisions that the owner did not name are retired: others serve them. Buckets that a later owner has
-    /// claimed meanwhile are left out. Retired revisions that hold nothing are reported (again).
-    fn sync_end(self: &Rc<Self>, link: LinkNumber, sync: SyncUnderWay) {
-        let mut claims = self.claims.borrow_mut();
-        let told = claims.complete_sync(link, sync.claimed);
-        let is_everything = claims.is_everything_synced();
-        drop(claims);
-        let unnamed = sync.unnamed.into_iter().filter(|name| told.epoch_of(name).is_some());
-        self.assignments.retire(unnamed);
-        if is_everything {
-            self.assignments.note_synced();
-        }
-        for revision in self.assignments.revisions_in(&told) {
-            self.report_or_forget(&revision);
-        }
-    }
-
-    fn forget(self: &Rc<Self>, name: &RevisionName, version: Version) {
-        match self.assignments.forget(name, version) {
-            ForgetOutcome::Planned(revision) => self.report_or_forget(&revision),
-            ForgetOutcome::Unknown => self.acknowledge(name, version),
-            ForgetOutcome::Stale => {}
-        }
-    }
-
-    /// A retired revision that holds nothing is reported to its owner as emptied, or forgotten if its owner
-    /// said that it may be.
-    fn report_or_forget(self: &Rc<Self>, revision: &Arc<AssignedRevision>) {
-        match revision.remainder() {
-            RevisionRemainder::Something => {}
-            RevisionRemainder::Nothing => {
-                self.notify(&revision.name, |mailbox| mailbox.emptied(&revision.name));
-            }
-            RevisionRemainder::Forgotten(version) => {
-                self.assignments.forgotten(revision);
-                self.acknowledge_removal(Arc::clone(revision), version);
-            }
-        }
-    }
-
-    /// Whether the order of this version comes from a former owner of the revision.
-    fn is_late(&self, revision: &RevisionName, version: Version) -> bool {
-        let is_late = self.claims.borrow().is_late(revision, version);
-        if is_late {
-            self.context.metrics.stale_assignments.inc();
-        }
-        is_late
-    }
-
-    /// A revision is not known here any more. That is acknowledged once its ports are closed.
-    fn acknowledge_removal(self: &Rc<Self>, revision: Arc<AssignedRevision>, version: Version) {
-        let ports = self.ports.of(&revision);
-        if ports.is_empty() {
-            return self.acknowledge(&revision.name, version);
-        }
-        let this = Rc::clone(self);
-        // Ends when every worker has answered.
-        tokio::task::spawn_local(vital("an order of the activator's link", async move {
-            this.ports.close(ports).await;
-            this.acknowledge(&revision.name, version);
-        }));
-    }
-
-    fn assign(self: &Rc<Self>, assignment: &Assignment) {
-        match self.assignments.assign(assignment) {
-            AssignmentOutcome::Applied { revision, lost } => {
-                let ports = self.ports.changes(&revision);
-                if lost.is_empty() && ports.is_empty() {
-                    if let Some(version) = revision.acted_upon() {
-                        self.acknowledge(&revision.name, version);
-                    }
-                } else {
-                    self.carry_out(Arc::clone(&revision), lost, ports);
-                }
-                self.report_or_forget(&revision);
-            }
-            AssignmentOutcome::Repeated(revision) => {
-                revision.repeated(assignment.standing);
-                if let Some(version) = revision.acted_upon() {
-                    self.acknowledge(&revision.name, version);
-                }
-                self.report_or_forget(&revision);
-            }
-            AssignmentOutcome::Stale => {}
-        }
-    }
-
-    /// Closes connections and changes ports as an assignment asks, and acknowledges the assignment then.
-    fn carry_out(
-        self: &Rc<Self>,
-        revision: Arc<AssignedRevision>,
-        lost: Vec<SocketAddr>,
-        ports: PortChanges,
-    ) {
-        // Before the task exists: an assignment that repeats this one must not be acknowledged while the work
-        // is under way.
-        revision.upkeep_begins();
+    /// Closes connections and changes ports as an assignment asks, and says so then.
+    fn carry_out(self: &Rc<Self>, upkeep: Upkeep) {
+        let Upkeep { id, revision, known, closed, ports } = upkeep;
+        // Before the task exists: later the name may be that of another life of the revision.
+        let changes = match &known {
+            Some(known) => self.ports.changes(known, &ports),
+            None => self.ports.all_of(&revision),
+        };
         let this = Rc::clone(self);
         // Ends when every worker has answered and each port could be had, or a newer assignment does without;
         // at most one such task per assignment.
         tokio::task::spawn_local(vital("an order of the activator's link", async move {
-            this.backends.close_idle(lost).await;
-            this.ports.apply(&revision, ports).await;
-            if let Some(version) = revision.upkeep_ended() {
-                this.acknowledge(&revision.name, version);
-            }
+            this.backends.close_idle(closed).await;
+            this.ports.apply(changes).await;
+            this.handle(ActivatorEvent::UpkeepEnded { upkeep: id });
         }));
-    }
-
-    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's
-    /// next sync repeats what is not acknowledged.
-    fn acknowledge(&self, revision: &RevisionName, version: Version) {
-        self.notify(revision, |mailbox| mailbox.acknowledged(revision, version));
-    }
-
-    /// Without a link for the revision nothing is reported: the next hello says what is held.
-    fn report_present(&self, revision: &Arc<AssignedRevision>) {
-        if !self.notify(&revision.name, |mailbox| mailbox.present(revision)) {
-            revision.take_early_report();
-        }
-    }
-
-    /// Puts words into the mailbox of every link that receives words of the revision. Returns whether there
-    /// is such a link.
-    fn notify(&self, revision: &RevisionName, put: impl Fn(&Mailbox)) -> bool {
-        let (claims, open_links) = (self.claims.borrow(), self.open_links.borrow());
-        let mut receivers =
-            open_links.iter().filter(|&(&link, _)| claims.receives(link, revision)).peekable();
-        let has_receiver = receivers.peek().is_some();
-        receivers.for_each(|(_, link)| put(&link.mailbox));
-        has_receiver
     }
 
     async fn write(
         &self,
         link: LinkNumber,
-        mailbox: &Mailbox,
+        called: &Notify,
         mut writer: Writer<ActivatorWord>,
     ) -> Result<(), LinkError> {
-        let mut closings = self.metering.closings();
-        let mut next_second = self.metering.open_second();
-        writer.send(&ActivatorWord::Hello(self.hello(next_second))).await?;
-        let mut has_sent_draining = false;
         loop {
-            // Cancel-safe: each only waits for something to say. Messages are written in the arms' bodies,
-            // which are not cancelled.
-            tokio::select! {
-                () = self.context.leaving.cancelled(), if !has_sent_draining => {
-                    has_sent_draining = true;
-                    writer.send(&ActivatorWord::Draining).await?;
+            // A call that comes while this writes is kept.
+            called.notified().await;
+            loop {
+                let words = self.assignments.next_words(link);
+                if words.is_empty() {
+                    break;
                 }
-                () = mailbox.changed() => {
-                    while let Some(words) = mailbox.next() {
-                        for word in words {
-                            writer.send(&word).await?;
-                        }
-                    }
-                }
-                // The sender lives as long as `self`. A second without loads is said too: it shows that the
-                // link lives.
-                _ = closings.changed() => {
-                    for (second, mut loads) in self.metering.since(next_second) {
-                        next_second = second + 1;
-                        loads.retain(|load| self.claims.borrow().receives(link, &load.revision));
-                        writer.send(&ActivatorWord::Loads { second, loads }).await?;
-                    }
+                for word in &words {
+                    writer.send(word).await?;
                 }
             }
         }
     }
+}
 
-    /// The hello names revisions of all buckets: the owner may be about to take over any of them.
-    fn hello(&self, current_second: u64) -> ActivatorHello {
-        let active = self.context.active.lock();
-        let present = active.iter().map(|(name, revision)| (name.clone(), Arc::clone(revision)));
-        let present: Vec<_> = present.collect();
-        drop(active);
-        ActivatorHello {
-            speaks: LinkVersion::CURRENT,
-            activator: self.context.name.clone(),
-            boot: self.context.boot,
-            current_second,
-            history: self.metering.history(),
-            present: present.into_iter().map(|(name, revision)| (name, revision.present())).collect(),
-            routings: self.assignments.routings(),
+/// What an order of an owner is to the activator; `None` if it only shows that the link lives.
+fn event(link: LinkNumber, order: ActivatorOrder) -> Option<ActivatorEvent> {
+    Some(match order {
+        ActivatorOrder::SyncBegin { owner, ownership } => {
+            debug!(link = link.0, %owner, buckets = ownership.epochs.len(), of = ownership.buckets, "an owner names its buckets");
+            ActivatorEvent::SyncBegan { link, owner, ownership }
         }
-    }
+        ActivatorOrder::Assign(assignment) => {
+            ActivatorEvent::Assigned { link, assignment: Arc::from(assignment) }
+        }
+        ActivatorOrder::Remove { revision, version } => ActivatorEvent::Removed { link, revision, version },
+        ActivatorOrder::Forget { revision, version } => {
+            ActivatorEvent::ForgettingAllowed { link, revision, version }
+        }
+        ActivatorOrder::SyncEnd => ActivatorEvent::SyncEnded { link },
+        ActivatorOrder::Released { buckets } => ActivatorEvent::Released { link, buckets },
+        ActivatorOrder::Heartbeat => return None,
+    })
 }
 
 /// Closes the link when it is dropped.
@@ -424,5 +239,6 @@ struct OpenLinkGuard {
 impl Drop for OpenLinkGuard {
     fn drop(&mut self) {
         self.links.close(self.link);
+        self.links.handle(ActivatorEvent::LinkClosed { link: self.link });
     }
 }

@@ -1,55 +1,39 @@
-//! Closes the activator's seconds, and remembers them for an autoscaler that connects later.
+//! Closes the activator's seconds, and counts in each what the process holds.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use link::History;
-use parking_lot::Mutex;
 use tokio::runtime::RuntimeMetrics;
-use tokio::sync::watch;
-use vocabulary::{RevisionLoad, Timestamp};
 
-use crate::assigned_revision::RevisionSecond;
 use crate::context::Context;
+use crate::link::LinkContext;
 
-/// One second of the activator: all revisions with something to say.
-pub(crate) type ReportedSecond = (u64, Vec<RevisionLoad>);
-
-/// The loads of the activator's last seconds, and the second that is measured now.
-pub(crate) struct PastSeconds {
+/// What is counted once a second.
+pub(crate) struct Metering {
     context: Arc<Context>,
-    history: Mutex<History<ReportedSecond>>,
-    /// The first second that is not closed yet.
-    open_second: watch::Sender<u64>,
+    link: Rc<LinkContext>,
     /// The threads that serve requests, and how many tasks of theirs are counted.
     workers: Vec<RuntimeMetrics>,
     counted_tasks: Cell<i64>,
 }
 
 /// Its tasks end with an activator; another one of this process goes on counting.
-impl Drop for PastSeconds {
+impl Drop for Metering {
     fn drop(&mut self) {
         self.count_tasks(0);
     }
 }
 
-impl PastSeconds {
-    pub(crate) fn new(context: Arc<Context>, workers: Vec<RuntimeMetrics>) -> Self {
-        Self {
-            context,
-            history: Mutex::new(History::new()),
-            open_second: watch::Sender::new(0),
-            workers,
-            counted_tasks: Cell::default(),
-        }
+impl Metering {
+    pub(crate) fn new(context: Arc<Context>, link: Rc<LinkContext>, workers: Vec<RuntimeMetrics>) -> Self {
+        Self { context, link, workers, counted_tasks: Cell::default() }
     }
 
     /// Closes one second after the other, for ever.
     pub(crate) async fn run(&self) {
         loop {
-            let open = *self.open_second.borrow();
-            self.context.clock.sleep_until(self.context.seconds.beginning_of(open + 1)).await;
-            self.close(open, self.context.clock.now());
+            self.link.pass_time().await;
             self.count_tasks(self.workers.iter().map(RuntimeMetrics::num_alive_tasks).sum());
             self.context.metrics.note_memory(self.context.limits.unread_memory);
         }
@@ -60,55 +44,6 @@ impl PastSeconds {
         let counted = self.counted_tasks.replace(tasks);
         self.context.metrics.tasks.inc_by(tasks - counted);
     }
-
-    /// The first second that is not closed yet.
-    pub(crate) fn open_second(&self) -> u64 {
-        *self.open_second.borrow()
-    }
-
-    /// Changes when a second is closed.
-    pub(crate) fn closings(&self) -> watch::Receiver<u64> {
-        self.open_second.subscribe()
-    }
-
-    /// All seconds that are remembered, oldest first.
-    pub(crate) fn history(&self) -> Vec<ReportedSecond> {
-        self.history.lock().to_vec()
-    }
-
-    /// The remembered seconds from `first` on.
-    pub(crate) fn since(&self, first: u64) -> Vec<ReportedSecond> {
-        let mut seconds = self.history();
-        seconds.retain(|(second, _)| *second >= first);
-        seconds
-    }
-
-    /// Closes `open` and whatever else has passed.
-    fn close(&self, open: u64, now: Timestamp) {
-        let ended = self.context.seconds.ended(open, now);
-        self.context.begin_second(ended.next());
-        let loads = self.take_loads(ended.count(), now);
-        let mut history = self.history.lock();
-        for second in ended.latest(History::<ReportedSecond>::SECONDS_MAX) {
-            history.push((second, loads.clone()));
-        }
-        drop(history);
-        self.open_second.send_replace(ended.next());
-    }
-
-    fn take_loads(&self, seconds: u32, now: Timestamp) -> Vec<RevisionLoad> {
-        // Taking the list out first keeps the order of locks: a revision that becomes active holds its own,
-        // then this one.
-        let active = std::mem::take(&mut *self.context.active.lock());
-        let mut loads = Vec::with_capacity(active.len());
-        for (name, revision) in active {
-            if let Some(RevisionSecond { load, oldest_wait }) = revision.close_seconds(seconds, now) {
-                loads.push(RevisionLoad { revision: name.clone(), load, oldest_wait });
-                self.context.active.lock().insert(name, revision);
-            }
-        }
-        loads
-    }
 }
 
 #[cfg(test)]
@@ -117,16 +52,20 @@ mod tests {
     use std::time::Duration;
 
     use runtime::{Clock, MetricsRegistry};
+    use throttling::{ActivatorEvent, LinkNumber};
     use vocabulary::{
-        Assignment, HeadSizeLimit, IgnoredUserAgents, ReplicaName, RequestTimeouts, RevisionName, Routing,
-        Standing, Version,
+        ActivatorWord, Assignment, HeadSizeLimit, IgnoredUserAgents, ReplicaName, RequestTimeouts,
+        RevisionLoad, RevisionName, Routing, Standing, Timestamp, Version,
     };
 
     use super::*;
-    use crate::assigned_revision::AssignedRevision;
+    use crate::assignments::Assignments;
+    use crate::backends::Backends;
     use crate::config::{ActivatorConfig, Limits};
     use crate::forwarders::TrustedForwarders;
     use crate::metrics::ActivatorMetrics;
+    use crate::revision_ports::RevisionPorts;
+    use crate::shared_revision::RequestSeat;
 
     fn context() -> Arc<Context> {
         let metrics = ActivatorMetrics::register(&MetricsRegistry::default());
@@ -162,12 +101,27 @@ mod tests {
         }
     }
 
-    /// Each closed second's number, and concurrency and arrivals of the only revision.
-    fn seconds_of(metering: &PastSeconds) -> Vec<(u64, Vec<(f64, f64)>)> {
-        let loads = |loads: Vec<RevisionLoad>| {
+    /// The thread of the links without workers and without a listener.
+    fn link(context: &Arc<Context>, assignments: &Arc<Assignments>) -> Rc<LinkContext> {
+        let (backends, _) = Backends::new(0);
+        let ports = RevisionPorts::new(
+            [127, 0, 0, 1].into(),
+            backends.clone(),
+            context.metrics.revision_ports.clone(),
+        );
+        Rc::new(LinkContext::new(Arc::clone(context), Arc::clone(assignments), backends, ports))
+    }
+
+    /// Each closed second's number, and concurrency and arrivals of the only revision, as a hello tells them.
+    fn seconds_of(link: &Rc<LinkContext>, assignments: &Assignments) -> Vec<(u64, Vec<(f64, f64)>)> {
+        let loads = |loads: &[RevisionLoad]| {
             loads.iter().map(|of| (of.load.concurrency.value(), of.load.request_rate.value())).collect()
         };
-        metering.history().into_iter().map(|(second, of_all)| (second, loads(of_all))).collect()
+        let next = LinkNumber(2);
+        link.handle(ActivatorEvent::LinkOpened { link: next });
+        let words = assignments.next_words(next);
+        let [ActivatorWord::Hello(hello)] = &words[..] else { panic!("the hello comes first: {words:?}") };
+        hello.history.iter().map(|(second, of_all)| (*second, loads(of_all))).collect()
     }
 
     /// What closes the seconds had no core from 1.5 s to 4.5 s, while other threads took requests. Seconds 1,
@@ -177,13 +131,19 @@ mod tests {
     async fn a_stall_of_three_seconds_is_shared_out_over_them() {
         for began_at in [500, 3_500] {
             let context = context();
-            let metering = PastSeconds::new(Arc::clone(&context), Vec::new());
+            let assignments = Arc::new(Assignments::new(Arc::clone(&context)));
+            let link = link(&context, &assignments);
+            let metering = Metering::new(Arc::clone(&context), Rc::clone(&link), Vec::new());
             let mut running = Box::pin(metering.run());
+            let began = Timestamp::from_secs(context.clock.now().whole_secs());
             let wait_until = async |milliseconds| {
-                let at = context.seconds.beginning_of(0) + Duration::from_millis(milliseconds);
+                let at = began + Duration::from_millis(milliseconds);
                 tokio::time::advance(at.saturating_since(context.clock.now())).await;
             };
-            let revision = Arc::new(AssignedRevision::new(&assignment(), &context));
+            let first = LinkNumber(1);
+            link.handle(ActivatorEvent::LinkOpened { link: first });
+            link.handle(ActivatorEvent::Assigned { link: first, assignment: Arc::new(assignment()) });
+            let revision = assignments.revisions().pop().expect("it is known");
             let mut held = Vec::new();
             for milliseconds in [500, 1_000, 1_500, 3_500, 4_500, 5_000] {
                 wait_until(milliseconds).await;
@@ -191,7 +151,7 @@ mod tests {
                     assert!(futures_util::poll!(&mut running).is_pending());
                 }
                 if milliseconds == began_at {
-                    held.extend((0..3).map(|_| revision.enter().expect("there is room")));
+                    held.extend((0..3).map(|_| RequestSeat::arrived(&revision).expect("there is room")));
                 }
             }
             let (first, missed) = match began_at {
@@ -200,7 +160,7 @@ mod tests {
             };
             let last = vec![(3.0, 0.0)];
             let each = [first, missed.clone(), missed.clone(), missed, last];
-            assert_eq!(seconds_of(&metering), (0..).zip(each).collect::<Vec<_>>());
+            assert_eq!(seconds_of(&link, &assignments), (0..).zip(each).collect::<Vec<_>>());
         }
     }
 }

@@ -9,9 +9,9 @@ use dataplane::{
 use http::header::{EXPECT, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
-use crate::assigned_revision::HopHeaders;
 use crate::context::Context;
 use crate::replay::Replay;
+use crate::shared_revision::HopHeaders;
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 

@@ -5,15 +5,16 @@
 //! to another revision.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
+use vocabulary::RevisionName;
 
-use crate::assigned_revision::AssignedRevision;
 use crate::backends::Backends;
+use crate::shared_revision::SharedRevision;
 use crate::stack::RevisionPort;
 
 /// The wait before a port that was in use is tried again: its present owner may be about to close it.
@@ -24,21 +25,14 @@ pub(crate) struct RevisionPorts {
     /// The address at which the ports are bound: that of the usual listener.
     address: IpAddr,
     backends: Backends,
-    open: RefCell<BTreeMap<u16, Arc<AssignedRevision>>>,
+    open: RefCell<BTreeMap<u16, Arc<SharedRevision>>>,
     count: Gauge,
 }
 
 /// What is to be done for a revision's present assignment.
-#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortChanges {
-    close: Vec<u16>,
-    open: Vec<u16>,
-}
-
-impl PortChanges {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.close.is_empty() && self.open.is_empty()
-    }
+    close: Vec<RevisionPort>,
+    open: Vec<RevisionPort>,
 }
 
 impl RevisionPorts {
@@ -46,50 +40,63 @@ impl RevisionPorts {
         Self { address, backends, open: RefCell::default(), count }
     }
 
-    /// What is missing, and what there is too much.
-    pub(crate) fn changes(&self, revision: &Arc<AssignedRevision>) -> PortChanges {
-        let settings = revision.settings();
-        let open = self.of(revision);
-        PortChanges {
-            close: open.iter().filter(|port| !settings.ports.contains(port)).copied().collect(),
-            open: settings.ports.iter().filter(|port| !open.contains(port)).copied().collect(),
-        }
+    /// What is missing, and what there is too much, if these are to be the ports of a revision.
+    pub(crate) fn changes(&self, revision: &Arc<SharedRevision>, ports: &BTreeSet<u16>) -> PortChanges {
+        let mut close = self.held_by(|holder| Arc::ptr_eq(holder, revision));
+        let missing = ports.iter().filter(|port| close.iter().all(|held| held.port != **port));
+        let port_of = |&port: &u16| RevisionPort { revision: Arc::clone(revision), port };
+        let open = missing.map(port_of).collect();
+        close.retain(|held| !ports.contains(&held.port));
+        PortChanges { close, open }
     }
 
-    /// The ports that are open for a revision.
-    pub(crate) fn of(&self, revision: &Arc<AssignedRevision>) -> Vec<u16> {
+    /// All ports of revisions of that name are to be closed: none of them is known any more.
+    pub(crate) fn all_of(&self, revision: &RevisionName) -> PortChanges {
+        PortChanges { close: self.held_by(|holder| holder.name == *revision), open: Vec::new() }
+    }
+
+    fn held_by(&self, is_meant: impl Fn(&Arc<SharedRevision>) -> bool) -> Vec<RevisionPort> {
         let open = self.open.borrow();
-        let own = open.iter().filter(|(_, holder)| Arc::ptr_eq(holder, revision));
-        own.map(|(&port, _)| port).collect()
+        let held = open.iter().filter(|(_, holder)| is_meant(holder));
+        held.map(|(&port, holder)| RevisionPort { revision: Arc::clone(holder), port }).collect()
     }
 
-    /// Returns once the open ports are those of the revision's present assignment.
-    pub(crate) async fn apply(&self, revision: &Arc<AssignedRevision>, changes: PortChanges) {
-        self.close(changes.close).await;
+    /// Returns once the changes are made.
+    pub(crate) async fn apply(&self, changes: PortChanges) {
+        for port in &changes.close {
+            self.close(port).await;
+        }
         for port in changes.open {
-            self.open(RevisionPort { revision: Arc::clone(revision), port }).await;
+            self.open(port).await;
         }
     }
 
-    /// Returns once no worker listens at these ports.
-    pub(crate) async fn close(&self, ports: Vec<u16>) {
-        for port in ports {
-            self.backends.close_port(port).await;
-            // Not before: no other revision may have the port as long as a worker listens at it.
-            if self.open.borrow_mut().remove(&port).is_some() {
-                self.count.dec();
-            }
+    /// Returns once no worker listens at the port for its revision.
+    async fn close(&self, port: &RevisionPort) {
+        if !self.is_held(port) {
+            return;
         }
+        self.backends.close_port(port.port).await;
+        // Not before: no other revision may have the port as long as a worker listens at it.
+        if self.is_held(port) {
+            self.open.borrow_mut().remove(&port.port);
+            self.count.dec();
+        }
+    }
+
+    fn is_held(&self, port: &RevisionPort) -> bool {
+        let open = self.open.borrow();
+        open.get(&port.port).is_some_and(|holder| Arc::ptr_eq(holder, &port.revision))
     }
 
     async fn open(&self, port: RevisionPort) {
         let mut has_been_told = false;
         // A newer assignment may not name the port any more; the task of that assignment does the rest.
-        while port.revision.settings().ports.contains(&port.port) {
-            let holder = self.open.borrow().get(&port.port).cloned();
-            if holder.as_ref().is_some_and(|holder| Arc::ptr_eq(holder, &port.revision)) {
+        while port.revision.has_port(port.port) {
+            if self.is_held(&port) {
                 return;
             }
+            let holder = self.open.borrow().get(&port.port).cloned();
             let problem = match holder {
                 Some(holder) => format!("the port still belongs to {}", holder.name),
                 None => match runtime::listen(SocketAddr::new(self.address, port.port)) {

@@ -13,12 +13,12 @@ use dataplane::{
 use http::{Request, Response, StatusCode};
 use vocabulary::Timestamp;
 
-use crate::assigned_revision::AssignedRevision;
 use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::forward::{AnswerBody, RequestForwarder, RequestMeasure, activator_queue_full};
 use crate::outgoing::RepeatableRequest;
 use crate::reporting::RequestReporter;
+use crate::shared_revision::SharedRevision;
 use crate::stream_refusals::StreamRefusals;
 
 /// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's
@@ -40,7 +40,7 @@ pub(crate) struct ActivatorStack {
 /// pods to which they go.
 #[derive(Clone)]
 pub(crate) struct RevisionPort {
-    pub(crate) revision: Arc<AssignedRevision>,
+    pub(crate) revision: Arc<SharedRevision>,
     pub(crate) port: u16,
 }
 
@@ -128,7 +128,7 @@ struct RequestArrival<'s> {
 
 /// The revision of a request, or the host that is not known yet.
 enum Destination {
-    Known(Arc<AssignedRevision>),
+    Known(Arc<SharedRevision>),
     /// A host of which nothing has been heard so far.
     Unknown(String),
 }
@@ -149,7 +149,7 @@ impl ActivatorStack {
     fn forwarding<'s>(
         &'s self,
         request: Request<Body>,
-        revision: Arc<AssignedRevision>,
+        revision: Arc<SharedRevision>,
         connection: &'s Connection,
         arrival: RequestArrival<'s>,
     ) -> RequestForwarder<'s> {
@@ -191,7 +191,7 @@ impl ActivatorStack {
 
     /// Waits for the revision of an unknown host: the host is refused only once the autoscaler has named
     /// every revision.
-    async fn await_revision(&self, host: &str) -> Result<Arc<AssignedRevision>, Refusal> {
+    async fn await_revision(&self, host: &str) -> Result<Arc<SharedRevision>, Refusal> {
         // Subscribed before the look: what is assigned between the two would be missed otherwise.
         let mut news = self.assignments.news();
         let unknown = || {

@@ -60,6 +60,11 @@ impl LoadMeter {
         }
     }
 
+    /// The period that is measured began earlier by so much, in which nothing was held.
+    pub(crate) fn began_earlier(&mut self, by: Duration) {
+        self.elapsed += by;
+    }
+
     /// A request arrived. A time before the last known one counts as that one: clocks of several threads need
     /// not agree to the nanosecond.
     pub fn arrived(&mut self, origin: Origin, now: Timestamp) {

@@ -123,9 +123,39 @@ impl Throttler {
         if self.waiting() >= self.depth {
             return Err(QueueFull { depth: self.depth });
         }
-        let ticket = self.next_ticket.draw();
+        let ticket = self.draw_ticket();
         self.fresh.insert(ticket, now);
         Ok(ticket)
+    }
+
+    /// A number for a request, by which the queue will know it. One that is not used leaves no trace.
+    pub fn draw_ticket(&mut self) -> Ticket {
+        self.next_ticket.draw()
+    }
+
+    /// [`Throttler::arrive`] of a request that has its ticket.
+    pub(crate) fn arrive_as(&mut self, ticket: Ticket, now: Timestamp) -> Result<(), QueueFull> {
+        if self.waiting() >= self.depth {
+            return Err(QueueFull { depth: self.depth });
+        }
+        self.fresh.insert(ticket, now);
+        Ok(())
+    }
+
+    /// [`Throttler::rejoin`] of a request that has its ticket.
+    pub(crate) fn rejoin_as(&mut self, ticket: Ticket, arrived: Timestamp) {
+        self.fresh.insert(ticket, arrived);
+    }
+
+    /// Whether the request of a ticket waits.
+    pub(crate) fn is_waiting(&self, ticket: Ticket) -> bool {
+        self.fresh.contains_key(&ticket) || self.retries.contains_key(&ticket)
+    }
+
+    /// Empties the queue: the tickets of all requests that waited.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Ticket> {
+        let retries = std::mem::take(&mut self.retries);
+        retries.into_keys().chain(std::mem::take(&mut self.fresh).into_keys()).collect()
     }
 
     /// A request that went past the queue to a pod that never started it takes its turn here. It was held

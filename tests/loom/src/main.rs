@@ -6,7 +6,7 @@
 //! | hand-over | where | what must hold |
 //! |---|---|---|
 //! | a body that is held back | `dataplane/body/gate.rs` | who waits when it opens is woken or sees it open, and sees what was written before |
-//! | a slot, from whoever frees it to whoever waits | `activator/assigned_revision/handover.rs` | none is lost, whoever leaves meanwhile |
+//! | an answer, from the event that brings it to the request that waits | `activator/shared_revision/queue.rs` | no slot is lost and load is counted out once, whichever request leaves meanwhile |
 //! | places that all threads share | `activator/quota.rs` | never more than there are, and all are there again in the end |
 //! | room for one more client | `dataplane/connection/budget.rs` | who waits when somebody leaves is woken or sees the room |
 //! | memory that all connections share | `protocol/http2/memory.rs` | two at once stay within the budget, and give all back |
@@ -20,37 +20,42 @@ mod budget;
 #[expect(dead_code, reason = "the models use a part of it")]
 #[path = "../../../crates/dataplane/src/body/gate.rs"]
 mod gate;
-#[path = "../../../crates/activator/src/assigned_revision/handover.rs"]
-mod handover;
 #[expect(dead_code, reason = "the models use a part of it")]
 #[path = "../../../crates/protocol/src/http2/memory.rs"]
 mod memory;
+#[expect(dead_code, reason = "the models use a part of it")]
+#[path = "../../../crates/activator/src/shared_revision/queue.rs"]
+mod queue;
 #[path = "../../../crates/activator/src/quota.rs"]
 mod quota;
 mod sync;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use loom::future::block_on;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use throttling::{Dispatch, Throttler, Ticket};
-use vocabulary::{PodAssignment, PodExits, PodName, PodState, Slice, Timestamp};
+use throttling::{ActivatorRevision, Dispatch, RequestEvent, RequestRefusal, RevisionSeed, Ticket};
+use vocabulary::{
+    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodName, PodState, PresentCount,
+    RequestTimeouts, RevisionName, Routing, Slice, Standing, Timestamp, Version,
+};
 
 use budget::{ClosedIdleConnections, ConnectionBudget};
 use gate::Gate;
-use handover::{Waiter, hand_out, leave};
 use memory::{MemoryBudget, MemoryShare};
+use queue::{RevisionQueue, WaitAnswer, Waiter};
 use quota::Quota;
 
 /// A model and its name.
 type Model = (&'static str, fn());
 
-const MODELS: [Model; 6] = [
+const MODELS: [Model; 7] = [
     ("who waits at a gate is woken", a_waiter_at_a_gate_is_woken),
     ("a slot goes to the next when its request leaves", a_slot_goes_to_the_next),
     ("two who leave at once lose no slot", two_who_leave_lose_no_slot),
+    ("a request that leaves as it is refused is counted out once", a_refused_request_is_counted_out_once),
     ("no more places are taken than there are", no_more_places_than_there_are),
     ("who waits for room is woken when somebody leaves", a_waiter_for_room_is_woken),
     ("two connections stay within the budget", two_connections_stay_within_the_budget),
@@ -79,105 +84,148 @@ fn a_waiter_at_a_gate_is_woken() {
     opener.join().expect("it opens");
 }
 
-/// Where a request waits: what it is handed lies here until it looks.
+/// Where a request waits: its answer lies here until it looks.
 #[derive(Clone, Default)]
-struct Mailbox(Arc<Mutex<Option<Dispatch>>>);
+struct Mailbox(Arc<Mutex<Option<WaitAnswer>>>);
+
+impl Mailbox {
+    fn take(&self) -> Option<WaitAnswer> {
+        self.0.lock().expect("nobody panics").take()
+    }
+}
 
 impl Waiter for Mailbox {
-    fn hand(self, dispatch: Dispatch) -> Result<(), Dispatch> {
-        *self.0.lock().expect("nobody panics") = Some(dispatch);
+    fn answer(self, answer: WaitAnswer) -> Result<(), WaitAnswer> {
+        *self.0.lock().expect("nobody panics") = Some(answer);
         Ok(())
     }
 }
 
 /// A revision as the activator keeps it: everything behind one lock.
-struct Revision {
-    throttler: Throttler,
-    waiters: BTreeMap<Ticket, Mailbox>,
-}
+type Revision = RevisionQueue<Mailbox>;
 
 const NOW: Timestamp = Timestamp::from_secs(3600);
 
-impl Revision {
-    /// One pod with one slot.
-    fn with_a_slot() -> Self {
-        let mut throttler = Throttler::new(10, 1);
-        let pod = PodAssignment {
-            pod: PodName::new("a"),
-            address: ([127, 0, 0, 1], 8000).into(),
-            state: PodState::Ready,
-            slots: 1,
-            slice: Slice::Undivided,
-            exits: PodExits::default(),
-        };
-        throttler.set_pods(1, &[pod]);
-        Self { throttler, waiters: BTreeMap::new() }
-    }
-
-    fn arrive(&mut self) -> (Ticket, Mailbox) {
-        let (ticket, mailbox) = (self.throttler.arrive(NOW).expect("there is room"), Mailbox::default());
-        self.waiters.insert(ticket, mailbox.clone());
-        self.hand_out();
-        (ticket, mailbox)
-    }
-
-    fn hand_out(&mut self) {
-        hand_out(&mut self.throttler, &mut self.waiters, NOW);
+fn assignment() -> Assignment {
+    Assignment {
+        revision: RevisionName::parse("default/service/hello").expect("a name"),
+        version: Version::default(),
+        hosts: Vec::new(),
+        ports: BTreeSet::new(),
+        routing: Routing::ThroughActivator,
+        container_concurrency: 1,
+        timeouts: RequestTimeouts::default(),
+        pods: Vec::new(),
+        hop_keys: Vec::new(),
+        waiting_for: String::new(),
+        standing: Standing::Assigned,
+        hold: None,
+        ignored_user_agents: IgnoredUserAgents::default(),
+        head_size_limit: HeadSizeLimit::default(),
     }
 }
 
+fn revision(assignment: Assignment) -> Revision {
+    let seed = RevisionSeed { depth: 10, seed: 1, is_leaving: false };
+    RevisionQueue::new(ActivatorRevision::new(&std::sync::Arc::new(assignment), seed, NOW))
+}
+
+/// One pod with one slot.
+fn with_a_slot() -> Revision {
+    let pod = PodAssignment {
+        pod: PodName::new("a"),
+        address: ([127, 0, 0, 1], 8000).into(),
+        state: PodState::Ready,
+        slots: 1,
+        slice: Slice::Undivided,
+        exits: PodExits::default(),
+    };
+    revision(Assignment { pods: vec![pod], ..assignment() })
+}
+
+/// A request comes, and has its answer at once or waits with a mailbox.
+fn arrive(revision: &mut Revision) -> (Ticket, Option<WaitAnswer>, Mailbox) {
+    let (ticket, mailbox) = (revision.revision.draw_ticket(), Mailbox::default());
+    let answer = revision.join(ticket, RequestEvent::Arrived { ticket }, NOW, || Some(mailbox.clone()));
+    (ticket, answer, mailbox)
+}
+
+/// The first request, which has the slot.
+fn run(revision: &mut Revision) -> Dispatch {
+    arrive(revision).1.expect("the slot is free").expect("nothing is held")
+}
+
 /// As a request ends that has a slot.
-fn end(revision: &Mutex<Revision>, dispatch: &Dispatch) {
-    let mut revision = revision.lock().expect("nobody panics");
-    revision.throttler.finish(dispatch.pod);
-    revision.hand_out();
+fn end(revision: &Mutex<Revision>, dispatch: Dispatch) {
+    revision.lock().expect("nobody panics").handle(RequestEvent::Ended { dispatch }, NOW);
 }
 
 /// As a request leaves that waits.
 fn go(revision: &Mutex<Revision>, ticket: Ticket, mailbox: &Mailbox) {
     let mut revision = revision.lock().expect("nobody panics");
-    let late = mailbox.0.lock().expect("nobody panics").take();
-    let Revision { throttler, waiters } = &mut *revision;
-    if leave(throttler, waiters, ticket, late) {
-        revision.hand_out();
-    }
+    let unseen = mailbox.take();
+    revision.leave(ticket, unseen, NOW);
+}
+
+fn present(revision: &Mutex<Revision>) -> PresentCount {
+    revision.lock().expect("nobody panics").revision.present()
 }
 
 fn a_slot_goes_to_the_next() {
-    let mut revision = Revision::with_a_slot();
-    let (_, first) = revision.arrive();
-    let running = first.0.lock().expect("nobody panics").take().expect("the slot is free");
-    let (leaving, mailbox) = revision.arrive();
-    let (_, last) = revision.arrive();
+    let mut revision = with_a_slot();
+    let running = run(&mut revision);
+    let (leaving, _, mailbox) = arrive(&mut revision);
+    let (_, _, last) = arrive(&mut revision);
     let revision = Arc::new(Mutex::new(revision));
     let ending = thread::spawn({
         let revision = Arc::clone(&revision);
-        move || end(&revision, &running)
+        move || end(&revision, running)
     });
     go(&revision, leaving, &mailbox);
     ending.join().expect("it ends");
-    assert!(last.0.lock().expect("nobody panics").is_some(), "the slot is lost");
-    assert_eq!(revision.lock().expect("nobody panics").throttler.counts().in_flight, 1);
+    assert!(matches!(last.take(), Some(Ok(_))), "the slot is lost");
+    assert_eq!(present(&revision), PresentCount { in_flight: 1, waiting: 0 });
+    assert_eq!(revision.lock().expect("nobody panics").revision.held(), 1);
 }
 
 fn two_who_leave_lose_no_slot() {
-    let mut revision = Revision::with_a_slot();
-    let (_, first) = revision.arrive();
-    let running = first.0.lock().expect("nobody panics").take().expect("the slot is free");
-    let waiting = [revision.arrive(), revision.arrive()];
+    let mut revision = with_a_slot();
+    let running = run(&mut revision);
+    let waiting = [arrive(&mut revision), arrive(&mut revision)];
     let revision = Arc::new(Mutex::new(revision));
-    let leaving = waiting.map(|(ticket, mailbox)| {
+    let leaving = waiting.map(|(ticket, _, mailbox)| {
         let revision = Arc::clone(&revision);
         thread::spawn(move || go(&revision, ticket, &mailbox))
     });
-    end(&revision, &running);
+    end(&revision, running);
     for leaving in leaving {
         leaving.join().expect("it leaves");
     }
+    assert_eq!(present(&revision), PresentCount::default());
     let mut revision = revision.lock().expect("nobody panics");
-    assert_eq!(revision.throttler.counts().in_flight, 0);
-    let (_, next) = revision.arrive();
-    assert!(next.0.lock().expect("nobody panics").is_some(), "the slot is lost");
+    assert_eq!(revision.revision.held(), 0);
+    assert!(matches!(arrive(&mut revision).1, Some(Ok(_))), "the slot is lost");
+}
+
+/// Two wait, one of which leaves while an assignment says that no request should wait.
+fn a_refused_request_is_counted_out_once() {
+    let mut revision = revision(assignment());
+    let (leaving, _, mailbox) = arrive(&mut revision);
+    let (_, _, staying) = arrive(&mut revision);
+    let revision = Arc::new(Mutex::new(revision));
+    let holding = thread::spawn({
+        let revision = Arc::clone(&revision);
+        move || {
+            let hold = Assignment { hold: Some("paused".to_owned()), ..assignment() };
+            let mut revision = revision.lock().expect("nobody panics");
+            revision.revision.assign(&std::sync::Arc::new(hold), NOW);
+            revision.carry_out(NOW);
+        }
+    });
+    go(&revision, leaving, &mailbox);
+    holding.join().expect("it is held");
+    assert_eq!(staying.take(), Some(Err(RequestRefusal::Held)));
+    assert_eq!(present(&revision), PresentCount::default());
 }
 
 fn no_more_places_than_there_are() {

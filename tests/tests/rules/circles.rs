@@ -16,34 +16,19 @@ struct KnownCircle {
     reason: &'static str,
 }
 
-const KNOWN: &[KnownCircle] = &[
-    KnownCircle {
-        crate_name: "activator",
-        files: &[
-            "agenda.rs",
-            "assigned_revision.rs",
-            "assigned_revision/grant.rs",
-            "assigned_revision/retiring.rs",
-            "assignments.rs",
-            "context.rs",
-            "held.rs",
-        ],
-        reason: "`Context`, `AssignedRevision` and `Assignments` become one value of `throttling`",
-    },
-    KnownCircle {
-        crate_name: "platform-kubernetes",
-        files: &[
-            "index.rs",
-            "index/adoption.rs",
-            "index/count.rs",
-            "index/failures.rs",
-            "index/kinds.rs",
-            "index/notices.rs",
-            "index/proofs.rs",
-        ],
-        reason: "`Index` becomes five structs of `cluster`",
-    },
-];
+const KNOWN: &[KnownCircle] = &[KnownCircle {
+    crate_name: "platform-kubernetes",
+    files: &[
+        "index.rs",
+        "index/adoption.rs",
+        "index/count.rs",
+        "index/failures.rs",
+        "index/kinds.rs",
+        "index/notices.rs",
+        "index/proofs.rs",
+    ],
+    reason: "`Index` becomes five structs of `cluster`",
+}];
 
 impl KnownCircle {
     fn is(&self, crate_name: &str, circle: &FileCircle) -> bool {

@@ -5,44 +5,9 @@ use std::sync::Arc;
 
 use dataplane::{BodyGuard, GuardedBody, Span, Upstreams};
 use http::StatusCode;
-use vocabulary::{Slice, Timestamp};
+use vocabulary::Timestamp;
 
-use crate::assigned_revision::{AssignedRevision, DirectRequest, Grant, LoadPart};
-use crate::outgoing::Way;
-
-/// A pod that takes the next attempt.
-pub(super) enum PodSeat {
-    Queue(Grant, LoadPart),
-    Direct(DirectRequest),
-}
-
-impl PodSeat {
-    pub(super) fn address(&self) -> SocketAddr {
-        match self {
-            Self::Queue(grant, _) => grant.address(),
-            Self::Direct(direct) => direct.address(),
-        }
-    }
-
-    pub(super) fn way(&self) -> Way {
-        match self {
-            Self::Queue(grant, _) => match grant.slice() {
-                Slice::Undivided => Way::Queue,
-                // A request that waited in the pod's queue would not see a slot that becomes free in another
-                // pod.
-                Slice::Inside | Slice::Outside => Way::QueueAtOnce,
-            },
-            Self::Direct(_) => Way::Direct,
-        }
-    }
-
-    pub(super) fn started(&self) {
-        match self {
-            Self::Queue(grant, _) => grant.started(),
-            Self::Direct(direct) => direct.started(),
-        }
-    }
-}
+use crate::shared_revision::{RequestSeat, SharedRevision};
 
 /// What a response carries: its body, and what the request holds until that is sent.
 pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
@@ -50,22 +15,22 @@ pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
 /// What a request holds from its grant to the last byte of its answer. When it lets go of a pod that the
 /// activator was told to leave, the guard closes the connection too: no other code does.
 pub(crate) struct Guard {
-    seat: Option<PodSeat>,
+    seat: Option<RequestSeat>,
     address: SocketAddr,
     granted_at: Timestamp,
     /// The status of its answer, and when the request arrived.
     pub(super) answer: Option<(StatusCode, Timestamp)>,
     /// Over with the last byte of the answer.
     pub(super) span: Option<Box<Span>>,
-    revision: Arc<AssignedRevision>,
+    revision: Arc<SharedRevision>,
     upstreams: Upstreams,
 }
 
 impl Guard {
     pub(super) fn new(
-        seat: PodSeat,
+        seat: RequestSeat,
         address: SocketAddr,
-        revision: &Arc<AssignedRevision>,
+        revision: &Arc<SharedRevision>,
         upstreams: &Upstreams,
     ) -> Self {
         Self {
@@ -79,7 +44,7 @@ impl Guard {
         }
     }
 
-    pub(super) fn seat(&self) -> &PodSeat {
+    pub(super) fn seat(&self) -> &RequestSeat {
         self.seat.as_ref().expect("a guard holds its seat until it ends")
     }
 
@@ -87,7 +52,7 @@ impl Guard {
         self.granted_at
     }
 
-    pub(super) fn into_seat(mut self) -> PodSeat {
+    pub(super) fn into_seat(mut self) -> RequestSeat {
         self.seat.take().expect("a guard holds its seat until it ends")
     }
 }

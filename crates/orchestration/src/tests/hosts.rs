@@ -175,7 +175,8 @@ fn dead_hosts_are_told_once_the_other_hosts_had_time_to_be_heard() {
 fn a_successor_takes_out_an_activator_that_it_never_could_link() {
     let mut world = through(&["a", "b"]);
     // Its node died with that of the former owner.
-    world.activators.get_mut("a").expect("it is there").is_linked = false;
+    let now = world.now;
+    world.activators.get_mut("a").expect("it is there").unlink(now);
     world.replace_owner(vocabulary::Epoch(2));
     world.acknowledge_all();
     assert_eq!(world.routed_to(), ["a", "b"], "what serves is left alone");

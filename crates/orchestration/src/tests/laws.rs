@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use throttling::RequestRefusal;
 use vocabulary::{Epoch, Ownership, PodState, PresentCount, Routing};
 
 use super::world::{World, name, pod};
@@ -25,16 +26,27 @@ enum Happening {
     ActivatorLinks(usize),
     ActivatorRestarts(usize),
     ActivatorLink(usize, Loss),
-    ActivatorStalls(usize),
-    ActivatorResumes(usize),
     ActivatorDrains(usize),
     ActivatorLife(usize, ActivatorLife),
-    Acknowledges(usize),
-    Empties(usize),
-    Requests(usize, u32),
+    AtActivator(usize, AtActivator),
+    IsHeld,
+    IsServed,
     OwnerChanges,
     OwnerIsReplaced,
     TimePasses(u64),
+}
+
+/// One event at an activator that is there.
+#[derive(Clone, Copy, Debug)]
+enum AtActivator {
+    Stalls,
+    Resumes,
+    Acknowledges,
+    Empties,
+    Requests(u32),
+    RequestEnds,
+    Counts,
+    Measures,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,16 +75,27 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => (0..3_usize).prop_map(Happening::ActivatorLinks),
         1 => (0..3_usize).prop_map(Happening::ActivatorRestarts),
         1 => (0..3_usize, loss()).prop_map(|(activator, loss)| Happening::ActivatorLink(activator, loss)),
-        1 => (0..3_usize).prop_map(Happening::ActivatorStalls),
-        2 => (0..3_usize).prop_map(Happening::ActivatorResumes),
         1 => (0..3_usize).prop_map(Happening::ActivatorDrains),
         1 => (0..3_usize, life).prop_map(|(activator, life)| Happening::ActivatorLife(activator, life)),
-        6 => (0..3_usize).prop_map(Happening::Acknowledges),
-        2 => (0..3_usize).prop_map(Happening::Empties),
-        2 => (0..3_usize, 1..50_u32).prop_map(|(activator, count)| Happening::Requests(activator, count)),
+        18 => (0..3_usize, at_activator()).prop_map(|(activator, event)| Happening::AtActivator(activator, event)),
+        1 => Just(Happening::IsHeld),
+        1 => Just(Happening::IsServed),
         1 => Just(Happening::OwnerChanges),
         1 => Just(Happening::OwnerIsReplaced),
         3 => (1..40_000_u64).prop_map(Happening::TimePasses),
+    ]
+}
+
+fn at_activator() -> impl Strategy<Value = AtActivator> {
+    prop_oneof![
+        1 => Just(AtActivator::Stalls),
+        2 => Just(AtActivator::Resumes),
+        6 => Just(AtActivator::Acknowledges),
+        1 => Just(AtActivator::Empties),
+        3 => (1..50_u32).prop_map(AtActivator::Requests),
+        3 => Just(AtActivator::RequestEnds),
+        2 => Just(AtActivator::Counts),
+        2 => Just(AtActivator::Measures),
     ]
 }
 
@@ -85,8 +108,24 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 }
 
 /// Lets everything happen, and looks after each step.
-fn live(choice: ActivatorChoice, happenings: &[Happening], mut check: impl FnMut(&World)) -> World {
+fn live(choice: ActivatorChoice, happenings: &[Happening], check: impl FnMut(&World)) -> World {
+    live_in(World::choosing(choice, &ACTIVATORS[..2]), happenings, check)
+}
+
+/// A world whose pods take so many requests at once, with a ready pod and requests at both activators.
+fn limited(choice: ActivatorChoice, limit: u32) -> World {
     let mut world = World::choosing(choice, &ACTIVATORS[..2]);
+    world.limit = limit;
+    world.state_revision();
+    world.pods(&PODS[..1]);
+    world.pod_says(PODS[0], PodState::Ready);
+    for name in &ACTIVATORS[..2] {
+        world.hold(name, PresentCount { in_flight: 3, waiting: 3 });
+    }
+    world
+}
+
+fn live_in(mut world: World, happenings: &[Happening], mut check: impl FnMut(&World)) -> World {
     let mut epoch = 1;
     for happening in happenings {
         happen(&mut world, *happening, &mut epoch);
@@ -122,36 +161,22 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             let news = news(loss, world);
             world.link_of_activator(ACTIVATORS[index], news);
         }
-        Happening::ActivatorStalls(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.stall(ACTIVATORS[index]);
-            }
-        }
-        Happening::ActivatorResumes(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.resume(ACTIVATORS[index]);
-            }
-        }
         Happening::ActivatorDrains(index) => {
             world.activator(ACTIVATORS[index], vocabulary::ActivatorWord::Draining);
         }
         Happening::ActivatorLife(index, life) => world.life(ACTIVATORS[index], life),
-        Happening::Acknowledges(index) => {
+        Happening::AtActivator(index, event) => {
             if world.activators.contains_key(ACTIVATORS[index]) {
-                world.acknowledge(ACTIVATORS[index]);
+                happen_at(world, ACTIVATORS[index], event);
             }
         }
-        Happening::Empties(index) => {
-            if world.activators.contains_key(ACTIVATORS[index]) {
-                world.empty(ACTIVATORS[index]);
-            }
+        Happening::IsHeld => {
+            world.held = Some("another one decides".to_owned());
+            world.state_revision();
         }
-        Happening::Requests(index, count) => {
-            // Who does not know the revision holds nothing of it.
-            let known = world.activators.get(ACTIVATORS[index]);
-            if known.is_some_and(|known| known.applied.is_some()) {
-                world.hold(ACTIVATORS[index], PresentCount { in_flight: count, waiting: count });
-            }
+        Happening::IsServed => {
+            world.held = None;
+            world.state_revision();
         }
         Happening::OwnerChanges => change_owner(world, epoch),
         Happening::OwnerIsReplaced => {
@@ -159,6 +184,29 @@ fn happen(world: &mut World, happening: Happening, epoch: &mut u64) {
             world.replace_owner(Epoch(*epoch));
         }
         Happening::TimePasses(milliseconds) => world.pass(Duration::from_millis(milliseconds)),
+    }
+}
+
+fn happen_at(world: &mut World, name: &str, event: AtActivator) {
+    match event {
+        AtActivator::Stalls => world.stall(name),
+        AtActivator::Resumes => world.resume(name),
+        AtActivator::Acknowledges => world.acknowledge(name),
+        AtActivator::Empties => world.empty(name),
+        AtActivator::Requests(count) => {
+            // One that does not know the revision holds nothing of it.
+            let known = &world.activators[name];
+            if known.applied.is_some() {
+                let in_flight = known.present().in_flight + count;
+                world.hold(name, PresentCount { in_flight, waiting: in_flight });
+            }
+        }
+        AtActivator::RequestEnds => {
+            let now = world.now;
+            world.activators.get_mut(name).expect("it is there").end_one(now);
+        }
+        AtActivator::Counts => world.count(name),
+        AtActivator::Measures => world.measure(name),
     }
 }
 
@@ -304,12 +352,75 @@ proptest! {
                 told.pods.iter().map(|pod| (pod.pod.clone(), pod.address, pod.state)).collect()
             };
             let listening = world.activators.iter().filter(|(_, known)| known.is_linked && !known.is_stalled);
-            for (name, known) in listening.filter(|(_, known)| known.holds.is_some()) {
+            for (name, known) in listening.filter(|(_, known)| known.present().in_flight > 0) {
                 let told = known.applied.as_ref().unwrap_or_else(|| panic!("{name} holds requests and forgot them"));
                 assert_eq!((pods(told), &told.hold), (pods(whole), &whole.hold), "{name} holds requests");
             }
         });
         prop_assert_eq!(world.breaches, Vec::<String>::new());
+    }
+
+    /// Nothing that waits is refused but by the end of its revision, a named limit, or a hold that the
+    /// assignment carries while no pod is ready.
+    #[test]
+    fn waiting_requests_are_refused_by_a_limit_or_a_hold_alone(
+        choice in choice(),
+        limit in 0..3_u32,
+        happenings in happenings(),
+    ) {
+        let mut has_been_held = false;
+        live_in(limited(choice, limit), &happenings, |world| {
+            has_been_held |= world.held.is_some();
+            for known in world.activators.values() {
+                for refusal in &known.refusals {
+                    assert!(*refusal != RequestRefusal::Gone, "the revision exists");
+                    assert!(*refusal != RequestRefusal::Held || has_been_held, "no assignment carries a hold");
+                }
+                let counted = usize::try_from(known.present().waiting).expect("32 bits");
+                assert_eq!(known.waiting(), counted, "requests that wait and were not refused");
+            }
+        });
+    }
+
+    /// After one round of commands no request waits at an activator while a ready pod of its slice has a free
+    /// slot, and no timer has to fire for that.
+    #[test]
+    fn a_free_slot_is_used_at_once_while_a_request_waits(
+        choice in choice(),
+        limit in 0..3_u32,
+        happenings in happenings(),
+    ) {
+        live_in(limited(choice, limit), &happenings, |world| {
+            for (name, known) in &world.activators {
+                assert_eq!(known.unused_slot(), None, "a request waits at {name}");
+            }
+        });
+    }
+
+    /// Each request that came to an activator is heard of in exactly one second, however links are lost and
+    /// seconds repeated.
+    #[test]
+    fn both_ends_count_the_same_requests(choice in choice(), happenings in happenings()) {
+        let mut world = live(choice, &happenings, |_| {});
+        for name in ACTIVATORS {
+            if world.activators.contains_key(name) {
+                world.resume(name);
+                world.link(name);
+            }
+        }
+        world.pass(Duration::from_secs(2));
+        for name in ACTIVATORS.into_iter().filter(|name| world.activators.contains_key(*name)).collect::<Vec<_>>() {
+            world.measure(name);
+            let known = &world.activators[name];
+            let heard = world.heard.of(name, known.boot);
+            for (second, requests) in &heard {
+                let came = f64::from(known.arrivals_in(*second));
+                assert!((requests - came).abs() < 0.001, "{name} in second {second}: {requests} of {came}");
+            }
+            let last = known.is_linked.then(|| heard.last_key_value().map(|(second, _)| *second)).flatten();
+            let complete = last.is_none_or(|last| (last.saturating_sub(59)..last).all(|at| heard.contains_key(&at)));
+            assert!(complete, "{name}: {heard:?}");
+        }
     }
 
     /// The same facts of state lead to the same assignments, whatever their order.

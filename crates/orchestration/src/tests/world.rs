@@ -8,12 +8,12 @@ use std::time::Duration;
 use scaling::PodPhase;
 use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits,
-    PodHello, PodName, PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts,
-    RevisionName, Routing, Standing, Timestamp, Version,
+    ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits, PodHello, PodName,
+    PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionName, Routing,
+    Timestamp, Version,
 };
 
-use super::activator::{FakeActivator, Told};
+use super::activator::{PlayedActivator, Told};
 use crate::*;
 
 pub(super) fn name() -> RevisionName {
@@ -54,11 +54,31 @@ pub(super) fn hello(pod: &str, state: PodState) -> PodHello {
     }
 }
 
+/// What was heard of the seconds of activators, by name and boot; a repeat replaces.
+#[derive(Debug, Default)]
+pub(super) struct HeardSeconds(BTreeMap<(String, u64, u64), f64>);
+
+impl HeardSeconds {
+    fn note(&mut self, activator: &str, boot: u64, second: u64, loads: &[vocabulary::RevisionLoad]) {
+        let requests = loads.iter().map(|of| of.load.request_rate.value()).sum();
+        self.0.insert((activator.to_owned(), boot, second), requests);
+    }
+
+    /// The numbers of the seconds of one life that were heard, with the requests that came in each.
+    pub(super) fn of(&self, activator: &str, boot: u64) -> BTreeMap<u64, f64> {
+        let own = self.0.iter().filter(|((name, of, _), _)| name == activator && *of == boot);
+        own.map(|((_, _, second), requests)| (*second, *requests)).collect()
+    }
+}
+
 pub(super) struct World {
+    pub(super) heard: HeardSeconds,
+    /// The number of the last life of an activator that did not begin with the world.
+    boots: u64,
     pub(super) orchestrator: Orchestrator,
     pub(super) now: Timestamp,
     choice: ActivatorChoice,
-    limit: u32,
+    pub(super) limit: u32,
     hosts: Vec<String>,
     pub(super) wanted: u32,
     /// What the platform asks for, whatever the settings say.
@@ -70,7 +90,7 @@ pub(super) struct World {
     /// The first version of the present owner's since which all that was told routes through activators.
     pub(super) through_since: Option<Version>,
     pub(super) pods: BTreeMap<String, PodFacts>,
-    pub(super) activators: BTreeMap<String, FakeActivator>,
+    pub(super) activators: BTreeMap<String, PlayedActivator>,
     links: BTreeMap<LinkId, (String, bool)>,
     pub(super) written: Option<RouteInForce>,
     /// What was written when the present owner came, as far as it has left that.
@@ -93,6 +113,8 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(limit: u32) -> Self {
         Self {
+            heard: HeardSeconds::default(),
+            boots: 1,
             orchestrator: Orchestrator::new(OrchestratorSettings::default()),
             now: Timestamp::from_secs(1000),
             choice: ActivatorChoice::default(),
@@ -148,7 +170,7 @@ impl World {
     pub(super) fn stand_by(&mut self, names: &[&str], routing: vocabulary::Routing) {
         self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
         for name in names {
-            self.activators.insert((*name).to_owned(), FakeActivator { boot: 1, ..FakeActivator::default() });
+            self.activators.insert((*name).to_owned(), PlayedActivator::new(name, 1, self.now));
         }
         self.state_activators();
         self.fact(PlatformFact::Synced);
@@ -176,7 +198,7 @@ impl World {
         self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
         self.state_revision();
         for name in names {
-            self.activators.insert((*name).to_owned(), FakeActivator { boot: 1, ..FakeActivator::default() });
+            self.activators.insert((*name).to_owned(), PlayedActivator::new(name, 1, self.now));
         }
         self.state_activators();
         self.fact(PlatformFact::Synced);
@@ -217,439 +239,5 @@ impl World {
 
     /// An activator appears, unless one of that name is there.
     pub(super) fn add_activator(&mut self, name: &str) {
-        let entry = self.activators.entry(name.to_owned());
-        entry.or_insert_with(|| FakeActivator { boot: 1, ..FakeActivator::default() });
-        self.state_activators();
-    }
-
-    pub(super) fn state_activators(&mut self) {
-        let link = SocketAddr::from(([127, 0, 0, 1], 8024)).into();
-        let facts = self.activators.iter();
-        let facts = facts.map(|(name, known)| ActivatorFacts {
-            name: ReplicaName::new(name),
-            link,
-            life: known.life,
-        });
-        let facts = facts.collect();
-        self.fact(PlatformFact::ActivatorsChanged(facts));
-    }
-
-    pub(super) fn state_pods(&mut self) {
-        // What the platform knows of a pod goes with it.
-        self.unreachable.retain(|name| self.pods.contains_key(name));
-        let pods = self.pods.values().cloned().collect();
-        self.fact(PlatformFact::PodsChanged { revision: name(), pods });
-    }
-
-    pub(super) fn fact(&mut self, fact: PlatformFact) {
-        self.event(ControlEvent::Platform(fact));
-    }
-
-    pub(super) fn event(&mut self, event: ControlEvent) {
-        self.orchestrator.handle(event, self.now);
-        self.obey();
-        self.settle();
-    }
-
-    /// What readers find, measurements included.
-    pub(super) fn snapshot(&mut self) -> ControlSnapshot {
-        self.orchestrator.sweep(self.now);
-        self.orchestrator.snapshot(self.now)
-    }
-
-    /// Does what is due now.
-    pub(super) fn settle(&mut self) {
-        for _ in 0..100 {
-            if self.orchestrator.next_deadline().is_none_or(|deadline| deadline > self.now) {
-                return;
-            }
-            self.orchestrator.advance(self.now);
-            self.obey();
-        }
-        panic!("it never comes to rest");
-    }
-
-    pub(super) fn pass(&mut self, time: Duration) {
-        let until = self.now + time;
-        while let Some(deadline) = self.orchestrator.next_deadline().filter(|deadline| *deadline <= until) {
-            self.now = deadline.max(self.now);
-            self.settle();
-        }
-        self.now = until;
-    }
-
-    fn obey(&mut self) {
-        while let Some(command) = self.orchestrator.next_command() {
-            match command {
-                ControlCommand::OpenLink { link, peer, .. } => self.open(link, peer),
-                ControlCommand::CloseLink { link } => drop(self.links.remove(&link)),
-                ControlCommand::Sync { activator, assignments, .. } => {
-                    self.tell(activator, Told::Everything(assignments.first().cloned()));
-                }
-                ControlCommand::Assign { activator, assignment, .. } => {
-                    self.tell(activator, Told::Assignment(assignment));
-                }
-                ControlCommand::Unassign { activator, version, how, .. } => {
-                    if how == Unassignment::Removed && self.exists {
-                        self.breaches.push("what waits is refused although the revision exists".to_owned());
-                    }
-                    self.tell(activator, Told::Unassigned(version, how));
-                }
-                ControlCommand::TellPod { pod, settings } => {
-                    if let Some((name, _)) = self.links.get(&pod) {
-                        let before = self.settings.insert(name.clone(), Arc::clone(&settings));
-                        if before.is_some_and(|before| before.version >= settings.version) {
-                            self.breaches.push(format!("settings {} again", settings.version));
-                        }
-                    }
-                }
-                ControlCommand::ReleaseActivator { activator, .. } => {
-                    self.released_activators.extend(self.links.get(&activator).map(|(name, _)| name.clone()));
-                }
-                ControlCommand::Order(order) => self.order(&order),
-                ControlCommand::Publish { .. } | ControlCommand::AskMetrics { .. } => {}
-            }
-        }
-    }
-
-    fn open(&mut self, link: LinkId, peer: Peer) {
-        match peer {
-            Peer::Pod { name, settings } => {
-                self.links.insert(link, (name.as_str().to_owned(), true));
-                self.settings.insert(name.as_str().to_owned(), settings);
-            }
-            Peer::Activator { name } => {
-                if let Some(known) = self.activators.get_mut(name.as_str()) {
-                    known.is_linked = false;
-                }
-                self.links.insert(link, (name.as_str().to_owned(), false));
-            }
-        }
-    }
-
-    fn tell(&mut self, link: LinkId, told: Told) {
-        let Some((name, _)) = self.links.get(&link) else { return };
-        let Some(known) = self.activators.get_mut(name).filter(|known| known.is_linked) else { return };
-        let version = match &told {
-            Told::Everything(assignment) => assignment.as_ref().map(|assignment| assignment.version),
-            Told::Assignment(assignment) => Some(assignment.version),
-            Told::Unassigned(version, _) => Some(*version),
-        };
-        if let Some(version) = version {
-            if version < known.last_version {
-                self.breaches.push(format!("{version} after {}", known.last_version));
-            }
-            known.last_version = version;
-        }
-        if let Told::Everything(Some(assignment)) | Told::Assignment(assignment) = &told {
-            self.through_since = match assignment.routing {
-                Routing::Direct => None,
-                Routing::ThroughActivator => self.through_since.or(Some(assignment.version)),
-            };
-        }
-        if known.is_stalled {
-            known.unread.push_back(told);
-        } else {
-            known.read(told);
-        }
-    }
-
-    fn order(&mut self, order: &PlatformOrder) {
-        self.orders += 1;
-        let outcome = match &order.what {
-            Order::ScaleTo { to, .. } => {
-                self.counts.push(to.value());
-                self.scale_outcome.clone()
-            }
-            Order::Route { routing, activators, .. } => {
-                self.inherited = self.inherited.take().filter(|inherited| inherited.routing == *routing);
-                if let Some(inherited) = &mut self.inherited {
-                    inherited.activators.retain(|name| activators.contains(name));
-                }
-                self.written = Some(RouteInForce { routing: *routing, activators: activators.clone() });
-                OrderOutcome::Done
-            }
-            Order::ReleasePod { pod, proof } => {
-                self.judge_release(pod, *proof);
-                self.releases.push((pod.as_str().to_owned(), *proof));
-                OrderOutcome::Done
-            }
-            Order::ReleaseEntrance { entrance, .. } => {
-                self.entrances.push(entrance.clone());
-                OrderOutcome::Done
-            }
-            Order::NotePodState { .. } => OrderOutcome::Done,
-            Order::NotePodReach { pod, reach } => {
-                match reach {
-                    PodReach::Reachable => self.unreachable.remove(pod.as_str()),
-                    PodReach::Unreachable => self.unreachable.insert(pod.as_str().to_owned()),
-                };
-                OrderOutcome::Done
-            }
-            Order::NoteDrained { pod, .. } => {
-                self.drained.push(pod.as_str().to_owned());
-                OrderOutcome::Done
-            }
-            Order::Tell { reason, .. } => {
-                self.people.push(*reason);
-                OrderOutcome::Done
-            }
-        };
-        let fact = PlatformFact::OrderEnded { order: order.id, outcome };
-        self.orchestrator.handle(ControlEvent::Platform(fact), self.now);
-    }
-
-    /// A pod may end when nobody acts upon an assignment that lets it be picked.
-    fn judge_release(&mut self, pod: &PodName, proof: ReleaseProof) {
-        for (name, known) in &self.activators {
-            let picks = known.applied.iter().flat_map(|applied| &applied.pods);
-            let mut picks = picks.filter(|known| known.pod == *pod && known.state != PodState::Draining);
-            if proof == ReleaseProof::Acknowledged && picks.next().is_some() {
-                self.breaches.push(format!("{pod} is released while {name} may send to it"));
-            }
-        }
-    }
-
-    pub(super) fn link_id(&self, name: &str, is_pod: bool) -> Option<LinkId> {
-        let mut links = self.links.iter().filter(|(_, peer)| peer.0 == name && peer.1 == is_pod);
-        links.next_back().map(|(&link, _)| link)
-    }
-
-    /// An activator's link comes up, as often as that happens.
-    pub(super) fn link(&mut self, name: &str) {
-        let Some(link) = self.link_id(name, false) else { return };
-        let Some(known) = self.activators.get_mut(name) else { return };
-        known.is_linked = true;
-        let routings =
-            known.applied.iter().map(|applied| (applied.revision.clone(), applied.routing)).collect();
-        let hello = ActivatorHello {
-            speaks: LinkVersion::CURRENT,
-            activator: ReplicaName::new(name),
-            boot: BootId(known.boot),
-            current_second: 0,
-            history: Vec::new(),
-            present: known.holds.map(|count| (self::name(), count)).into_iter().collect(),
-            routings,
-        };
-        self.event(ControlEvent::ActivatorSpoke { link, word: ActivatorWord::Hello(hello) });
-    }
-
-    /// An activator is killed, with all that it holds, and comes back.
-    pub(super) fn restart(&mut self, name: &str) {
-        let Some(known) = self.activators.get_mut(name) else { return };
-        *known = FakeActivator { life: known.life, boot: known.boot + 1, ..FakeActivator::default() };
-        self.link_of_activator(name, LinkNews::Lost);
-        self.link(name);
-    }
-
-    pub(super) fn activator(&mut self, name: &str, word: ActivatorWord) {
-        if let Some(link) = self.link_id(name, false) {
-            self.event(ControlEvent::ActivatorSpoke { link, word });
-        }
-    }
-
-    pub(super) fn pod(&mut self, name: &str, word: PodWord) {
-        if let Some(link) = self.link_id(name, true) {
-            self.event(ControlEvent::PodSpoke { link, word });
-        }
-    }
-
-    pub(super) fn pod_says(&mut self, name: &str, state: PodState) {
-        self.pod(name, PodWord::Hello(hello(name, state)));
-    }
-
-    pub(super) fn link_of_pod(&mut self, name: &str, news: LinkNews) {
-        if let Some(link) = self.link_id(name, true) {
-            self.event(ControlEvent::LinkChanged { link, news });
-        }
-    }
-
-    pub(super) fn link_of_activator(&mut self, name: &str, news: LinkNews) {
-        if let Some(known) = self.activators.get_mut(name) {
-            known.is_linked = false;
-        }
-        if let Some(link) = self.link_id(name, false) {
-            self.event(ControlEvent::LinkChanged { link, news });
-        }
-    }
-
-    pub(super) fn pods(&mut self, names: &[&str]) {
-        self.pods = names.iter().map(|name| ((*name).to_owned(), pod(name))).collect();
-        self.state_pods();
-    }
-
-    pub(super) fn leave(&mut self, name: &str) {
-        if let Some(pod) = self.pods.get_mut(name) {
-            pod.leaving = true;
-        }
-        self.state_pods();
-    }
-
-    pub(super) fn life(&mut self, name: &str, life: ActivatorLife) {
-        if let Some(known) = self.activators.get_mut(name) {
-            known.life = life;
-        }
-        self.state_activators();
-    }
-
-    pub(super) fn hosts(&mut self, hosts: &[&str]) {
-        self.hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-        self.state_revision();
-    }
-
-    pub(super) fn remove(&mut self) {
-        self.exists = false;
-        self.fact(PlatformFact::RevisionRemoved(name()));
-    }
-
-    pub(super) fn give_back(&mut self) {
-        self.fact(PlatformFact::RevisionGivenBack(name()));
-    }
-
-    pub(super) fn stall(&mut self, name: &str) {
-        self.activators.get_mut(name).expect("it is there").is_stalled = true;
-    }
-
-    pub(super) fn resume(&mut self, name: &str) {
-        let known = self.activators.get_mut(name).expect("it is there");
-        known.is_stalled = false;
-        for told in std::mem::take(&mut known.unread) {
-            known.read(told);
-        }
-    }
-
-    /// Everybody who is linked and reads says what it acts upon.
-    pub(super) fn acknowledge_all(&mut self) {
-        for name in self.activators.keys().cloned().collect::<Vec<_>>() {
-            self.acknowledge(&name);
-        }
-    }
-
-    /// Whom the route names that was written last.
-    pub(super) fn routed_to(&self) -> Vec<&str> {
-        self.written.iter().flat_map(|route| &route.activators).map(ReplicaName::as_str).collect()
-    }
-
-    pub(super) fn acknowledge(&mut self, name: &str) {
-        let known = self.activators.get_mut(name).expect("it is there");
-        if !known.is_linked || known.is_stalled {
-            return;
-        }
-        let applied = known.applied.as_ref().map(|applied| applied.version);
-        known.acknowledged = applied;
-        if let Some(version) = known.forgot.take().or(applied) {
-            self.activator(name, ActivatorWord::Acknowledged { revision: self::name(), version });
-        }
-    }
-
-    /// What an activator held is over. Of a retired revision it says so.
-    pub(super) fn empty(&mut self, name: &str) {
-        let known = self.activators.get_mut(name).expect("it is there");
-        known.holds = None;
-        known.forget_if_empty();
-        let is_retired = known.applied.as_ref().is_some_and(|applied| applied.standing == Standing::Retired);
-        if is_retired && known.is_linked && !known.is_stalled {
-            self.activator(name, ActivatorWord::Emptied { revision: self::name() });
-        }
-    }
-
-    /// Another owner, who knows nothing but what the platform states and the activators that are linked say.
-    /// The former one is silent.
-    pub(super) fn replace_owner(&mut self, epoch: Epoch) {
-        let linked: Vec<String> = self
-            .activators
-            .iter()
-            .filter(|(_, known)| known.is_linked)
-            .map(|(name, _)| name.clone())
-            .collect();
-        let settings = OrchestratorSettings { choice: self.choice, ..OrchestratorSettings::default() };
-        self.orchestrator = Orchestrator::new(settings);
-        self.links.clear();
-        self.owner_changed();
-        self.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(epoch)));
-        self.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
-        self.state_revision();
-        if let Some(route) = self.written.clone() {
-            self.fact(PlatformFact::RouteFound { revision: name(), route });
-        }
-        self.state_pods();
-        self.state_activators();
-        self.fact(PlatformFact::Synced);
-        for name in linked {
-            self.link(&name);
-        }
-    }
-
-    /// Nobody has acknowledged anything to the present owner.
-    pub(super) fn owner_changed(&mut self) {
-        self.inherited = self.written.clone();
-        self.unreachable.clear();
-        self.through_since = None;
-        for known in self.activators.values_mut() {
-            known.acknowledged = None;
-        }
-    }
-
-    pub(super) fn acknowledge_removal(&mut self, name: &str) {
-        let version = self.activators[name].last_version;
-        self.activator(name, ActivatorWord::Acknowledged { revision: super::name(), version });
-    }
-
-    /// An activator holds so much from now on.
-    pub(super) fn hold(&mut self, activator: &str, count: PresentCount) {
-        self.activators.get_mut(activator).expect("it is there").holds = Some(count);
-        let revision = super::name();
-        self.activator(activator, ActivatorWord::Present { revision, count, oldest_wait: Duration::ZERO });
-    }
-
-    /// A first decision, which routes through the activators.
-    pub(super) fn routed(&mut self) {
-        let count = vocabulary::PresentCount { in_flight: 1, waiting: 1 };
-        let names: BTreeSet<String> = self.activators.keys().cloned().collect();
-        for name in names {
-            let present =
-                ActivatorWord::Present { revision: super::name(), count, oldest_wait: Duration::ZERO };
-            self.activator(&name, present);
-        }
-    }
-
-    pub(super) fn answer_scales_with(&mut self, outcome: OrderOutcome) {
-        self.scale_outcome = outcome;
-    }
-
-    pub(super) fn told(&self, activator: &str) -> Option<&Assignment> {
-        self.activators[activator].applied.as_deref()
-    }
-
-    pub(super) fn settings(&self, pod: &str) -> Option<Arc<PodSettings>> {
-        self.settings.get(pod).cloned()
-    }
-
-    pub(super) fn forgotten(&self, activator: &str) -> usize {
-        self.activators[activator].forgotten
-    }
-
-    pub(super) fn counts(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.counts)
-    }
-
-    pub(super) fn releases(&mut self) -> Vec<(String, ReleaseProof)> {
-        std::mem::take(&mut self.releases)
-    }
-
-    pub(super) fn drained(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.drained)
-    }
-
-    pub(super) fn people(&mut self) -> Vec<ReasonCode> {
-        std::mem::take(&mut self.people)
-    }
-
-    pub(super) fn entrances(&mut self) -> Vec<Entrance> {
-        std::mem::take(&mut self.entrances)
-    }
-
-    pub(super) fn released_activators(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.released_activators)
-    }
-}
+        let (boot, now) = (self.draw_boot(), self.now);
+        self.activators.entry(name.to_owned()).or_insert_with(|| PlayedActivator::new(name, boot, now));

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use vocabulary::{
-    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts,
-    Routing, Version,
+    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts, Routing,
 };
 
 /// The headers that only an activator sets on a request.
@@ -21,8 +20,6 @@ pub(crate) struct HopHeaders<'a> {
 /// The present assignment of a revision.
 #[derive(Clone, Debug)]
 pub(crate) struct AssignedSettings {
-    pub(crate) version: Version,
-    pub(crate) hosts: Vec<String>,
     pub(crate) ports: BTreeSet<u16>,
     pub(crate) routing: Routing,
     pub(crate) timeouts: RequestTimeouts,
@@ -32,7 +29,6 @@ pub(crate) struct AssignedSettings {
     hop_key: Option<HeaderValue>,
     /// The names of the pods, by where they take requests usually.
     pods: BTreeMap<SocketAddr, HeaderValue>,
-    pub(crate) waiting_for: String,
     /// Why no request that no ready pod takes should wait.
     pub(crate) hold: Option<String>,
     /// Where idle connections may be kept: at pods that are named and not on their way out.
@@ -52,8 +48,6 @@ impl AssignedSettings {
         let stays = assignment.pods.iter().filter(|pod| pod.state != PodState::Draining);
         let several = assignment.pods.iter().filter(|pod| !pod.exits.0.is_empty());
         Self {
-            version: assignment.version,
-            hosts: assignment.hosts.clone(),
             ports: assignment.ports.clone(),
             routing: assignment.routing,
             timeouts: assignment.timeouts,
@@ -61,7 +55,6 @@ impl AssignedSettings {
             pods: assignment.pods.iter().filter_map(name_by_address).collect(),
             ignored_user_agents: assignment.ignored_user_agents.clone(),
             head_size: assignment.head_size_limit,
-            waiting_for: assignment.waiting_for.clone(),
             hold: assignment.hold.clone(),
             kept: stays.flat_map(|pod| pod.exits.all(pod.address)).collect(),
             exits: several.map(|pod| (pod.address, pod.exits.clone())).collect(),

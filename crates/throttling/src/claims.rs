@@ -10,11 +10,11 @@ use vocabulary::{Bucket, Epoch, Ownership, ReplicaName, RevisionName, Version};
 
 /// One link that was accepted, in the order in which they came; never given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LinkNumber(pub(crate) u64);
+pub struct LinkNumber(pub u64);
 
 /// Which link speaks for which bucket, as the owners have said on their links.
-#[derive(Debug, Default)]
-pub(crate) struct Claims {
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
     /// How many buckets there are in all; 0 before the first owner has named its own.
     buckets: u16,
     by_bucket: BTreeMap<Bucket, BucketClaim>,
@@ -36,19 +36,19 @@ struct BucketClaim {
 
 impl Claims {
     /// A link was opened. Until its owner names buckets it may be about to speak for any of them.
-    pub(crate) fn opened(&mut self, link: LinkNumber) {
+    pub fn opened(&mut self, link: LinkNumber) {
         self.links.insert(link, None);
     }
 
     /// A link was closed: nobody speaks for its buckets until another link claims them.
-    pub(crate) fn closed(&mut self, link: LinkNumber) {
+    pub fn closed(&mut self, link: LinkNumber) {
         self.links.remove(&link);
         self.release_claims_of(link);
     }
 
     /// An owner names its buckets, all of them. Returns what of it is in force, which leaves out buckets that
     /// a later owner has claimed, and the former link of the same owner, which this one replaces.
-    pub(crate) fn claim(
+    pub fn claim(
         &mut self,
         link: LinkNumber,
         owner: &ReplicaName,
@@ -86,7 +86,7 @@ impl Claims {
 
     /// A link has named all revisions of the buckets that it claimed. Returns the buckets for which it still
     /// speaks.
-    pub(crate) fn complete_sync(&mut self, link: LinkNumber, claimed: Ownership) -> Ownership {
+    pub fn complete_sync(&mut self, link: LinkNumber, claimed: Ownership) -> Ownership {
         let mut told = claimed;
         told.epochs.retain(|bucket, epoch| match self.by_bucket.get_mut(bucket) {
             Some(claim) if claim.link == Some(link) && claim.epoch == *epoch => {
@@ -99,14 +99,14 @@ impl Claims {
     }
 
     /// Whether syncs have named all revisions of every bucket since the activator started.
-    pub(crate) fn is_everything_synced(&self) -> bool {
+    pub fn is_everything_synced(&self) -> bool {
         let synced = self.by_bucket.values().filter(|claim| claim.is_synced).count();
         self.buckets > 0 && synced >= usize::from(self.buckets)
     }
 
     /// An owner says that no route of these buckets names this activator. Returns whether that holds for all
     /// buckets now.
-    pub(crate) fn released(&mut self, link: LinkNumber, buckets: &BTreeSet<Bucket>) -> bool {
+    pub fn released(&mut self, link: LinkNumber, buckets: &BTreeSet<Bucket>) -> bool {
         for (_, claim) in self.by_bucket.iter_mut().filter(|(bucket, _)| buckets.contains(bucket)) {
             claim.is_released |= claim.link == Some(link);
         }
@@ -115,12 +115,12 @@ impl Claims {
     }
 
     /// Whether the revision's bucket was claimed with a higher epoch than that of `version`.
-    pub(crate) fn is_late(&self, revision: &RevisionName, version: Version) -> bool {
+    pub fn is_late(&self, revision: &RevisionName, version: Version) -> bool {
         self.by_bucket.get(&self.bucket_of(revision)).is_some_and(|claim| version.epoch < claim.epoch)
     }
 
     /// Whether a link receives words of a revision: it speaks for the revision's bucket, or may be about to.
-    pub(crate) fn receives(&self, link: LinkNumber, revision: &RevisionName) -> bool {
+    pub fn receives(&self, link: LinkNumber, revision: &RevisionName) -> bool {
         match self.links.get(&link) {
             Some(None) => true,
             Some(Some(_)) => {
@@ -131,7 +131,7 @@ impl Claims {
     }
 
     /// The open links, oldest first, and whether each has named its owner.
-    pub(crate) fn links(&self) -> impl Iterator<Item = (LinkNumber, bool)> {
+    pub fn links(&self) -> impl Iterator<Item = (LinkNumber, bool)> {
         self.links.iter().map(|(&link, owner)| (link, owner.is_some()))
     }
 
