@@ -3,6 +3,7 @@
 mod api;
 mod cluster;
 mod serving;
+mod simulation;
 mod values;
 
 use std::ffi::{OsStr, OsString};
@@ -14,6 +15,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
 pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
+pub(crate) use simulation::{SimulateOptions, VariantOption};
 use values::duration;
 pub(crate) use values::{TakeOverTarget, TokenGroup};
 
@@ -51,6 +53,7 @@ impl Cli {
             | CliCommand::Autoscale(_)
             | CliCommand::Import(_)
             | CliCommand::Inject(_)
+            | CliCommand::Simulate(_)
             | CliCommand::Install(_)
             | CliCommand::Completion(_)
             | CliCommand::Man(_)
@@ -105,6 +108,9 @@ pub(crate) enum CliCommand {
     Import(ImportOptions),
     /// Print manifests of Kubernetes with the queue-proxies that their pods ask for (docs/kubernetes.md).
     Inject(InjectOptions),
+    /// Simulate a load and show waits, pods and changes, with these settings or with others
+    /// (docs/tasks/simulate.md).
+    Simulate(Box<SimulateOptions>),
     /// Look at what is decided in shadow and not done.
     #[command(subcommand)]
     Shadow(ShadowCommand),

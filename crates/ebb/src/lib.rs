@@ -26,6 +26,7 @@ mod release;
 mod restart;
 mod sample_app;
 mod shadow;
+mod simulate;
 mod token;
 mod up;
 
@@ -58,6 +59,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Autoscale(options) => autoscale::run(&options),
         CliCommand::Import(options) => import::run(&options),
         CliCommand::Inject(options) => inject::run(&options),
+        CliCommand::Simulate(options) => simulate::run(&options),
         CliCommand::Install(options) => install::run(&options),
         CliCommand::Completion(options) => manual::complete(&options),
         CliCommand::Man(options) => manual::run(&options),

@@ -230,3 +230,37 @@ fn units_of_a_package_take_no_option_that_would_be_lost() {
     let socket = std::fs::read_to_string(units.join("ebb.socket")).expect("it was written");
     assert!(socket.contains("ListenStream=0.0.0.0:80\n"), "{socket}");
 }
+
+#[test]
+fn a_simulation_prints_a_row_for_each_variant_and_says_when_they_differ() {
+    let output =
+        simulation(&["--load", "autoscale-go=clients=50", "--minutes", "2", "--compare", "target=20"]);
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    for expected in ["VARIANT", "as written", "target=20", "target=20 differs most from as written"] {
+        assert!(text.contains(expected), "{expected:?} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn a_simulation_names_what_it_cannot_use() {
+    for (load, compare, expected) in [
+        ("autoscale-go=constnt,rate=1rps", "target=20", "did you mean constant?"),
+        ("autoscal=constant,rate=1rps", "target=20", "did you mean autoscale-go?"),
+        ("autoscale-go=clients=5", "target=10", "changes nothing"),
+        ("autoscale-go=clients=5", "target=x", "--compare \"target=x\": "),
+        ("autoscale-go=clients=5", "windw=30s", "did you mean window?"),
+    ] {
+        let output = simulation(&["--load", load, "--minutes", "1", "--compare", compare]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{load}, {compare}: {errors}");
+        assert!(errors.contains(expected), "{load}, {compare}: {errors}");
+    }
+}
+
+/// A simulation of the main sample, with these arguments too.
+fn simulation(more: &[&str]) -> Output {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/autoscale-go.yaml");
+    let usual = ["simulate", "-f", sample, "--service-time", "100ms", "--start-up", "1s"];
+    ebb(&[&usual[..], more].concat())
+}

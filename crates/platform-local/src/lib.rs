@@ -21,5 +21,5 @@ pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{
     Deletion, Handover, HandoverDecision, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery,
-    LogStore, LogStream,
+    LogStore, LogStream, first_facts,
 };

@@ -10,6 +10,7 @@ mod cores;
 mod edits;
 mod event_loop;
 mod failure;
+mod first_facts;
 mod fleet;
 mod handover;
 mod identities;
@@ -31,6 +32,7 @@ mod supervised_revision;
 #[cfg(test)]
 mod tests;
 
+pub use first_facts::first_facts;
 pub use handover::{Handover, HandoverDecision};
 pub use local_platform::{LocalConfig, LocalPlatform};
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};

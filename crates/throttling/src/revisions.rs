@@ -21,6 +21,7 @@
 //! drive it: then requests come by [`ActivatorEvent::Request`].
 
 mod cell;
+mod direct_requests;
 mod events;
 mod head_sizes;
 mod outbox;

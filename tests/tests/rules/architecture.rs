@@ -23,6 +23,7 @@ const EVERYTHING: &[&str] = &[
     "activator",
     "autoscaler",
     "injector",
+    "simulator",
     "ebb",
 ];
 
@@ -34,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("scaling", &["vocabulary", "settings"]),
     ("orchestration", &["vocabulary", "settings", "scaling"]),
     ("throttling", &["vocabulary"]),
+    ("simulator", &["vocabulary", "settings", "scaling", "orchestration", "throttling"]),
     ("protocol", &["vocabulary"]),
     ("runtime", &["vocabulary"]),
     ("link", &["vocabulary", "runtime"]),
@@ -89,7 +91,8 @@ const NEVER: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that answer questions about numbers and time, and may do nothing else.
-const PURE: &[&str] = &["vocabulary", "settings", "scaling", "throttling", "protocol", "orchestration"];
+const PURE: &[&str] =
+    &["vocabulary", "settings", "scaling", "throttling", "protocol", "orchestration", "simulator"];
 
 /// Dependencies that can do I/O, and so have no place in a pure crate.
 const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];

@@ -136,6 +136,7 @@ impl FilesReading {
             autoscalers: &autoscalers,
             data: &data,
             is_in_shadow: source.is_in_shadow,
+            annotations: &source.annotations,
         };
         reading.read_services(of_kind(DocumentKind::Service), around);
         for report in autoscalers.refuse_strays(|service| reading.is_present(service)) {

@@ -68,6 +68,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) data: &'a DataDocuments,
     /// Whether a Service is in shadow that does not say otherwise.
     pub(crate) is_in_shadow: bool,
+    /// Annotations of its template that come before those in its file.
+    pub(crate) annotations: &'a BTreeMap<String, String>,
 }
 
 /// The settings and documents with which a Service's template is read.
@@ -77,6 +79,7 @@ struct Owner<'a> {
     observability: &'a Observability,
     autoscaler: Option<&'a PlacedAutoscaler>,
     sources: VariableSources<'a>,
+    annotations: &'a BTreeMap<String, String>,
 }
 
 /// What `kubectl get -o yaml` adds to a manifest.
@@ -117,6 +120,7 @@ pub(crate) fn read(
         observability: around.observability,
         autoscaler,
         sources: VariableSources { namespace, documents: around.data },
+        annotations: around.annotations,
     };
     let template = if let Some(spec) = fields.mapping("spec", report) {
         read_spec(spec, owner, report)
@@ -215,6 +219,8 @@ fn read_template(mut fields: ManifestFields<'_>, owner: Owner<'_>, report: &mut 
             .map(|(key, value)| (key.text.clone(), (*value).to_owned()))
             .collect();
         template.marks.sort();
+    } else if !owner.annotations.is_empty() {
+        settings = read_settings(&[], owner, report);
     }
     match fields.mapping("spec", report) {
         Some(spec) => {
@@ -265,7 +271,9 @@ fn read_settings(
     let document = owner
         .autoscaler
         .map(|autoscaler| SeparateDocument { document: &autoscaler.document, title: &autoscaler.title });
-    match RevisionSettings::read(&as_map(annotations), owner.cluster, document) {
+    let mut all = as_map(annotations);
+    all.extend(owner.annotations.iter().map(|(key, value)| (key.clone(), value.clone())));
+    match RevisionSettings::read(&all, owner.cluster, document) {
         Ok(checked) => {
             for warning in checked.warnings {
                 report.warn(place_of(&warning.key, annotations), warning.message);

@@ -3,7 +3,7 @@
 //! A directory means the manifests that lie in it at the moment it is looked at; standard input is read once,
 //! when ebb starts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,8 @@ pub struct ManifestSource {
     pub(crate) foreign: ForeignKinds,
     /// Whether every Service is in shadow that does not say otherwise.
     pub(crate) is_in_shadow: bool,
+    /// Annotations on the template of every Service, in place of those of the same name in the files.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 /// How documents are treated that mean nothing on one machine, such as a `Deployment`.
@@ -46,13 +48,20 @@ impl ManifestSource {
             io::stdin().lock().take(LARGEST_FILE).read_to_string(&mut text)?;
             standard_input = Some(text);
         }
-        Ok(Self { named, standard_input, domain: domain.to_owned(), foreign, is_in_shadow: false })
+        Ok(Self { named, standard_input, domain: domain.to_owned(), foreign, ..Self::default() })
     }
 
     /// The same, but Services are decided about and not scaled, unless one says that it is not in shadow.
     #[must_use]
     pub fn in_shadow(self) -> Self {
         Self { is_in_shadow: true, ..self }
+    }
+
+    /// The same, but every Service has these annotations on its template, in place of those of the same name
+    /// in its file. All are checked together, as if they stood there.
+    #[must_use]
+    pub fn with_annotations(self, annotations: BTreeMap<String, String>) -> Self {
+        Self { annotations, ..self }
     }
 
     /// The files that there are now, each once, in the order named; with those that cannot be looked for, and

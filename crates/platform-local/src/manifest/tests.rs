@@ -1,5 +1,6 @@
 mod containers;
 mod env;
+mod given_annotations;
 mod hpa;
 mod observability;
 

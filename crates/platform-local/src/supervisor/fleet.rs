@@ -430,7 +430,7 @@ impl Fleet {
 }
 
 /// A new revision begins with its initial scale, as on Knative, and never with less than its least.
-fn first_count(service: &ManifestService, cluster: &ClusterConfig) -> PodCount {
+pub(crate) fn first_count(service: &ManifestService, cluster: &ClusterConfig) -> PodCount {
     let limit = service.template.container_concurrency;
     let spec = service.settings.resolve(cluster, limit, service.progress_deadline);
     spec.initial_scale.max(spec.min_scale)

@@ -1,0 +1,135 @@
+//! What `ebb simulate` takes: a load, the times of an app, and settings to compare.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::Args;
+use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
+use simulator::{ServiceLoad, TimeDistribution};
+use vocabulary::{did_you_mean, shown};
+
+use super::serving::ManifestOptions;
+
+/// A year has so many minutes at most.
+const MINUTES_MAX: i64 = 366 * 24 * 60;
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateOptions {
+    #[command(flatten)]
+    pub(crate) manifests: ManifestOptions,
+    /// How requests of a Service arrive, such as hello=constant,rate=50rps or
+    /// hello=diurnal,peak=200rps,trough=10rps or hello=clients=50. Shapes: constant, step, ramp, diurnal,
+    /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each.
+    #[arg(long, value_name = "NAME=SHAPE", required = true, value_parser = service_load)]
+    pub(crate) load: Vec<ServiceLoad>,
+    /// How long an app works on a request: 120ms, 50ms..200ms, 120ms,p99=800ms (log-normal),
+    /// exponential,mean=120ms, or percentiles,min=5ms,p50=80ms,p99=900ms,max=2s.
+    #[arg(long, value_name = "TIME", value_parser = time_distribution)]
+    pub(crate) service_time: TimeDistribution,
+    /// How long a pod takes from its order until it is ready, in the words of --service-time, such as 2s..5s.
+    #[arg(long, value_name = "TIME", value_parser = time_distribution)]
+    pub(crate) start_up: TimeDistribution,
+    #[command(flatten)]
+    pub(crate) length: LengthOptions,
+    /// Simulate again with other annotations on every Service, such as window=30s or min-scale=1,target=5,
+    /// and show when the counts differ most. Each variant meets the same requests, service times and
+    /// start-ups.
+    #[arg(long, value_name = "KEY=VALUE,...", value_parser = variant)]
+    pub(crate) compare: Vec<VariantOption>,
+    /// The number from which all chance follows: the same number repeats a simulation.
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    pub(crate) seed: u64,
+}
+
+/// How long the load lasts.
+#[derive(Clone, Copy, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct LengthOptions {
+    /// The length of the load in minutes.
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX))]
+    minutes: Option<u32>,
+    /// The length of the load in hours.
+    #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX / 60))]
+    hours: Option<u32>,
+    /// The length of the load in days.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=366))]
+    days: Option<u32>,
+}
+
+impl LengthOptions {
+    /// The length of the load, of which one option says all.
+    pub(crate) fn span(self) -> Duration {
+        let seconds = |count: Option<u32>, each: u64| u64::from(count.unwrap_or_default()) * each;
+        let minutes = seconds(self.minutes, 60);
+        Duration::from_secs(minutes + seconds(self.hours, 3_600) + seconds(self.days, 86_400))
+    }
+}
+
+/// Annotations of a variant, by their whole names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VariantOption {
+    /// As a person wrote it.
+    pub(crate) text: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+fn service_load(text: &str) -> Result<ServiceLoad, String> {
+    ServiceLoad::parse(text).map_err(|problem| problem.to_string())
+}
+
+fn time_distribution(text: &str) -> Result<TimeDistribution, String> {
+    TimeDistribution::parse(text).map_err(|problem| problem.to_string())
+}
+
+fn variant(text: &str) -> Result<VariantOption, String> {
+    let mut annotations = BTreeMap::new();
+    for part in text.split(',') {
+        let setting = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let (key, value) =
+            setting.ok_or_else(|| format!("{} is no setting; write KEY=VALUE, such as window=30s", shown(part)))?;
+        let name = annotation_named(key)?;
+        if annotations.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(format!("{key} stands twice; write it once"));
+        }
+    }
+    Ok(VariantOption { text: text.to_owned(), annotations })
+}
+
+/// The annotation of a whole name, or of a name without its prefix.
+fn annotation_named(key: &str) -> Result<&'static str, String> {
+    if let Some(name) = annotation_keys().find(|&name| name == key || short_name(name) == key) {
+        return Ok(name);
+    }
+    if config_map_keys().any(|known| known == key) {
+        return Err(format!(
+            "{key} applies to all revisions alike: change it in a copy of ConfigMap {CONFIG_MAP_NAME}, and simulate again with that"
+        ));
+    }
+    let near = did_you_mean(key, annotation_keys().map(short_name));
+    Err(format!("{} is no annotation; docs/configuration.md lists those that exist{near}", shown(key)))
+}
+
+fn short_name(name: &'static str) -> &'static str {
+    name.rsplit_once('/').map_or(name, |(_, short)| short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_names_annotations_with_or_without_their_prefix() {
+        let read = variant("window=30s, autoscaling.knative.dev/target=5").expect("two settings");
+        let names: Vec<&str> = read.annotations.keys().map(String::as_str).collect();
+        assert_eq!(names, ["autoscaling.knative.dev/target", "autoscaling.knative.dev/window"]);
+        for (text, expected) in [
+            ("window", "\"window\" is no setting; write KEY=VALUE"),
+            ("windw=30s", "did you mean window?"),
+            ("max-scale-up-rate=2", "applies to all revisions alike"),
+            ("target=5,target=6", "target stands twice"),
+        ] {
+            let error = variant(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

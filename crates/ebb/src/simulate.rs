@@ -1,0 +1,164 @@
+//! `ebb simulate`: what settings, and others in their place, would do under a load.
+
+mod differences;
+mod inputs;
+mod outcome;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use simulator::{ServiceReport, count_range, simulate};
+
+use crate::cli::SimulateOptions;
+use crate::{lint, output};
+use inputs::VariantScenario;
+use outcome::VariantOutcome;
+
+/// Prints a table with one row for each variant. Exit code 2 if something that was written cannot be used.
+pub(crate) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
+    let source = options.manifests.source()?;
+    let loaded = match platform_local::load(&source) {
+        Ok(loaded) => loaded,
+        Err(findings) => return Ok(lint::refuse(&findings)),
+    };
+    for warning in &loaded.warnings {
+        output::print_warning(&warning.to_string());
+    }
+    let outcomes = inputs::variants(options, &source, &loaded).and_then(|variants| outcomes(&variants));
+    let outcomes = match outcomes {
+        Ok(outcomes) => outcomes,
+        Err(problems) => {
+            for problem in &problems {
+                output::print_problem(problem);
+            }
+            return Ok(ExitCode::from(2));
+        }
+    };
+    output::print_shown(&table(&outcomes))?;
+    if let Some((first, others)) = outcomes.split_first() {
+        for other in others {
+            output::print_shown(&differences::text(first, other, options.length.span()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn outcomes(variants: &[VariantScenario]) -> Result<Vec<VariantOutcome>, Vec<String>> {
+    variants.iter().map(outcome_of).collect()
+}
+
+fn outcome_of(variant: &VariantScenario) -> Result<VariantOutcome, Vec<String>> {
+    let report = simulate(&variant.scenario).map_err(|problem| vec![problem.to_string()])?;
+    Ok(VariantOutcome { title: variant.title.clone(), report })
+}
+
+fn table(outcomes: &[VariantOutcome]) -> String {
+    let mut table = output::table(&[
+        "VARIANT",
+        "SERVICE",
+        "REQUESTS",
+        "REFUSED",
+        "WAITED FROM ZERO",
+        "FOR GROWTH",
+        "WAIT P50",
+        "P95",
+        "P99",
+        "MAX",
+        "PODS",
+        "POD-HOURS",
+        "IDLE",
+        "CHANGES/H",
+    ]);
+    for outcome in outcomes {
+        for service in &outcome.report.services {
+            table.add_row(row(&outcome.title, service));
+        }
+    }
+    table.to_string()
+}
+
+fn row(title: &str, service: &ServiceReport) -> Vec<String> {
+    let pods = count_range(&service.counts).map_or_else(String::new, |(least, most)| format!("{least}-{most}"));
+    vec![
+        title.to_owned(),
+        service.name.to_string(),
+        service.requests.to_string(),
+        service.refused.to_string(),
+        service.waited_from_zero.to_string(),
+        service.waited_for_growth.to_string(),
+        span(service.wait.p50),
+        span(service.wait.p95),
+        span(service.wait.p99),
+        span(service.wait.longest),
+        pods,
+        format!("{:.2}", service.pod_hours()),
+        format!("{:.0}%", service.share_idle() * 100.0),
+        format!("{:.1}", service.changes_per_hour),
+    ]
+}
+
+/// A wait in the unit that suits it.
+fn span(wait: Duration) -> String {
+    if wait < Duration::from_secs(1) {
+        format!("{} ms", wait.as_millis())
+    } else {
+        format!("{:.1} s", wait.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use simulator::{RecordedCount, SimulationReport, WaitPercentiles};
+    use vocabulary::{PodCount, RevisionName};
+
+    use super::*;
+
+    pub(super) fn outcome(title: &str, counts: &[(u64, u32)]) -> VariantOutcome {
+        let counts = counts.iter().map(|&(at, count)| RecordedCount {
+            at: Duration::from_secs(at),
+            count: PodCount::new(count),
+            why: format!("{title} needs {count}"),
+        });
+        let service = ServiceReport {
+            name: RevisionName::parse("default/service/hello").expect("a name"),
+            requests: 30_000,
+            answered: 29_990,
+            refused: 4,
+            waited_from_zero: 50,
+            waited_for_growth: 7,
+            wait: WaitPercentiles { p99: Duration::from_millis(820), longest: Duration::from_secs(2), ..WaitPercentiles::default() },
+            pod_time: Duration::from_secs(5_400),
+            idle_time: Duration::from_secs(1_350),
+            changes_per_hour: 12.0,
+            counts: counts.collect(),
+        };
+        let report = SimulationReport { services: vec![service], events: 1, fingerprint: 1 };
+        VariantOutcome { title: title.to_owned(), report }
+    }
+
+    #[test]
+    fn a_row_has_the_numbers_of_its_service() {
+        let text = table(&[outcome("as written", &[(0, 1), (5, 8)])]);
+        let row = text.lines().nth(1).expect("a row below the headings");
+        let words: Vec<&str> = row.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+        assert_eq!(
+            words,
+            [
+                "as written",
+                "default/service/hello",
+                "30000",
+                "4",
+                "50",
+                "7",
+                "0 ms",
+                "0 ms",
+                "820 ms",
+                "2.0 s",
+                "1-8",
+                "1.50",
+                "25%",
+                "12.0",
+            ]
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Manifests and options become scenarios: one for what is written, and one for each variant.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use orchestration::RevisionFacts;
+use platform_local::{FrontDoor, LoadedManifest, ManifestSource, first_facts};
+use simulator::{LoadShape, Scenario, ServiceLoad, ServiceScenario, WorldDelays};
+use vocabulary::{RevisionName, did_you_mean, shown};
+
+use crate::cli::{SimulateOptions, VariantOption};
+
+/// How the variant without other settings is called.
+const AS_WRITTEN: &str = "as written";
+
+/// A scenario, and how the table calls it.
+#[derive(Debug)]
+pub(super) struct VariantScenario {
+    pub(super) title: String,
+    pub(super) scenario: Scenario,
+}
+
+/// The scenario of what is written, then those of the variants. Fails with every problem.
+pub(super) fn variants(
+    options: &SimulateOptions,
+    source: &ManifestSource,
+    loaded: &LoadedManifest,
+) -> Result<Vec<VariantScenario>, Vec<String>> {
+    let facts = facts_of(loaded);
+    let loads = loads_by_service(&facts, &options.load)?;
+    let scenario_of = |loaded: &LoadedManifest, facts: &[RevisionFacts]| Scenario {
+        cluster: Arc::clone(&loaded.cluster),
+        services: facts.iter().map(|facts| service(facts, &loads, options)).collect(),
+        delays: WorldDelays::default(),
+        length: options.length.span(),
+        seed: options.seed,
+    };
+    let mut variants =
+        vec![VariantScenario { title: AS_WRITTEN.to_owned(), scenario: scenario_of(loaded, &facts) }];
+    for option in &options.compare {
+        let changed = loaded_with(option, source)?;
+        let changed_facts = facts_of(&changed);
+        if has_equal_settings(&facts, &changed_facts) {
+            let advice = "changes nothing: its values are those that apply without it; write others";
+            return Err(vec![format!("--compare {} {advice}", shown(&option.text))]);
+        }
+        let scenario = scenario_of(&changed, &changed_facts);
+        variants.push(VariantScenario { title: option.text.clone(), scenario });
+    }
+    Ok(variants)
+}
+
+/// Where nothing listens, the address of the front door is as good as any.
+fn facts_of(loaded: &LoadedManifest) -> Vec<RevisionFacts> {
+    first_facts(loaded, FrontDoor::without_tls(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))))
+}
+
+fn loaded_with(option: &VariantOption, source: &ManifestSource) -> Result<LoadedManifest, Vec<String>> {
+    let changed = source.clone().with_annotations(option.annotations.clone());
+    platform_local::load(&changed).map_err(|findings| {
+        let problems = findings.problems.iter();
+        problems.map(|problem| format!("--compare {}: {problem}", shown(&option.text))).collect()
+    })
+}
+
+fn has_equal_settings(first: &[RevisionFacts], second: &[RevisionFacts]) -> bool {
+    first.iter().map(|facts| &facts.settings).eq(second.iter().map(|facts| &facts.settings))
+}
+
+fn service(
+    facts: &RevisionFacts,
+    loads: &BTreeMap<RevisionName, LoadShape>,
+    options: &SimulateOptions,
+) -> ServiceScenario {
+    ServiceScenario {
+        facts: facts.clone(),
+        load: loads.get(&facts.name).copied(),
+        service_time: options.service_time.clone(),
+        start_up: options.start_up.clone(),
+    }
+}
+
+/// The load of each Service that has one.
+fn loads_by_service(
+    facts: &[RevisionFacts],
+    loads: &[ServiceLoad],
+) -> Result<BTreeMap<RevisionName, LoadShape>, Vec<String>> {
+    let (mut found, mut problems) = (BTreeMap::new(), Vec::new());
+    for load in loads {
+        match service_of(facts, &load.service) {
+            Ok(name) if found.contains_key(name) => {
+                problems.push(format!("--load names {name} twice; write one load for each Service"));
+            }
+            Ok(name) => {
+                found.insert(name.clone(), load.shape);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+/// The Service whose name ends so.
+fn service_of<'f>(facts: &'f [RevisionFacts], written: &str) -> Result<&'f RevisionName, String> {
+    let names = || facts.iter().map(|facts| &facts.name);
+    let ends_so = |name: &&RevisionName| {
+        name.as_str() == written
+            || name.as_str().strip_suffix(written).is_some_and(|front| front.ends_with('/'))
+    };
+    let mut matching = names().filter(ends_so);
+    match (matching.next(), matching.next()) {
+        (Some(name), None) => Ok(name),
+        (Some(one), Some(other)) => Err(format!(
+            "--load names {}, which may be {one} or {other}; write the whole name",
+            shown(written)
+        )),
+        (None, _) => {
+            let near = did_you_mean(written, names().map(RevisionName::name));
+            Err(format!("--load names {}, which is no Service of these files{near}", shown(written)))
+        }
+    }
+}

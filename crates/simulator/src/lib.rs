@@ -1,0 +1,52 @@
+//! What would another setting have done?
+//!
+//! [`simulate`] lets a load run through a made-up world and reports waits, pods and changes. The control loop
+//! and the activator's end in it are the values that the programs run (`orchestration`, `scaling`,
+//! `throttling`), driven by the same events; nothing of them is copied or replaced. Made up is what surrounds
+//! them: clients, apps, starts of pods, and how long a message takes.
+//!
+//! A scenario and its seed decide everything. Time is a parameter, chance comes from streams that are the
+//! same on every machine, and no file is read here: the caller reads manifests and loads.
+//!
+//! Left out: failures, several activators and owners, class hpa, and the cores that pods share.
+
+mod arrivals;
+mod comparison;
+mod event_queue;
+mod load_shape;
+mod option_text;
+mod random;
+mod rate_curve;
+mod report;
+mod scenario;
+mod simulated_pod;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod time_distribution;
+mod traffic;
+mod wait_histogram;
+mod world;
+mod world_activator;
+mod world_event;
+mod world_owner;
+mod world_platform;
+
+pub use comparison::{CountDifference, count_range, greatest_differences};
+pub use load_shape::{LoadShape, ServiceLoad, ServiceLoadProblem};
+pub use option_text::OptionProblem;
+pub use rate_curve::RateCurve;
+pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
+pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, WorldDelays};
+pub use tally::RecordedCount;
+pub use time_distribution::{PercentileTable, TimeDistribution};
+
+use world::World;
+
+/// Lets the load of a scenario run to its end.
+pub fn simulate(scenario: &Scenario) -> Result<SimulationReport, ScenarioProblem> {
+    scenario.check()?;
+    let mut world = World::new(scenario);
+    world.run();
+    Ok(world.report())
+}

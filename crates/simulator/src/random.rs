@@ -1,0 +1,147 @@
+//! Where does chance come from?
+//!
+//! Each entity has a stream of its own for each purpose (the gaps between arrivals at
+//! `default/service/hello`, the start-up of its third pod). So a variant that starts more pods, or refuses a
+//! request, changes no other draw: all variants meet the same arrivals, service times and start-ups.
+//!
+//! The generator and the functions are the same on every platform and in every version: `ChaCha8Rng`,
+//! and `libm` for logarithms, exponentials and the cosine. The key of a stream is, in little-endian order,
+//! the seed, the FNV-1a hash of the entity, the FNV-1a hash of the purpose, and zeros, 64 bits each.
+
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use vocabulary::fnv1a;
+
+/// The bits of 1.0: with 52 random ones behind them they are a number from 1 to below 2.
+const ONE: u64 = 0x3ff0_0000_0000_0000;
+
+/// The random numbers of one entity for one purpose.
+#[derive(Clone, Debug)]
+pub(crate) struct RandomStream {
+    generator: ChaCha8Rng,
+}
+
+impl RandomStream {
+    pub(crate) fn of(seed: u64, entity: &str, purpose: &str) -> Self {
+        let mut key = [0_u8; 32];
+        let parts = [seed, fnv1a(entity.bytes()), fnv1a(purpose.bytes())];
+        for (place, part) in key.chunks_exact_mut(8).zip(parts) {
+            place.copy_from_slice(&part.to_le_bytes());
+        }
+        Self { generator: ChaCha8Rng::from_seed(key) }
+    }
+
+    /// A seed for a generator of another crate.
+    pub(crate) fn seed(&mut self) -> u64 {
+        self.generator.next_u64()
+    }
+
+    /// A number from 0 to below 1, of 2^52 that are equally likely.
+    pub(crate) fn unit(&mut self) -> f64 {
+        f64::from_bits(ONE | (self.generator.next_u64() >> 12)) - 1.0
+    }
+
+    pub(crate) fn uniform(&mut self, least: f64, most: f64) -> f64 {
+        least + (most - least) * self.unit()
+    }
+
+    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
+        // `1 - unit` is never 0, whose logarithm is no number.
+        -mean * libm::log(1.0 - self.unit())
+    }
+
+    /// A number of the standard normal distribution, by Box and Muller.
+    pub(crate) fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(TAU * self.unit())
+    }
+
+    /// A number whose logarithm is normal, with the standard deviation `sigma`.
+    pub(crate) fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
+        median * libm::exp(sigma * self.normal())
+    }
+
+    /// How many events fall into a time in which `mean` of them are expected. The gaps between events are
+    /// drawn one by one, so that it is exact for every mean; a mean of a thousand takes a thousand draws.
+    pub(crate) fn poisson(&mut self, mean: f64) -> u32 {
+        let (mut count, mut passed) = (0, self.exponential(1.0));
+        while passed <= mean {
+            count += 1;
+            passed += self.exponential(1.0);
+        }
+        count
+    }
+}
+
+/// The span of so many seconds; the longest span for what is no number of seconds.
+pub(crate) fn span_of(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRAWS: u32 = 200_000;
+
+    /// The mean and the variance of many draws.
+    fn moments(mut draw: impl FnMut(&mut RandomStream) -> f64) -> (f64, f64) {
+        let mut random = RandomStream::of(7, "entity", "purpose");
+        let draws: Vec<f64> = (0..DRAWS).map(|_| draw(&mut random)).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(DRAWS);
+        let variance = draws.iter().map(|draw| (draw - mean) * (draw - mean)).sum::<f64>() / f64::from(DRAWS);
+        (mean, variance)
+    }
+
+    /// Each expected value is known; the tolerances are five standard errors of so many draws, rounded up.
+    #[test]
+    fn samplers_have_the_moments_of_their_distributions() {
+        let close = |name: &str, (mean, variance): (f64, f64), expected: (f64, f64), tolerance: (f64, f64)| {
+            assert!((mean - expected.0).abs() < tolerance.0, "{name}: mean {mean}, not {}", expected.0);
+            assert!((variance - expected.1).abs() < tolerance.1, "{name}: variance {variance}, not {}", expected.1);
+        };
+        close("uniform", moments(|random| random.uniform(2.0, 5.0)), (3.5, 0.75), (0.01, 0.01));
+        close("exponential", moments(|random| random.exponential(2.0)), (2.0, 4.0), (0.025, 0.15));
+        close("normal", moments(RandomStream::normal), (0.0, 1.0), (0.012, 0.02));
+        // The mean is exp(sigma²/2), the variance (exp(sigma²) - 1) exp(sigma²).
+        let expected = (libm::exp(0.125), (libm::exp(0.25) - 1.0) * libm::exp(0.25));
+        close("log-normal", moments(|random| random.log_normal(1.0, 0.5)), expected, (0.01, 0.02));
+        for mean in [0.1, 3.0, 20.0] {
+            let tolerance = (0.012 * libm::sqrt(mean) + 0.001, 0.02 * mean + 0.004);
+            close("poisson", moments(|random| f64::from(random.poisson(mean))), (mean, mean), tolerance);
+        }
+    }
+
+    #[test]
+    fn a_unit_is_never_1_and_fills_its_range() {
+        let mut random = RandomStream::of(1, "a", "b");
+        let draws: Vec<f64> = (0..DRAWS).map(|_| random.unit()).collect();
+        assert!(draws.iter().all(|draw| (0.0..1.0).contains(draw)));
+        for tenth in 0..10 {
+            let (least, most) = (f64::from(tenth) / 10.0, f64::from(tenth + 1) / 10.0);
+            let count = draws.iter().filter(|draw| (least..most).contains(*draw)).count();
+            assert!((19_000..21_000).contains(&count), "{count} of {DRAWS} from {least} to {most}");
+        }
+    }
+
+    #[test]
+    fn streams_differ_by_seed_entity_and_purpose_and_repeat() {
+        let first = |seed, entity: &str, purpose: &str| RandomStream::of(seed, entity, purpose).seed();
+        assert_eq!(first(7, "hello", "arrivals"), first(7, "hello", "arrivals"));
+        let others = [first(8, "hello", "arrivals"), first(7, "hallo", "arrivals"), first(7, "hello", "start-up")];
+        for other in others {
+            assert_ne!(first(7, "hello", "arrivals"), other);
+        }
+    }
+
+    #[test]
+    fn a_span_of_no_number_of_seconds_is_the_longest() {
+        assert_eq!(span_of(1.5), Duration::from_millis(1500));
+        for seconds in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(span_of(seconds), Duration::MAX);
+        }
+    }
+}

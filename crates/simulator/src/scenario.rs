@@ -1,0 +1,97 @@
+//! What is simulated: which Services, which loads, and for how long?
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestration::RevisionFacts;
+use settings::{Class, ClusterConfig};
+use thiserror::Error;
+use vocabulary::RevisionName;
+
+use crate::load_shape::LoadShape;
+use crate::time_distribution::TimeDistribution;
+
+/// A world with its loads, from which everything in it follows.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The ConfigMap `config-autoscaler`, or the defaults.
+    pub cluster: Arc<ClusterConfig>,
+    /// The Services, in the order of the report.
+    pub services: Vec<ServiceScenario>,
+    /// How long messages are under way.
+    pub delays: WorldDelays,
+    /// How long the load lasts.
+    pub length: Duration,
+    /// The number from which all chance follows.
+    pub seed: u64,
+}
+
+/// One Service, its load and its pods.
+#[derive(Clone, Debug)]
+pub struct ServiceScenario {
+    /// The Service as its platform states it first.
+    pub facts: RevisionFacts,
+    /// How its requests arrive; `None` for a Service without requests.
+    pub load: Option<LoadShape>,
+    /// The work of its app for one request.
+    pub service_time: TimeDistribution,
+    /// The time from the order of a pod until the pod is ready.
+    pub start_up: TimeDistribution,
+}
+
+/// How long messages are under way, each in one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldDelays {
+    /// A request or an answer between a client and the activator, and between the activator and a pod.
+    pub request: Duration,
+    /// A word on a link of the autoscaler.
+    pub link: Duration,
+    /// An order to the platform, or a fact of it.
+    pub platform: Duration,
+}
+
+impl Default for WorldDelays {
+    /// As on one machine, where a message takes the time of two wake-ups of threads; rounded up.
+    fn default() -> Self {
+        Self {
+            request: Duration::from_micros(100),
+            link: Duration::from_micros(200),
+            platform: Duration::from_micros(200),
+        }
+    }
+}
+
+/// Why a scenario cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ScenarioProblem {
+    /// The class of a Service needs metrics that no simulated pod has.
+    #[error(
+        "{service} has the class {class}, which scales by metrics that the simulator does not have; only {} is simulated",
+        Class::Kpa.name()
+    )]
+    OtherClass {
+        /// The Service of that class.
+        service: RevisionName,
+        /// The class by its name.
+        class: String,
+    },
+    /// Nothing can be said of no time.
+    #[error("the load lasts no time; give it a length of at least a minute")]
+    NoLength,
+}
+
+impl Scenario {
+    /// Refuses what the simulator cannot do.
+    pub fn check(&self) -> Result<(), ScenarioProblem> {
+        for service in &self.services {
+            match service.facts.settings.effective_class(&self.cluster) {
+                Class::Kpa => {}
+                class @ (Class::Hpa | Class::Other(_)) => {
+                    let class = class.name().to_owned();
+                    return Err(ScenarioProblem::OtherClass { service: service.facts.name.clone(), class });
+                }
+            }
+        }
+        if self.length.is_zero() { Err(ScenarioProblem::NoLength) } else { Ok(()) }
+    }
+}

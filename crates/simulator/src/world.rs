@@ -1,0 +1,185 @@
+//! The made-up world: clients, an activator, pods, a platform and the owner of all revisions, and the
+//! messages between them.
+//!
+//! ```text
+//!   clients ──► activator ──► pods ◄── platform
+//!                   ▲          ▲          ▲
+//!                   └── links ─┴── owner ─┘
+//! ```
+//!
+//! The activator's end and the control loop are the values that the programs run. No part calls another: each
+//! message is an event that comes after a delay, and each part does as its commands say. The way of a request
+//! is in `requests`; links, orders and facts are in `control`.
+
+mod control;
+mod requests;
+
+use vocabulary::{RevisionName, Timestamp, fnv1a};
+
+use crate::event_queue::EventQueue;
+use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
+use crate::scenario::{Scenario, WorldDelays};
+use crate::tally::{PodOccupation, ServiceTally};
+use crate::traffic::ServiceTraffic;
+use crate::world_activator::WorldActivator;
+use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
+use crate::world_owner::WorldOwner;
+use crate::world_platform::WorldPlatform;
+
+/// The Services are deployed then. No window of the past reaches back before the origin of the time axis.
+const DEPLOYED: Timestamp = Timestamp::from_secs(3_599);
+/// The load begins then, when every link stands.
+const LOAD_BEGINS: Timestamp = Timestamp::from_secs(3_600);
+/// So many events are part of the fingerprint of a run.
+const FINGERPRINTED: u64 = 1_000;
+
+/// All parts of the world, and the messages under way.
+#[derive(Debug)]
+pub(crate) struct World {
+    queue: EventQueue<WorldEvent>,
+    now: Timestamp,
+    ends: Timestamp,
+    delays: WorldDelays,
+    names: Vec<RevisionName>,
+    traffic: Vec<ServiceTraffic>,
+    tallies: Vec<ServiceTally>,
+    activator: WorldActivator,
+    owner: WorldOwner,
+    platform: WorldPlatform,
+    events: u64,
+    fingerprint: u64,
+}
+
+impl World {
+    /// The world as it is when the Services have just been deployed.
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let services = || (0..).map(ServiceNumber).zip(&scenario.services);
+        let mut world = Self {
+            queue: EventQueue::new(),
+            now: DEPLOYED,
+            ends: LOAD_BEGINS + scenario.length,
+            delays: scenario.delays,
+            names: scenario.services.iter().map(|service| service.facts.name.clone()).collect(),
+            traffic: services()
+                .map(|(number, service)| ServiceTraffic::new(number, service, scenario.seed))
+                .collect(),
+            tallies: services().map(|_| ServiceTally::new(LOAD_BEGINS)).collect(),
+            activator: WorldActivator::new(scenario.seed, DEPLOYED),
+            owner: WorldOwner::new(),
+            platform: WorldPlatform::new(&scenario.services),
+            events: 0,
+            fingerprint: fnv1a([]),
+        };
+        for (number, service) in services() {
+            world.scale(number, service.facts.wanted, &[], "the first count of the Service");
+        }
+        world.begin_ownership(scenario);
+        world.begin_load();
+        world
+    }
+
+    /// Lets everything happen that happens until the load ends.
+    pub(crate) fn run(&mut self) {
+        while let Some((at, event)) = self.queue.pop() {
+            if at > self.ends {
+                break;
+            }
+            self.now = at;
+            self.record(&event);
+            self.happen(event);
+        }
+        self.now = self.ends;
+    }
+
+    pub(crate) fn report(&mut self) -> SimulationReport {
+        let hours = self.ends.saturating_since(LOAD_BEGINS).as_secs_f64() / 3_600.0;
+        let now = self.now;
+        let services = self.names.iter().zip(&mut self.tallies).map(|(name, tally)| {
+            let (pod_time, idle_time) = tally.pod_time(now);
+            // The first count is no change.
+            let changes = u32::try_from(tally.counts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+            ServiceReport {
+                name: name.clone(),
+                requests: tally.requests,
+                answered: tally.waits.total(),
+                refused: tally.refused,
+                waited_from_zero: tally.waited_from_zero,
+                waited_for_growth: tally.waited_for_growth,
+                wait: WaitPercentiles {
+                    p50: tally.waits.of_thousand(500),
+                    p95: tally.waits.of_thousand(950),
+                    p99: tally.waits.of_thousand(990),
+                    longest: tally.waits.longest(),
+                },
+                pod_time,
+                idle_time,
+                changes_per_hour: f64::from(changes) / hours,
+                counts: tally.counts.clone(),
+            }
+        });
+        SimulationReport {
+            services: services.collect(),
+            events: self.events,
+            fingerprint: self.fingerprint,
+        }
+    }
+
+    fn record(&mut self, event: &WorldEvent) {
+        self.events += 1;
+        if self.events <= FINGERPRINTED {
+            let line = format!("{} {event}\n", self.now.as_nanos());
+            self.fingerprint = fnv1a(self.fingerprint.to_le_bytes().into_iter().chain(line.bytes()));
+        }
+    }
+
+    fn happen(&mut self, event: WorldEvent) {
+        match event {
+            WorldEvent::RequestArrives(service) => self.request_arrives(service),
+            WorldEvent::ClientSends(service, client) => self.client_sends(service, client),
+            WorldEvent::WaitEnds(service, ticket) => self.wait_ends(service, ticket),
+            WorldEvent::RequestReachesPod(seated) => self.request_reaches_pod(*seated),
+            WorldEvent::WorkEnds(pod, seated) => self.work_ends(pod, *seated),
+            WorldEvent::PodAnswers(answer, seated) => self.pod_answers(answer, *seated),
+            WorldEvent::ActivatorIsDue => self.activator_is_due(),
+            WorldEvent::ActivatorHears(event) => self.tell_activator(*event),
+            WorldEvent::PodStarts(pod) => self.pod_starts(pod),
+            WorldEvent::PodSecondEnds(pod) => self.pod_second_ends(pod),
+            WorldEvent::PresentIsDue(pod) => self.present_is_due(pod),
+            WorldEvent::PodHears(pod, settings) => self.pod_hears(pod, &settings),
+            WorldEvent::OwnerIsDue => self.owner_is_due(),
+            WorldEvent::OwnerHears(event) => self.tell_owner(*event),
+            WorldEvent::LinkStands(link) => self.link_stands(link),
+            WorldEvent::PlatformHears(order) => self.carry_out(&order),
+        }
+    }
+
+    /// The first arrivals of open loads, and the first request of every client.
+    fn begin_load(&mut self) {
+        for service in (0..self.traffic.len()).map(ServiceNumber) {
+            self.plan_arrival(service);
+            for client in self.traffic[service.0].clients() {
+                self.queue.push(LOAD_BEGINS, WorldEvent::ClientSends(service, client));
+            }
+        }
+    }
+
+    fn plan_arrival(&mut self, service: ServiceNumber) {
+        if let Some(after) = self.traffic[service.0].next_arrival() {
+            self.queue.push(LOAD_BEGINS + after, WorldEvent::RequestArrives(service));
+        }
+    }
+
+    /// A pod holds more or less than before: counts whether it is idle, and says its present count if that is
+    /// due.
+    fn pod_changed(&mut self, number: PodNumber) {
+        let Some(pod) = self.platform.pod_mut(number) else { return };
+        if pod.is_idle() != pod.is_counted_idle {
+            pod.is_counted_idle = !pod.is_counted_idle;
+            let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };
+            self.tallies[pod.service.0].note_occupation(occupation, self.now);
+        }
+        if let Some(at) = pod.plan_present(self.now) {
+            self.queue.push(at, WorldEvent::PresentIsDue(number));
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What the owner hears and orders: facts of the platform, words of links, counts, routes and the end of
+//! pods.
+
+use std::sync::Arc;
+
+use orchestration::{
+    ActivatorFacts, ActivatorLife, ControlCommand, ControlEvent, LinkId, Order, OrderOutcome, Peer,
+    PlatformFact, PlatformOrder, Unassignment,
+};
+use throttling::{ActivatorEvent, LinkNumber};
+use vocabulary::{
+    ActivatorWord, Epoch, Ownership, PodCount, PodName, PodSettings, PodWord, ReplicaName, RevisionName,
+};
+
+use super::World;
+use crate::scenario::Scenario;
+use crate::simulated_pod::PodDeparture;
+use crate::tally::PodOccupation;
+use crate::world_activator::ACTIVATOR;
+use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
+use crate::world_owner::LinkFarEnd;
+use crate::world_platform::StartedPod;
+
+/// The name under which the owner speaks to the activator.
+const OWNER: &str = "autoscaler";
+/// The address at which the activator takes a link: of no pod.
+const ACTIVATOR_ADDRESS: PodNumber = PodNumber(0);
+
+impl World {
+    /// The owner begins, and hears all that there is.
+    pub(super) fn begin_ownership(&mut self, scenario: &Scenario) {
+        let activator = ActivatorFacts {
+            name: ReplicaName::new(ACTIVATOR),
+            link: ACTIVATOR_ADDRESS.address().into(),
+            life: ActivatorLife::Ready,
+        };
+        self.state(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(1))));
+        self.state(PlatformFact::ConfigChanged(Arc::clone(&scenario.cluster)));
+        for service in (0..self.names.len()).map(ServiceNumber) {
+            self.state(self.platform.fact_of_service(service));
+            self.state(self.platform.fact_of_pods(service));
+        }
+        self.state(PlatformFact::ActivatorsChanged(vec![activator]));
+        self.state(PlatformFact::Synced);
+    }
+
+    /// The owner hears a fact after the delay of the platform.
+    fn state(&mut self, fact: PlatformFact) {
+        let event = WorldEvent::OwnerHears(Box::new(ControlEvent::Platform(fact)));
+        self.queue.push(self.now + self.delays.platform, event);
+    }
+
+    pub(super) fn send_to_owner(&mut self, link: LinkNumber, word: ActivatorWord) {
+        self.owner_hears(ControlEvent::ActivatorSpoke { link: LinkId(link.0), word });
+    }
+
+    /// A pod says something, if its link stands.
+    fn pod_says(&mut self, pod: PodNumber, word: PodWord) {
+        if let Some(link) = self.platform.pod(pod).and_then(|pod| pod.link) {
+            self.owner_hears(ControlEvent::PodSpoke { link, word });
+        }
+    }
+
+    fn owner_hears(&mut self, event: ControlEvent) {
+        self.queue.push(self.now + self.delays.link, WorldEvent::OwnerHears(Box::new(event)));
+    }
+
+    /// The owner takes in an event, and what follows from it is done.
+    pub(super) fn tell_owner(&mut self, event: ControlEvent) {
+        let commands = self.owner.hear(event, self.now);
+        self.obey_owner(commands);
+        self.settle_owner();
+    }
+
+    pub(super) fn owner_is_due(&mut self) {
+        self.owner.looked();
+        self.settle_owner();
+    }
+
+    fn settle_owner(&mut self) {
+        let commands = self.owner.settle(self.now);
+        self.obey_owner(commands);
+        if let Some(at) = self.owner.plan_look(self.now) {
+            self.queue.push(at, WorldEvent::OwnerIsDue);
+        }
+    }
+
+    fn obey_owner(&mut self, commands: Vec<ControlCommand>) {
+        for command in commands {
+            self.obey_owner_once(command);
+        }
+    }
+
+    fn obey_owner_once(&mut self, command: ControlCommand) {
+        match command {
+            ControlCommand::OpenLink { link, peer, .. } => self.open_link(link, peer),
+            ControlCommand::CloseLink { link } => self.close_link(link),
+            ControlCommand::Sync { activator, ownership, assignments } => {
+                let link = LinkNumber(activator.0);
+                let owner = ReplicaName::new(OWNER);
+                self.send_to_activator(ActivatorEvent::SyncBegan { link, owner, ownership });
+                for assignment in assignments {
+                    self.send_to_activator(ActivatorEvent::Assigned { link, assignment });
+                }
+                self.send_to_activator(ActivatorEvent::SyncEnded { link });
+            }
+            // How soon matters to a writer that is busy: here every message leaves at once.
+            ControlCommand::Assign { activator, assignment, .. } => {
+                self.send_to_activator(ActivatorEvent::Assigned { link: LinkNumber(activator.0), assignment });
+            }
+            ControlCommand::Unassign { activator, revision, version, how } => {
+                let link = LinkNumber(activator.0);
+                self.send_to_activator(match how {
+                    Unassignment::Removed => ActivatorEvent::Removed { link, revision, version },
+                    Unassignment::Forgotten => ActivatorEvent::ForgettingAllowed { link, revision, version },
+                });
+            }
+            ControlCommand::TellPod { pod, settings } => {
+                if let Some(LinkFarEnd::Pod { pod, .. }) = self.owner.links.get(&pod) {
+                    let event = WorldEvent::PodHears(*pod, settings);
+                    self.queue.push(self.now + self.delays.link, event);
+                }
+            }
+            ControlCommand::ReleaseActivator { activator, buckets } => {
+                self.send_to_activator(ActivatorEvent::Released { link: LinkNumber(activator.0), buckets });
+            }
+            ControlCommand::Order(order) => {
+                let event = WorldEvent::PlatformHears(Box::new(order));
+                self.queue.push(self.now + self.delays.platform, event);
+            }
+            // A scenario has no Service of class hpa, and why a count is ordered stands in its order.
+            ControlCommand::AskMetrics { .. } | ControlCommand::Publish { .. } => {}
+        }
+    }
+
+    fn send_to_activator(&mut self, event: ActivatorEvent) {
+        self.queue.push(self.now + self.delays.link, WorldEvent::ActivatorHears(Box::new(event)));
+    }
+
+    fn open_link(&mut self, link: LinkId, peer: Peer) {
+        let far_end = match peer {
+            Peer::Pod { name, settings } => {
+                let Some(pod) = self.platform.pod_named(&name) else { return };
+                LinkFarEnd::Pod { pod, first: settings }
+            }
+            Peer::Activator { .. } => LinkFarEnd::Activator,
+        };
+        self.owner.links.insert(link, far_end);
+        self.queue.push(self.now + self.delays.link, WorldEvent::LinkStands(link));
+    }
+
+    fn close_link(&mut self, link: LinkId) {
+        let Some(LinkFarEnd::Pod { pod, .. }) = self.owner.links.remove(&link) else { return };
+        if let Some(pod) = self.platform.pod_mut(pod).filter(|pod| pod.link == Some(link)) {
+            pod.link = None;
+        }
+    }
+
+    pub(super) fn link_stands(&mut self, link: LinkId) {
+        // A link that was closed meanwhile is of no use.
+        match self.owner.links.get(&link).cloned() {
+            Some(LinkFarEnd::Activator) => {
+                self.tell_activator(ActivatorEvent::LinkOpened { link: LinkNumber(link.0) });
+            }
+            Some(LinkFarEnd::Pod { pod, first }) => self.link_of_pod_stands(link, pod, &first),
+            None => {}
+        }
+    }
+
+    fn link_of_pod_stands(&mut self, link: LinkId, number: PodNumber, first: &PodSettings) {
+        let Some(pod) = self.platform.pod_mut(number) else { return };
+        pod.link = Some(link);
+        let hello = pod.hello();
+        self.pod_says(number, PodWord::Hello(hello));
+        self.pod_hears(number, first);
+    }
+
+    pub(super) fn pod_hears(&mut self, number: PodNumber, settings: &PodSettings) {
+        let Some(pod) = self.platform.pod_mut(number) else { return };
+        if pod.set(settings) {
+            self.pod_says(number, PodWord::SettingsAcknowledged(settings.version));
+            self.pod_changed(number);
+        }
+    }
+
+    pub(super) fn pod_starts(&mut self, number: PodNumber) {
+        let Some(pod) = self.platform.pod_mut(number) else { return };
+        pod.start();
+        let state = pod.state();
+        self.pod_says(number, PodWord::State { state, detail: String::new() });
+        self.pod_changed(number);
+    }
+
+    pub(super) fn pod_second_ends(&mut self, number: PodNumber) {
+        let Some(pod) = self.platform.pod_mut(number) else { return };
+        let sample = pod.close_second(self.now);
+        let at = pod.second_ends_at();
+        self.pod_says(number, PodWord::Load { sample, usage: None, late_bytes: None });
+        self.queue.push(at, WorldEvent::PodSecondEnds(number));
+    }
+
+    pub(super) fn present_is_due(&mut self, number: PodNumber) {
+        let Some(pod) = self.platform.pod_mut(number) else { return };
+        if let Some(count) = pod.take_present(self.now) {
+            self.pod_says(number, PodWord::Present(count));
+        }
+        self.pod_changed(number);
+    }
+
+    /// The platform does as it is ordered, and says what changed and that it is done.
+    pub(super) fn carry_out(&mut self, order: &PlatformOrder) {
+        let is_known = match &order.what {
+            Order::ScaleTo { revision, to, end_first, because, .. } => {
+                let reason = because.reasons.iter().rev().find(|reason| reason.after == Some(*to));
+                let why = reason.or(because.reasons.last()).map(|reason| reason.text.to_string());
+                self.scale_as_ordered(revision, *to, end_first, &why.unwrap_or_default())
+            }
+            Order::ReleasePod { pod, .. } => self.drain(pod),
+            Order::Route { .. }
+            | Order::NoteDrained { .. }
+            | Order::ReleaseEntrance { .. }
+            | Order::NotePodState { .. }
+            | Order::NotePodReach { .. }
+            | Order::Tell { .. } => TargetExistence::Known,
+        };
+        let outcome = match is_known {
+            TargetExistence::Known => OrderOutcome::Done,
+            TargetExistence::Unknown => OrderOutcome::Gone,
+        };
+        self.state(PlatformFact::OrderEnded { order: order.id, outcome });
+    }
+
+    fn scale_as_ordered(
+        &mut self,
+        revision: &RevisionName,
+        count: PodCount,
+        end_first: &[PodName],
+        why: &str,
+    ) -> TargetExistence {
+        let Some(service) = self.platform.service(revision) else { return TargetExistence::Unknown };
+        self.scale(service, count, end_first, why);
+        self.state(self.platform.fact_of_service(service));
+        self.state(self.platform.fact_of_pods(service));
+        TargetExistence::Known
+    }
+
+    /// Starts and ends pods so that there are as many as wanted.
+    pub(super) fn scale(
+        &mut self,
+        service: ServiceNumber,
+        count: PodCount,
+        end_first: &[PodName],
+        why: &str,
+    ) {
+        self.tallies[service.0].note_count(count, why.to_owned(), self.now);
+        for StartedPod { pod, of_service } in self.platform.scale(service, count, end_first, self.now) {
+            let start_up = self.traffic[service.0].start_up(of_service);
+            self.tallies[service.0].note_started_pod(self.now);
+            self.queue.push(self.now + start_up, WorldEvent::PodStarts(pod));
+            if let Some(started) = self.platform.pod(pod) {
+                self.queue.push(started.second_ends_at(), WorldEvent::PodSecondEnds(pod));
+            }
+        }
+    }
+
+    /// A pod is told to end: it takes what still comes until it holds nothing.
+    fn drain(&mut self, name: &PodName) -> TargetExistence {
+        let Some(pod) = self.platform.release(name) else { return TargetExistence::Unknown };
+        let (number, state) = (pod.number, pod.state());
+        self.pod_says(number, PodWord::State { state, detail: String::new() });
+        self.end_if_drained(number);
+        TargetExistence::Known
+    }
+
+    /// A pod that was told to end is gone once it holds nothing.
+    pub(super) fn end_if_drained(&mut self, number: PodNumber) {
+        let pod = self.platform.pod(number);
+        if !pod.is_some_and(|pod| pod.departure == PodDeparture::Draining && pod.holds_nothing()) {
+            return;
+        }
+        let Some(pod) = self.platform.remove(number) else { return };
+        let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };
+        self.tallies[pod.service.0].note_ended_pod(occupation, self.now);
+        self.state(self.platform.fact_of_pods(pod.service));
+    }
+}
+
+/// Whether an order is about something that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TargetExistence {
+    Known,
+    Unknown,
+}

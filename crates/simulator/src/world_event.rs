@@ -1,0 +1,190 @@
+//! What happens in the world, each at its time.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestration::{ControlEvent, LinkId, PlatformOrder};
+use throttling::{ActivatorEvent, DirectPick, Dispatch, Origin, Ticket};
+use vocabulary::{PodSettings, Timestamp};
+
+/// A Service by its place in the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ServiceNumber(pub(crate) usize);
+
+/// A pod by the order of its start, from 1, over all Services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PodNumber(pub(crate) u32);
+
+impl PodNumber {
+    /// The port of every pod; no two pods share an address.
+    const PORT: u16 = 8012;
+
+    pub(crate) fn address(self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::from(self.0), Self::PORT))
+    }
+
+    /// The pod of an address that [`PodNumber::address`] gave.
+    pub(crate) fn at(address: SocketAddr) -> Option<Self> {
+        match address {
+            SocketAddr::V4(address) => Some(Self(u32::from(*address.ip()))),
+            SocketAddr::V6(_) => None,
+        }
+    }
+}
+
+/// A client of a closed load by its number within the load of its Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClientNumber(pub(crate) usize);
+
+/// One request, wherever it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SimulatedRequest {
+    pub(crate) service: ServiceNumber,
+    /// The client that waits for the answer; `None` in an open load.
+    pub(crate) client: Option<ClientNumber>,
+    /// When it arrived at the activator.
+    pub(crate) arrived: Timestamp,
+    /// The work that its app does for it.
+    pub(crate) service_time: Duration,
+    /// Since when it is in the queue that it is in, or was in last.
+    pub(crate) queued_since: Timestamp,
+    /// How long it has waited in queues that it has left.
+    pub(crate) waited: Duration,
+}
+
+impl SimulatedRequest {
+    pub(crate) fn joins_queue(&mut self, now: Timestamp) {
+        self.queued_since = now;
+    }
+
+    pub(crate) fn leaves_queue(&mut self, now: Timestamp) {
+        self.waited += now.saturating_since(self.queued_since);
+    }
+}
+
+/// By which right a request is in a pod, as the activator has given it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SimulatedSeat {
+    /// A slot of the pod, after the activator's queue.
+    Queue(Dispatch),
+    /// No slot: the request went past the queue.
+    Direct(DirectPick),
+}
+
+/// A request and its place in a pod.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeatedRequest {
+    pub(crate) request: SimulatedRequest,
+    pub(crate) seat: SimulatedSeat,
+}
+
+impl SeatedRequest {
+    /// The pod that takes the request.
+    pub(crate) fn pod(&self) -> Option<PodNumber> {
+        PodNumber::at(match self.seat {
+            SimulatedSeat::Queue(dispatch) => dispatch.address,
+            SimulatedSeat::Direct(pick) => pick.address,
+        })
+    }
+
+    /// The way by which the pod counts the request.
+    pub(crate) fn origin(&self) -> Origin {
+        match self.seat {
+            SimulatedSeat::Queue(_) => Origin::Proxied,
+            SimulatedSeat::Direct(_) => Origin::Direct,
+        }
+    }
+}
+
+/// What a pod answers to the activator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PodAnswer {
+    Served,
+    /// The pod never started the request: its queue is full, or the pod is gone.
+    NotStarted,
+    /// The pod had no free slot for a request that must not wait there.
+    NoRoom,
+}
+
+/// Something that happens at one instant.
+#[derive(Debug)]
+pub(crate) enum WorldEvent {
+    /// The next request of an open load arrives.
+    RequestArrives(ServiceNumber),
+    /// A client sends its next request, which arrives now.
+    ClientSends(ServiceNumber, ClientNumber),
+    /// The time limit of a request is over that had to wait.
+    WaitEnds(ServiceNumber, Ticket),
+    RequestReachesPod(Box<SeatedRequest>),
+    /// The app has done its work for a request.
+    WorkEnds(PodNumber, Box<SeatedRequest>),
+    PodAnswers(PodAnswer, Box<SeatedRequest>),
+    /// The deadline of the activator may have come.
+    ActivatorIsDue,
+    ActivatorHears(Box<ActivatorEvent>),
+    /// The app of a pod passes its probe from now on.
+    PodStarts(PodNumber),
+    PodSecondEnds(PodNumber),
+    /// The time of a pod's present count may have come.
+    PresentIsDue(PodNumber),
+    PodHears(PodNumber, Arc<PodSettings>),
+    /// The deadline of the owner may have come.
+    OwnerIsDue,
+    OwnerHears(Box<ControlEvent>),
+    /// A link of the owner that was ordered stands.
+    LinkStands(LinkId),
+    PlatformHears(Box<PlatformOrder>),
+}
+
+/// One line for the record of a run. Structs of facts are left out: a field that is added to one of them
+/// changes no run.
+impl fmt::Display for WorldEvent {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RequestArrives(service) => write!(to, "arrival {}", service.0),
+            Self::ClientSends(service, client) => write!(to, "client {} {}", service.0, client.0),
+            Self::WaitEnds(service, _) => write!(to, "limit {}", service.0),
+            Self::RequestReachesPod(seated) => {
+                write!(to, "to-pod {:?} {:?}", seated.pod(), seated.request.service_time)
+            }
+            Self::WorkEnds(pod, seated) => write!(to, "done {} {:?}", pod.0, seated.request.waited),
+            Self::PodAnswers(answer, seated) => write!(to, "answer {answer:?} {:?}", seated.request.waited),
+            Self::ActivatorIsDue => to.write_str("activator"),
+            Self::ActivatorHears(event) => match &**event {
+                ActivatorEvent::Assigned { assignment, .. } => {
+                    write!(to, "assigned {} {:?}", assignment.version, assignment.routing)
+                }
+                ActivatorEvent::LinkOpened { .. }
+                | ActivatorEvent::LinkClosed { .. }
+                | ActivatorEvent::SyncBegan { .. }
+                | ActivatorEvent::Removed { .. }
+                | ActivatorEvent::ForgettingAllowed { .. }
+                | ActivatorEvent::SyncEnded { .. }
+                | ActivatorEvent::Released { .. }
+                | ActivatorEvent::UpkeepEnded { .. }
+                | ActivatorEvent::RevisionIsDue { .. }
+                | ActivatorEvent::Request { .. }
+                | ActivatorEvent::LeavingBegan
+                | ActivatorEvent::TimePassed => to.write_str("told"),
+            },
+            Self::PodStarts(pod) => write!(to, "started {}", pod.0),
+            Self::PodSecondEnds(pod) => write!(to, "second {}", pod.0),
+            Self::PresentIsDue(pod) => write!(to, "present {}", pod.0),
+            Self::PodHears(pod, settings) => write!(to, "settings {} {}", pod.0, settings.version),
+            Self::OwnerIsDue => to.write_str("owner"),
+            Self::OwnerHears(event) => match &**event {
+                ControlEvent::PodSpoke { link, word } => write!(to, "pod-word {} {word:?}", link.0),
+                ControlEvent::ActivatorSpoke { link, word } => {
+                    write!(to, "activator-word {} {word:?}", link.0)
+                }
+                ControlEvent::Platform(_)
+                | ControlEvent::MetricsAnswered { .. }
+                | ControlEvent::LinkChanged { .. } => to.write_str("fact"),
+            },
+            Self::LinkStands(link) => write!(to, "link {}", link.0),
+            Self::PlatformHears(order) => write!(to, "order {}", order.id.0),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The owner of all revisions: the control loop as it is, and the far ends of its links.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestration::{ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings};
+use vocabulary::{PodSettings, Timestamp};
+
+use crate::world_event::PodNumber;
+
+/// More rounds than a control loop needs that comes to rest.
+const ROUNDS_MAX: usize = 1_000;
+/// When a control loop that does not come to rest is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// The other end of a link of the owner.
+#[derive(Clone, Debug)]
+pub(crate) enum LinkFarEnd {
+    Pod { pod: PodNumber, first: Arc<PodSettings> },
+    Activator,
+}
+
+/// The control loop with its links.
+#[derive(Debug)]
+pub(crate) struct WorldOwner {
+    orchestrator: Orchestrator,
+    pub(crate) links: BTreeMap<LinkId, LinkFarEnd>,
+    /// When the next look at the deadline is planned.
+    planned: Timestamp,
+}
+
+impl WorldOwner {
+    pub(crate) fn new() -> Self {
+        Self {
+            orchestrator: Orchestrator::new(OrchestratorSettings::default()),
+            links: BTreeMap::new(),
+            planned: Timestamp::MAX,
+        }
+    }
+
+    /// Takes in an event. What follows is asked for by [`WorldOwner::settle`].
+    pub(crate) fn hear(&mut self, event: ControlEvent, now: Timestamp) -> Vec<ControlCommand> {
+        self.orchestrator.handle(event, now);
+        self.commands()
+    }
+
+    /// Does what is due by now, until nothing is.
+    pub(crate) fn settle(&mut self, now: Timestamp) -> Vec<ControlCommand> {
+        let (mut commands, mut rounds) = (Vec::new(), 0);
+        while rounds < ROUNDS_MAX && self.orchestrator.next_deadline().is_some_and(|due| due <= now) {
+            self.orchestrator.advance(now);
+            commands.extend(self.commands());
+            rounds += 1;
+        }
+        debug_assert!(rounds < ROUNDS_MAX, "the control loop does not come to rest");
+        commands
+    }
+
+    /// When to look at the deadline again, if no look before that is planned; the look is planned from now
+    /// on.
+    pub(crate) fn plan_look(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let deadline = self.orchestrator.next_deadline()?;
+        let at = if deadline > now { deadline } else { now + LOOK_AGAIN };
+        if at >= self.planned {
+            return None;
+        }
+        self.planned = at;
+        Some(at)
+    }
+
+    /// A look at the deadline comes, which was planned.
+    pub(crate) fn looked(&mut self) {
+        self.planned = Timestamp::MAX;
+    }
+
+    fn commands(&mut self) -> Vec<ControlCommand> {
+        std::iter::from_fn(|| self.orchestrator.next_command()).collect()
+    }
+}
