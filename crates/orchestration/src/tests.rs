@@ -569,3 +569,109 @@ fn an_activator_that_forgot_the_revision_for_an_owner_in_between_is_not_in_the_r
     assert_eq!(world.routed_to(), ["a", "b"]);
 }
 
+#[test]
+fn waiting_requests_of_a_revision_that_was_given_back_are_served_before_it_is_forgotten() {
+    let mut world = World::with_activators(&["a"]);
+    world.acknowledge_all();
+    world.hold("a", PresentCount { in_flight: 1, waiting: 1 });
+    world.give_back();
+    world.acknowledge_all();
+    assert_eq!(world.told("a").map(|told| told.standing), Some(Standing::Retired));
+    world.empty("a");
+    assert_eq!((world.forgotten("a"), world.told("a")), (1, None));
+    assert_eq!(world.breaches, Vec::<String>::new());
+}
+
+#[test]
+fn the_platforms_floor_brings_pods_and_keeps_them_whatever_the_settings_say() {
+    let mut world = World::with_activators(&["a"]);
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), []);
+    world.floor = 2;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), [2]);
+    world.pass(Duration::from_secs(300));
+    assert_eq!(world.counts(), [], "nobody asks for it, and it stays");
+}
+
+#[test]
+fn a_count_that_the_platform_may_not_write_is_decided_and_not_ordered() {
+    let mut world = World::with_activators(&["a"]);
+    world.may_write = false;
+    world.floor = 2;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), []);
+    world.may_write = true;
+    world.state_revision();
+    world.pass(Duration::from_secs(4));
+    assert_eq!(world.counts(), [2]);
+}
+
+#[test]
+fn a_held_revision_keeps_no_request_waiting_unless_a_pod_is_ready_or_on_its_way() {
+    let mut world = World::with_activators(&["a"]);
+    world.held = Some("another one decides".to_owned());
+    world.state_revision();
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("another one decides"));
+    world.held = None;
+    world.state_annotated(&[("ebb.dev/paused", "true")]);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("paused"));
+    // A person asks for one.
+    world.wanted = 1;
+    world.state_annotated(&[("ebb.dev/paused", "true")]);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), None);
+    world.wanted = 0;
+    world.state_annotated(&[("ebb.dev/paused", "true")]);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), Some("paused"));
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), None);
+}
+
+#[test]
+fn activators_hear_at_once_whose_requests_are_not_measured() {
+    let mut world = World::with_activators(&["a"]);
+    let agents = |world: &World| world.told("a").expect("it serves").ignored_user_agents.to_string();
+    assert_eq!(agents(&world), vocabulary::IgnoredUserAgents::default().to_string());
+    let config = |text: &str| {
+        let ignored_user_agents = text.parse().expect("they are visible");
+        PlatformFact::ConfigChanged(Arc::new(settings::ClusterConfig {
+            ignored_user_agents,
+            ..settings::ClusterConfig::default()
+        }))
+    };
+    world.fact(config("Prometheus/"));
+    assert_eq!(agents(&world), "Prometheus/");
+    world.state_annotated(&[("ebb.dev/ignore-user-agents", "HAProxy")]);
+    assert_eq!(agents(&world), "HAProxy");
+    world.fact(config("kube-probe/"));
+    assert_eq!(agents(&world), "HAProxy", "a revision's own stand instead");
+}
+
+#[test]
+fn activators_and_pods_hear_at_once_how_large_heads_may_be() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    world.pod_says("p", PodState::Ready);
+    let told = |world: &World| {
+        let of_pod = world.settings("p").expect("it is linked").head_size_limit.to_string();
+        assert_eq!(world.told("a").expect("it serves").head_size_limit.to_string(), of_pod);
+        of_pod
+    };
+    assert_eq!(told(&world), "128Ki");
+    let config = |bytes: u32| {
+        let head_size_limit = vocabulary::HeadSizeLimit::new(bytes).expect("in range");
+        PlatformFact::ConfigChanged(Arc::new(settings::ClusterConfig {
+            head_size_limit,
+            ..settings::ClusterConfig::default()
+        }))
+    };
+    world.fact(config(256 << 10));
+    assert_eq!(told(&world), "256Ki");
+    world.state_annotated(&[("ebb.dev/head-size-limit", "64Ki")]);
+    assert_eq!(told(&world), "64Ki");
+    world.fact(config(32 << 10));
+    assert_eq!(told(&world), "32Ki", "an annotation that was accepted before lets nothing larger in");
+}
