@@ -287,9 +287,10 @@ impl Collector {
         first..end
     }
 
-    /// Whether every second of the stable window is zero.
-    pub(crate) fn holds_nothing(&self) -> bool {
-        self.history.holds_nothing()
+    /// Whether every second of the stable window is zero, or older than the window: reporters whose rest is
+    /// not written leave the sum of their last load behind.
+    pub(crate) fn holds_nothing(&self, now: Timestamp) -> bool {
+        self.history.holds_nothing() || self.history.stable(self.metric).is_empty(second_of(now))
     }
 
     /// The values now; `None` if there is no data: no reporter is heard, or the stable window is empty and no

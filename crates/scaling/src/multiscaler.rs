@@ -308,7 +308,7 @@ impl Multiscaler {
                 revision.reporter_started(reporter, clock.boot, clock.second_at(now), now);
             }
         }
-        revision.set_clock(self.clock, now);
+        revision.begin_history(self.clock, now);
         revision.created(now, &mut self.commands);
         self.news.note(revision.id(), revision.take_news());
         self.schedule.plan(revision.id(), revision.deadline());

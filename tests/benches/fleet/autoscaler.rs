@@ -174,8 +174,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
             Err(error) => format!("{error:#}"),
         })
     };
-    let router =
-        autoscaler.router().route("/bench/changes", changes).route("/bench/histories", histories);
+    let router = autoscaler.router().route("/bench/changes", changes).route("/bench/histories", histories);
     tokio::spawn(async move { axum::serve(listener, router).await });
     tell(settings, &sender).await?;
     // The subscription ends with its sender, and the autoscaler with its last handle.

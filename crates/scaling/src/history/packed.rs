@@ -211,9 +211,8 @@ impl<const N: usize> PackedRows<N> {
         let counts = 2 * size_of::<usize>();
         let list = if self.ended.is_empty() { 0 } else { counts };
         let ended: usize = self.ended.iter().map(RowBlock::heap_bytes).sum();
-        let open = self.open.as_ref().map_or(0, |open| {
-            counts + size_of::<OpenBlock<N>>() + open.bytes.capacity()
-        });
+        let open =
+            self.open.as_ref().map_or(0, |open| counts + size_of::<OpenBlock<N>>() + open.bytes.capacity());
         list + ended + open
     }
 

@@ -27,6 +27,16 @@ impl ScaledRevision {
         Some(PublishedHistory::new(history, self.clock, rest))
     }
 
+    /// The revision appears. Its history begins with this second, unless it sleeps.
+    pub(in crate::multiscaler) fn begin_history(&mut self, clock: WallClock, now: Timestamp) {
+        self.clock = clock;
+        if !self.is_at_rest(now) {
+            self.history = Some(Arc::new(RevisionHistory::beginning_at(clock.second_at(now))));
+            self.news = DecisionNews::Changed;
+        }
+    }
+
+    /// The wall clock shows another time than the one by which the history went.
     pub(in crate::multiscaler) fn set_clock(&mut self, clock: WallClock, now: Timestamp) {
         self.keep_history(now);
         let second = clock.second_at(now);
@@ -52,7 +62,7 @@ impl ScaledRevision {
     pub(super) fn keep_history(&mut self, now: Timestamp) {
         self.end_rest_of_history();
         let second = self.clock.second_at(now);
-        if self.history.is_none() && !self.is_at_rest() {
+        if self.history.is_none() && !self.is_at_rest(now) {
             // The request that ended the rest came in the second before its report.
             self.history = Some(Arc::new(RevisionHistory::beginning_at(second.saturating_sub(1))));
         }
@@ -66,13 +76,13 @@ impl ScaledRevision {
 
     /// Tells the history of the time since the last evaluation, unless the revision rested all the while.
     pub(super) fn keep_history_at_evaluation(&mut self, now: Timestamp) {
-        if self.history_rests && self.is_quiet() {
+        if self.history_rests && self.is_quiet(now) {
             return self.forget_old_rows(now);
         }
         self.keep_history(now);
         self.note_waiting();
         // Told once more when nothing is asked for any longer: the last second with demand is closed by that.
-        self.history_rests = self.is_quiet();
+        self.history_rests = self.is_quiet(now);
         if self.history_rests {
             // From now on readers add the time that passes, so this is news to them in any case.
             let condition = self.condition();
@@ -81,8 +91,8 @@ impl ScaledRevision {
     }
 
     /// Whether there is no pod, none is wanted, and the windows hold no request.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.is_idle_at_zero() && self.collectors.first().holds_nothing()
+    fn is_at_rest(&self, now: Timestamp) -> bool {
+        self.is_idle_at_zero() && self.collectors.first().holds_nothing(now)
     }
 
     /// The count is about to change, by us or by another client.
@@ -133,9 +143,9 @@ impl ScaledRevision {
     }
 
     /// Whether the windows hold no request, and none waits.
-    fn is_quiet(&self) -> bool {
+    fn is_quiet(&self, now: Timestamp) -> bool {
         let collector = self.collectors.first();
-        collector.holds_nothing() && collector.waiting() == 0
+        collector.holds_nothing(now) && collector.waiting() == 0
     }
 
     fn note_waiting(&mut self) {

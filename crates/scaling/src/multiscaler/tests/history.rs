@@ -188,3 +188,28 @@ fn a_reader_keeps_the_history_that_it_was_given() {
     world.run_until(120.0);
     assert_eq!(held.series(SeriesRange::QuarterHour, now), before);
 }
+
+#[test]
+fn a_rest_that_is_not_written_into_the_windows_is_a_rest() {
+    // Where activators are always in the path, a rest is one zero in the windows, and nothing after it.
+    let always_buffered = ScalingSpec { min_scale: PodCount::ONE, ..with_burst_capacity(-1.0) };
+    let mut world = told_the_time(serving(always_buffered));
+    world.in_activator = 2;
+    world.run_until(20.0);
+    world.in_activator = 0;
+    world.run_until(200.0);
+    world.multiscaler.take_changed();
+    world.run_until(400.0);
+    assert_eq!(world.multiscaler.take_changed(), BTreeSet::new());
+    assert_eq!(spans(&world, SeriesRange::QuarterHour).len(), 397);
+}
+
+#[test]
+fn a_history_begins_with_the_second_in_which_its_revision_appears() {
+    let mut world = told_the_time(World::new(spec()));
+    world.run_until(10.0);
+    world.create(1);
+    world.run_until(20.0);
+    let [hour] = spans(&world, SeriesRange::Month)[..] else { panic!("one hour") };
+    assert_eq!((hour.seconds, hour.wanted_seconds, hour.heard_seconds), (7, 7, 0));
+}
