@@ -19,8 +19,8 @@
 //!
 //! What a shell that runs requests on several threads does with it, so that a request stays cheap: it keeps
 //! each revision behind a lock of its own, never held across a wait, and looks it up without a lock over all.
-//! A request takes the lock twice: for its arrival, and for its end. When a slot is free the grant is the only
-//! command of an arrival, so neither a channel nor a waker is made; those belong to
+//! A request takes the lock twice: for its arrival, and for its end. When a slot is free the grant is the
+//! only command of an arrival, so neither a channel nor a waker is made; those belong to
 //! [`RevisionCommand::Wait`]. The queue of commands keeps its memory, so no event allocates. No event reads a
 //! clock or another lock: when a revision becomes active it need not know which second is open, because the
 //! idle part of that second is added when it is closed ([`ActivatorRevision::close_seconds`]). The thread of
@@ -187,8 +187,8 @@ impl ActivatorRevision {
         }
     }
 
-    /// Takes over an assignment, which the caller knows to be newer. From the return on, pods that it does not
-    /// name or names as draining are picked no more.
+    /// Takes over an assignment, which the caller knows to be newer. From the return on, pods that it does
+    /// not name or names as draining are picked no more.
     pub fn assign(&mut self, assignment: &Arc<Assignment>, now: Timestamp) {
         self.throttler.set_pods(assignment.container_concurrency, &assignment.pods);
         self.retirement.assigned(assignment.standing, assignment.version);
@@ -204,7 +204,8 @@ impl ActivatorRevision {
         self.retirement.assigned(standing, self.assignment.version);
     }
 
-    /// The owner has told all of its revisions and not named this one: other activators serve it, if any does.
+    /// The owner has told all of its revisions and not named this one: other activators serve it, if any
+    /// does.
     pub(crate) fn retire(&mut self) {
         self.retirement.standing = Standing::Retired;
     }
@@ -220,8 +221,8 @@ impl ActivatorRevision {
         self.refuse_all(RequestRefusal::Gone, now);
     }
 
-    /// The activator is on its way out: its owner hears at once of requests that end here, because it hears at
-    /// once of those that begin at another activator.
+    /// The activator is on its way out: its owner hears at once of requests that end here, because it hears
+    /// at once of those that begin at another activator.
     pub(crate) fn leave(&mut self) {
         self.is_leaving = true;
     }

@@ -21,7 +21,6 @@
 //! drive it: then requests come by [`ActivatorEvent::Request`].
 
 mod cell;
-mod direct_requests;
 mod events;
 mod head_sizes;
 mod outbox;

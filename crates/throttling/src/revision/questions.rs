@@ -15,8 +15,8 @@ impl ActivatorRevision {
         std::mem::take(&mut self.news)
     }
 
-    /// The present count for an early report, and how long the oldest request has waited. The count is the one
-    /// reported from now on.
+    /// The present count for an early report, and how long the oldest request has waited. The count is the
+    /// one reported from now on.
     pub fn take_early_report(&mut self, now: Timestamp) -> (PresentCount, Duration) {
         let count = self.present();
         self.report.made(count.in_flight, now);

@@ -9,7 +9,7 @@ use vocabulary::{
 use super::ActivatorRevisions;
 use super::cell::RevisionCell;
 use super::events::ActivatorCommand;
-use super::outbox::{LinkOutbox, OutboxEntry, SaidOnce};
+use super::outbox::{LinkOutbox, RevisionWords, SaidOnce};
 use super::past_loads::SECONDS_MAX;
 use crate::claims::LinkNumber;
 use crate::revision::ActivatorRevision;
@@ -46,7 +46,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
     fn words_about(
         &mut self,
         revision: RevisionName,
-        entry: &OutboxEntry,
+        entry: &RevisionWords,
         now: Timestamp,
     ) -> Vec<ActivatorWord> {
         let known = self.known.get_mut(&revision).filter(|_| entry.is_present_due);
@@ -125,14 +125,14 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         }
     }
 
-    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's next
-    /// sync repeats what is not acknowledged.
+    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's
+    /// next sync repeats what is not acknowledged.
     pub(super) fn acknowledge(&mut self, revision: &RevisionName, version: Version) {
         self.notify(revision, |entry| entry.acknowledged = entry.acknowledged.max(Some(version)));
     }
 
     /// Adds words for every link that receives words of the revision. Returns whether there is such a link.
-    pub(super) fn notify(&mut self, revision: &RevisionName, add: impl Fn(&mut OutboxEntry)) -> bool {
+    pub(super) fn notify(&mut self, revision: &RevisionName, add: impl Fn(&mut RevisionWords)) -> bool {
         let links = self.links.keys().copied();
         let receivers: Vec<LinkNumber> = links.filter(|&link| self.claims.receives(link, revision)).collect();
         for &link in &receivers {
