@@ -179,7 +179,11 @@ impl ActivatorRevision {
                 self.throttler.note_started(pick.pod);
                 self.pump(now);
             }
-            RequestEvent::DirectNotStarted { pick } => self.throttler.note_not_started(pick.pod, now),
+            RequestEvent::DirectNotStarted { pick } => {
+                self.throttler.note_not_started(pick.pod, now);
+                // Without a better pod, those that rest are tried sooner.
+                self.pump(now);
+            }
             RequestEvent::DirectEnded { pick } => {
                 self.throttler.finish_direct(pick.pod);
                 self.note_if_emptied();
@@ -257,11 +261,11 @@ impl ActivatorRevision {
         if let Some(refusal) = self.refusal() {
             return Err(refusal);
         }
-        Ok(match (self.throttler.pick_direct(now), self.throttler.next_trial(now)) {
-            (Some(pick), _) => UnmeasuredChoice::Pod(pick),
-            (None, Some(until)) => UnmeasuredChoice::AllRest { until },
-            (None, None) => UnmeasuredChoice::NoPod,
-        })
+        if let Some(pick) = self.throttler.pick_direct(now) {
+            return Ok(UnmeasuredChoice::Pod(pick));
+        }
+        let until = self.throttler.next_trial(now);
+        Ok(until.map_or(UnmeasuredChoice::NoPod, |until| UnmeasuredChoice::AllRest { until }))
     }
 
     /// What is left of a retired revision. From the answer `Forgotten` on it refuses every request.

@@ -171,10 +171,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
                 }
             }
             ActivatorEvent::UpkeepEnded { upkeep } => self.upkeep_ended(upkeep),
-            ActivatorEvent::RevisionIsDue { revision } => {
-                self.act(&revision, now, |revision| revision.advance(now));
-                self.take_news(&revision, now);
-            }
+            ActivatorEvent::RevisionIsDue { revision } => self.look_at(&revision, now),
             ActivatorEvent::Request { revision, event } => {
                 self.act(&revision, now, |revision| revision.handle(event, now));
             }

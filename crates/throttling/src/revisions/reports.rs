@@ -12,7 +12,7 @@ use super::events::ActivatorCommand;
 use super::outbox::{LinkOutbox, RevisionWords, SaidOnce};
 use super::past_loads::SECONDS_MAX;
 use crate::claims::LinkNumber;
-use crate::revision::ActivatorRevision;
+use crate::revision::{ActivatorRevision, RevisionNews};
 
 impl<R: RevisionCell> ActivatorRevisions<R> {
     /// The next words for a link that can be written to, with the counts of this moment; nothing if there are
@@ -98,10 +98,22 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         }
     }
 
+    /// Lets time pass for a revision, and tells the owners what the revision has to say.
+    pub(super) fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
+        let Some(known) = self.known.get_mut(name) else { return };
+        let news = known.cell.with(|revision| revision.advance_and_take_news(now));
+        self.obey(name, now);
+        self.tell_news(name, news, now);
+    }
+
     /// Tells the owners what a revision has to say.
     pub(super) fn take_news(&mut self, name: &RevisionName, now: Timestamp) {
         let Some(known) = self.known.get_mut(name) else { return };
         let news = known.cell.with(ActivatorRevision::take_news);
+        self.tell_news(name, news, now);
+    }
+
+    fn tell_news(&mut self, name: &RevisionName, news: RevisionNews, now: Timestamp) {
         if news.is_active {
             self.active.insert(name.clone());
         }
