@@ -51,17 +51,11 @@ pub(crate) struct Assignments {
     /// The revision of each host. Every request reads it.
     by_host: DashMap<String, Arc<SharedRevision>>,
     /// Taken by the thread of the links, and by a look at what the activator holds.
-    known: Mutex<KnownRevisions>,
+    known: Mutex<ActivatorRevisions<RevisionHandle>>,
     /// How large a head may be while its revision is not known, in bytes. Read before every head.
     head_size_max: AtomicU32,
     /// Changes whenever a host may have become known, or unknown for certain.
     news: watch::Sender<AssignmentNews>,
-}
-
-struct KnownRevisions {
-    revisions: ActivatorRevisions<RevisionHandle>,
-    /// This activator's part of the number that metrics show.
-    counted: i64,
 }
 
 /// The state of the assignments that a request for an unknown host waits for.
@@ -80,11 +74,11 @@ impl Assignments {
             in_all: context.limits.waiting_in_all,
         };
         let (seed, now) = (random_number(), context.clock.now());
-        let revisions = ActivatorRevisions::new(identity, limits, Arc::clone(&context), seed, now);
+        let known = ActivatorRevisions::new(identity, limits, Arc::clone(&context), seed, now);
         Self {
             context,
             by_host: DashMap::new(),
-            known: Mutex::new(KnownRevisions { revisions, counted: 0 }),
+            known: Mutex::new(known),
             head_size_max: AtomicU32::new(HeadSizeLimit::MAX.bytes()),
             news: watch::Sender::new(AssignmentNews::default()),
         }
@@ -108,54 +102,52 @@ impl Assignments {
 
     /// All revisions that are known, in the order of their names.
     pub(crate) fn revisions(&self) -> Vec<Arc<SharedRevision>> {
-        self.known.lock().revisions.cells().map(|(_, handle)| Arc::clone(handle.shared())).collect()
+        self.known.lock().cells().map(|(_, handle)| Arc::clone(handle.shared())).collect()
     }
 
     /// Something happened. What concerns requests is done before the return; the rest is returned.
     pub(crate) fn handle(&self, event: ActivatorEvent) -> Vec<LinkDuty> {
         let now = self.context.clock.now();
-        let mut guard = self.known.lock();
-        let known = &mut *guard;
+        let mut known = self.known.lock();
         if let ActivatorEvent::RevisionIsDue { revision } = &event
-            && let Some(handle) = known.revisions.cell(revision)
+            && let Some(handle) = known.cell(revision)
         {
             handle.shared().note_due();
         }
-        known.revisions.handle(event, now);
+        known.handle(event, now);
         let mut duties = Vec::new();
-        while let Some(command) = known.revisions.next_command() {
-            duties.extend(self.carry_out(&known.revisions, command));
+        while let Some(command) = known.next_command() {
+            duties.extend(self.carry_out(&known, command));
         }
-        known.show_count(&self.context);
         duties
     }
 
     /// When [`ActivatorEvent::TimePassed`] is to be said next.
     pub(crate) fn next_deadline(&self) -> Timestamp {
-        self.known.lock().revisions.next_deadline()
+        self.known.lock().next_deadline()
     }
 
     /// The next words for a link that can be written to; nothing if there are none.
     pub(crate) fn next_words(&self, link: LinkNumber) -> Vec<ActivatorWord> {
         let now = self.context.clock.now();
-        self.known.lock().revisions.next_words(link, now)
+        self.known.lock().next_words(link, now)
     }
 
     /// Carries out a command, unless it is the duty of the thread of the links.
     fn carry_out(
         &self,
-        revisions: &ActivatorRevisions<RevisionHandle>,
+        known: &ActivatorRevisions<RevisionHandle>,
         command: ActivatorCommand,
     ) -> Option<LinkDuty> {
         match command {
             ActivatorCommand::CloseLink { link } => return Some(LinkDuty::Close(link)),
             ActivatorCommand::Write { link } => return Some(LinkDuty::Write(link)),
             ActivatorCommand::CarryOut { upkeep: id, revision, closed, ports } => {
-                let known = revisions.cell(&revision).map(|handle| Arc::clone(handle.shared()));
+                let known = known.cell(&revision).map(|handle| Arc::clone(handle.shared()));
                 return Some(LinkDuty::CarryOut(Upkeep { id, revision, known, closed, ports }));
             }
             ActivatorCommand::LeadHost { host, revision } => {
-                if let Some(handle) = revisions.cell(&revision) {
+                if let Some(handle) = known.cell(&revision) {
                     self.by_host.insert(host, Arc::clone(handle.shared()));
                     self.news.send_modify(|news| news.changes += 1);
                 }
@@ -179,19 +171,5 @@ impl Assignments {
             ActivatorCommand::Grant { .. } | ActivatorCommand::Refuse { .. } => {}
         }
         None
-    }
-}
-
-impl KnownRevisions {
-    fn show_count(&mut self, context: &Context) {
-        let count = i64::try_from(self.revisions.known_count()).unwrap_or(i64::MAX);
-        context.metrics.assigned_revisions.inc_by(count - std::mem::replace(&mut self.counted, count));
-    }
-}
-
-/// An activator that ends serves nothing, but its process may go on.
-impl Drop for Assignments {
-    fn drop(&mut self) {
-        self.context.metrics.assigned_revisions.dec_by(self.known.get_mut().counted);
     }
 }

@@ -25,8 +25,22 @@ pub(crate) struct RevisionPorts {
     /// The address at which the ports are bound: that of the usual listener.
     address: IpAddr,
     backends: Backends,
-    open: RefCell<BTreeMap<u16, Arc<SharedRevision>>>,
+    bound: RefCell<BTreeMap<u16, BoundPort>>,
     count: Gauge,
+}
+
+/// A port at which workers listen for one revision.
+struct BoundPort {
+    holder: Arc<SharedRevision>,
+    phase: PortPhase,
+}
+
+/// Whether a port stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PortPhase {
+    Open,
+    /// Work is under way that closes the port, unless a newer assignment names the port again by then.
+    Closing,
 }
 
 /// What is to be done for a revision's present assignment.
@@ -37,28 +51,30 @@ pub(crate) struct PortChanges {
 
 impl RevisionPorts {
     pub(crate) fn new(address: IpAddr, backends: Backends, count: Gauge) -> Self {
-        Self { address, backends, open: RefCell::default(), count }
+        Self { address, backends, bound: RefCell::default(), count }
     }
 
-    /// What is missing, and what there is too much, if these are to be the ports of a revision.
+    /// What is missing, and what there is too much, if these are to be the ports of a revision. What there is
+    /// too much counts as missing for each later assignment.
     pub(crate) fn changes(&self, revision: &Arc<SharedRevision>, ports: &BTreeSet<u16>) -> PortChanges {
-        let mut close = self.held_by(|holder| Arc::ptr_eq(holder, revision));
-        let missing = ports.iter().filter(|port| close.iter().all(|held| held.port != **port));
-        let port_of = |&port: &u16| RevisionPort { revision: Arc::clone(revision), port };
-        let open = missing.map(port_of).collect();
-        close.retain(|held| !ports.contains(&held.port));
-        PortChanges { close, open }
+        let mut bound = self.bound.borrow_mut();
+        let (mut close, mut missing) = (Vec::new(), ports.clone());
+        for (&port, held) in bound.iter_mut().filter(|(_, held)| Arc::ptr_eq(&held.holder, revision)) {
+            if held.phase == PortPhase::Open && !missing.remove(&port) {
+                held.phase = PortPhase::Closing;
+                close.push(RevisionPort { revision: Arc::clone(revision), port });
+            }
+        }
+        let open = missing.into_iter().map(|port| RevisionPort { revision: Arc::clone(revision), port });
+        PortChanges { close, open: open.collect() }
     }
 
     /// All ports of revisions of that name are to be closed: none of them is known any more.
     pub(crate) fn all_of(&self, revision: &RevisionName) -> PortChanges {
-        PortChanges { close: self.held_by(|holder| holder.name == *revision), open: Vec::new() }
-    }
-
-    fn held_by(&self, is_meant: impl Fn(&Arc<SharedRevision>) -> bool) -> Vec<RevisionPort> {
-        let open = self.open.borrow();
-        let held = open.iter().filter(|(_, holder)| is_meant(holder));
-        held.map(|(&port, holder)| RevisionPort { revision: Arc::clone(holder), port }).collect()
+        let bound = self.bound.borrow();
+        let held = bound.iter().filter(|(_, held)| held.holder.name == *revision);
+        let close = held.map(|(&port, held)| RevisionPort { revision: Arc::clone(&held.holder), port });
+        PortChanges { close: close.collect(), open: Vec::new() }
     }
 
     /// Returns once the changes are made.
@@ -73,35 +89,51 @@ impl RevisionPorts {
 
     /// Returns once no worker listens at the port for its revision.
     async fn close(&self, port: &RevisionPort) {
-        if !self.is_held(port) {
+        if self.phase_of(port).is_none() {
             return;
+        }
+        if port.revision.has_port(port.port) {
+            return self.keep(port);
         }
         self.backends.close_port(port.port).await;
         // Not before: no other revision may have the port as long as a worker listens at it.
-        if self.is_held(port) {
-            self.open.borrow_mut().remove(&port.port);
+        if self.phase_of(port).is_some() {
+            self.bound.borrow_mut().remove(&port.port);
             self.count.dec();
         }
     }
 
-    fn is_held(&self, port: &RevisionPort) -> bool {
-        let open = self.open.borrow();
-        open.get(&port.port).is_some_and(|holder| Arc::ptr_eq(holder, &port.revision))
+    /// A newer assignment names the port again.
+    fn keep(&self, port: &RevisionPort) {
+        if let Some(held) = self.bound.borrow_mut().get_mut(&port.port) {
+            held.phase = PortPhase::Open;
+        }
     }
 
+    /// The phase of a port that is bound for its revision.
+    fn phase_of(&self, port: &RevisionPort) -> Option<PortPhase> {
+        let bound = self.bound.borrow();
+        let held = bound.get(&port.port).filter(|held| Arc::ptr_eq(&held.holder, &port.revision));
+        held.map(|held| held.phase)
+    }
+
+    /// Returns once the port is open, if the present assignment names it.
     async fn open(&self, port: RevisionPort) {
         let mut has_been_told = false;
         // A newer assignment may not name the port any more; the task of that assignment does the rest.
         while port.revision.has_port(port.port) {
-            if self.is_held(&port) {
+            if self.phase_of(&port) == Some(PortPhase::Open) {
                 return;
             }
-            let holder = self.open.borrow().get(&port.port).cloned();
+            let holder = self.bound.borrow().get(&port.port).map(|held| Arc::clone(&held.holder));
             let problem = match holder {
                 Some(holder) => format!("the port still belongs to {}", holder.name),
                 None => match runtime::listen(SocketAddr::new(self.address, port.port)) {
                     Ok(listener) => {
-                        self.open.borrow_mut().insert(port.port, Arc::clone(&port.revision));
+                        let holder = Arc::clone(&port.revision);
+                        self.bound
+                            .borrow_mut()
+                            .insert(port.port, BoundPort { holder, phase: PortPhase::Open });
                         self.count.inc();
                         return self.backends.open_port(&port, &listener).await;
                     }
@@ -119,6 +151,6 @@ impl RevisionPorts {
 /// An activator that ends listens nowhere, but its process may go on.
 impl Drop for RevisionPorts {
     fn drop(&mut self) {
-        self.count.dec_by(i64::try_from(self.open.get_mut().len()).unwrap_or(i64::MAX));
+        self.count.dec_by(i64::try_from(self.bound.get_mut().len()).unwrap_or(i64::MAX));
     }
 }

@@ -53,6 +53,8 @@ struct SharedState {
     planned: Option<Timestamp>,
     /// This activator's part of the concurrency that metrics show.
     concurrency: f64,
+    /// Whether metrics count the revision among those that are known.
+    is_counted: bool,
 }
 
 impl Waiter for oneshot::Sender<WaitAnswer> {
@@ -80,6 +82,7 @@ struct QueuedRequest {
 impl SharedRevision {
     fn new(revision: ActivatorRevision, context: &Arc<Context>) -> Self {
         let assignment = revision.assignment();
+        context.metrics.assigned_revisions.inc();
         Self {
             name: assignment.revision.clone(),
             context: Arc::clone(context),
@@ -89,6 +92,7 @@ impl SharedRevision {
                 queue: RevisionQueue::new(revision),
                 planned: None,
                 concurrency: 0.0,
+                is_counted: true,
             }),
             acceptance: PodAcceptance::default(),
         }
@@ -191,6 +195,11 @@ impl SharedRevision {
         let now = self.now();
         let mut state = self.state.lock();
         let done = act(&mut state.queue.revision);
+        // Before the commands are carried out: a client that is told of the end of the revision finds it
+        // counted out.
+        if state.queue.revision.is_gone() && std::mem::take(&mut state.is_counted) {
+            self.context.metrics.assigned_revisions.dec();
+        }
         state.queue.carry_out(now);
         self.plan(&mut state);
         done
@@ -288,10 +297,15 @@ impl SharedRevision {
     }
 }
 
-/// Activators of one process share the series, which is their sum.
+/// Activators of one process share the series, which are their sums: of an activator that ends nothing is
+/// left.
 impl Drop for SharedRevision {
     fn drop(&mut self) {
-        self.metrics.concurrency.dec_by(self.state.get_mut().concurrency);
+        let state = self.state.get_mut();
+        self.metrics.concurrency.dec_by(state.concurrency);
+        if state.is_counted {
+            self.context.metrics.assigned_revisions.dec();
+        }
     }
 }
 

@@ -19,8 +19,8 @@
 //!
 //! What a shell that runs requests on several threads does with it, so that a request stays cheap: it keeps
 //! each revision behind a lock of its own, never held across a wait, and looks it up without a lock over all.
-//! A request takes the lock twice: for its arrival, and for its end. When a slot is free the grant is the only
-//! command of an arrival, so neither a channel nor a waker is made; those belong to
+//! A request takes the lock twice: for its arrival, and for its end. When a slot is free the grant is the
+//! only command of an arrival, so neither a channel nor a waker is made; those belong to
 //! [`RevisionCommand::Wait`]. The queue of commands keeps its memory, so no event allocates. No event reads a
 //! clock or another lock: when a revision becomes active it need not know which second is open, because the
 //! idle part of that second is added when it is closed ([`ActivatorRevision::close_seconds`]). The thread of
@@ -179,7 +179,11 @@ impl ActivatorRevision {
                 self.throttler.note_started(pick.pod);
                 self.pump(now);
             }
-            RequestEvent::DirectNotStarted { pick } => self.throttler.note_not_started(pick.pod, now),
+            RequestEvent::DirectNotStarted { pick } => {
+                self.throttler.note_not_started(pick.pod, now);
+                // Without a better pod, those that rest are tried sooner.
+                self.pump(now);
+            }
             RequestEvent::DirectEnded { pick } => {
                 self.throttler.finish_direct(pick.pod);
                 self.note_if_emptied();
@@ -187,8 +191,8 @@ impl ActivatorRevision {
         }
     }
 
-    /// Takes over an assignment, which the caller knows to be newer. From the return on, pods that it does not
-    /// name or names as draining are picked no more.
+    /// Takes over an assignment, which the caller knows to be newer. From the return on, pods that it does
+    /// not name or names as draining are picked no more.
     pub fn assign(&mut self, assignment: &Arc<Assignment>, now: Timestamp) {
         self.throttler.set_pods(assignment.container_concurrency, &assignment.pods);
         self.retirement.assigned(assignment.standing, assignment.version);
@@ -204,7 +208,8 @@ impl ActivatorRevision {
         self.retirement.assigned(standing, self.assignment.version);
     }
 
-    /// The owner has told all of its revisions and not named this one: other activators serve it, if any does.
+    /// The owner has told all of its revisions and not named this one: other activators serve it, if any
+    /// does.
     pub(crate) fn retire(&mut self) {
         self.retirement.standing = Standing::Retired;
     }
@@ -220,8 +225,8 @@ impl ActivatorRevision {
         self.refuse_all(RequestRefusal::Gone, now);
     }
 
-    /// The activator is on its way out: its owner hears at once of requests that end here, because it hears at
-    /// once of those that begin at another activator.
+    /// The activator is on its way out: its owner hears at once of requests that end here, because it hears
+    /// at once of those that begin at another activator.
     pub(crate) fn leave(&mut self) {
         self.is_leaving = true;
     }
@@ -256,11 +261,11 @@ impl ActivatorRevision {
         if let Some(refusal) = self.refusal() {
             return Err(refusal);
         }
-        Ok(match (self.throttler.pick_direct(now), self.throttler.next_trial(now)) {
-            (Some(pick), _) => UnmeasuredChoice::Pod(pick),
-            (None, Some(until)) => UnmeasuredChoice::AllRest { until },
-            (None, None) => UnmeasuredChoice::NoPod,
-        })
+        if let Some(pick) = self.throttler.pick_direct(now) {
+            return Ok(UnmeasuredChoice::Pod(pick));
+        }
+        let until = self.throttler.next_trial(now);
+        Ok(until.map_or(UnmeasuredChoice::NoPod, |until| UnmeasuredChoice::AllRest { until }))
     }
 
     /// What is left of a retired revision. From the answer `Forgotten` on it refuses every request.

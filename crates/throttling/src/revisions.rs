@@ -21,7 +21,6 @@
 //! drive it: then requests come by [`ActivatorEvent::Request`].
 
 mod cell;
-mod direct_requests;
 mod events;
 mod head_sizes;
 mod outbox;
@@ -172,10 +171,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
                 }
             }
             ActivatorEvent::UpkeepEnded { upkeep } => self.upkeep_ended(upkeep),
-            ActivatorEvent::RevisionIsDue { revision } => {
-                self.act(&revision, now, |revision| revision.advance(now));
-                self.take_news(&revision, now);
-            }
+            ActivatorEvent::RevisionIsDue { revision } => self.look_at(&revision, now),
             ActivatorEvent::Request { revision, event } => {
                 self.act(&revision, now, |revision| revision.handle(event, now));
             }

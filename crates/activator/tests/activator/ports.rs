@@ -115,6 +115,20 @@ async fn a_port_is_closed_before_that_is_acknowledged_and_who_came_in_there_is_s
 }
 
 #[tokio::test]
+async fn a_port_that_is_given_back_while_it_is_closed_is_open_in_the_end() {
+    let (world, pod, port) = (World::start(), Pod::start(), unused_port());
+    let first = with_ports(1, &pod, &[port]);
+    let mut autoscaler = world.synced(std::slice::from_ref(&first)).await;
+    autoscaler.acknowledged(&first.revision, first.version).await;
+    for counter in (2..12).step_by(2) {
+        autoscaler.send(ActivatorOrder::Assign(Box::new(with_ports(counter, &pod, &[])))).await;
+        autoscaler.assign(&with_ports(counter + 1, &pod, &[port])).await;
+        assert_eq!(Client::connect(port).await.get("a").await, "HTTP/1.1 200 OK");
+        assert_eq!(world.metric("activator_revision_ports"), 1.0);
+    }
+}
+
+#[tokio::test]
 async fn a_port_that_was_anothers_is_open_only_after_that_has_let_go_of_it() {
     let (world, pod, other) = (World::start(), Pod::start(), Pod::start());
     let port = unused_port();

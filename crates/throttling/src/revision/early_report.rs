@@ -52,8 +52,8 @@ impl EarlyReport {
         *self = Self { reported: count, reported_at: now, due: None, is_under_way: false };
     }
 
-    /// A second was closed with this count, which its load says too. A report that is still under way may have
-    /// been lost with its link, so the next growth plans another one.
+    /// A second was closed with this count, which its load says too. A report that is still under way may
+    /// have been lost with its link, so the next growth plans another one.
     pub(super) fn closed_with(&mut self, count: u32) {
         self.reported = count;
         self.is_under_way = false;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vocabulary::{Assignment, PodName, PresentCount, Standing, Timestamp};
 
-use super::{ActivatorRevision, Activity, ClosedSecond, RevisionNews};
+use super::{ActivatorRevision, Activity, ClosedSecond, RevisionCommand, RevisionNews};
 use crate::throttler::Dispatch;
 
 impl ActivatorRevision {
@@ -15,8 +15,15 @@ impl ActivatorRevision {
         std::mem::take(&mut self.news)
     }
 
-    /// The present count for an early report, and how long the oldest request has waited. The count is the one
-    /// reported from now on.
+    /// Lets time pass, and takes all news with those that this has brought: no command asks for them then.
+    pub(crate) fn advance_and_take_news(&mut self, now: Timestamp) -> RevisionNews {
+        self.advance(now);
+        self.commands.retain(|command| *command != RevisionCommand::TakeNews);
+        self.take_news()
+    }
+
+    /// The present count for an early report, and how long the oldest request has waited. The count is the
+    /// one reported from now on.
     pub fn take_early_report(&mut self, now: Timestamp) -> (PresentCount, Duration) {
         let count = self.present();
         self.report.made(count.in_flight, now);

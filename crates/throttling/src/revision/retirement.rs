@@ -2,8 +2,8 @@
 //! then it is forgotten.
 //!
 //! Nothing is refused for it. It goes on hearing of pods, as its assignment does not end with its standing;
-//! its owner hears as often as it becomes empty, and may have it forgotten. It is, as soon as it holds nothing
-//! then.
+//! its owner hears as often as it becomes empty, and may have it forgotten. It is, as soon as it holds
+//! nothing then.
 
 use vocabulary::{Standing, Version};
 

@@ -209,6 +209,34 @@ fn a_report_that_is_under_way_is_not_due_again_until_it_is_made_or_its_second_is
 }
 
 #[test]
+fn news_that_time_brings_are_taken_with_it_and_no_command_asks_for_them() {
+    let mut revision = revision(&[]);
+    let at = |milliseconds| START + Duration::from_millis(milliseconds);
+    arrive(&mut revision, START);
+    revision.take_news();
+    revision.take_early_report(START);
+    arrive(&mut revision, at(3));
+    assert!(revision.advance_and_take_news(at(10)).is_report_due);
+    assert_eq!((revision.next_command(), revision.take_news()), (None, RevisionNews::default()));
+}
+
+#[test]
+fn a_pod_that_rests_is_tried_sooner_once_no_better_pod_is_left() {
+    let mut revision = revision(&[("a", 1), ("b", 1)]);
+    let at = |milliseconds| START + Duration::from_millis(milliseconds);
+    let (_, first) = arrive(&mut revision, START);
+    arrive(&mut revision, START);
+    revision.handle(RequestEvent::NotStarted { dispatch: granted(&first)[0] }, START);
+    let pick = revision.pick_direct(START).expect("one pod is well");
+    commands(&mut revision);
+    assert_eq!(revision.next_deadline(), Some(at(100)), "the other pod is left alone");
+    revision.handle(RequestEvent::DirectNotStarted { pick }, START);
+    assert_eq!(revision.next_deadline(), Some(at(10)));
+    revision.advance(at(10));
+    assert_eq!(granted(&commands(&mut revision)).len(), 1);
+}
+
+#[test]
 fn a_retired_revision_says_whenever_it_is_empty_and_refuses_only_once_forgotten() {
     let mut revision = revision(&[("a", 1)]);
     let (_, first) = arrive(&mut revision, START);

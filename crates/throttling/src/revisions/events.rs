@@ -152,8 +152,8 @@ pub enum ActivatorCommand {
     NoteReleased,
     /// An order was passed over because a newer assignment is in force, or a later owner's claim.
     CountStaleOrder,
-    /// Close idle connections to these addresses, then make the open ports of a revision those that are named;
-    /// say [`ActivatorEvent::UpkeepEnded`] when both is done.
+    /// Close idle connections to these addresses, then make the open ports of a revision those that are
+    /// named; say [`ActivatorEvent::UpkeepEnded`] when both is done.
     CarryOut {
         /// The number of this work.
         upkeep: UpkeepId,

@@ -21,14 +21,14 @@ pub(super) struct LinkOutbox {
     pub(super) draining: SaidOnce,
     /// The first second whose loads were not said.
     pub(super) next_second: u64,
-    news: BTreeMap<RevisionName, OutboxEntry>,
+    news: BTreeMap<RevisionName, RevisionWords>,
     /// Whether the link was told that there are words.
     is_called: bool,
 }
 
 /// The words about one revision.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OutboxEntry {
+pub(super) struct RevisionWords {
     /// The count has changed; it is taken when it is said.
     pub(super) is_present_due: bool,
     /// The newest version that is acted upon.
@@ -49,12 +49,12 @@ impl LinkOutbox {
     }
 
     /// The entry of a revision, to which something is added.
-    pub(super) fn entry(&mut self, revision: &RevisionName) -> &mut OutboxEntry {
+    pub(super) fn entry(&mut self, revision: &RevisionName) -> &mut RevisionWords {
         self.news.entry(revision.clone()).or_default()
     }
 
     /// The next revision with something to say.
-    pub(super) fn pop(&mut self) -> Option<(RevisionName, OutboxEntry)> {
+    pub(super) fn pop(&mut self) -> Option<(RevisionName, RevisionWords)> {
         self.news.pop_first()
     }
 

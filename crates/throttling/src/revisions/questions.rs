@@ -1,10 +1,11 @@
 //! What is asked about the revisions of an activator and answered at once.
 
-use vocabulary::RevisionName;
+use vocabulary::{RevisionName, Timestamp};
 
 use super::ActivatorRevisions;
 use super::cell::RevisionCell;
 use crate::revision::ActivatorRevision;
+use crate::throttler::DirectPick;
 use crate::ticket::Ticket;
 
 impl<R: RevisionCell> ActivatorRevisions<R> {
@@ -31,5 +32,11 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
     /// A number for a request for that revision; `None` if it is not known.
     pub fn draw_ticket(&mut self, revision: &RevisionName) -> Option<Ticket> {
         Some(self.known.get_mut(revision)?.cell.with(ActivatorRevision::draw_ticket))
+    }
+
+    /// A ready pod for a request of that revision that goes past its queue; `None` if no pod is ready. Ends
+    /// with [`crate::RequestEvent::DirectEnded`]. A shell with locks asks the revision itself.
+    pub fn pick_direct(&mut self, revision: &RevisionName, now: Timestamp) -> Option<DirectPick> {
+        self.known.get_mut(revision)?.cell.with(|known| known.pick_direct(now))
     }
 }

@@ -9,10 +9,10 @@ use vocabulary::{
 use super::ActivatorRevisions;
 use super::cell::RevisionCell;
 use super::events::ActivatorCommand;
-use super::outbox::{LinkOutbox, OutboxEntry, SaidOnce};
+use super::outbox::{LinkOutbox, RevisionWords, SaidOnce};
 use super::past_loads::SECONDS_MAX;
 use crate::claims::LinkNumber;
-use crate::revision::ActivatorRevision;
+use crate::revision::{ActivatorRevision, RevisionNews};
 
 impl<R: RevisionCell> ActivatorRevisions<R> {
     /// The next words for a link that can be written to, with the counts of this moment; nothing if there are
@@ -46,7 +46,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
     fn words_about(
         &mut self,
         revision: RevisionName,
-        entry: &OutboxEntry,
+        entry: &RevisionWords,
         now: Timestamp,
     ) -> Vec<ActivatorWord> {
         let known = self.known.get_mut(&revision).filter(|_| entry.is_present_due);
@@ -98,10 +98,22 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         }
     }
 
+    /// Lets time pass for a revision, and tells the owners what the revision has to say.
+    pub(super) fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
+        let Some(known) = self.known.get_mut(name) else { return };
+        let news = known.cell.with(|revision| revision.advance_and_take_news(now));
+        self.obey(name, now);
+        self.tell_news(name, news, now);
+    }
+
     /// Tells the owners what a revision has to say.
     pub(super) fn take_news(&mut self, name: &RevisionName, now: Timestamp) {
         let Some(known) = self.known.get_mut(name) else { return };
         let news = known.cell.with(ActivatorRevision::take_news);
+        self.tell_news(name, news, now);
+    }
+
+    fn tell_news(&mut self, name: &RevisionName, news: RevisionNews, now: Timestamp) {
         if news.is_active {
             self.active.insert(name.clone());
         }
@@ -125,14 +137,14 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         }
     }
 
-    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's next
-    /// sync repeats what is not acknowledged.
+    /// Tells the present owner of the revision. If the owner's link is down the word is lost: the owner's
+    /// next sync repeats what is not acknowledged.
     pub(super) fn acknowledge(&mut self, revision: &RevisionName, version: Version) {
         self.notify(revision, |entry| entry.acknowledged = entry.acknowledged.max(Some(version)));
     }
 
     /// Adds words for every link that receives words of the revision. Returns whether there is such a link.
-    pub(super) fn notify(&mut self, revision: &RevisionName, add: impl Fn(&mut OutboxEntry)) -> bool {
+    pub(super) fn notify(&mut self, revision: &RevisionName, add: impl Fn(&mut RevisionWords)) -> bool {
         let links = self.links.keys().copied();
         let receivers: Vec<LinkNumber> = links.filter(|&link| self.claims.receives(link, revision)).collect();
         for &link in &receivers {

@@ -332,6 +332,22 @@ fn each_second_is_said_once_on_each_link_and_again_in_a_hello() {
 }
 
 #[test]
+fn a_look_at_a_revision_reports_once_what_time_has_made_due() {
+    let mut played = Played::new();
+    played.sync(ONE, 1, &[assignment(version(1, 1), &[])]);
+    played.arrive();
+    played.words(ONE);
+    played.now += Duration::from_millis(3);
+    played.arrive();
+    assert_eq!(played.words(ONE), [], "no report within 10 ms of the last");
+    played.now += Duration::from_millis(7);
+    let look = ActivatorEvent::RevisionIsDue { revision: name() };
+    assert_eq!(played.handle(look.clone()), [ActivatorCommand::Write { link: ONE }]);
+    assert!(matches!(played.words(ONE)[..], [ActivatorWord::Present { .. }]));
+    assert_eq!(played.handle(look), []);
+}
+
+#[test]
 fn a_new_link_of_the_same_owner_ends_its_former_link() {
     let mut played = Played::new();
     played.sync(ONE, 1, &[]);

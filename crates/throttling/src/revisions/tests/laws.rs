@@ -44,7 +44,9 @@ fn happening() -> impl Strategy<Value = LinkHappening> {
         }),
         1 => (link(), revision()).prop_map(|(link, revision)| LinkHappening::Repeated(link, revision)),
         1 => (link(), revision()).prop_map(|(link, revision)| LinkHappening::Removed(link, revision)),
-        2 => (link(), revision()).prop_map(|(link, revision)| LinkHappening::ForgettingAllowed(link, revision)),
+        2 => (link(), revision()).prop_map(|(link, revision)| {
+            LinkHappening::ForgettingAllowed(link, revision)
+        }),
         5 => revision().prop_map(LinkHappening::Arrives),
         4 => any::<usize>().prop_map(LinkHappening::Ends),
         3 => any::<usize>().prop_map(LinkHappening::UpkeepEnds),
