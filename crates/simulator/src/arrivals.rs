@@ -12,7 +12,7 @@ use crate::random::{RandomStream, span_of};
 use crate::rate_curve::RateCurve;
 
 /// The arrivals of one load, as times since it began; they never fall, and may be equal.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum ArrivalProcess {
     Thinned(ThinnedArrivals),
     Bursts(BurstArrivals),
@@ -72,7 +72,7 @@ impl Iterator for ArrivalProcess {
 }
 
 /// Arrivals at the rate of a curve.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ThinnedArrivals {
     curve: RateCurve,
     at: f64,
@@ -88,7 +88,8 @@ impl ThinnedArrivals {
             if stretch.most <= 0.0 && stretch.until.is_infinite() {
                 return None;
             }
-            let gap = if stretch.most > 0.0 { self.gaps.exponential(1.0 / stretch.most) } else { f64::INFINITY };
+            let gap =
+                if stretch.most > 0.0 { self.gaps.exponential(1.0 / stretch.most) } else { f64::INFINITY };
             let candidate = self.at + gap;
             if candidate >= stretch.until {
                 self.at = stretch.until;
@@ -103,7 +104,7 @@ impl ThinnedArrivals {
 }
 
 /// Arrivals at one rate, and at another within bursts.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct BurstArrivals {
     rate: f64,
     burst: f64,
@@ -138,7 +139,7 @@ impl BurstArrivals {
 }
 
 /// Groups of one size at a fixed interval.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct TimerArrivals {
     every: Duration,
     requests: u32,
@@ -159,7 +160,7 @@ impl TimerArrivals {
 }
 
 /// Groups of random size at random times.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct GroupArrivals {
     every: f64,
     /// The mean size of a group, without its first request.

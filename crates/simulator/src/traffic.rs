@@ -18,7 +18,7 @@ use crate::world_event::{ClientNumber, ServiceNumber, SimulatedRequest};
 const REST_AFTER_REFUSAL: Duration = Duration::from_millis(10);
 
 /// The requests of one Service, as they come.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ServiceTraffic {
     service: ServiceNumber,
     arrivals: Option<ArrivalProcess>,
