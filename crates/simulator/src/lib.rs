@@ -14,6 +14,7 @@ mod arrivals;
 mod comparison;
 mod event_queue;
 mod load_shape;
+mod look_plan;
 mod option_text;
 mod random;
 mod rate_curve;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use throttling::{ActivatorIdentity, ActivatorRevisions, DirectPick, QueueLimits, Ticket};
 use vocabulary::{BootId, ReplicaName, RevisionName, Routing, Timestamp};
 
+use crate::look_plan::LookPlan;
 use crate::random::RandomStream;
 use crate::tally::WaitCause;
 use crate::world_event::{ServiceNumber, SimulatedRequest};
@@ -19,8 +20,7 @@ const LIMITS: QueueLimits = QueueLimits { per_revision: 10_000, in_all: 100_000 
 pub(crate) struct WorldActivator {
     pub(crate) end: ActivatorRevisions,
     pub(crate) waiting: BTreeMap<(ServiceNumber, Ticket), SimulatedRequest>,
-    /// When the next look at the deadline is planned.
-    planned: Timestamp,
+    look: LookPlan,
 }
 
 impl WorldActivator {
@@ -30,7 +30,7 @@ impl WorldActivator {
         Self {
             end: ActivatorRevisions::new(identity, LIMITS, (), seed, now),
             waiting: BTreeMap::new(),
-            planned: Timestamp::MAX,
+            look: LookPlan::new(),
         }
     }
 
@@ -59,16 +59,18 @@ impl WorldActivator {
     /// When to look at the deadline again, if no look before that is planned; the look is planned from now
     /// on.
     pub(crate) fn plan_look(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let at = self.end.next_deadline().max(now);
-        if at >= self.planned {
-            return None;
-        }
-        self.planned = at;
-        Some(at)
+        self.look.plan(self.end.next_deadline().max(now))
     }
 
-    /// A look at the deadline comes, which was planned.
-    pub(crate) fn looked(&mut self) {
-        self.planned = Timestamp::MAX;
+    /// The same after an event of one request, which moves no deadline but that of its revision: the others
+    /// are not asked, so a request costs as much among a hundred revisions as alone.
+    pub(crate) fn plan_look_at(&mut self, revision: &RevisionName, now: Timestamp) -> Option<Timestamp> {
+        let deadline = self.end.cell(revision)?.next_deadline()?;
+        self.look.plan(deadline.max(now))
+    }
+
+    /// A look at the deadline comes. Returns whether it counts.
+    pub(crate) fn look_comes(&mut self, now: Timestamp) -> bool {
+        self.look.comes(now)
     }
 }

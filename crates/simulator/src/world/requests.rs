@@ -15,7 +15,7 @@ use vocabulary::{RevisionName, Slice};
 use super::World;
 use crate::simulated_pod::PodAdmission;
 use crate::world_event::{
-    ClientNumber, PodAnswer, PodNumber, SimulatedSeat, SeatedRequest, ServiceNumber, SimulatedRequest,
+    ClientNumber, PodAnswer, PodNumber, SeatedRequest, ServiceNumber, SimulatedRequest, SimulatedSeat,
     WorldEvent,
 };
 
@@ -181,22 +181,31 @@ impl World {
     }
 
     fn tell_activator_of_request(&mut self, revision: &RevisionName, event: RequestEvent) {
-        self.tell_activator(ActivatorEvent::Request { revision: revision.clone(), event });
+        self.hand_to_activator(ActivatorEvent::Request { revision: revision.clone(), event });
+        if let Some(at) = self.activator.plan_look_at(revision, self.now) {
+            self.queue.push(at, WorldEvent::ActivatorIsDue);
+        }
     }
 
     /// Something happened at the activator, which does what follows.
     pub(super) fn tell_activator(&mut self, event: ActivatorEvent) {
-        self.activator.end.handle(event, self.now);
-        while let Some(command) = self.activator.end.next_command() {
-            self.obey_activator(command);
-        }
+        self.hand_to_activator(event);
         if let Some(at) = self.activator.plan_look(self.now) {
             self.queue.push(at, WorldEvent::ActivatorIsDue);
         }
     }
 
+    fn hand_to_activator(&mut self, event: ActivatorEvent) {
+        self.activator.end.handle(event, self.now);
+        while let Some(command) = self.activator.end.next_command() {
+            self.obey_activator(command);
+        }
+    }
+
     pub(super) fn activator_is_due(&mut self) {
-        self.activator.looked();
+        if !self.activator.look_comes(self.now) {
+            return;
+        }
         if self.activator.is_due(self.now) {
             self.tell_activator(ActivatorEvent::TimePassed);
         } else if let Some(at) = self.activator.plan_look(self.now) {
@@ -209,15 +218,16 @@ impl World {
             ActivatorCommand::Grant { revision, dispatch } => self.grant(&revision, dispatch),
             ActivatorCommand::Refuse { revision, ticket, .. } => {
                 let service = self.platform.service(&revision);
-                let refused =
-                    service.and_then(|service| self.activator.waiting.remove(&(service, ticket)));
+                let refused = service.and_then(|service| self.activator.waiting.remove(&(service, ticket)));
                 if let Some(request) = refused {
                     self.refuse(&request);
                 }
             }
             ActivatorCommand::CarryOut { upkeep, .. } => {
-                // There are neither idle connections nor ports to close.
-                self.activator.end.handle(ActivatorEvent::UpkeepEnded { upkeep }, self.now);
+                // There are neither idle connections nor ports to close. All commands are drained before
+                // the next event, so this is one of its own.
+                let ended = ActivatorEvent::UpkeepEnded { upkeep };
+                self.queue.push(self.now, WorldEvent::ActivatorHears(Box::new(ended)));
             }
             ActivatorCommand::Write { link } => self.send_words(link),
             // The link of the only owner is never replaced, and requests name their Service and no host.
@@ -233,8 +243,7 @@ impl World {
 
     fn grant(&mut self, revision: &RevisionName, dispatch: Dispatch) {
         let service = self.platform.service(revision);
-        let granted =
-            service.and_then(|service| self.activator.waiting.remove(&(service, dispatch.ticket)));
+        let granted = service.and_then(|service| self.activator.waiting.remove(&(service, dispatch.ticket)));
         debug_assert!(granted.is_some(), "only a request that waits is granted");
         if let Some(mut request) = granted {
             request.leaves_queue(self.now);
