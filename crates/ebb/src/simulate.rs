@@ -78,7 +78,8 @@ fn table(outcomes: &[VariantOutcome]) -> String {
 }
 
 fn row(title: &str, service: &ServiceReport) -> Vec<String> {
-    let pods = count_range(&service.counts).map_or_else(String::new, |(least, most)| format!("{least}-{most}"));
+    let pods =
+        count_range(&service.counts).map_or_else(String::new, |(least, most)| format!("{least}-{most}"));
     vec![
         title.to_owned(),
         service.name.to_string(),
@@ -126,7 +127,11 @@ mod tests {
             refused: 4,
             waited_from_zero: 50,
             waited_for_growth: 7,
-            wait: WaitPercentiles { p99: Duration::from_millis(820), longest: Duration::from_secs(2), ..WaitPercentiles::default() },
+            wait: WaitPercentiles {
+                p99: Duration::from_millis(820),
+                longest: Duration::from_secs(2),
+                ..WaitPercentiles::default()
+            },
             pod_time: Duration::from_secs(5_400),
             idle_time: Duration::from_secs(1_350),
             changes_per_hour: 12.0,

@@ -235,7 +235,10 @@ mod tests {
             ("hello", "\"hello\" names no Service"),
             ("hello=constnt,rate=50rps", "load of hello: \"constnt\" is none of constant, step"),
             ("hello=constnt,rate=50rps", "did you mean constant?"),
-            ("hello=constant,rat=50rps", "load of hello: \"rat\" is no key here; write rate; did you mean rate?"),
+            (
+                "hello=constant,rat=50rps",
+                "load of hello: \"rat\" is no key here; write rate; did you mean rate?",
+            ),
             ("hello=constant", "load of hello: rate is missing; write rate=50rps"),
             ("hello=constant,rate=0rps", "rate is \"0rps\", which must be above zero"),
             ("hello=diurnal,peak=1rps,trough=2rps", "trough is \"2rps\", which is above the peak of 1"),

@@ -117,11 +117,7 @@ impl World {
                 counts: tally.counts.clone(),
             }
         });
-        SimulationReport {
-            services: services.collect(),
-            events: self.events,
-            fingerprint: self.fingerprint,
-        }
+        SimulationReport { services: services.collect(), events: self.events, fingerprint: self.fingerprint }
     }
 
     fn record(&mut self, event: &WorldEvent) {

@@ -181,7 +181,9 @@ impl fmt::Display for WorldEvent {
                 }
                 ControlEvent::Platform(_)
                 | ControlEvent::MetricsAnswered { .. }
-                | ControlEvent::LinkChanged { .. } => to.write_str("fact"),
+                | ControlEvent::LinkChanged { .. }
+                | ControlEvent::WallClockRead { .. }
+                | ControlEvent::HistoryRestored { .. } => to.write_str("fact"),
             },
             Self::LinkStands(link) => write!(to, "link {}", link.0),
             Self::PlatformHears(order) => write!(to, "order {}", order.id.0),

@@ -85,8 +85,8 @@ fn variant(text: &str) -> Result<VariantOption, String> {
     let mut annotations = BTreeMap::new();
     for part in text.split(',') {
         let setting = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        let (key, value) =
-            setting.ok_or_else(|| format!("{} is no setting; write KEY=VALUE, such as window=30s", shown(part)))?;
+        let (key, value) = setting
+            .ok_or_else(|| format!("{} is no setting; write KEY=VALUE, such as window=30s", shown(part)))?;
         let name = annotation_named(key)?;
         if annotations.insert(name.to_owned(), value.to_owned()).is_some() {
             return Err(format!("{key} stands twice; write it once"));
