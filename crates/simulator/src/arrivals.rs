@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use crate::file_arrivals::{CountedArrivals, ListedArrivals};
+use crate::load_file::LoadFile;
 use crate::load_shape::LoadShape;
 use crate::random::{RandomStream, span_of};
 use crate::rate_curve::RateCurve;
@@ -18,6 +20,8 @@ pub(crate) enum ArrivalProcess {
     Bursts(BurstArrivals),
     Timer(TimerArrivals),
     Groups(GroupArrivals),
+    Counted(CountedArrivals),
+    Listed(ListedArrivals),
 }
 
 impl ArrivalProcess {
@@ -54,6 +58,20 @@ impl ArrivalProcess {
                 sizes: stream("group-sizes"),
             })),
             LoadShape::Clients { .. } => None,
+            LoadShape::File(LoadFile::Counts { bin, ref counts }) => {
+                Some(Self::Counted(CountedArrivals::new(bin, counts, stream("arrival-times"))))
+            }
+            LoadShape::File(LoadFile::Requests(ref requests)) => {
+                Some(Self::Listed(ListedArrivals::new(requests)))
+            }
+        }
+    }
+
+    /// The work of the request that arrived last, if the load says it.
+    pub(crate) fn service_time(&self) -> Option<Duration> {
+        match self {
+            Self::Listed(arrivals) => arrivals.service_time(),
+            Self::Thinned(_) | Self::Bursts(_) | Self::Timer(_) | Self::Groups(_) | Self::Counted(_) => None,
         }
     }
 }
@@ -67,6 +85,8 @@ impl Iterator for ArrivalProcess {
             Self::Bursts(arrivals) => Some(span_of(arrivals.next_at())),
             Self::Timer(arrivals) => Some(arrivals.next_at()),
             Self::Groups(arrivals) => Some(span_of(arrivals.next_at())),
+            Self::Counted(arrivals) => arrivals.next_at(),
+            Self::Listed(arrivals) => arrivals.next_at(),
         }
     }
 }
@@ -185,11 +205,9 @@ impl GroupArrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load_shape::ServiceLoad;
 
     fn arrivals(text: &str, seed: u64) -> ArrivalProcess {
-        let load = ServiceLoad::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        ArrivalProcess::new(&load.shape, seed, "hello").expect("an open load")
+        ArrivalProcess::new(&LoadShape::of_option(text), seed, "hello").expect("an open load")
     }
 
     /// How many requests arrive from one second to another.

@@ -42,7 +42,7 @@ fn facts(annotations: &[(&str, &str)], container_concurrency: u32) -> RevisionFa
 fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) -> Scenario {
     let service = ServiceScenario {
         facts,
-        load: Some(ServiceLoad::parse(&format!("hello={load}")).expect("a load").shape),
+        load: Some(LoadShape::of_option(&format!("hello={load}"))),
         service_time: TimeDistribution::parse(service_time).expect("a time"),
         start_up: TimeDistribution::parse("2s").expect("a time"),
     };

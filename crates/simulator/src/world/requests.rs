@@ -21,8 +21,8 @@ use crate::world_event::{
 
 impl World {
     pub(super) fn request_arrives(&mut self, service: ServiceNumber) {
-        self.plan_arrival(service);
         let request = self.traffic[service.0].request(self.now);
+        self.plan_arrival(service);
         self.receive(request);
     }
 
