@@ -17,8 +17,8 @@ use document::SimulationDocument;
 use inputs::VariantScenario;
 use outcome::{VariantOutcome, wait_text};
 
-/// Prints a table with one row for each variant. Exit code 1 if an objective is missed, 2 if something that was
-/// written cannot be used.
+/// Prints a table with one row for each variant. Exit code 1 if an objective is missed, 2 if something that
+/// was written cannot be used.
 pub(crate) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     let source = options.manifests.source()?;
     let loaded = match platform_local::load(&source) {

@@ -1,8 +1,8 @@
 //! When does a part of the world look at its deadline?
 //!
 //! Deadlines move with every event. A look is an event of its own, which stays in the queue when a sooner one
-//! is planned: of all looks only the one that was planned last counts, and the others come to nothing. Without
-//! that rule each of them would plan a successor, and their number would only grow.
+//! is planned: of all looks only the one that was planned last counts, and the others come to nothing.
+//! Without that rule each of them would plan a successor, and their number would only grow.
 
 use vocabulary::Timestamp;
 

@@ -4,8 +4,8 @@
 //! `default/service/hello`, the start-up of its third pod). So a variant that starts more pods, or refuses a
 //! request, changes no other draw: all variants meet the same arrivals, service times and start-ups.
 //!
-//! The generator and the functions are the same on every platform and in every version: the cipher ChaCha
-//! with 8 rounds (from the crate that `rand` has its standard generator from), and `libm` for logarithms,
+//! The generator and the functions are the same on every platform and in every version: the cipher of
+//! `ChaCha8Rng` (from the crate that `rand` has its standard generator from), and `libm` for logarithms,
 //! exponentials and the cosine. The key of a stream is, in little-endian order, the seed, the FNV-1a hash of
 //! the entity, the FNV-1a hash of the purpose, and zeros, 64 bits each.
 

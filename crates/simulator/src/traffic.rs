@@ -1,7 +1,8 @@
 //! Which requests come for one Service, and how much work is each?
 //!
 //! A request of an open load has its work from the stream of the Service, in the order of arrivals, unless a
-//! file says it; a request of a client from the client's own stream. So the n-th request has the same work in every variant.
+//! file says it; a request of a client from the client's own stream. So the n-th request has the same work in
+//! every variant.
 
 use std::time::Duration;
 

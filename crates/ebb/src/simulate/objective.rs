@@ -90,7 +90,7 @@ mod tests {
     use super::super::tests::outcome;
     use super::*;
 
-    /// A variant with one Service: its wait at the 99th percentile, its pod-hours, and its refusals of 30,000.
+    /// A variant with one Service: its wait at the 99th percentile, its pod-hours, and its refusals.
     fn variant(title: &str, p99: u64, pod_hours: u64, refused: u64) -> VariantOutcome {
         let mut variant = outcome(title, &[(0, 1)]);
         let service = &mut variant.report.services[0];
