@@ -21,8 +21,8 @@ pub(crate) struct SimulateOptions {
     pub(crate) manifests: ManifestOptions,
     /// How requests of a Service arrive, such as hello=constant,rate=50rps or
     /// hello=diurnal,peak=200rps,trough=10rps or hello=clients=50. Shapes: constant, step, ramp, diurnal,
-    /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each. Or the name of a file,
-    /// such as hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK.
+    /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each. Or a file, such as
+    /// hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK.
     #[arg(long, value_name = "NAME=SHAPE", required = true, value_parser = service_load)]
     pub(crate) load: Vec<ServiceLoad>,
     /// In files of --load each line is the number of requests in a span of this length: 1s, 1m or 1h.
