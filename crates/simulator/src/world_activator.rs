@@ -20,17 +20,19 @@ const LIMITS: QueueLimits = QueueLimits { per_revision: 10_000, in_all: 100_000 
 pub(crate) struct WorldActivator {
     pub(crate) end: ActivatorRevisions,
     pub(crate) waiting: BTreeMap<(ServiceNumber, Ticket), SimulatedRequest>,
-    look: LookPlan,
+    /// The looks at the deadline of each revision.
+    looks: Vec<LookPlan>,
 }
 
 impl WorldActivator {
-    pub(crate) fn new(seed: u64, now: Timestamp) -> Self {
+    /// An activator that is to know so many revisions.
+    pub(crate) fn new(services: usize, seed: u64, now: Timestamp) -> Self {
         let identity = ActivatorIdentity { name: ReplicaName::new(ACTIVATOR), boot: BootId(1) };
         let seed = RandomStream::of(seed, ACTIVATOR, "choices").seed();
         Self {
             end: ActivatorRevisions::new(identity, LIMITS, (), seed, now),
             waiting: BTreeMap::new(),
-            look: LookPlan::new(),
+            looks: vec![LookPlan::new(); services],
         }
     }
 
@@ -51,26 +53,27 @@ impl WorldActivator {
         }
     }
 
-    /// Whether time has something to do at the activator.
-    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        self.end.next_deadline() <= now
-    }
-
-    /// When to look at the deadline again, if no look before that is planned; the look is planned from now
-    /// on.
-    pub(crate) fn plan_look(&mut self, now: Timestamp) -> Option<Timestamp> {
-        self.look.plan(self.end.next_deadline().max(now))
-    }
-
-    /// The same after an event of one request, which moves no deadline but that of its revision: the others
-    /// are not asked, so a request costs as much among a hundred revisions as alone.
-    pub(crate) fn plan_look_at(&mut self, revision: &RevisionName, now: Timestamp) -> Option<Timestamp> {
+    /// When to look at the deadline of a revision, if no look before that is planned; the look is planned
+    /// from now on. Each revision has looks of its own, so that a request among a hundred revisions costs as
+    /// much as alone.
+    pub(crate) fn plan_look(
+        &mut self,
+        service: ServiceNumber,
+        revision: &RevisionName,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let deadline = self.end.cell(revision)?.next_deadline()?;
-        self.look.plan(deadline.max(now))
+        self.looks[service.0].plan(deadline.max(now))
     }
 
-    /// A look at the deadline comes. Returns whether it counts.
-    pub(crate) fn look_comes(&mut self, now: Timestamp) -> bool {
-        self.look.comes(now)
+    /// A look at the deadline of a revision comes. Returns whether it counts.
+    pub(crate) fn look_comes(&mut self, service: ServiceNumber, now: Timestamp) -> bool {
+        self.looks[service.0].comes(now)
+    }
+
+    /// Whether the deadline of a revision has come.
+    pub(crate) fn is_due(&self, revision: &RevisionName, now: Timestamp) -> bool {
+        let Some(known) = self.end.cell(revision) else { return false };
+        known.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 }
