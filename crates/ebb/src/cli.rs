@@ -15,7 +15,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
 pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
-pub(crate) use simulation::{SimulateOptions, VariantOption};
+pub(crate) use simulation::{SimulateOptions, VariantOption, WaitObjective, WaitQuantile};
 use values::duration;
 pub(crate) use values::{TakeOverTarget, TokenGroup};
 

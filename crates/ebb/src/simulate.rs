@@ -1,20 +1,24 @@
 //! `ebb simulate`: what settings, and others in their place, would do under a load.
 
 mod differences;
+mod document;
 mod inputs;
+mod load_files;
+mod objective;
 mod outcome;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use simulator::{ServiceReport, count_range, simulate};
 
 use crate::cli::SimulateOptions;
 use crate::{lint, output};
+use document::SimulationDocument;
 use inputs::VariantScenario;
-use outcome::VariantOutcome;
+use outcome::{VariantOutcome, wait_text};
 
-/// Prints a table with one row for each variant. Exit code 2 if something that was written cannot be used.
+/// Prints a table with one row for each variant. Exit code 1 if an objective is missed, 2 if something that
+/// was written cannot be used.
 pub(crate) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     let source = options.manifests.source()?;
     let loaded = match platform_local::load(&source) {
@@ -34,13 +38,25 @@ pub(crate) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    output::print_shown(&table(&outcomes))?;
+    show(options, &outcomes)
+}
+
+fn show(options: &SimulateOptions, outcomes: &[VariantOutcome]) -> anyhow::Result<ExitCode> {
+    output::print_shown(&table(outcomes))?;
     if let Some((first, others)) = outcomes.split_first() {
         for other in others {
             output::print_shown(&differences::text(first, other, options.length.span()))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    let verdict = options.objective.as_ref().map(|objective| objective::judge(objective, outcomes));
+    if let Some(verdict) = &verdict {
+        output::print_shown(&format!("\n{}", verdict.text))?;
+    }
+    if let Some(path) = &options.json {
+        SimulationDocument::new(options, outcomes, verdict.as_ref()).write(path)?;
+    }
+    let is_missed = verdict.is_some_and(|verdict| verdict.cheapest.is_none());
+    Ok(if is_missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
 fn outcomes(variants: &[VariantScenario]) -> Result<Vec<VariantOutcome>, Vec<String>> {
@@ -78,7 +94,8 @@ fn table(outcomes: &[VariantOutcome]) -> String {
 }
 
 fn row(title: &str, service: &ServiceReport) -> Vec<String> {
-    let pods = count_range(&service.counts).map_or_else(String::new, |(least, most)| format!("{least}-{most}"));
+    let pods =
+        count_range(&service.counts).map_or_else(String::new, |(least, most)| format!("{least}-{most}"));
     vec![
         title.to_owned(),
         service.name.to_string(),
@@ -86,10 +103,10 @@ fn row(title: &str, service: &ServiceReport) -> Vec<String> {
         service.refused.to_string(),
         service.waited_from_zero.to_string(),
         service.waited_for_growth.to_string(),
-        span(service.wait.p50),
-        span(service.wait.p95),
-        span(service.wait.p99),
-        span(service.wait.longest),
+        wait_text(service.wait.p50),
+        wait_text(service.wait.p95),
+        wait_text(service.wait.p99),
+        wait_text(service.wait.longest),
         pods,
         format!("{:.2}", service.pod_hours()),
         format!("{:.0}%", service.share_idle() * 100.0),
@@ -97,17 +114,10 @@ fn row(title: &str, service: &ServiceReport) -> Vec<String> {
     ]
 }
 
-/// A wait in the unit that suits it.
-fn span(wait: Duration) -> String {
-    if wait < Duration::from_secs(1) {
-        format!("{} ms", wait.as_millis())
-    } else {
-        format!("{:.1} s", wait.as_secs_f64())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use simulator::{RecordedCount, SimulationReport, WaitPercentiles};
     use vocabulary::{PodCount, RevisionName};
 
@@ -126,7 +136,11 @@ mod tests {
             refused: 4,
             waited_from_zero: 50,
             waited_for_growth: 7,
-            wait: WaitPercentiles { p99: Duration::from_millis(820), longest: Duration::from_secs(2), ..WaitPercentiles::default() },
+            wait: WaitPercentiles {
+                p99: Duration::from_millis(820),
+                longest: Duration::from_secs(2),
+                ..WaitPercentiles::default()
+            },
             pod_time: Duration::from_secs(5_400),
             idle_time: Duration::from_secs(1_350),
             changes_per_hour: 12.0,

@@ -258,6 +258,33 @@ fn a_simulation_names_what_it_cannot_use() {
     }
 }
 
+#[test]
+fn a_simulation_reads_a_load_file_judges_an_objective_and_writes_its_numbers() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("load.csv"), "600\n0\n").expect("writing");
+    let (load, json) = (format!("autoscale-go={}", path("load.csv")), path("out.json"));
+    let usual = ["--load", load.as_str(), "--bin", "1m", "--minutes", "2", "--json", json.as_str()];
+    for (goal, code) in [("max wait < 0s", 1), ("max wait < 1m", 0)] {
+        let output = simulation(&[&usual[..], &["--objective", goal]].concat());
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{goal}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains(&format!("objective {goal}: ")), "{text}");
+    }
+    let written = std::fs::read_to_string(json).expect("it was written");
+    assert!(written.contains("\"requests\": 600"), "{written}");
+    for (load, bin, expected) in [
+        ("autoscale-go=clients=5", "1m", "--bin is about a load that stands in a file"),
+        ("autoscale-go=./none.csv", "1m", "--load autoscale-go: ./none.csv: "),
+        (load.as_str(), "10s", "the file ends after 20s, and the load is to last 1m"),
+    ] {
+        let output = simulation(&["--load", load, "--bin", bin, "--minutes", "1"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{load}: {errors}");
+        assert!(errors.contains(expected), "{load}: {errors}");
+    }
+}
+
 /// A simulation of the main sample, with these arguments too.
 fn simulation(more: &[&str]) -> Output {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/autoscale-go.yaml");

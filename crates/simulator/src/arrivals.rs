@@ -7,17 +7,21 @@
 
 use std::time::Duration;
 
+use crate::file_arrivals::{CountedArrivals, ListedArrivals};
+use crate::load_file::LoadFile;
 use crate::load_shape::LoadShape;
 use crate::random::{RandomStream, span_of};
 use crate::rate_curve::RateCurve;
 
 /// The arrivals of one load, as times since it began; they never fall, and may be equal.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum ArrivalProcess {
     Thinned(ThinnedArrivals),
     Bursts(BurstArrivals),
     Timer(TimerArrivals),
     Groups(GroupArrivals),
+    Counted(CountedArrivals),
+    Listed(ListedArrivals),
 }
 
 impl ArrivalProcess {
@@ -54,6 +58,20 @@ impl ArrivalProcess {
                 sizes: stream("group-sizes"),
             })),
             LoadShape::Clients { .. } => None,
+            LoadShape::File(LoadFile::Counts { bin, ref counts }) => {
+                Some(Self::Counted(CountedArrivals::new(bin, counts, stream("arrival-times"))))
+            }
+            LoadShape::File(LoadFile::Requests(ref requests)) => {
+                Some(Self::Listed(ListedArrivals::new(requests)))
+            }
+        }
+    }
+
+    /// The work of the request that arrived last, if the load says it.
+    pub(crate) fn service_time(&self) -> Option<Duration> {
+        match self {
+            Self::Listed(arrivals) => arrivals.service_time(),
+            Self::Thinned(_) | Self::Bursts(_) | Self::Timer(_) | Self::Groups(_) | Self::Counted(_) => None,
         }
     }
 }
@@ -67,12 +85,14 @@ impl Iterator for ArrivalProcess {
             Self::Bursts(arrivals) => Some(span_of(arrivals.next_at())),
             Self::Timer(arrivals) => Some(arrivals.next_at()),
             Self::Groups(arrivals) => Some(span_of(arrivals.next_at())),
+            Self::Counted(arrivals) => arrivals.next_at(),
+            Self::Listed(arrivals) => arrivals.next_at(),
         }
     }
 }
 
 /// Arrivals at the rate of a curve.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ThinnedArrivals {
     curve: RateCurve,
     at: f64,
@@ -88,7 +108,8 @@ impl ThinnedArrivals {
             if stretch.most <= 0.0 && stretch.until.is_infinite() {
                 return None;
             }
-            let gap = if stretch.most > 0.0 { self.gaps.exponential(1.0 / stretch.most) } else { f64::INFINITY };
+            let gap =
+                if stretch.most > 0.0 { self.gaps.exponential(1.0 / stretch.most) } else { f64::INFINITY };
             let candidate = self.at + gap;
             if candidate >= stretch.until {
                 self.at = stretch.until;
@@ -103,7 +124,7 @@ impl ThinnedArrivals {
 }
 
 /// Arrivals at one rate, and at another within bursts.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct BurstArrivals {
     rate: f64,
     burst: f64,
@@ -138,7 +159,7 @@ impl BurstArrivals {
 }
 
 /// Groups of one size at a fixed interval.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct TimerArrivals {
     every: Duration,
     requests: u32,
@@ -159,7 +180,7 @@ impl TimerArrivals {
 }
 
 /// Groups of random size at random times.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct GroupArrivals {
     every: f64,
     /// The mean size of a group, without its first request.
@@ -184,11 +205,9 @@ impl GroupArrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load_shape::ServiceLoad;
 
     fn arrivals(text: &str, seed: u64) -> ArrivalProcess {
-        let load = ServiceLoad::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        ArrivalProcess::new(&load.shape, seed, "hello").expect("an open load")
+        ArrivalProcess::new(&LoadShape::of_option(text), seed, "hello").expect("an open load")
     }
 
     /// How many requests arrive from one second to another.

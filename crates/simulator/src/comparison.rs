@@ -48,11 +48,7 @@ pub fn greatest_differences(
     differences
 }
 
-fn differences(
-    first: &[RecordedCount],
-    second: &[RecordedCount],
-    length: Duration,
-) -> Vec<CountDifference> {
+fn differences(first: &[RecordedCount], second: &[RecordedCount], length: Duration) -> Vec<CountDifference> {
     let mut times: Vec<Duration> = first.iter().chain(second).map(|count| count.at).collect();
     times.sort();
     times.dedup();
@@ -146,7 +142,10 @@ mod tests {
     fn equal_variants_do_not_differ_and_the_last_difference_ends_with_the_load() {
         assert!(found(&[(0, 1), (5, 2)], &[(0, 1), (5, 2)], 3).is_empty());
         assert_eq!(found(&[(0, 1), (90, 2)], &[(0, 1)], 3), [(90, 10, 2, 1)]);
-        assert_eq!(count_range(&counts(&[(0, 4), (1, 2), (2, 9)])), Some((PodCount::new(2), PodCount::new(9))));
+        assert_eq!(
+            count_range(&counts(&[(0, 4), (1, 2), (2, 9)])),
+            Some((PodCount::new(2), PodCount::new(9)))
+        );
         assert_eq!(count_range(&[]), None);
     }
 }

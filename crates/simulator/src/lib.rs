@@ -13,7 +13,10 @@
 mod arrivals;
 mod comparison;
 mod event_queue;
+mod file_arrivals;
+mod load_file;
 mod load_shape;
+mod look_plan;
 mod option_text;
 mod random;
 mod rate_curve;
@@ -33,7 +36,8 @@ mod world_owner;
 mod world_platform;
 
 pub use comparison::{CountDifference, count_range, greatest_differences};
-pub use load_shape::{LoadShape, ServiceLoad, ServiceLoadProblem};
+pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
+pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
 pub use option_text::OptionProblem;
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};

@@ -11,19 +11,21 @@
 //! | `timer,every=5m,requests=20` | so many requests at once, at a fixed interval |
 //! | `sparse,every=10m` | rare requests at random times, or groups of `requests=3` on average |
 //! | `clients=50` | clients that wait for each answer, and for `pause=1s` if that is given |
+//! | `requests.csv` | what stands in that file: a name with a dot or a slash, which no shape has |
 
 use std::time::Duration;
 
 use thiserror::Error;
 use vocabulary::{RequestRate, shown};
 
+use crate::load_file::LoadFile;
 use crate::option_text::{
     OptionKey, OptionProblem, OptionText, count, rate, rate_above_zero, span, span_above_zero,
 };
 use crate::rate_curve::{DAY, RateCurve};
 
 /// How requests for one Service arrive.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum LoadShape {
     /// At random, at a rate that depends on the time alone.
     Curve(RateCurve),
@@ -59,6 +61,8 @@ pub enum LoadShape {
         /// How long a client waits after an answer.
         pause: Duration,
     },
+    /// As the lines of a file say.
+    File(LoadFile),
 }
 
 /// The load of one Service, as an option names it.
@@ -66,8 +70,17 @@ pub enum LoadShape {
 pub struct ServiceLoad {
     /// The name of the Service, or an unambiguous end of `namespace/service/name`.
     pub service: String,
-    /// How requests for the Service arrive.
-    pub shape: LoadShape,
+    /// Where it is said how requests for the Service arrive.
+    pub source: LoadSource,
+}
+
+/// Where it is said how requests arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadSource {
+    /// By the words of the option.
+    Shape(LoadShape),
+    /// By the file of this name, which the caller reads.
+    File(String),
 }
 
 /// Why the text of a load cannot be used.
@@ -91,8 +104,8 @@ impl ServiceLoad {
     pub fn parse(text: &str) -> Result<Self, ServiceLoadProblem> {
         let named = text.split_once('=').map(|(service, shape)| (service.trim(), shape));
         match named.filter(|(service, _)| !service.is_empty() && !service.contains(',')) {
-            Some((service, shape)) => match LoadShape::parse(shape) {
-                Ok(shape) => Ok(Self { service: service.to_owned(), shape }),
+            Some((service, words)) => match LoadSource::parse(words.trim()) {
+                Ok(source) => Ok(Self { service: service.to_owned(), source }),
                 Err(problem) => Err(ServiceLoadProblem::Shape { service: service.to_owned(), problem }),
             },
             None => Err(ServiceLoadProblem::NoService(text.to_owned())),
@@ -100,8 +113,28 @@ impl ServiceLoad {
     }
 }
 
-const SHAPES: [&str; 9] =
-    ["constant", "step", "ramp", "diurnal", "weekly", "bursty", "timer", "sparse", "clients=50"];
+impl LoadSource {
+    fn parse(text: &str) -> Result<Self, OptionProblem> {
+        let first = text.split(',').next().unwrap_or_default();
+        if first.contains(['.', '/']) && !first.contains('=') {
+            return Ok(Self::File(text.to_owned()));
+        }
+        LoadShape::parse(text).map(Self::Shape)
+    }
+}
+
+const SHAPES: [&str; 10] = [
+    "constant",
+    "step",
+    "ramp",
+    "diurnal",
+    "weekly",
+    "bursty",
+    "timer",
+    "sparse",
+    "clients=50",
+    "requests.csv",
+];
 
 const CLIENTS: OptionKey<u32> = OptionKey { name: "clients", example: "50", reader: count };
 const PAUSE: OptionKey<Duration> = OptionKey { name: "pause", example: "1s", reader: span };
@@ -201,11 +234,31 @@ fn bursty(option: &OptionText<'_>) -> Result<LoadShape, OptionProblem> {
 }
 
 #[cfg(test)]
+impl LoadShape {
+    /// The shape of a whole option, which names no file.
+    pub(crate) fn of_option(text: &str) -> Self {
+        match ServiceLoad::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).source {
+            LoadSource::Shape(shape) => shape,
+            LoadSource::File(name) => panic!("{name} is a file"),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn shape(text: &str) -> LoadShape {
-        ServiceLoad::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).shape
+        LoadShape::of_option(text)
+    }
+
+    #[test]
+    fn a_name_with_a_dot_or_a_slash_is_a_file() {
+        for name in ["requests.csv", "./day 1.csv.gz", "/srv/requests"] {
+            let load = ServiceLoad::parse(&format!("hello={name}")).expect(name);
+            assert_eq!(load.source, LoadSource::File(name.to_owned()));
+        }
+        assert!(matches!(shape("hello=constant,rate=1.5rps"), LoadShape::Curve(_)));
     }
 
     #[test]
@@ -235,7 +288,10 @@ mod tests {
             ("hello", "\"hello\" names no Service"),
             ("hello=constnt,rate=50rps", "load of hello: \"constnt\" is none of constant, step"),
             ("hello=constnt,rate=50rps", "did you mean constant?"),
-            ("hello=constant,rat=50rps", "load of hello: \"rat\" is no key here; write rate; did you mean rate?"),
+            (
+                "hello=constant,rat=50rps",
+                "load of hello: \"rat\" is no key here; write rate; did you mean rate?",
+            ),
             ("hello=constant", "load of hello: rate is missing; write rate=50rps"),
             ("hello=constant,rate=0rps", "rate is \"0rps\", which must be above zero"),
             ("hello=diurnal,peak=1rps,trough=2rps", "trough is \"2rps\", which is above the peak of 1"),

@@ -205,7 +205,10 @@ mod tests {
 
     #[test]
     fn an_error_names_key_value_and_what_is_allowed() {
-        assert_eq!(error_of("diurnal,peek=1rps"), "\"peek\" is no key here; write peak, trough; did you mean peak?");
+        assert_eq!(
+            error_of("diurnal,peek=1rps"),
+            "\"peek\" is no key here; write peak, trough; did you mean peak?"
+        );
         assert_eq!(error_of("diurnal,peak"), "\"peak\" is no setting; write key=value");
         assert_eq!(error_of("diurnal,trough=1rps"), "peak is missing; write peak=200rps");
         assert_eq!(error_of("diurnal,peak=1rps,peak=2rps"), "peak stands twice; write it once");

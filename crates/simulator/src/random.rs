@@ -4,22 +4,23 @@
 //! `default/service/hello`, the start-up of its third pod). So a variant that starts more pods, or refuses a
 //! request, changes no other draw: all variants meet the same arrivals, service times and start-ups.
 //!
-//! The generator and the functions are the same on every platform and in every version: `ChaCha8Rng`,
-//! and `libm` for logarithms, exponentials and the cosine. The key of a stream is, in little-endian order,
-//! the seed, the FNV-1a hash of the entity, the FNV-1a hash of the purpose, and zeros, 64 bits each.
+//! The generator and the functions are the same on every platform and in every version: the cipher of
+//! `ChaCha8Rng` (from the crate that `rand` has its standard generator from), and `libm` for logarithms,
+//! exponentials and the cosine. The key of a stream is, in little-endian order, the seed, the FNV-1a hash of
+//! the entity, the FNV-1a hash of the purpose, and zeros, 64 bits each.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng as _, SeedableRng as _};
 use vocabulary::fnv1a;
 
 /// The bits of 1.0: with 52 random ones behind them they are a number from 1 to below 2.
 const ONE: u64 = 0x3ff0_0000_0000_0000;
 
 /// The random numbers of one entity for one purpose.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct RandomStream {
     generator: ChaCha8Rng,
 }
@@ -99,10 +100,15 @@ mod tests {
     /// Each expected value is known; the tolerances are five standard errors of so many draws, rounded up.
     #[test]
     fn samplers_have_the_moments_of_their_distributions() {
-        let close = |name: &str, (mean, variance): (f64, f64), expected: (f64, f64), tolerance: (f64, f64)| {
-            assert!((mean - expected.0).abs() < tolerance.0, "{name}: mean {mean}, not {}", expected.0);
-            assert!((variance - expected.1).abs() < tolerance.1, "{name}: variance {variance}, not {}", expected.1);
-        };
+        let close =
+            |name: &str, (mean, variance): (f64, f64), expected: (f64, f64), tolerance: (f64, f64)| {
+                assert!((mean - expected.0).abs() < tolerance.0, "{name}: mean {mean}, not {}", expected.0);
+                assert!(
+                    (variance - expected.1).abs() < tolerance.1,
+                    "{name}: variance {variance}, not {}",
+                    expected.1
+                );
+            };
         close("uniform", moments(|random| random.uniform(2.0, 5.0)), (3.5, 0.75), (0.01, 0.01));
         close("exponential", moments(|random| random.exponential(2.0)), (2.0, 4.0), (0.025, 0.15));
         close("normal", moments(RandomStream::normal), (0.0, 1.0), (0.012, 0.02));
@@ -131,7 +137,8 @@ mod tests {
     fn streams_differ_by_seed_entity_and_purpose_and_repeat() {
         let first = |seed, entity: &str, purpose: &str| RandomStream::of(seed, entity, purpose).seed();
         assert_eq!(first(7, "hello", "arrivals"), first(7, "hello", "arrivals"));
-        let others = [first(8, "hello", "arrivals"), first(7, "hallo", "arrivals"), first(7, "hello", "start-up")];
+        let others =
+            [first(8, "hello", "arrivals"), first(7, "hallo", "arrivals"), first(7, "hello", "start-up")];
         for other in others {
             assert_ne!(first(7, "hello", "arrivals"), other);
         }

@@ -15,7 +15,7 @@ use vocabulary::{
     Sample, Slice, Timestamp, Version,
 };
 
-use crate::world_event::{PodNumber, SimulatedSeat, SeatedRequest, ServiceNumber};
+use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber, SimulatedSeat};
 
 /// How many requests may wait in a pod for each one that runs.
 const DEPTH_PER_SLOT: u32 = 10;

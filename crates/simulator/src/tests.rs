@@ -42,7 +42,7 @@ fn facts(annotations: &[(&str, &str)], container_concurrency: u32) -> RevisionFa
 fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) -> Scenario {
     let service = ServiceScenario {
         facts,
-        load: Some(ServiceLoad::parse(&format!("hello={load}")).expect("a load").shape),
+        load: Some(LoadShape::of_option(&format!("hello={load}"))),
         service_time: TimeDistribution::parse(service_time).expect("a time"),
         start_up: TimeDistribution::parse("2s").expect("a time"),
     };
@@ -162,12 +162,20 @@ fn a_held_count_waits_as_the_queue_with_so_many_servers() {
     assert!((found - p95).abs() < 0.08 * p95, "95 of 100 wait {found} s, not {p95} s");
     let busy = 1.0 - report.share_idle();
     let utilization = offered / f64::from(servers);
-    assert!((busy - utilization).abs() < 0.03 * utilization, "{busy} of the pods are busy, not {utilization}");
+    assert!(
+        (busy - utilization).abs() < 0.03 * utilization,
+        "{busy} of the pods are busy, not {utilization}"
+    );
 }
 
 #[test]
 fn a_seed_repeats_to_the_last_event_and_another_one_does_not() {
-    let first = scenario(facts(&[("target", "10")], 0), "diurnal,peak=40rps,trough=1rps,period=5m", "120ms,p99=800ms", 10);
+    let first = scenario(
+        facts(&[("target", "10")], 0),
+        "diurnal,peak=40rps,trough=1rps,period=5m",
+        "120ms,p99=800ms",
+        10,
+    );
     let (one, again) = (simulate(&first).expect("a world"), simulate(&first).expect("a world"));
     assert_eq!(one, again);
     let other = simulate(&Scenario { seed: 8, ..first }).expect("a world");
@@ -192,7 +200,8 @@ fn variants_have_common_random_numbers() {
 fn class_hpa_and_no_time_are_refused() {
     let mut hpa = facts(&[], 0);
     hpa.settings.class = Some(settings::Class::Hpa);
-    let problem = simulate(&scenario(hpa, "constant,rate=1rps", "1s", 1)).expect_err("its metrics are missing");
+    let problem =
+        simulate(&scenario(hpa, "constant,rate=1rps", "1s", 1)).expect_err("its metrics are missing");
     assert!(problem.to_string().contains("default/service/hello has the class hpa"), "{problem}");
     let nothing = scenario(facts(&[], 0), "constant,rate=1rps", "1s", 0);
     assert_eq!(simulate(&nothing), Err(ScenarioProblem::NoLength));

@@ -79,8 +79,7 @@ const TABLE_SHARES: [(&str, f64); 12] = [
 ];
 
 const MEAN: OptionKey<Duration> = OptionKey { name: "mean", example: "120ms", reader: span_above_zero };
-const FORMS: &str =
-    "is no time; write 120ms, 2s..5s, 120ms,p99=800ms, exponential,mean=120ms or percentiles,min=5ms,p50=80ms,max=2s";
+const FORMS: &str = "is no time; write 120ms, 2s..5s, 120ms,p99=800ms, exponential,mean=120ms or percentiles,min=5ms,p50=80ms,max=2s";
 const WORDS: [&str; 2] = ["exponential", "percentiles"];
 
 impl TimeDistribution {
@@ -108,9 +107,7 @@ impl TimeDistribution {
     pub(crate) fn draw(&self, random: &mut RandomStream) -> Duration {
         match self {
             Self::Constant(span) => *span,
-            Self::Uniform { least, most } => {
-                span_of(random.uniform(least.as_secs_f64(), most.as_secs_f64()))
-            }
+            Self::Uniform { least, most } => span_of(random.uniform(least.as_secs_f64(), most.as_secs_f64())),
             Self::Exponential { mean } => span_of(random.exponential(mean.as_secs_f64())),
             Self::LogNormal { median, sigma } => span_of(random.log_normal(median.as_secs_f64(), *sigma)),
             Self::Percentiles(table) => span_of(table.seconds_at(random.unit())),
@@ -130,7 +127,8 @@ impl PercentileTable {
 }
 
 fn range(text: &str, least: &str, most: &str) -> Result<TimeDistribution, OptionProblem> {
-    let read = |part: &str| span(part).map_err(|flaw| OptionProblem::unusable("an end of the range", part, &flaw));
+    let read =
+        |part: &str| span(part).map_err(|flaw| OptionProblem::unusable("an end of the range", part, &flaw));
     let (least, most) = (read(least)?, read(most)?);
     if least > most {
         return Err(OptionProblem::unusable("the range", text, "ends before it begins; write 2s..5s"));

@@ -1,7 +1,8 @@
 //! Which requests come for one Service, and how much work is each?
 //!
-//! A request of an open load has its work from the stream of the Service, in the order of arrivals; a request
-//! of a client from the client's own stream. So the n-th request has the same work in every variant.
+//! A request of an open load has its work from the stream of the Service, in the order of arrivals, unless a
+//! file says it; a request of a client from the client's own stream. So the n-th request has the same work in
+//! every variant.
 
 use std::time::Duration;
 
@@ -18,10 +19,12 @@ use crate::world_event::{ClientNumber, ServiceNumber, SimulatedRequest};
 const REST_AFTER_REFUSAL: Duration = Duration::from_millis(10);
 
 /// The requests of one Service, as they come.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ServiceTraffic {
     service: ServiceNumber,
     arrivals: Option<ArrivalProcess>,
+    /// The work of the next arrival, if the load says it.
+    listed_service_time: Option<Duration>,
     service_time: TimeDistribution,
     of_arrivals: RandomStream,
     of_clients: Vec<RandomStream>,
@@ -40,7 +43,8 @@ impl ServiceTraffic {
                 LoadShape::Curve(_)
                 | LoadShape::Bursty { .. }
                 | LoadShape::Timer { .. }
-                | LoadShape::Sparse { .. },
+                | LoadShape::Sparse { .. }
+                | LoadShape::File(_),
             )
             | None => (0, Duration::ZERO),
         };
@@ -48,7 +52,8 @@ impl ServiceTraffic {
             |client: u32| RandomStream::of(seed, &format!("{name}/client/{client}"), "service-time");
         Self {
             service,
-            arrivals: scenario.load.and_then(|load| ArrivalProcess::new(&load, seed, name.as_str())),
+            arrivals: scenario.load.as_ref().and_then(|load| ArrivalProcess::new(load, seed, name.as_str())),
+            listed_service_time: None,
             service_time: scenario.service_time.clone(),
             of_arrivals: RandomStream::of(seed, name.as_str(), "service-time"),
             of_clients: (0..clients).map(of_client).collect(),
@@ -61,12 +66,16 @@ impl ServiceTraffic {
 
     /// The next arrival of an open load, as a time since the load began.
     pub(crate) fn next_arrival(&mut self) -> Option<Duration> {
-        self.arrivals.as_mut()?.next()
+        let arrivals = self.arrivals.as_mut()?;
+        let at = arrivals.next()?;
+        self.listed_service_time = arrivals.service_time();
+        Some(at)
     }
 
-    /// A request of an open load.
+    /// The request that arrives now, before the next arrival is asked for.
     pub(crate) fn request(&mut self, now: Timestamp) -> SimulatedRequest {
-        let service_time = self.service_time.draw(&mut self.of_arrivals);
+        let listed = self.listed_service_time.take();
+        let service_time = listed.unwrap_or_else(|| self.service_time.draw(&mut self.of_arrivals));
         self.arrived(None, service_time, now)
     }
 

@@ -80,7 +80,10 @@ mod tests {
             let place = u64::try_from(bucket_of(nanoseconds)).expect("64 bits");
             let longest = longest_in(place);
             assert!(longest >= nanoseconds, "{nanoseconds} in a bucket up to {longest}");
-            assert!(longest - nanoseconds <= nanoseconds / STEPS, "{nanoseconds} in a bucket up to {longest}");
+            assert!(
+                longest - nanoseconds <= nanoseconds / STEPS,
+                "{nanoseconds} in a bucket up to {longest}"
+            );
         }
     }
 

@@ -14,6 +14,8 @@
 mod control;
 mod requests;
 
+use std::time::Duration;
+
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
 use crate::event_queue::EventQueue;
@@ -30,6 +32,8 @@ use crate::world_platform::WorldPlatform;
 const DEPLOYED: Timestamp = Timestamp::from_secs(3_599);
 /// The load begins then, when every link stands.
 const LOAD_BEGINS: Timestamp = Timestamp::from_secs(3_600);
+/// How often the activator closes a second: it begins with the Services, whose time is a whole second.
+const SECOND: Duration = Duration::from_secs(1);
 /// So many events are part of the fingerprint of a run.
 const FINGERPRINTED: u64 = 1_000;
 
@@ -64,7 +68,7 @@ impl World {
                 .map(|(number, service)| ServiceTraffic::new(number, service, scenario.seed))
                 .collect(),
             tallies: services().map(|_| ServiceTally::new(LOAD_BEGINS)).collect(),
-            activator: WorldActivator::new(scenario.seed, DEPLOYED),
+            activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
             owner: WorldOwner::new(),
             platform: WorldPlatform::new(&scenario.services),
             events: 0,
@@ -73,6 +77,7 @@ impl World {
         for (number, service) in services() {
             world.scale(number, service.facts.wanted, &[], "the first count of the Service");
         }
+        world.queue.push(DEPLOYED + SECOND, WorldEvent::ActivatorSecondEnds);
         world.begin_ownership(scenario);
         world.begin_load();
         world
@@ -117,11 +122,7 @@ impl World {
                 counts: tally.counts.clone(),
             }
         });
-        SimulationReport {
-            services: services.collect(),
-            events: self.events,
-            fingerprint: self.fingerprint,
-        }
+        SimulationReport { services: services.collect(), events: self.events, fingerprint: self.fingerprint }
     }
 
     fn record(&mut self, event: &WorldEvent) {
@@ -140,7 +141,8 @@ impl World {
             WorldEvent::RequestReachesPod(seated) => self.request_reaches_pod(*seated),
             WorldEvent::WorkEnds(pod, seated) => self.work_ends(pod, *seated),
             WorldEvent::PodAnswers(answer, seated) => self.pod_answers(answer, *seated),
-            WorldEvent::ActivatorIsDue => self.activator_is_due(),
+            WorldEvent::RevisionIsDue(service) => self.revision_is_due(service),
+            WorldEvent::ActivatorSecondEnds => self.activator_second_ends(),
             WorldEvent::ActivatorHears(event) => self.tell_activator(*event),
             WorldEvent::PodStarts(pod) => self.pod_starts(pod),
             WorldEvent::PodSecondEnds(pod) => self.pod_second_ends(pod),

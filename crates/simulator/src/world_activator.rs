@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use throttling::{ActivatorIdentity, ActivatorRevisions, DirectPick, QueueLimits, Ticket};
 use vocabulary::{BootId, ReplicaName, RevisionName, Routing, Timestamp};
 
+use crate::look_plan::LookPlan;
 use crate::random::RandomStream;
 use crate::tally::WaitCause;
 use crate::world_event::{ServiceNumber, SimulatedRequest};
@@ -19,18 +20,19 @@ const LIMITS: QueueLimits = QueueLimits { per_revision: 10_000, in_all: 100_000 
 pub(crate) struct WorldActivator {
     pub(crate) end: ActivatorRevisions,
     pub(crate) waiting: BTreeMap<(ServiceNumber, Ticket), SimulatedRequest>,
-    /// When the next look at the deadline is planned.
-    planned: Timestamp,
+    /// The looks at the deadline of each revision.
+    looks: Vec<LookPlan>,
 }
 
 impl WorldActivator {
-    pub(crate) fn new(seed: u64, now: Timestamp) -> Self {
+    /// An activator that is to know so many revisions.
+    pub(crate) fn new(services: usize, seed: u64, now: Timestamp) -> Self {
         let identity = ActivatorIdentity { name: ReplicaName::new(ACTIVATOR), boot: BootId(1) };
         let seed = RandomStream::of(seed, ACTIVATOR, "choices").seed();
         Self {
             end: ActivatorRevisions::new(identity, LIMITS, (), seed, now),
             waiting: BTreeMap::new(),
-            planned: Timestamp::MAX,
+            looks: vec![LookPlan::new(); services],
         }
     }
 
@@ -51,24 +53,27 @@ impl WorldActivator {
         }
     }
 
-    /// Whether time has something to do at the activator.
-    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        self.end.next_deadline() <= now
+    /// When to look at the deadline of a revision, if no look before that is planned; the look is planned
+    /// from now on. Each revision has looks of its own, so that a request among a hundred revisions costs as
+    /// much as alone.
+    pub(crate) fn plan_look(
+        &mut self,
+        service: ServiceNumber,
+        revision: &RevisionName,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let deadline = self.end.cell(revision)?.next_deadline()?;
+        self.looks[service.0].plan(deadline.max(now))
     }
 
-    /// When to look at the deadline again, if no look before that is planned; the look is planned from now
-    /// on.
-    pub(crate) fn plan_look(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let at = self.end.next_deadline().max(now);
-        if at >= self.planned {
-            return None;
-        }
-        self.planned = at;
-        Some(at)
+    /// A look at the deadline of a revision comes. Returns whether it counts.
+    pub(crate) fn look_comes(&mut self, service: ServiceNumber, now: Timestamp) -> bool {
+        self.looks[service.0].comes(now)
     }
 
-    /// A look at the deadline comes, which was planned.
-    pub(crate) fn looked(&mut self) {
-        self.planned = Timestamp::MAX;
+    /// Whether the deadline of a revision has come.
+    pub(crate) fn is_due(&self, revision: &RevisionName, now: Timestamp) -> bool {
+        let Some(known) = self.end.cell(revision) else { return false };
+        known.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 }

@@ -121,8 +121,10 @@ pub(crate) enum WorldEvent {
     /// The app has done its work for a request.
     WorkEnds(PodNumber, Box<SeatedRequest>),
     PodAnswers(PodAnswer, Box<SeatedRequest>),
-    /// The deadline of the activator may have come.
-    ActivatorIsDue,
+    /// The deadline of a revision at the activator may have come.
+    RevisionIsDue(ServiceNumber),
+    /// A second of the activator is over.
+    ActivatorSecondEnds,
     ActivatorHears(Box<ActivatorEvent>),
     /// The app of a pod passes its probe from now on.
     PodStarts(PodNumber),
@@ -151,7 +153,8 @@ impl fmt::Display for WorldEvent {
             }
             Self::WorkEnds(pod, seated) => write!(to, "done {} {:?}", pod.0, seated.request.waited),
             Self::PodAnswers(answer, seated) => write!(to, "answer {answer:?} {:?}", seated.request.waited),
-            Self::ActivatorIsDue => to.write_str("activator"),
+            Self::RevisionIsDue(service) => write!(to, "look {}", service.0),
+            Self::ActivatorSecondEnds => to.write_str("activator-second"),
             Self::ActivatorHears(event) => match &**event {
                 ActivatorEvent::Assigned { assignment, .. } => {
                     write!(to, "assigned {} {:?}", assignment.version, assignment.routing)
@@ -181,7 +184,9 @@ impl fmt::Display for WorldEvent {
                 }
                 ControlEvent::Platform(_)
                 | ControlEvent::MetricsAnswered { .. }
-                | ControlEvent::LinkChanged { .. } => to.write_str("fact"),
+                | ControlEvent::LinkChanged { .. }
+                | ControlEvent::WallClockRead { .. }
+                | ControlEvent::HistoryRestored { .. } => to.write_str("fact"),
             },
             Self::LinkStands(link) => write!(to, "link {}", link.0),
             Self::PlatformHears(order) => write!(to, "order {}", order.id.0),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use orchestration::{ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings};
 use vocabulary::{PodSettings, Timestamp};
 
+use crate::look_plan::LookPlan;
 use crate::world_event::PodNumber;
 
 /// More rounds than a control loop needs that comes to rest.
@@ -26,8 +27,7 @@ pub(crate) enum LinkFarEnd {
 pub(crate) struct WorldOwner {
     orchestrator: Orchestrator,
     pub(crate) links: BTreeMap<LinkId, LinkFarEnd>,
-    /// When the next look at the deadline is planned.
-    planned: Timestamp,
+    look: LookPlan,
 }
 
 impl WorldOwner {
@@ -35,7 +35,7 @@ impl WorldOwner {
         Self {
             orchestrator: Orchestrator::new(OrchestratorSettings::default()),
             links: BTreeMap::new(),
-            planned: Timestamp::MAX,
+            look: LookPlan::new(),
         }
     }
 
@@ -58,20 +58,16 @@ impl WorldOwner {
     }
 
     /// When to look at the deadline again, if no look before that is planned; the look is planned from now
-    /// on.
+    /// on. A deadline that [`WorldOwner::settle`] left behind is looked at a moment later.
     pub(crate) fn plan_look(&mut self, now: Timestamp) -> Option<Timestamp> {
         let deadline = self.orchestrator.next_deadline()?;
         let at = if deadline > now { deadline } else { now + LOOK_AGAIN };
-        if at >= self.planned {
-            return None;
-        }
-        self.planned = at;
-        Some(at)
+        self.look.plan(at)
     }
 
-    /// A look at the deadline comes, which was planned.
-    pub(crate) fn looked(&mut self) {
-        self.planned = Timestamp::MAX;
+    /// A look at the deadline comes. Returns whether it counts.
+    pub(crate) fn look_comes(&mut self, now: Timestamp) -> bool {
+        self.look.comes(now)
     }
 
     fn commands(&mut self) -> Vec<ControlCommand> {

@@ -122,8 +122,7 @@ impl WorldPlatform {
         *started += 1;
         let of_service = *started;
         let name = PodName::new(&format!("{}-{:06}", facts.name.name(), pod.0));
-        let terms =
-            PodTerms { container_concurrency: facts.container_concurrency, timeouts: facts.timeouts };
+        let terms = PodTerms { container_concurrency: facts.container_concurrency, timeouts: facts.timeouts };
         self.names.insert(name.clone(), pod);
         self.pods.insert(pod, SimulatedPod::new(pod, service, name, terms, now));
         StartedPod { pod, of_service }

@@ -1,6 +1,7 @@
-//! What `ebb simulate` takes: a load, the times of an app, and settings to compare.
+//! What `ebb simulate` takes: a load, the times of an app, settings to compare, and what is good enough.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use simulator::{ServiceLoad, TimeDistribution};
 use vocabulary::{did_you_mean, shown};
 
 use super::serving::ManifestOptions;
+use super::values::duration;
 
 /// A year has so many minutes at most.
 const MINUTES_MAX: i64 = 366 * 24 * 60;
@@ -19,9 +21,13 @@ pub(crate) struct SimulateOptions {
     pub(crate) manifests: ManifestOptions,
     /// How requests of a Service arrive, such as hello=constant,rate=50rps or
     /// hello=diurnal,peak=200rps,trough=10rps or hello=clients=50. Shapes: constant, step, ramp, diurnal,
-    /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each.
+    /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each. Or a file, such as
+    /// hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK.
     #[arg(long, value_name = "NAME=SHAPE", required = true, value_parser = service_load)]
     pub(crate) load: Vec<ServiceLoad>,
+    /// In files of --load each line is the number of requests in a span of this length: 1s, 1m or 1h.
+    #[arg(long, value_name = "TIME", value_parser = bin)]
+    pub(crate) bin: Option<Duration>,
     /// How long an app works on a request: 120ms, 50ms..200ms, 120ms,p99=800ms (log-normal),
     /// exponential,mean=120ms, or percentiles,min=5ms,p50=80ms,p99=900ms,max=2s.
     #[arg(long, value_name = "TIME", value_parser = time_distribution)]
@@ -39,7 +45,40 @@ pub(crate) struct SimulateOptions {
     /// The number from which all chance follows: the same number repeats a simulation.
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     pub(crate) seed: u64,
+    /// Name the cheapest of all settings that are simulated whose waits are short enough, such as
+    /// "p99 wait < 200ms"; p50, p95 and max too. Exit code 1 if none is.
+    #[arg(long, value_name = "GOAL", value_parser = objective)]
+    pub(crate) objective: Option<WaitObjective>,
+    /// Write all numbers into this file too, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
+
+/// What is good enough: so many requests have a shorter wait than the limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WaitObjective {
+    /// As a person wrote it.
+    pub(crate) text: String,
+    pub(crate) quantile: WaitQuantile,
+    pub(crate) limit: Duration,
+}
+
+/// How many of all requests an objective is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitQuantile {
+    P50,
+    P95,
+    P99,
+    All,
+}
+
+/// The words for how many requests an objective is about.
+const QUANTILES: [(&str, WaitQuantile); 4] = [
+    ("p50", WaitQuantile::P50),
+    ("p95", WaitQuantile::P95),
+    ("p99", WaitQuantile::P99),
+    ("max", WaitQuantile::All),
+];
 
 /// How long the load lasts.
 #[derive(Clone, Copy, Debug, Args)]
@@ -81,12 +120,32 @@ fn time_distribution(text: &str) -> Result<TimeDistribution, String> {
     TimeDistribution::parse(text).map_err(|problem| problem.to_string())
 }
 
+fn bin(text: &str) -> Result<Duration, String> {
+    let bin = duration(text)?;
+    if bin.is_zero() { Err("is no time at all; write 1s, 1m or 1h".to_owned()) } else { Ok(bin) }
+}
+
+fn objective(text: &str) -> Result<WaitObjective, String> {
+    let advice = || {
+        format!(
+            "{} is no objective; write p50, p95, p99 or max, then wait < TIME, such as \"p99 wait < 200ms\"",
+            shown(text)
+        )
+    };
+    let (measure, limit) = text.split_once('<').ok_or_else(advice)?;
+    let requests = measure.trim().strip_suffix("wait").map(str::trim);
+    let quantile = QUANTILES.iter().find(|(word, _)| requests == Some(*word));
+    let &(_, quantile) = quantile.ok_or_else(advice)?;
+    let limit = duration(limit.trim()).map_err(|error| format!("the limit of {} {error}", shown(text)))?;
+    Ok(WaitObjective { text: text.to_owned(), quantile, limit })
+}
+
 fn variant(text: &str) -> Result<VariantOption, String> {
     let mut annotations = BTreeMap::new();
     for part in text.split(',') {
         let setting = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        let (key, value) =
-            setting.ok_or_else(|| format!("{} is no setting; write KEY=VALUE, such as window=30s", shown(part)))?;
+        let (key, value) = setting
+            .ok_or_else(|| format!("{} is no setting; write KEY=VALUE, such as window=30s", shown(part)))?;
         let name = annotation_named(key)?;
         if annotations.insert(name.to_owned(), value.to_owned()).is_some() {
             return Err(format!("{key} stands twice; write it once"));
@@ -116,6 +175,23 @@ fn short_name(name: &'static str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_objective_is_read_and_refused_with_what_is_allowed() {
+        let read = objective("p99 wait < 200ms").expect("an objective");
+        assert_eq!((read.quantile, read.limit), (WaitQuantile::P99, Duration::from_millis(200)));
+        assert_eq!(objective("max wait<2s").map(|read| read.quantile), Ok(WaitQuantile::All));
+        for (text, expected) in [
+            ("p98 wait < 1s", "is no objective; write p50, p95, p99 or max"),
+            ("p99 < 1s", "is no objective"),
+            ("p99 wait > 1s", "is no objective"),
+            ("p99 wait < 200", "has no unit; write \"200s\""),
+        ] {
+            let error = objective(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        assert!(bin("1m").is_ok() && bin("0s").is_err() && bin("1").is_err());
+    }
 
     #[test]
     fn a_variant_names_annotations_with_or_without_their_prefix() {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use orchestration::RevisionFacts;
 use platform_local::{FrontDoor, LoadedManifest, ManifestSource, first_facts};
-use simulator::{LoadShape, Scenario, ServiceLoad, ServiceScenario, WorldDelays};
+use simulator::{LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, WorldDelays};
 use vocabulary::{RevisionName, did_you_mean, shown};
 
+use super::load_files;
 use crate::cli::{SimulateOptions, VariantOption};
 
 /// How the variant without other settings is called.
@@ -28,7 +29,7 @@ pub(super) fn variants(
     loaded: &LoadedManifest,
 ) -> Result<Vec<VariantScenario>, Vec<String>> {
     let facts = facts_of(loaded);
-    let loads = loads_by_service(&facts, &options.load)?;
+    let loads = loads_by_service(&facts, options)?;
     let scenario_of = |loaded: &LoadedManifest, facts: &[RevisionFacts]| Scenario {
         cluster: Arc::clone(&loaded.cluster),
         services: facts.iter().map(|facts| service(facts, &loads, options)).collect(),
@@ -75,7 +76,7 @@ fn service(
 ) -> ServiceScenario {
     ServiceScenario {
         facts: facts.clone(),
-        load: loads.get(&facts.name).copied(),
+        load: loads.get(&facts.name).cloned(),
         service_time: options.service_time.clone(),
         start_up: options.start_up.clone(),
     }
@@ -84,21 +85,42 @@ fn service(
 /// The load of each Service that has one.
 fn loads_by_service(
     facts: &[RevisionFacts],
-    loads: &[ServiceLoad],
+    options: &SimulateOptions,
 ) -> Result<BTreeMap<RevisionName, LoadShape>, Vec<String>> {
-    let (mut found, mut problems) = (BTreeMap::new(), Vec::new());
-    for load in loads {
+    let mut found: BTreeMap<RevisionName, LoadShape> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for load in &options.load {
         match service_of(facts, &load.service) {
             Ok(name) if found.contains_key(name) => {
                 problems.push(format!("--load names {name} twice; write one load for each Service"));
             }
-            Ok(name) => {
-                found.insert(name.clone(), load.shape);
-            }
+            Ok(name) => match shape_of(load, options) {
+                Ok(shape) => {
+                    found.insert(name.clone(), shape);
+                }
+                Err(problem) => problems.push(format!("--load {}: {problem}", load.service)),
+            },
             Err(problem) => problems.push(problem),
         }
     }
+    let has_file = options.load.iter().any(|load| matches!(load.source, LoadSource::File(_)));
+    if options.bin.is_some() && !has_file {
+        problems.push(
+            "--bin is about a load that stands in a file; write --load NAME=FILE, or leave it out".to_owned(),
+        );
+    }
     if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+fn shape_of(load: &ServiceLoad, options: &SimulateOptions) -> Result<LoadShape, String> {
+    match &load.source {
+        LoadSource::Shape(shape) => Ok(shape.clone()),
+        LoadSource::File(name) => {
+            let file = load_files::read(name, options.bin)?;
+            load_files::check_length(name, &file, options.length.span())?;
+            Ok(LoadShape::File(file))
+        }
+    }
 }
 
 /// The Service whose name ends so.

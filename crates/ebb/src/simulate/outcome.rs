@@ -1,4 +1,6 @@
-//! What came of one variant, and how tables call the variant.
+//! What came of one variant, how tables call the variant, and how waits are shown.
+
+use std::time::Duration;
 
 use simulator::SimulationReport;
 
@@ -6,4 +8,13 @@ use simulator::SimulationReport;
 pub(super) struct VariantOutcome {
     pub(super) title: String,
     pub(super) report: SimulationReport,
+}
+
+/// A wait in the unit that suits it.
+pub(super) fn wait_text(wait: Duration) -> String {
+    if wait < Duration::from_secs(1) {
+        format!("{} ms", wait.as_millis())
+    } else {
+        format!("{:.1} s", wait.as_secs_f64())
+    }
 }

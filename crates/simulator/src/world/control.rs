@@ -2,6 +2,7 @@
 //! pods.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestration::{
     ActivatorFacts, ActivatorLife, ControlCommand, ControlEvent, LinkId, Order, OrderOutcome, Peer,
@@ -23,6 +24,9 @@ use crate::world_platform::StartedPod;
 
 /// The name under which the owner speaks to the activator.
 const OWNER: &str = "autoscaler";
+/// The wall clock when the owner begins: a second before the first Monday of 1970, as a load begins that is
+/// said by days of the week.
+const FIRST_WALL_TIME: Duration = Duration::from_secs(4 * 86_400 - 1);
 /// The address at which the activator takes a link: of no pod.
 const ACTIVATOR_ADDRESS: PodNumber = PodNumber(0);
 
@@ -34,6 +38,8 @@ impl World {
             link: ACTIVATOR_ADDRESS.address().into(),
             life: ActivatorLife::Ready,
         };
+        // As the program does at its start, before anything is told.
+        self.tell_owner(ControlEvent::WallClockRead { since_epoch: FIRST_WALL_TIME });
         self.state(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(1))));
         self.state(PlatformFact::ConfigChanged(Arc::clone(&scenario.cluster)));
         for service in (0..self.names.len()).map(ServiceNumber) {
@@ -73,8 +79,9 @@ impl World {
     }
 
     pub(super) fn owner_is_due(&mut self) {
-        self.owner.looked();
-        self.settle_owner();
+        if self.owner.look_comes(self.now) {
+            self.settle_owner();
+        }
     }
 
     fn settle_owner(&mut self) {
@@ -106,7 +113,10 @@ impl World {
             }
             // How soon matters to a writer that is busy: here every message leaves at once.
             ControlCommand::Assign { activator, assignment, .. } => {
-                self.send_to_activator(ActivatorEvent::Assigned { link: LinkNumber(activator.0), assignment });
+                self.send_to_activator(ActivatorEvent::Assigned {
+                    link: LinkNumber(activator.0),
+                    assignment,
+                });
             }
             ControlCommand::Unassign { activator, revision, version, how } => {
                 let link = LinkNumber(activator.0);

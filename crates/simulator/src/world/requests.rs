@@ -12,17 +12,17 @@ use std::time::Duration;
 use throttling::{ActivatorCommand, ActivatorEvent, Dispatch, LinkNumber, RequestEvent, Ticket};
 use vocabulary::{RevisionName, Slice};
 
-use super::World;
+use super::{SECOND, World};
 use crate::simulated_pod::PodAdmission;
 use crate::world_event::{
-    ClientNumber, PodAnswer, PodNumber, SimulatedSeat, SeatedRequest, ServiceNumber, SimulatedRequest,
+    ClientNumber, PodAnswer, PodNumber, SeatedRequest, ServiceNumber, SimulatedRequest, SimulatedSeat,
     WorldEvent,
 };
 
 impl World {
     pub(super) fn request_arrives(&mut self, service: ServiceNumber) {
-        self.plan_arrival(service);
         let request = self.traffic[service.0].request(self.now);
+        self.plan_arrival(service);
         self.receive(request);
     }
 
@@ -36,16 +36,16 @@ impl World {
     fn receive(&mut self, request: SimulatedRequest) {
         let service = request.service;
         self.tallies[service.0].requests += 1;
-        let name = self.names[service.0].clone();
-        if let Some(pick) = self.activator.pick_direct(&name, self.now) {
+        let name = &self.names[service.0];
+        if let Some(pick) = self.activator.pick_direct(name, self.now) {
             return self.send_to_pod(SeatedRequest { request, seat: SimulatedSeat::Direct(pick) });
         }
-        let Some(ticket) = self.activator.end.draw_ticket(&name) else { return self.refuse(&request) };
+        let Some(ticket) = self.activator.end.draw_ticket(name) else { return self.refuse(&request) };
         self.enqueue(request, ticket);
-        self.tell_activator_of_request(&name, RequestEvent::Arrived { ticket });
+        self.tell_activator_of_request(service, RequestEvent::Arrived { ticket });
         // Without a grant or a refusal by now the request waits.
         if self.activator.waiting.contains_key(&(service, ticket)) {
-            let cause = self.activator.wait_cause(&name);
+            let cause = self.activator.wait_cause(&self.names[service.0]);
             self.tallies[service.0].note_wait(cause);
             self.plan_end_of_wait(&request, ticket);
         }
@@ -66,8 +66,7 @@ impl World {
 
     pub(super) fn wait_ends(&mut self, service: ServiceNumber, ticket: Ticket) {
         let Some(request) = self.activator.waiting.remove(&(service, ticket)) else { return };
-        let name = self.names[service.0].clone();
-        self.tell_activator_of_request(&name, RequestEvent::GaveUp { ticket });
+        self.tell_activator_of_request(service, RequestEvent::GaveUp { ticket });
         self.refuse(&request);
     }
 
@@ -113,21 +112,21 @@ impl World {
     /// The answer of a pod is at the activator.
     pub(super) fn pod_answers(&mut self, answer: PodAnswer, seated: SeatedRequest) {
         let SeatedRequest { request, seat } = seated;
-        let name = self.names[request.service.0].clone();
+        let service = request.service;
         match (answer, seat) {
             (PodAnswer::Served, SimulatedSeat::Queue(dispatch)) => {
                 // As the program does: that a pod of its own has started an ordinary request is no news.
                 if dispatch.is_trial || dispatch.slice != Slice::Undivided {
-                    self.tell_activator_of_request(&name, RequestEvent::Started { dispatch });
+                    self.tell_activator_of_request(service, RequestEvent::Started { dispatch });
                 }
-                self.tell_activator_of_request(&name, RequestEvent::Ended { dispatch });
+                self.tell_activator_of_request(service, RequestEvent::Ended { dispatch });
                 self.note_served(&request);
             }
             (PodAnswer::Served, SimulatedSeat::Direct(pick)) => {
                 if pick.is_trial {
-                    self.tell_activator_of_request(&name, RequestEvent::DirectStarted { pick });
+                    self.tell_activator_of_request(service, RequestEvent::DirectStarted { pick });
                 }
-                self.tell_activator_of_request(&name, RequestEvent::DirectEnded { pick });
+                self.tell_activator_of_request(service, RequestEvent::DirectEnded { pick });
                 self.note_served(&request);
             }
             (PodAnswer::NotStarted, SimulatedSeat::Queue(dispatch)) => {
@@ -137,14 +136,13 @@ impl World {
                 self.wait_again(request, dispatch, RequestEvent::FoundNoRoom { dispatch });
             }
             (PodAnswer::NotStarted | PodAnswer::NoRoom, SimulatedSeat::Direct(pick)) => {
-                self.tell_activator_of_request(&name, RequestEvent::DirectNotStarted { pick });
-                self.tell_activator_of_request(&name, RequestEvent::DirectEnded { pick });
-                let Some(ticket) = self.activator.end.draw_ticket(&name) else {
-                    return self.refuse(&request);
-                };
+                self.tell_activator_of_request(service, RequestEvent::DirectNotStarted { pick });
+                self.tell_activator_of_request(service, RequestEvent::DirectEnded { pick });
+                let ticket = self.activator.end.draw_ticket(&self.names[service.0]);
+                let Some(ticket) = ticket else { return self.refuse(&request) };
                 self.enqueue(request, ticket);
                 let rejoined = RequestEvent::Rejoined { ticket, arrived: request.arrived };
-                self.tell_activator_of_request(&name, rejoined);
+                self.tell_activator_of_request(service, rejoined);
                 self.plan_end_of_wait(&request, ticket);
             }
         }
@@ -152,9 +150,8 @@ impl World {
 
     /// A request of the queue waits again, under its former ticket.
     fn wait_again(&mut self, request: SimulatedRequest, dispatch: Dispatch, event: RequestEvent) {
-        let name = self.names[request.service.0].clone();
         self.enqueue(request, dispatch.ticket);
-        self.tell_activator_of_request(&name, event);
+        self.tell_activator_of_request(request.service, event);
         self.plan_end_of_wait(&request, dispatch.ticket);
     }
 
@@ -180,28 +177,47 @@ impl World {
         }
     }
 
-    fn tell_activator_of_request(&mut self, revision: &RevisionName, event: RequestEvent) {
-        self.tell_activator(ActivatorEvent::Request { revision: revision.clone(), event });
+    fn tell_activator_of_request(&mut self, service: ServiceNumber, event: RequestEvent) {
+        let revision = self.names[service.0].clone();
+        self.hand_to_activator(ActivatorEvent::Request { revision, event });
+        self.plan_look_at(service);
     }
 
     /// Something happened at the activator, which does what follows.
     pub(super) fn tell_activator(&mut self, event: ActivatorEvent) {
+        self.hand_to_activator(event);
+        for service in (0..self.names.len()).map(ServiceNumber) {
+            self.plan_look_at(service);
+        }
+    }
+
+    fn hand_to_activator(&mut self, event: ActivatorEvent) {
         self.activator.end.handle(event, self.now);
         while let Some(command) = self.activator.end.next_command() {
             self.obey_activator(command);
         }
-        if let Some(at) = self.activator.plan_look(self.now) {
-            self.queue.push(at, WorldEvent::ActivatorIsDue);
+    }
+
+    fn plan_look_at(&mut self, service: ServiceNumber) {
+        if let Some(at) = self.activator.plan_look(service, &self.names[service.0], self.now) {
+            self.queue.push(at, WorldEvent::RevisionIsDue(service));
         }
     }
 
-    pub(super) fn activator_is_due(&mut self) {
-        self.activator.looked();
-        if self.activator.is_due(self.now) {
-            self.tell_activator(ActivatorEvent::TimePassed);
-        } else if let Some(at) = self.activator.plan_look(self.now) {
-            self.queue.push(at, WorldEvent::ActivatorIsDue);
+    pub(super) fn revision_is_due(&mut self, service: ServiceNumber) {
+        if !self.activator.look_comes(service, self.now) {
+            return;
         }
+        let revision = self.names[service.0].clone();
+        if self.activator.is_due(&revision, self.now) {
+            self.hand_to_activator(ActivatorEvent::RevisionIsDue { revision });
+        }
+        self.plan_look_at(service);
+    }
+
+    pub(super) fn activator_second_ends(&mut self) {
+        self.tell_activator(ActivatorEvent::TimePassed);
+        self.queue.push(self.now + SECOND, WorldEvent::ActivatorSecondEnds);
     }
 
     fn obey_activator(&mut self, command: ActivatorCommand) {
@@ -209,15 +225,16 @@ impl World {
             ActivatorCommand::Grant { revision, dispatch } => self.grant(&revision, dispatch),
             ActivatorCommand::Refuse { revision, ticket, .. } => {
                 let service = self.platform.service(&revision);
-                let refused =
-                    service.and_then(|service| self.activator.waiting.remove(&(service, ticket)));
+                let refused = service.and_then(|service| self.activator.waiting.remove(&(service, ticket)));
                 if let Some(request) = refused {
                     self.refuse(&request);
                 }
             }
             ActivatorCommand::CarryOut { upkeep, .. } => {
-                // There are neither idle connections nor ports to close.
-                self.activator.end.handle(ActivatorEvent::UpkeepEnded { upkeep }, self.now);
+                // There are neither idle connections nor ports to close. All commands are drained before
+                // the next event, so this is one of its own.
+                let ended = ActivatorEvent::UpkeepEnded { upkeep };
+                self.queue.push(self.now, WorldEvent::ActivatorHears(Box::new(ended)));
             }
             ActivatorCommand::Write { link } => self.send_words(link),
             // The link of the only owner is never replaced, and requests name their Service and no host.
@@ -233,8 +250,7 @@ impl World {
 
     fn grant(&mut self, revision: &RevisionName, dispatch: Dispatch) {
         let service = self.platform.service(revision);
-        let granted =
-            service.and_then(|service| self.activator.waiting.remove(&(service, dispatch.ticket)));
+        let granted = service.and_then(|service| self.activator.waiting.remove(&(service, dispatch.ticket)));
         debug_assert!(granted.is_some(), "only a request that waits is granted");
         if let Some(mut request) = granted {
             request.leaves_queue(self.now);
