@@ -1,6 +1,7 @@
 //! The kernel's tables of TCP sockets: `/proc/self/net/tcp` and `tcp6` (`proc_pid_net(5)`). Every process may
 //! read those of its own network.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -38,8 +39,15 @@ impl TcpTableRow {
 /// All sockets of this process's network. Fails where the kernel shows no table; one without IPv6 shows one.
 pub fn tcp_table() -> io::Result<Vec<TcpTableRow>> {
     let [four, six] = TABLES.map(std::fs::read_to_string);
-    let text = four? + &six.unwrap_or_default();
-    Ok(text.lines().filter_map(TcpTableRow::read).collect())
+    Ok(rows_of(&(four? + &six.unwrap_or_default())))
+}
+
+/// Each socket once. The kernel writes a table in pieces, and a socket that came between two of them has it
+/// write the end of one piece again at the beginning of the next.
+fn rows_of(text: &str) -> Vec<TcpTableRow> {
+    let rows = text.lines().filter_map(TcpTableRow::read);
+    let by_socket: BTreeMap<_, _> = rows.map(|row| ((row.own, row.peer, row.inode), row)).collect();
+    by_socket.into_values().collect()
 }
 
 /// `0100007F:1F90`: words of the address as this machine's numbers, the port as a number.
@@ -59,4 +67,22 @@ fn end_of(text: &str) -> Option<SocketAddr> {
         _ => return None,
     };
     Some(SocketAddr::new(address.to_canonical(), u16::from_str_radix(port, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_the_kernel_writes_twice_is_one_row_with_its_last_state() {
+        let line = |ends: &str, state: u8, inode: u64| {
+            format!(
+                "   0: {ends} {state:02X} 00000000:00000000 00:00000000 00000000     0        0 {inode} 1\n"
+            )
+        };
+        let (first, second) = ("0100007F:1F90 0100007F:BEE1", "0100007F:1F90 0100007F:BEE2");
+        let text = [line(first, 1, 7), line(second, 1, 8), line(first, 8, 7), line(first, 1, 9)].concat();
+        let read: Vec<(u64, u8)> = rows_of(&text).iter().map(|row| (row.inode, row.state)).collect();
+        assert_eq!(read, [(7, 8), (9, 1), (8, 1)]);
+    }
 }
