@@ -5,6 +5,7 @@
 //! reader of heads is needed. That copies it, which nearly no request pays for.
 
 use bytes::Bytes;
+use http::Method;
 
 use super::HeadLimits;
 use super::headers::is_token_byte;
@@ -44,6 +45,13 @@ pub(super) fn read(
     else {
         return Ok(None);
     };
+    // Between brackets a `http::Uri` takes the encoded form of a byte that stands in no host. The host of a
+    // CONNECT is no matter: the method is refused.
+    if head.request.method() != Method::CONNECT
+        && let Some(problem) = wrong_host(&target)
+    {
+        return Err(problem.into());
+    }
     let longer = text.len() - target.len();
     head.request.extensions_mut().insert(RawTarget::of(&target));
     head.bytes = length - longer;
@@ -143,6 +151,8 @@ mod tests {
             (b"http://h\\i/", host(b'\\', 2)),
             (b"http://h\xffi/", host(0xff, 2)),
             (b"http://a<b@h/", host(b'<', 2)),
+            (b"http://h[\\]3/x", host(b'\\', 3)),
+            (b"http://[<]/?`", host(b'<', 2)),
             (b"http://user@h/<", TargetProblem::Form),
             (b"x<y", TargetProblem::Form),
             (b"\xff", TargetProblem::Form),

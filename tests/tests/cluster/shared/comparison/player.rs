@@ -50,7 +50,7 @@ fn controller_settings() -> HpaSettings {
 const SLOWEST_PASS: SignedDuration = SignedDuration::from_millis(300);
 /// Of the time in which it does, these parts are held against.
 const PARTS_PERCENT: [i32; 6] = [0, 10, 25, 50, 75, 100];
-/// Two instants of which one is meant are one.
+/// Two instants at which a count may have been written are one if they are closer than this.
 const CLOSE: SignedDuration = SignedDuration::from_millis(5);
 /// How many of the histories that fit all passes so far are held against the next one.
 const HISTORIES_MAX: usize = 24;
@@ -460,8 +460,9 @@ fn clocks(pass: &Pass, writes: &Writes, slowest: SignedDuration) -> Vec<WallTime
     let mut clocks: Vec<WallTime> = Vec::new();
     for percent in PARTS_PERCENT {
         for far in [latest, earliest] {
+            // Also those that are very close to each other: a window may end between them.
             let clock = pass.answered + far * percent / 100;
-            if clocks.iter().all(|known| known.duration_since(clock).abs() >= CLOSE) {
+            if !clocks.contains(&clock) {
                 clocks.push(clock);
             }
         }
