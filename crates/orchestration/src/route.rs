@@ -74,7 +74,7 @@ fn proven(
     Some(proven)
 }
 
-/// No version of this epoch is older, and every version of an earlier epoch is.
+/// The oldest version that an epoch can have.
 fn first_version(epoch: Epoch) -> Version {
     Version { epoch, counter: 0 }
 }

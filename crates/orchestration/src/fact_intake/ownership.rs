@@ -73,15 +73,16 @@ impl FactIntake<'_> {
     fn give_up(&mut self, id: RevisionId) {
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         // The outcome of our last order will not be heard any more, so it is taken for written until a route
-        // is found. When the revision is ours again that route is one from before, whoever ordered it.
+        // is found. When the revision is ours again that route is one from before, like any that is found.
         let written = record.route.latest().cloned();
         let links: Vec<_> = record.pods.values().filter_map(|pod| pod.link).collect();
         for pod in record.pods.values_mut() {
             pod.heard.connection = LinkCondition::Down;
         }
         record.give_up();
-        record.route.inherited.clone_from(&written);
-        record.route.written = written;
+        if let Some(route) = written {
+            record.route.note_found(route);
+        }
         for link in links {
             self.state.end_link(link.id);
         }

@@ -68,7 +68,7 @@ impl Index {
         self.ports_due = self.ports.free_again().map(|again| now + again.since(wall));
     }
 
-    /// The ports of a Service that are to have one of activators; `None` while that is not to be decided.
+    /// The ports of a Service for which ports of activators are sought; `None` while none is to be given.
     fn ports_that_seek<'a>(
         &self,
         key: &ObjectKey,
@@ -86,10 +86,10 @@ impl Index {
         self.awaits_workload(key, service, wall).then(|| may_be_served.collect())
     }
 
-    /// Whether a Service was made a moment ago, and its workload is to follow: then the ports are on the
-    /// Lease when the workload comes, and its first connections wait for no write of that. A Service that
-    /// stands alone for longer gets its ports with the workload, or each new owner would let another one of
-    /// them rest.
+    /// Whether a Service was made a moment ago and its workload is to follow. Its ports are given now, so
+    /// that they are on the Lease when the workload comes and the first connections wait for no write of the
+    /// Lease. A Service that stands alone for longer gets its ports with the workload: what is given before
+    /// stands in no slice, so each new owner of the bucket would let it rest and give another port.
     fn awaits_workload(&self, key: &ObjectKey, service: &AdoptedService, wall: WallSeconds) -> bool {
         let created = self.services.get(key).and_then(|service| service.created);
         let created = created.and_then(|created| u64::try_from(created.as_second()).ok()).map(WallSeconds);

@@ -57,7 +57,7 @@ impl ServicePort {
         Some(Self { name: port.name.clone(), number, target, app_protocol: port.app_protocol.clone() })
     }
 
-    /// Whether it names no protocol but those that activators take.
+    /// Whether its `appProtocol` is one that activators take, or missing.
     pub(crate) fn speaks_http(&self) -> bool {
         self.app_protocol.as_deref().is_none_or(|protocol| PROTOCOLS_OF_OURS.contains(&protocol))
     }

@@ -32,25 +32,24 @@ pub(super) fn read(
         return Err(TargetProblem::Byte(misplaced).into());
     }
     let text = percent_encode_odd_bytes(&target)?;
+    let wrong_host = wrong_host(&target).map(UnreadableRequest::from);
     if text == target {
-        return Err(wrong_host(&target).map_or(why, UnreadableRequest::from));
+        return Err(wrong_host.unwrap_or(why));
     }
     let at = target.as_ptr().addr() - bytes.as_ptr().addr();
     let copy = [&bytes[..at], &text, &bytes[at + target.len()..]].concat();
     let read = read_plain(&Bytes::from(copy), limits);
     let Some((mut head, length)) = read.map_err(|error| {
         let is_form = error == UnreadableRequest::Target(TargetProblem::Form);
-        wrong_host(&target).filter(|_| is_form).map_or(error, UnreadableRequest::from)
+        wrong_host.filter(|_| is_form).unwrap_or(error)
     })?
     else {
         return Ok(None);
     };
     // Between brackets a `http::Uri` takes the encoded form of a byte that stands in no host. The host of a
     // CONNECT is no matter: the method is refused.
-    if head.request.method() != Method::CONNECT
-        && let Some(problem) = wrong_host(&target)
-    {
-        return Err(problem.into());
+    if let Some(wrong_host) = wrong_host.filter(|_| head.request.method() != Method::CONNECT) {
+        return Err(wrong_host);
     }
     let longer = text.len() - target.len();
     head.request.extensions_mut().insert(RawTarget::of(&target));

@@ -23,12 +23,13 @@ impl PartialHead {
         Self { bytes, looked_at }
     }
 
+    /// How many bytes have come.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// How much memory it takes: its letters twice, as those of a whole head, or its buffer if that is more.
-    /// So no head that has been let in is refused when it is whole.
+    /// So what a head takes hardly grows when it is whole.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity().max(2 * self.bytes.len())
     }
@@ -75,5 +76,13 @@ mod tests {
         assert!(looks <= text.len().ilog2() + 1, "{looks}");
         assert!(!partial.add(b"\r"));
         assert!(partial.add(b"\n"), "its end is there");
+    }
+
+    #[test]
+    fn the_letters_of_a_part_count_twice_and_come_once() {
+        let mut partial = PartialHead::new(Bytes::from(vec![b'a'; 9000]));
+        assert!(!partial.add(&[b'a'; 1000]));
+        assert_eq!(partial.len(), 10_000);
+        assert!((20_000..30_000).contains(&partial.memory()), "{}", partial.memory());
     }
 }

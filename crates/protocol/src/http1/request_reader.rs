@@ -52,6 +52,11 @@ impl RequestReader {
         self.partial.is_some()
     }
 
+    /// How many bytes of the next head are here.
+    pub fn partial_bytes(&self) -> usize {
+        self.partial.as_ref().map_or(0, PartialHead::len)
+    }
+
     /// How much memory the part of the next head takes that is here.
     pub fn partial_memory(&self) -> usize {
         self.partial.as_ref().map_or(0, PartialHead::memory)

@@ -197,4 +197,16 @@ mod tests {
             assert!(peer.got == expected, "something was lost or moved");
         }
     }
+
+    #[test]
+    fn a_large_head_that_waits_is_a_piece_without_spare_room() {
+        let mut output = Output::default();
+        for (length, pieces) in [(20_000, 1), (100, 1), (20_000, 2)] {
+            let bytes_before = output.frames().len();
+            output.frames().extend(std::iter::repeat_n(b'h', length));
+            output.end_head(bytes_before);
+            assert_eq!(output.queue.len(), pieces);
+        }
+        assert_eq!((output.len(), output.tail.capacity()), (40_100, 0));
+    }
 }

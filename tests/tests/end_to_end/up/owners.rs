@@ -95,15 +95,17 @@ async fn two_autoscalers_divide_the_services_and_are_rebuilt_one_by_one_under_lo
 #[tokio::test]
 async fn an_owner_that_hangs_past_its_lease_is_replaced_and_its_late_orders_change_nothing() {
     let mut grip = Grip::listen().await;
-    let ebb = Ebb::up_gripped(&grip, &services(), &config(), &["--autoscalers", "2"]).await;
+    // No pod ends because the load has varied: what ends one within the test is an order.
+    let services = services().into_iter().map(|service| service.scaling("scale-down-delay", "10m"));
+    let services: Vec<Service> = services.collect();
+    let ebb = Ebb::up_gripped(&grip, &services, &config(), &["--autoscalers", "2"]).await;
     all_up(&ebb).await;
     let revision = ebb.revision("alpha").await.expect("ebb answers");
     let hung = owner_of(&revision).to_owned();
     assert_eq!((revision.wanted(), metric(&ebb, "autoscaler_late_orders_total").await), (1, 0));
     grip.hold(&hung).await;
     // 20 in flight at 7 per pod: three pods, an order that stands still on its way.
-    let load = ebb.load("alpha").path("/?sleep=500");
-    let traffic = tokio::spawn(async move { load.steady(40, Duration::from_secs(75)).await });
+    let traffic = ebb.load("alpha").path("/?sleep=500").in_background(40);
     grip.until_held(&hung).await;
     let taken_over = ebb
         .until_within("alpha", "another owner, which gives the order", TAKEN_OVER, |revision| {
@@ -111,8 +113,7 @@ async fn an_owner_that_hangs_past_its_lease_is_replaced_and_its_late_orders_chan
         })
         .await;
     // Twice the load: whoever decides now wants more than the order that still stands.
-    let load = ebb.load("alpha").path("/?sleep=500");
-    let more = tokio::spawn(async move { load.steady(40, Duration::from_secs(30)).await });
+    let more = ebb.load("alpha").path("/?sleep=500").in_background(40);
     let most = ebb
         .until("alpha", "pods for twice the load", |revision| revision.wanted() >= 5 && revision.ready() >= 5)
         .await;
@@ -130,8 +131,8 @@ async fn an_owner_that_hangs_past_its_lease_is_replaced_and_its_late_orders_chan
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(metric(&ebb, &format!("autoscaler_owned_buckets{{owner=\"{hung}\"}}")).await, 0);
-    more.await.expect("the load ends").assert_all_answered();
-    traffic.await.expect("the load ends").assert_all_answered();
+    more.end().await.assert_all_answered();
+    traffic.end().await.assert_all_answered();
 }
 
 #[tokio::test]
@@ -141,8 +142,7 @@ async fn an_owner_killed_under_load_changes_no_count_and_loses_nothing() {
     all_up(&ebb).await;
     let owner = owner_of(&ebb.revision("alpha").await.expect("ebb answers")).to_owned();
     // 17.5 in flight at 7 per pod: in the middle of what 3 pods take.
-    let load = ebb.load("alpha").path("/?sleep=500");
-    let traffic = tokio::spawn(async move { load.steady(35, Duration::from_secs(80)).await });
+    let traffic = ebb.load("alpha").path("/?sleep=500").in_background(35);
     ebb.until("alpha", "a load that calls for three pods", |revision| {
         revision.is_settled_at(3) && revision.field("stable_value").as_f64().is_some_and(|value| value > 14.5)
     })
@@ -164,5 +164,5 @@ async fn an_owner_killed_under_load_changes_no_count_and_loses_nothing() {
     }
     let three = ebb.until("alpha", "the same three pods", |revision| revision.is_settled_at(3)).await;
     assert_eq!(three.pids("app_pid").len(), 3);
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end().await.assert_all_answered();
 }

@@ -111,9 +111,9 @@ impl HeadReader {
         wire: &ServerWire,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), UnreadableRequest>> {
-        let bytes = self.reader.partial_memory();
+        let bytes = self.reader.partial_bytes();
         // What comes with one read counts as nothing, as nearly all heads do.
-        if bytes <= READ_BYTES || wire.hold_head(bytes).is_ok() {
+        if bytes <= READ_BYTES || wire.hold_head(self.reader.partial_memory()).is_ok() {
             self.pause = None;
             return Poll::Ready(Ok(()));
         }

@@ -254,12 +254,17 @@ fn a_connection_pauses_once_before_a_head_is_refused() {
     assert_eq!(refused_streams(&written(&session)), [5]);
 }
 
+/// A server's session that has taken one head with these fields, and has no memory for another.
+fn session_full_of(fields: &[u8]) -> Session {
+    let session = session_with(MemoryBudget::of_process(Some(2 << 20)));
+    assert_eq!(received(&session, &[head_frames(1, fields)]).len(), 1);
+    session
+}
+
 #[test]
 fn a_connection_pauses_again_after_each_sixteen_refused_heads() {
-    let memory = MemoryBudget::of_process(Some(2 << 20));
-    let session = session_with(memory);
     let fields = large_fields(60_000);
-    assert_eq!(received(&session, &[head_frames(1, &fields)]).len(), 1);
+    let session = session_full_of(&fields);
     let has_paused = |number: &u32| {
         session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
         let mut read = BytesMut::from(&head_frames(2 * number + 1, &fields)[..]);
@@ -276,10 +281,8 @@ fn a_connection_pauses_again_after_each_sixteen_refused_heads() {
 
 #[test]
 fn a_connection_that_goes_on_for_a_thousand_refused_heads_ends() {
-    let memory = MemoryBudget::of_process(Some(2 << 20));
-    let session = session_with(memory);
     let fields = large_fields(60_000);
-    assert_eq!(received(&session, &[head_frames(1, &fields)]).len(), 1);
+    let session = session_full_of(&fields);
     for number in 1..1_000 {
         let arrived = received(&session, &[head_frames(2 * number + 1, &fields)]);
         assert!(arrived.is_empty(), "the {number}th");
@@ -322,11 +325,9 @@ fn a_client_whose_heads_are_larger_than_it_may_send_loses_the_connection() {
 
 #[test]
 fn a_connection_that_many_share_neither_pauses_nor_ends_for_heads_without_memory() {
-    let memory = MemoryBudget::of_process(Some(2 << 20));
-    let session = session_with(memory);
-    session.share();
     let fields = large_fields(60_000);
-    assert_eq!(received(&session, &[head_frames(1, &fields)]).len(), 1);
+    let session = session_full_of(&fields);
+    session.share();
     for number in 1..=1_100 {
         session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
         let stream = 4 * number + 1;

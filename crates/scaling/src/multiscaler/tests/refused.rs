@@ -93,8 +93,10 @@ fn a_pod_that_never_got_ready_stays_after_the_last_refusal_until_its_activation_
 /// A request that waits is a whole one, which one pod with this target is enough for.
 fn is_enough_for_a_request(spec: &ScalingSpec) -> bool {
     let Some(hpa) = &spec.hpa else { return spec.target_per_pod >= 1.0 };
-    let is_enough = |metric: &MetricSpec| matches!(metric, MetricSpec::Own { target, .. } if *target >= MilliValue::new(1000));
-    hpa.spec.metrics.iter().all(is_enough)
+    hpa.spec.metrics.iter().all(|metric| {
+        let MetricSpec::Own { target, .. } = metric else { return false };
+        *target >= MilliValue::new(1000)
+    })
 }
 
 #[test]
