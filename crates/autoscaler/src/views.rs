@@ -9,7 +9,7 @@ use orchestration::{
 use scaling::hpa::HpaReport;
 use scaling::{Decision, Inputs, Mode, PodPhase, Reason, Sentence, ShadowStatus};
 use serde::Serialize;
-use vocabulary::{LateBytes, PodCount, ReplicaName, Timestamp, format_duration};
+use vocabulary::{LateBytes, PodCount, PodState, ReplicaName, Timestamp, format_duration};
 
 use crate::api::DetailQuestion;
 use crate::api_types::{
@@ -95,6 +95,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         ready_pods: status.ready_pods,
         not_ready_pods: status.not_ready_pods,
         pending_pods: status.pending_pods,
+        awaiting_core_pods: view.awaiting_core_pods(),
         terminating_pods: status.terminating_pods,
         mode: if status.panicking { "panic" } else { "stable" }.to_owned(),
         class: if view.spec().hpa.is_some() { "hpa" } else { "kpa" }.to_owned(),
@@ -137,7 +138,8 @@ fn pod_view(pod: &PodSnapshot<'_>, now: Timestamp) -> PodView {
     PodView {
         name: facts.name.clone(),
         phase: phase(facts.phase).to_owned(),
-        state: pod.state,
+        // It has no process that could be heard.
+        state: if facts.awaits_core { PodState::Starting } else { pod.state },
         leaving: facts.leaving,
         outdated: facts.outdated,
         linked: pod.is_linked,
@@ -147,6 +149,7 @@ fn pod_view(pod: &PodSnapshot<'_>, now: Timestamp) -> PodView {
         heard_ms_ago: pod.heard_at.map(|at| age_ms(at, now)),
         requests: facts.requests,
         link: facts.link.map(|link| link.socket),
+        awaits_core: facts.awaits_core,
         trouble: pod.trouble.clone(),
         details: facts.details.clone(),
     }

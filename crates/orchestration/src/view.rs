@@ -172,8 +172,15 @@ impl<'a> RevisionView<'a> {
         self.record.oldest_wait(self.now)
     }
 
+    /// The pods whose starts wait until starts of others use less of the machine's cores.
+    pub fn awaiting_core_pods(&self) -> PodCount {
+        let pods = self.record.pods.values().filter(|pod| pod.facts.awaits_core);
+        PodCount::new(u32::try_from(pods.count()).unwrap_or(u32::MAX))
+    }
+
     /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
-    /// was told; beyond that, what the revision waits for if a pod is wanted.
+    /// was told; beyond that, what the revision waits for if a pod is wanted. Starts that wait for a core
+    /// are counted by themselves.
     pub fn why_not_ready(&self, output: AppOutput) -> Option<String> {
         let pods = self.record.pods_by_name();
         let trouble = pods
@@ -181,7 +188,8 @@ impl<'a> RevisionView<'a> {
             .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard, output)?)));
         let waits = || {
             let text = waiting_for(self.record.wanted, output, pods.iter().copied());
-            (self.record.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
+            let is_said = self.record.wanted > PodCount::ZERO && self.awaiting_core_pods() == PodCount::ZERO;
+            (is_said && !text.is_empty()).then(|| format!("waits for {text}"))
         };
         trouble.or_else(|| self.record.order_trouble().cloned()).or_else(waits)
     }
