@@ -95,6 +95,9 @@ pub struct RevisionSummary {
     pub not_ready_pods: PodCount,
     /// Of them, those that do not run yet.
     pub pending_pods: PodCount,
+    /// Of them, those whose starts wait until starts of other pods use less of the machine's cores.
+    #[serde(default)]
+    pub awaiting_core_pods: PodCount,
     /// Pods on their way out.
     pub terminating_pods: PodCount,
     /// The mode of the last decision: `stable` or `panic`.
@@ -339,6 +342,9 @@ pub struct PodView {
     pub requests: Option<SocketAddr>,
     /// Where it takes the autoscaler's link.
     pub link: Option<SocketAddr>,
+    /// Whether its start waits until starts of other pods use less of the machine's cores.
+    #[serde(default)]
+    pub awaits_core: bool,
     /// Why it is in trouble or not ready: exit codes, probe failures, a link that cannot be opened.
     pub trouble: Option<String>,
     /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`,

@@ -235,6 +235,7 @@ impl FakePod {
             link: Some(self.address.into()),
             adoption: None,
             outdated: false,
+            awaits_core: false,
             trouble: None,
             trouble_without_output: None,
             hold: None,

@@ -10,7 +10,7 @@ use scaling::{
     Decision, HistorySpan, Inputs, Mode, PodPhase, Reason, Sentence, Series, SeriesRange, ShadowStatus,
 };
 use serde::Serialize;
-use vocabulary::{LateBytes, PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
+use vocabulary::{LateBytes, PodCount, PodState, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
     API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
@@ -151,6 +151,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         ready_pods: status.ready_pods,
         not_ready_pods: status.not_ready_pods,
         pending_pods: status.pending_pods,
+        awaiting_core_pods: view.awaiting_core_pods(),
         terminating_pods: status.terminating_pods,
         mode: if status.panicking { "panic" } else { "stable" }.to_owned(),
         class: if view.spec().hpa.is_some() { "hpa" } else { "kpa" }.to_owned(),
@@ -193,7 +194,8 @@ fn pod_view(pod: &PodSnapshot<'_>, now: Timestamp) -> PodView {
     PodView {
         name: facts.name.clone(),
         phase: phase(facts.phase).to_owned(),
-        state: pod.state,
+        // It has no process that could be heard.
+        state: if facts.awaits_core { PodState::Starting } else { pod.state },
         leaving: facts.leaving,
         outdated: facts.outdated,
         linked: pod.is_linked,
@@ -203,6 +205,7 @@ fn pod_view(pod: &PodSnapshot<'_>, now: Timestamp) -> PodView {
         heard_ms_ago: pod.heard_at.map(|at| age_ms(at, now)),
         requests: facts.requests,
         link: facts.link.map(|link| link.socket),
+        awaits_core: facts.awaits_core,
         trouble: pod.trouble.clone(),
         details: facts.details.clone(),
     }

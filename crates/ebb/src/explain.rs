@@ -54,6 +54,7 @@ fn text(detail: &RevisionDetail) -> String {
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
+    lines.extend(short_of_cores(now.awaiting_core_pods));
     lines.extend(now.owner.iter().filter(|owner| owner.buckets > 1).map(|owner| {
         format!(
             "  owner      {} (bucket {} of {}, epoch {})",
@@ -98,6 +99,18 @@ fn platform(terms: &PlatformTermsView) -> Vec<String> {
     }
     lines.extend(hold.iter().map(|hold| format!("no request waits for a pod at zero: {hold}")));
     lines
+}
+
+/// Why starts wait for a core, and the key by which fewer would.
+fn short_of_cores(pods: PodCount) -> Option<String> {
+    let subject = match pods.value() {
+        0 => return None,
+        1 => "1 pod waits".to_owned(),
+        pods => format!("{pods} pods wait"),
+    };
+    Some(format!(
+        "  starting   {subject} for a core: starts of pods use the cores of this machine, and more of them at once would take the cores from pods that serve; autoscaling.knative.dev/max-scale limits how many pods are wanted"
+    ))
 }
 
 /// What `kubectl describe hpa` shows of one of Kubernetes' own.
@@ -196,8 +209,11 @@ fn late_bytes(pod: &PodView) -> Option<String> {
 fn pods(pods: &[PodView]) -> String {
     let mut table = output::table(&["POD", "STATE", "IN FLIGHT", "QUEUED", "APP PID", "PORT", "TROUBLE"]);
     for pod in pods {
-        let state =
-            if pod.leaving { "leaving".to_owned() } else { format!("{:?}", pod.state).to_lowercase() };
+        let state = match pod {
+            PodView { leaving: true, .. } => "leaving".to_owned(),
+            PodView { awaits_core: true, .. } => "waits for a core".to_owned(),
+            PodView { state, .. } => format!("{state:?}").to_lowercase(),
+        };
         let detail = |key: &str| pod.details.get(key).cloned().unwrap_or_else(|| "-".to_owned());
         table.add_row(vec![
             pod.name.to_string(),
@@ -275,5 +291,15 @@ mod tests {
                 "no request waits for a pod at zero: HorizontalPodAutoscaler hello decides its count",
             ]
         );
+    }
+
+    #[test]
+    fn starts_that_wait_for_a_core_are_explained_with_the_key_that_limits_them() {
+        assert_eq!(short_of_cores(PodCount::ZERO), None);
+        let one = short_of_cores(PodCount::ONE).unwrap_or_default();
+        assert!(one.starts_with("  starting   1 pod waits for a core: "), "{one}");
+        let many = short_of_cores(PodCount::new(80)).unwrap_or_default();
+        assert!(many.starts_with("  starting   80 pods wait for a core: "), "{many}");
+        assert!(many.contains("autoscaling.knative.dev/max-scale"), "{many}");
     }
 }

@@ -202,6 +202,9 @@ pub struct PodFacts {
     pub adoption: Option<AdoptionId>,
     /// Whether it runs an older template than the revision's present one.
     pub outdated: bool,
+    /// Whether its start waits until starts of other pods use less of the machine's cores. It has no process
+    /// yet.
+    pub awaits_core: bool,
     /// Why it is in trouble, for people ("the app exited with code 3").
     pub trouble: Option<String>,
     /// The same without a word that its app printed ([`AppOutput::Withheld`]); `None` where `trouble` has no

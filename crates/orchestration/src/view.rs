@@ -166,8 +166,15 @@ impl<'a> RevisionView<'a> {
         self.revision.waits.iter().filter_map(|wait| wait.at(self.now)).max()
     }
 
+    /// The pods whose starts wait until starts of others use less of the machine's cores.
+    pub fn awaiting_core_pods(&self) -> PodCount {
+        let pods = self.revision.pods.iter().filter(|pod| pod.facts.awaits_core);
+        PodCount::new(u32::try_from(pods.count()).unwrap_or(u32::MAX))
+    }
+
     /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
-    /// was told; beyond that, what the revision waits for if a pod is wanted.
+    /// was told; beyond that, what the revision waits for if a pod is wanted. Starts that wait for a core
+    /// are counted by themselves.
     pub fn why_not_ready(&self, output: AppOutput) -> Option<String> {
         let revision = self.revision;
         let pods = || revision.pods.iter().map(|pod| (&*pod.facts, &pod.heard));
@@ -175,7 +182,8 @@ impl<'a> RevisionView<'a> {
             .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard, output)?)));
         let waits = || {
             let text = waiting_for(revision.wanted, output, pods());
-            (revision.wanted > PodCount::ZERO && !text.is_empty()).then(|| format!("waits for {text}"))
+            let is_said = revision.wanted > PodCount::ZERO && self.awaiting_core_pods() == PodCount::ZERO;
+            (is_said && !text.is_empty()).then(|| format!("waits for {text}"))
         };
         trouble.or_else(|| revision.order_trouble.clone()).or_else(waits)
     }

@@ -43,6 +43,7 @@ use vocabulary::Timestamp;
 use crate::control_groups::ContainerGroup;
 use children::PlacedContainer;
 use descendants::RemainingChildren;
+pub(crate) use descendants::descendants_of;
 use messages::tell;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
 use orphans::{OrphanAge, Orphans};
@@ -50,6 +51,7 @@ use ports::ReservedPort;
 use relay::{AnnouncementSource, Relay};
 pub(crate) use spec::{Container, DownwardFact, EnvValue, PodSpec, Probes, Template};
 pub(crate) use start::send_outputs;
+pub(crate) use usage::ProcessUsage;
 use usage::UsageReporter;
 
 /// The time in which a queue-proxy answers what it holds after its app has ended.

@@ -25,6 +25,8 @@ mod process;
 mod process_control;
 mod queue_proxy_settings;
 mod restarts;
+mod start_progress;
+mod start_usage;
 mod starts;
 mod subscribers;
 mod supervised_revision;

@@ -281,6 +281,7 @@ fn facts_of_pod(pod: u32, settings: &Settings) -> PodFacts {
         link: Some(settings.address(address, LinkChannel::TlsOfPod)),
         adoption: None,
         outdated: false,
+        awaits_core: false,
         trouble: None,
         trouble_without_output: None,
         hold: None,

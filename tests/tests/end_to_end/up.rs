@@ -1,6 +1,7 @@
 //! `ebb up` as its users see it: real processes, real requests, every one of them accounted for.
 
 mod bad_input;
+mod busy_machine;
 mod containers;
 mod descriptors;
 mod faults;

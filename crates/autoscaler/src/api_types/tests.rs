@@ -14,6 +14,7 @@ pub(crate) fn summary() -> RevisionSummary {
         ready_pods: PodCount::ONE,
         not_ready_pods: PodCount::new(2),
         pending_pods: PodCount::ONE,
+        awaiting_core_pods: PodCount::ONE,
         terminating_pods: PodCount::ZERO,
         mode: "panic".to_owned(),
         class: "hpa".to_owned(),
@@ -88,6 +89,7 @@ fn pod() -> PodView {
         heard_ms_ago: Some(7),
         requests: Some(([127, 0, 0, 1], 8012).into()),
         link: None,
+        awaits_core: false,
         trouble: None,
         details: BTreeMap::from([("app_pid".to_owned(), "4711".to_owned())]),
     }

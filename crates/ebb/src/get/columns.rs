@@ -138,6 +138,7 @@ pub(crate) mod tests {
             ready_pods: PodCount::new(8),
             not_ready_pods: PodCount::ZERO,
             pending_pods: PodCount::ZERO,
+            awaiting_core_pods: PodCount::ZERO,
             terminating_pods: PodCount::ZERO,
             mode: "stable".to_owned(),
             class: "kpa".to_owned(),

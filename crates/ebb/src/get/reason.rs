@@ -29,7 +29,7 @@ fn standing(now: &RevisionSummary) -> String {
     }
     let (ready, wanted) = (now.ready_pods, now.wanted);
     if ready < wanted {
-        return format!("{ready} ready, {} starting", wanted.value() - ready.value());
+        return starting(now, wanted.value() - ready.value());
     }
     if ready > wanted {
         return format!(
@@ -46,6 +46,15 @@ fn standing(now: &RevisionSummary) -> String {
         }
         (Some(desired), _) => format!("{ready} ready, {desired} needed: {}", now.last_reason),
         (None, _) => format!("{ready} ready, no load measured yet"),
+    }
+}
+
+/// `missing` pods are wanted and not ready.
+fn starting(now: &RevisionSummary, missing: u32) -> String {
+    let ready = now.ready_pods;
+    match now.awaiting_core_pods.value().min(missing) {
+        0 => format!("{ready} ready, {missing} starting"),
+        waiting => format!("{ready} ready, {} starting, {waiting} waiting for a core", missing - waiting),
     }
 }
 
@@ -98,6 +107,11 @@ mod tests {
         };
         assert_eq!(said(&|_| {}), "8 ready, as needed");
         assert_eq!(said(&|now| now.ready_pods = PodCount::new(5)), "5 ready, 3 starting");
+        let short_of_cores = said(&|now| {
+            (now.wanted, now.ready_pods) = (PodCount::new(86), PodCount::new(4));
+            now.awaiting_core_pods = PodCount::new(80);
+        });
+        assert_eq!(short_of_cores, "4 ready, 2 starting, 80 waiting for a core");
         assert_eq!(said(&|now| now.wanted = PodCount::new(7)), "7 wanted, 1 ends");
         assert_eq!(
             said(&|now| now.desired = Some(PodCount::new(9))),

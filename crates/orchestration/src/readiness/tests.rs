@@ -16,6 +16,7 @@ pub(crate) fn pod(name: &str) -> PodFacts {
         link: None,
         adoption: None,
         outdated: false,
+        awaits_core: false,
         trouble: None,
         trouble_without_output: None,
         hold: None,

@@ -33,6 +33,7 @@ pub(super) fn pod(name: &str) -> PodFacts {
         link: Some(address.into()),
         adoption: None,
         outdated: false,
+        awaits_core: false,
         trouble: None,
         trouble_without_output: None,
         hold: None,

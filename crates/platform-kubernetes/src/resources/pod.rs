@@ -352,6 +352,7 @@ impl PodObject {
             link,
             adoption: None,
             outdated: false,
+            awaits_core: false,
             trouble: self.trouble.clone().or_else(|| self.not_injected()),
             // Kubernetes' own rights say who reads of a pod.
             trouble_without_output: None,

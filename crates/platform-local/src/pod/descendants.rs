@@ -71,10 +71,19 @@ pub(crate) fn all() -> Vec<Pid> {
 
 /// Every process below this one but for one of its children and what is below that.
 pub(crate) fn descendants_except(left_out: Pid) -> Vec<Pid> {
+    below(getpid(), |child| child != left_out)
+}
+
+/// Every process below this one, as `/proc` has it now.
+pub(crate) fn descendants_of(process: Pid) -> Vec<Pid> {
+    below(process, |_| true)
+}
+
+fn below(process: Pid, belongs: impl Fn(Pid) -> bool) -> Vec<Pid> {
     let mut found = Vec::new();
-    let mut parents = vec![getpid()];
+    let mut parents = vec![process];
     while let Some(parent) = parents.pop() {
-        for child in children_of(parent).into_iter().filter(|child| *child != left_out) {
+        for child in children_of(parent).into_iter().filter(|child| belongs(*child)) {
             // A number that was given again while this was read cannot lead in circles.
             if !found.contains(&child) {
                 found.push(child);

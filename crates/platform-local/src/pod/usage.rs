@@ -142,15 +142,15 @@ fn ended_children() -> Duration {
 
 /// What one line of `/proc/PID/stat` says of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ProcessUsage {
+pub(crate) struct ProcessUsage {
     /// Its own and that of its ended children.
-    cpu: Duration,
+    pub(crate) cpu: Duration,
     resident_bytes: u64,
 }
 
 impl ProcessUsage {
     /// The name before the numbers stands in parentheses and may hold any character.
-    fn of(stat: &str) -> Option<Self> {
+    pub(crate) fn of(stat: &str) -> Option<Self> {
         /// Where the fields stand after the name (`proc_pid_stat(5)` counts pid and name as 1 and 2).
         const UTIME: usize = 14 - 3;
         const RSS: usize = 24 - 3;

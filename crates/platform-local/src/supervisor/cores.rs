@@ -9,7 +9,7 @@ use std::time::Duration;
 use vocabulary::Timestamp;
 
 /// The least time between two looks: the kernel counts in hundredths of a second, so less would be noise.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The machine is busy if less of its time was idle: more pods would share what is left.
 const IDLE_SHARE: f64 = 0.15;
 

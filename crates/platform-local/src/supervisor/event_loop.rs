@@ -19,7 +19,9 @@ use super::limits::LimitKeeper;
 use super::logs::LogSink;
 use super::order_inbox::{OrderInbox, SeatChange};
 use super::outbox::{PlatformStatus, PlatformTopic};
+use super::pod::StartWait;
 use super::process::{self, ProcessHandle, ProcessStart, ProcessWish};
+use super::start_usage::StartUsage;
 use super::starts::{Machine, Starts};
 use super::subscribers::Subscribers;
 use super::supervised_revision::{Action, CountOrder};
@@ -194,6 +196,9 @@ impl Supervisor {
             Order::ReleasePod { pod, .. } => self.fleet.release(pod, now),
             Order::NotePodState { pod, state, .. } => {
                 if *state == PodState::Ready {
+                    if let Some(process) = self.starts.process_of_slow_start(pod, now) {
+                        self.measure(pod, process, now);
+                    }
                     self.starts.note_ready(pod, free_kib(), now);
                 }
                 self.fleet.note_state(pod, *state, now)
@@ -225,7 +230,12 @@ impl Supervisor {
                 tracing::warn!(%pod, reason = failure.in_short(), "a pod failed");
             }
             PodNews::Killed(reason) => tracing::warn!(%pod, reason, "a pod did not end in time"),
-            PodNews::Message(_) | PodNews::Spawned(_) => {}
+            PodNews::Spawned(pid) => {
+                if let Ok(pid) = i32::try_from(*pid) {
+                    self.starts.note_process(pod, pid);
+                }
+            }
+            PodNews::Message(_) => {}
         }
         self.fleet.note(pod, news, self.clock.now());
     }
@@ -244,7 +254,7 @@ impl Supervisor {
             }
             for action in actions {
                 match action {
-                    Action::Start { pod, siblings, spec } => self.starts.add(pod, siblings, spec),
+                    Action::Start { pod, siblings, spec } => self.starts.add(pod, siblings, spec, now),
                     Action::Terminate(pod) => self.end(&pod, ProcessWish::Terminate),
                     Action::Kill(pod) => {
                         if !self.fleet.is_killed() {
@@ -273,6 +283,9 @@ impl Supervisor {
         if self.starts.is_empty() {
             return None;
         }
+        for (pod, process) in self.starts.to_measure(now) {
+            self.measure(&pod, process, now);
+        }
         let machine = Machine {
             has_room: self.starts.depend_on_cores() && self.cores.have_room(now),
             free_memory: self.starts.depend_on_memory().then(free_kib).flatten(),
@@ -284,9 +297,19 @@ impl Supervisor {
         for (pods, reason) in
             [self.starts.short_of_memory(machine), self.starts.beyond_ceiling(machine)].into_iter().flatten()
         {
-            self.fleet.note_waiting(&pods, &reason);
+            self.fleet.note_waiting(&pods, &StartWait::Room(reason));
+        }
+        if next.is_none() {
+            self.fleet.note_waiting(&self.starts.short_of_cores(machine, now), &StartWait::Core);
         }
         next
+    }
+
+    /// Looks at what the processes of a pod that is being started have used of the cores.
+    fn measure(&mut self, pod: &PodName, process: i32, now: Timestamp) {
+        if let Some(usage) = StartUsage::of(process) {
+            self.starts.note_usage(pod, usage, now);
+        }
     }
 
     /// A pod is to end; one that was not started yet is gone at once.

@@ -17,6 +17,7 @@ use crate::supervisor::causes::StartCause;
 use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::handover::records::FleetRecord;
 use crate::supervisor::identities::PodNames;
+use crate::supervisor::pod::StartWait;
 use crate::supervisor::queue_proxy_settings::QueueProxySettings;
 use crate::supervisor::supervised_revision::{Action, CountOrder, RevisionSurroundings, SupervisedRevision};
 
@@ -197,11 +198,11 @@ impl Fleet {
     }
 
     /// Notes why these pods wait for their start.
-    pub(crate) fn note_waiting(&mut self, pods: &[PodName], reason: &str) {
+    pub(crate) fn note_waiting(&mut self, pods: &[PodName], wait: &StartWait) {
         for pod in pods {
             let Some(name) = self.owner_of(pod) else { continue };
             let revision = self.revisions.get_mut(&name).expect("it owns the pod");
-            if revision.pod_mut(pod).is_some_and(|pod| pod.note_waiting(reason)) {
+            if revision.pod_mut(pod).is_some_and(|pod| pod.note_waiting(wait)) {
                 self.changes.pods.insert(name);
             }
         }

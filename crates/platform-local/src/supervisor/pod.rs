@@ -40,11 +40,20 @@ pub(crate) struct SupervisedPod {
     pub(crate) cause: Option<StartCause>,
     started: Timestamp,
     /// Why it has no process yet.
-    waits: Option<String>,
+    waits: Option<StartWait>,
     /// When it was last seen to work: at its first answer, or after a time of health that is over.
     proved_at: Option<Timestamp>,
     announced: Option<QueueProxyAnnouncement>,
     details: BTreeMap<String, String>,
+}
+
+/// What a start waits for, although its pod is wanted now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StartWait {
+    /// The cores: starts of other pods use them.
+    Core,
+    /// Memory, or the end of another pod, as a sentence for people.
+    Room(String),
 }
 
 /// How far a pod's life has come.
@@ -162,11 +171,11 @@ impl SupervisedPod {
     }
 
     /// Its process cannot be started yet; false if that is no news.
-    pub(crate) fn note_waiting(&mut self, reason: &str) -> bool {
-        if self.waits.as_deref() == Some(reason) {
+    pub(crate) fn note_waiting(&mut self, wait: &StartWait) -> bool {
+        if self.waits.as_ref() == Some(wait) {
             return false;
         }
-        self.waits = Some(reason.to_owned());
+        self.waits = Some(wait.clone());
         true
     }
 
@@ -261,6 +270,10 @@ impl SupervisedPod {
             PodStage::Serving => PodPhase::Running,
             PodStage::Leaving { .. } | PodStage::Ending { .. } | PodStage::Killed => PodPhase::Terminating,
         };
+        let waits_for_room = || match &self.waits {
+            Some(StartWait::Room(reason)) => Some(reason.clone()),
+            Some(StartWait::Core) | None => None,
+        };
         PodFacts {
             name: self.name.clone(),
             phase,
@@ -274,11 +287,8 @@ impl SupervisedPod {
                 .map(|ports| LinkAddress { token: ports.link_token, ..local(ports.link).into() }),
             adoption: None,
             outdated: self.template != present_template,
-            trouble: self
-                .trouble
-                .as_ref()
-                .map(|trouble| trouble.whole.clone())
-                .or_else(|| self.waits.clone()),
+            awaits_core: self.is_wanted() && self.waits == Some(StartWait::Core),
+            trouble: self.trouble.as_ref().map(|trouble| trouble.whole.clone()).or_else(waits_for_room),
             trouble_without_output: self.trouble.as_ref().map(|trouble| trouble.without_output.clone()),
             hold: hold.filter(|_| self.is_wanted() && self.ready_since.is_none()).map(str::to_owned),
             details: self.details.clone(),

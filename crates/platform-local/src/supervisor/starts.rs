@@ -4,12 +4,12 @@
 //! seconds. Where many are to be started, all at once would share the cores with each other and with those
 //! that serve: the first would be ready hardly before the last, and nobody would be answered meanwhile. So a
 //! pod takes a place from its start until it is *ready*, and there are a few places for each core. A start
-//! that leaves a core idle (it waits for a database, say) gives its place up soon: what counts is measured,
-//! not guessed.
+//! that leaves a core idle, or uses hardly anything of the cores while other programs keep them busy (it
+//! waits for a database, say), gives its place up soon: what counts is measured, not guessed.
 //!
-//! While no core is idle, what starts takes from what serves. A revision whose pods were quick to be ready
-//! grows all the same, for that takes little; one that starts slowly gets a pod for each core at once, and
-//! further ones only now and then.
+//! While no core is idle, what starts takes from what serves. A revision whose pods took little of the cores
+//! until they were ready grows all the same; one whose starts work for long gets a pod for each core at once,
+//! and further ones only now and then. So a start waits only for starts of ours that use the cores.
 //!
 //! The first pod of an edited template takes the turn of the first start of its revision that waits, and
 //! counts as urgent: the edit may be what ends the burst, and pods of the older template are replaced soon.
@@ -28,25 +28,28 @@ use std::time::Duration;
 
 use vocabulary::{PodName, RevisionName, Timestamp};
 
+use super::start_progress::{PodStart, QUICK};
+use super::start_usage::StartUsage;
 use crate::memory::PER_POD_KIB;
 use crate::pod::PodSpec;
 
 /// How many may be on their way for each core: while one waits for the disk or for another process, there is
 /// one that does not.
 const PER_CORE: usize = 2;
-/// A pod that is not ready so long after its start gives its place up, if a core is idle: a few looks at the
-/// cores.
+/// A pod that is not ready so long after its start gives its place up, if a core is idle or the pod uses
+/// hardly anything of them: a few looks at the cores.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// The same if none is: it may hang, and keep the cores busy without ever getting ready.
+/// The same if it uses the cores and none is idle: it may hang, and keep the cores busy without ever getting
+/// ready.
 const LONG_PATIENCE: Duration = Duration::from_secs(10);
-/// A pod that is ready so soon has taken less from the others than a look at the cores can see.
-const QUICK: Duration = Duration::from_millis(250);
 /// While no core is idle, starts of a revision that has a pod for each core take one part in so many of what
 /// the cores do. More pods answer no more where cores are what lacks; but another program may keep the cores
 /// busy, and then the revision must grow all the same.
 const SHARE_OF_STARTS: u32 = 10;
 /// The longest wait for such a start; also where it is not known how long one takes.
 const SLOWLY: Duration = Duration::from_secs(10);
+/// A start that has waited so long for a core says so. Most are started sooner, and saying so would be noise.
+const TOLD_AFTER: Duration = Duration::from_millis(400);
 /// The least memory that a pod is taken to need: its queue-proxy. A measurement may be lower where another
 /// process gave memory back meanwhile.
 const LEAST_NEED_KIB: u64 = 12 * 1024;
@@ -64,8 +67,8 @@ pub(super) struct Starts {
     waiting: BTreeMap<StartTurn, WaitingStart>,
     /// Pods between their start and being ready.
     under_way: BTreeMap<PodName, PodStart>,
-    /// How long the last pod of each revision took to be ready.
-    times_to_ready: BTreeMap<RevisionName, Duration>,
+    /// What the last start of each revision took from others, as a time.
+    costs: BTreeMap<RevisionName, Duration>,
     /// How much memory it took, in KiB.
     memory_needs: BTreeMap<RevisionName, u64>,
     /// How many starts were ever added: the source of [`StartTurn::number`].
@@ -89,16 +92,7 @@ struct WaitingStart {
     pod: PodName,
     spec: Box<PodSpec>,
     siblings: Siblings,
-}
-
-/// A start that is under way.
-#[derive(Debug)]
-struct PodStart {
-    revision: RevisionName,
     since: Timestamp,
-    has_place: bool,
-    /// What was free then, in KiB; `None`: not known.
-    free_memory: Option<u64>,
 }
 
 /// The machine as it is.
@@ -138,7 +132,7 @@ impl Starts {
             ceiling,
             waiting: BTreeMap::new(),
             under_way: BTreeMap::new(),
-            times_to_ready: BTreeMap::new(),
+            costs: BTreeMap::new(),
             memory_needs: BTreeMap::new(),
             added: 0,
             last_start: Timestamp::ZERO,
@@ -147,11 +141,11 @@ impl Starts {
     }
 
     /// A pod is to be started, in a revision that has these other pods.
-    pub(super) fn add(&mut self, pod: PodName, siblings: Siblings, spec: Box<PodSpec>) {
+    pub(super) fn add(&mut self, pod: PodName, siblings: Siblings, spec: Box<PodSpec>, now: Timestamp) {
         self.added += 1;
         let is_first = siblings.of_template == 0;
         let turn = StartTurn { ahead: if is_first { 0 } else { siblings.all }, number: self.added };
-        let mut start = WaitingStart { pod, spec, siblings };
+        let mut start = WaitingStart { pod, spec, siblings, since: now };
         if is_first && siblings.all > 0 {
             let owner = start.spec.owner();
             let before = self.waiting.range_mut(..turn).map(|(_, waiting)| waiting);
@@ -187,6 +181,34 @@ impl Starts {
         turn.is_some_and(|turn| self.waiting.remove(&turn).is_some())
     }
 
+    /// The process of a pod that is being started runs, with this number.
+    pub(super) fn note_process(&mut self, pod: &PodName, pid: i32) {
+        if let Some(start) = self.under_way.get_mut(pod) {
+            start.note_process(pid);
+        }
+    }
+
+    /// The starts to be looked at now, each with its process.
+    pub(super) fn to_measure(&self, now: Timestamp) -> Vec<(PodName, i32)> {
+        let due = self
+            .under_way
+            .iter()
+            .filter_map(|(pod, start)| Some((pod.clone(), start.process_to_measure(now)?)));
+        due.collect()
+    }
+
+    /// The process of a pod that is ready, if its start was so slow that it matters what that has used.
+    pub(super) fn process_of_slow_start(&self, pod: &PodName, now: Timestamp) -> Option<i32> {
+        self.under_way.get(pod)?.process_of_slow_start(now)
+    }
+
+    /// What the processes of a pod that is being started have used of the cores.
+    pub(super) fn note_usage(&mut self, pod: &PodName, usage: StartUsage, now: Timestamp) {
+        if let Some(start) = self.under_way.get_mut(pod) {
+            start.note_usage(usage, now);
+        }
+    }
+
     /// A pod is ready. Whether it was long ago that it was started, and what that took of the memory, says
     /// how its revision may grow.
     pub(super) fn note_ready(&mut self, pod: &PodName, free_memory: Option<u64>, now: Timestamp) {
@@ -197,7 +219,8 @@ impl Starts {
                 let need = (before.saturating_sub(after) / starting).max(LEAST_NEED_KIB);
                 self.memory_needs.insert(start.revision.clone(), need);
             }
-            self.times_to_ready.insert(start.revision, now.saturating_since(start.since));
+            let cost = start.cost(now);
+            self.costs.insert(start.revision, cost);
         }
     }
 
@@ -208,17 +231,17 @@ impl Starts {
 
     /// Forgets what was measured of a revision that is gone.
     pub(super) fn forget(&mut self, revision: &RevisionName) {
-        self.times_to_ready.remove(revision);
+        self.costs.remove(revision);
         self.memory_needs.remove(revision);
     }
 
     /// The next pod to be started at this moment.
     pub(super) fn next(&mut self, machine: Machine, now: Timestamp) -> Option<(PodName, Box<PodSpec>)> {
-        let patience = if machine.has_room { PATIENCE } else { LONG_PATIENCE };
         for start in self.under_way.values_mut() {
+            let is_harmless = machine.has_room || start.leaves_cores_alone();
             // The place is given up for good: a slow start must not block the others, and by the time that
             // the machine has room another start has the place.
-            start.has_place &= now.saturating_since(start.since) < patience;
+            start.keep_place_for(if is_harmless { PATIENCE } else { LONG_PATIENCE }, now);
         }
         self.look_again = Some(machine.next_look);
         let waiting = self.waiting.iter();
@@ -227,16 +250,14 @@ impl Starts {
         let mut free = waiting.filter(|(turn, start)| self.may_start(**turn, start, machine, now));
         let turn = *free.next()?.0;
         let WaitingStart { pod, spec, .. } = self.waiting.remove(&turn)?;
-        let free_memory = machine.free_memory;
-        let start = PodStart { revision: spec.owner(), since: now, has_place: true, free_memory };
-        self.under_way.insert(pod.clone(), start);
+        self.under_way.insert(pod.clone(), PodStart::new(spec.owner(), machine.free_memory, now));
         // Of all revisions: the pace is there for the machine, which they share.
         self.last_start = now;
         Some((pod, spec))
     }
 
     fn may_start(&self, turn: StartTurn, start: &WaitingStart, machine: Machine, now: Timestamp) -> bool {
-        let taken = self.under_way.values().filter(|start| start.has_place).count();
+        let taken = self.under_way.values().filter(|start| start.has_place()).count();
         if taken >= PER_CORE * self.cores || machine.running >= self.ceiling_for(start, machine) {
             return false;
         }
@@ -267,14 +288,20 @@ impl Starts {
 
     /// How long after the last start a revision may start another pod while no core is idle.
     fn pace(&self, revision: &RevisionName) -> Duration {
-        match self.times_to_ready.get(revision) {
-            Some(took) if *took < QUICK => Duration::ZERO,
-            Some(took) => {
+        match self.costs.get(revision) {
+            Some(cost) if *cost < QUICK => Duration::ZERO,
+            Some(cost) => {
                 let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);
-                (*took * SHARE_OF_STARTS / cores).min(SLOWLY)
+                (*cost * SHARE_OF_STARTS / cores).min(SLOWLY)
             }
+            None if self.has_shown_low_cost(revision) => Duration::ZERO,
             None => SLOWLY,
         }
+    }
+
+    /// Whether a start of the revision that is under way has shown what none that is over could.
+    fn has_shown_low_cost(&self, revision: &RevisionName) -> bool {
+        self.under_way.values().any(|start| start.revision == *revision && start.has_shown_low_cost())
     }
 
     /// How many processes there may be before the one whose turn it is.
@@ -303,6 +330,18 @@ impl Starts {
         // Without numbers: they change at every look, and people are told once.
         let reason = "waits for memory: this machine has less left than the pods before it took";
         (!pods.is_empty()).then(|| (pods, reason.to_owned()))
+    }
+
+    /// The pods that wait for a core and for nothing else, once they have waited for a while. Asked when
+    /// [`Starts::next`] has none to be started.
+    pub(super) fn short_of_cores(&self, machine: Machine, now: Timestamp) -> Vec<PodName> {
+        let waits_for_core = |start: &&WaitingStart| {
+            now.saturating_since(start.since) >= TOLD_AFTER
+                && machine.running < self.ceiling_for(start, machine)
+                && !self.lacks_memory(start, machine)
+        };
+        let short = self.waiting.values().filter(waits_for_core);
+        short.map(|start| start.pod.clone()).collect()
     }
 
     /// When [`Starts::next`] is to be asked again at the latest.
@@ -335,7 +374,7 @@ mod tests {
         };
         // Of the present template, unless the name says otherwise.
         let of_template = if pod.ends_with("-edited") { 0 } else { siblings };
-        starts.add(PodName::new(pod), Siblings { all: siblings, of_template }, Box::new(spec));
+        starts.add(PodName::new(pod), Siblings { all: siblings, of_template }, Box::new(spec), NOW);
     }
 
     const IDLE: Machine =
@@ -469,6 +508,87 @@ mod tests {
         starts.note_ended(&PodName::new("quick-2"));
         add(&mut starts, "quick-4", 1);
         assert_eq!(started_on(BUSY, &mut starts, NOW + QUICK), [""; 0], "another one of that name");
+    }
+
+    /// Looks twice at starts of which none uses the cores, and says when that was.
+    fn looked_at(starts: &mut Starts, from: Timestamp, cpu: Duration) -> Timestamp {
+        let usage = StartUsage { cpu, is_runnable: false };
+        let begun: Vec<PodName> = starts.under_way.keys().cloned().collect();
+        for now in [from + PATIENCE / 2, from + PATIENCE] {
+            for pod in &begun {
+                starts.note_usage(pod, usage, now);
+            }
+        }
+        from + PATIENCE
+    }
+
+    /// Fifteen pods of an app that sleeps before it listens, on a machine that other programs keep busy.
+    #[test]
+    fn starts_that_sleep_make_no_start_wait_on_a_busy_machine() {
+        let mut starts = one_core();
+        for number in 0..15_u8 {
+            add(&mut starts, &format!("web-{number:02}"), usize::from(number));
+        }
+        assert_eq!(started_on(BUSY, &mut starts, NOW), ["web-00"], "nothing is known of the revision");
+        let mut now = NOW;
+        for expected in (1..15).collect::<Vec<_>>().chunks(2) {
+            now = looked_at(&mut starts, now, QUICK / 4);
+            let expected: Vec<String> = expected.iter().map(|number| format!("web-{number:02}")).collect();
+            assert_eq!(started_on(BUSY, &mut starts, now), expected, "two places for each core");
+        }
+        assert!(now < NOW + Duration::from_secs(3));
+        assert!(starts.is_empty());
+    }
+
+    #[test]
+    fn starts_that_use_the_cores_keep_their_places_on_a_busy_machine() {
+        let mut starts = one_core();
+        for (pod, siblings) in [("a-1", 0), ("a-2", 1), ("a-3", 2)] {
+            add(&mut starts, pod, siblings);
+        }
+        assert_eq!(started_on(BUSY, &mut starts, NOW), ["a-1"]);
+        let a1 = PodName::new("a-1");
+        for (used, now) in [(100, NOW + PATIENCE / 2), (200, NOW + PATIENCE)] {
+            let usage = StartUsage { cpu: Duration::from_millis(used), is_runnable: true };
+            starts.note_usage(&a1, usage, now);
+        }
+        assert_eq!(started_on(BUSY, &mut starts, NOW + PATIENCE), [""; 0]);
+        assert!(starts.short_of_cores(BUSY, NOW + TOLD_AFTER / 2).is_empty(), "it is too soon to say so");
+        let told = starts.short_of_cores(BUSY, NOW + TOLD_AFTER);
+        assert_eq!(told, ["a-2", "a-3"].map(PodName::new));
+        let usage = StartUsage { cpu: Duration::from_millis(700), is_runnable: true };
+        starts.note_usage(&a1, usage, NOW + 2 * QUICK);
+        starts.note_ready(&a1, None, NOW + 2 * QUICK);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + 2 * QUICK), [""; 0], "its start worked");
+        let paced = NOW + 2 * QUICK * SHARE_OF_STARTS;
+        assert_eq!(started_on(BUSY, &mut starts, paced), ["a-2"]);
+    }
+
+    #[test]
+    fn a_slow_start_that_took_little_of_the_cores_does_not_slow_its_revision_down() {
+        let mut starts = one_core();
+        for (pod, siblings) in [("a-1", 0), ("a-2", 1), ("a-3", 2)] {
+            add(&mut starts, pod, siblings);
+        }
+        assert_eq!(started_on(BUSY, &mut starts, NOW), ["a-1"]);
+        let a1 = PodName::new("a-1");
+        starts.note_process(&a1, 17);
+        let ready_at = NOW + Duration::from_secs(2);
+        assert_eq!(starts.process_of_slow_start(&a1, ready_at), Some(17));
+        let usage = StartUsage { cpu: QUICK / 4, is_runnable: false };
+        starts.note_usage(&a1, usage, ready_at);
+        starts.note_ready(&a1, None, ready_at);
+        assert_eq!(started_on(BUSY, &mut starts, ready_at), ["a-2", "a-3"]);
+    }
+
+    #[test]
+    fn a_start_without_memory_or_a_place_among_the_processes_does_not_wait_for_a_core() {
+        let mut starts = Starts::on(1, 3);
+        add(&mut starts, "a-2", 1);
+        let later = NOW + TOLD_AFTER;
+        assert_eq!(starts.short_of_cores(BUSY, later), [PodName::new("a-2")]);
+        assert!(starts.short_of_cores(Machine { running: 3, ..BUSY }, later).is_empty());
+        assert!(starts.short_of_cores(Machine { free_memory: Some(1024), ..BUSY }, later).is_empty());
     }
 
     /// Slow starters of a burst, on a machine that others keep busy, and then an edit.
