@@ -273,7 +273,7 @@ impl ClusterTask {
     }
 
     fn take_orders(&mut self) {
-        let left = self.inbox.take();
+        let mut left = self.inbox.take();
         // A seat that is left late must not take the place of a newer one.
         if let Some(seat) = left.departed
             && self.feed.as_ref().is_some_and(|feed| feed.seat == seat)
@@ -289,10 +289,10 @@ impl ClusterTask {
         if left.renewed.is_some_and(is_seated) {
             self.buckets.renew();
         }
-        for (seat, order) in left.superseded {
+        for (seat, order) in left.desk.take_replaced() {
             self.order_ended((seat, order), OrderOutcome::Superseded);
         }
-        for ((_, seat), order) in left.orders {
+        for (seat, order) in left.desk.into_orders() {
             self.take_order(seat, order);
         }
         for (revision, reply) in left.target_queries {
