@@ -107,7 +107,7 @@ impl Index {
             entrances,
             url: None,
             hop_keys: self.keys.of(&record.uid, self.key_turn),
-            wanted: workload.wanted(),
+            wanted: self.counts.wanted(&record.revision)?,
             may_write: restraint.reach == WriteScope::Everything,
             reachable: true,
             floor: restraint.floor,
