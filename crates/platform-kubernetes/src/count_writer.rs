@@ -138,6 +138,8 @@ struct CountRequest {
     /// The count that the workload had when the request began; `None` once that object is lost, so that the
     /// write says nothing of the workload that is there now.
     over: Option<PodCount>,
+    /// The count from which the autoscaler goes on if the write is not done.
+    unless_written: PodCount,
 }
 
 /// A count of ours that is there, from this version of the object on.
@@ -194,7 +196,9 @@ impl CountWriter {
         if write.from != write.to {
             self.own_counts.written(write.to);
         }
-        self.under_way = Some(CountRequest { write: write.clone(), over: self.wanted() });
+        let over = self.wanted();
+        let unless_written = over.unwrap_or(write.from);
+        self.under_way = Some(CountRequest { write: write.clone(), over, unless_written });
         Some(write)
     }
 
@@ -213,7 +217,7 @@ impl CountWriter {
 
     /// The request under way has ended; returns its write.
     pub(crate) fn answered(&mut self, ending: WriteEnding, now: Timestamp) -> Option<EndedWrite> {
-        let CountRequest { write, over } = self.under_way.take()?;
+        let CountRequest { write, over, unless_written } = self.under_way.take()?;
         let mut is_replaced = false;
         match ending {
             WriteEnding::Written(version) => {
@@ -239,14 +243,20 @@ impl CountWriter {
         }
         let known = match ending {
             WriteEnding::Written(Some(_)) => write.to,
-            // The autoscaler hears how its order ended, and goes on from the former count.
-            WriteEnding::Written(None) | WriteEnding::GivenUp | WriteEnding::Failed(_) => {
-                over.unwrap_or(write.from)
-            }
+            WriteEnding::Written(None) => over.unwrap_or(write.from),
+            WriteEnding::GivenUp | WriteEnding::Failed(_) => unless_written,
         };
         // A count that another client wrote meanwhile was told as ours.
         let is_news = over.is_some() && self.wanted() != Some(known);
         Some(EndedWrite { write, is_replaced, is_news })
+    }
+
+    /// The workload's count is told to an autoscaler that has not ordered what is under way, or is the owner
+    /// anew. It goes on from the count under way, and no outcome of an order says that this was not written.
+    pub(crate) fn told_anew(&mut self) {
+        if let Some(request) = &mut self.under_way {
+            request.unless_written = request.write.to;
+        }
     }
 
     /// The watch shows the workload.

@@ -1,4 +1,7 @@
-//! Orders, answers, the watch and other owners in each order in which they can come.
+//! Orders, answers, the watch and other owners in each order in which they can come: rows with a name for what
+//! each of them means, and all sequences before a made-up API server.
+
+mod interleavings;
 
 use scaling::Trigger;
 use vocabulary::{Bucket, Epoch};
@@ -40,6 +43,8 @@ enum Happening {
     /// The watch shows a count, in a version of the object.
     Shows(u32, u64),
     ShowsWithoutVersion(u32),
+    /// An autoscaler that takes its seat, or becomes the owner, hears of the workload.
+    ToldAnew,
     /// Another object has the workload's name.
     Replaced,
     Unscalable,
@@ -48,7 +53,7 @@ enum Happening {
 
 use Happening::{
     Asks, Begins, Failed, GivenUp, Gone, NextSeatAsks, Refused, Replaced, Shows, ShowsWithoutVersion,
-    Unscalable, Written, WrittenWithoutVersion,
+    ToldAnew, Unscalable, Written, WrittenWithoutVersion,
 };
 
 /// A writer of a workload whose count of 2 was shown in version 10, with what is told of it.
@@ -94,6 +99,7 @@ impl Told {
             ShowsWithoutVersion(count) => {
                 self.shows(ShownCount { version: None, ..shown(count, 0) });
             }
+            ToldAnew => self.writer.told_anew(),
             Replaced => self.writer.object_replaced(),
             Unscalable => self.writer.object_unscalable(),
             Gone => self.writer.object_gone(),
@@ -320,6 +326,30 @@ fn an_order_of_a_later_seat_is_left_as_it_is() {
             "while the write of the former seat is refused for want of the bucket",
             &[Asks(2, 5), Begins, NextSeatAsks(5, 8), GivenUp, Begins],
             "begins 2→5; gives up 2→5; begins 5→8; at 8",
+        ),
+    ]);
+}
+
+#[test]
+fn a_count_that_was_told_anew_is_news_when_it_is_not_written() {
+    check(&[
+        ("failed", &[Asks(2, 5), Begins, ToldAnew, Failed], "begins 2→5; fails 2→5; news 2; at 2; asked 2→5"),
+        ("given up", &[Asks(2, 5), Begins, ToldAnew, GivenUp], "begins 2→5; gives up 2→5; news 2; at 2"),
+        (
+            "given up for the count of another client, which was known when it began",
+            &[Asks(2, 5), Shows(7, 11), Begins, ToldAnew, GivenUp],
+            "news 7; foreign 2→7; begins 2→5; gives up 2→5; news 7; at 7",
+        ),
+        ("done", &[Asks(2, 5), Begins, ToldAnew, Written(13)], "begins 2→5; ends 2→5; at 5"),
+        (
+            "done, without a version",
+            &[Asks(2, 5), Begins, ToldAnew, WrittenWithoutVersion],
+            "begins 2→5; ends 2→5; at 2",
+        ),
+        (
+            "told before it began",
+            &[Asks(2, 5), ToldAnew, Begins, Failed],
+            "begins 2→5; fails 2→5; at 2; asked 2→5",
         ),
     ]);
 }

@@ -36,6 +36,15 @@ impl CountWriters {
         self.writers.entry(revision.clone()).or_default().show(shown)
     }
 
+    /// All counts are told once more, to an autoscaler that takes its seat or becomes the owner.
+    pub(super) fn told_anew(&mut self) {
+        for revision in &self.unsettled {
+            if let Some(writer) = self.writers.get_mut(revision) {
+                writer.told_anew();
+            }
+        }
+    }
+
     pub(super) fn object_replaced(&mut self, revision: &RevisionName) {
         if let Some(writer) = self.writers.get_mut(revision) {
             writer.object_replaced();

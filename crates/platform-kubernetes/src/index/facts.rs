@@ -37,6 +37,7 @@ impl Index {
 
     /// Makes facts of all counts and routes once more, for a new owner: the former one may have changed them.
     pub(crate) fn resend_counts_and_routes(&mut self) {
+        self.counts.told_anew();
         self.topics.extend(self.workloads.keys().cloned().map(Topic::Revision));
         self.topics.extend(self.routes.keys().cloned().map(Topic::Route));
     }
