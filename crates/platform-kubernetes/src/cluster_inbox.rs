@@ -1,12 +1,11 @@
-//! Where do orders, seats and questions wait for the platform's task? Of orders about one subject the latest
-//! wins, so what lies here is bounded by the number of pods and revisions.
+//! Where do orders, seats and questions wait for the platform's task? Orders lie on the desk that all platforms
+//! have, so what waits here is bounded by the number of pods and revisions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use orchestration::{Errand, OrderId, PlatformFact, PlatformOrder};
+use orchestration::{PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
-use platform::Seat;
+use platform::{OrderDesk, Seat};
 use tokio::sync::{Notify, mpsc, oneshot};
 use vocabulary::RevisionName;
 
@@ -30,9 +29,7 @@ pub(crate) struct ClusterInboxContents {
     pub(crate) departed: Option<SeatNumber>,
     /// The seat that said last that its autoscaler still decides.
     pub(crate) renewed: Option<SeatNumber>,
-    /// States of pods come first, so that what follows goes by them.
-    pub(crate) orders: BTreeMap<(Errand, SeatNumber), PlatformOrder>,
-    pub(crate) superseded: Vec<(SeatNumber, OrderId)>,
+    pub(crate) desk: OrderDesk<SeatNumber>,
     /// Questions of class hpa for the pods of a revision; at most two are under way for each revision.
     pub(crate) target_queries: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
 }
@@ -67,15 +64,8 @@ pub(crate) struct KubernetesSeat {
 }
 
 impl Seat for KubernetesSeat {
-    fn execute(&self, mut order: PlatformOrder) {
-        self.inbox.update(|contents| {
-            let subject = (order.what.errand(), self.id);
-            if let Some(replaced) = contents.orders.remove(&subject) {
-                order.what.supersede(&replaced.what);
-                contents.superseded.push((self.id, replaced.id));
-            }
-            contents.orders.insert(subject, order);
-        });
+    fn execute(&self, order: PlatformOrder) {
+        self.inbox.update(|contents| contents.desk.put(self.id, order));
     }
 
     fn renew(&self) {

@@ -47,7 +47,7 @@ use crate::secrets::{HopKeys, KeyTurn, Secrets};
 use crate::slice_key::SliceKey;
 
 use adoption::ServiceAdoption;
-use count::UnseenCount;
+use count::CountWriters;
 use failures::{PodFailures, WaitRefusal};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
@@ -93,6 +93,8 @@ pub(crate) struct Index {
     lingering: BTreeMap<ObjectKey, (RevisionName, Option<Timestamp>)>,
     workloads: BTreeMap<RevisionName, Workload>,
     workload_labels: WorkloadLabels,
+    /// Counts of workloads: asked, under way, written and shown.
+    counts: CountWriters,
     /// Workloads that cannot be scaled, and why.
     unscalable: BTreeMap<RevisionName, Notice>,
     /// Kinds that Services name, and Deployments.
@@ -160,7 +162,6 @@ struct Workload {
     /// How a pod of it failed last.
     last_failure: Option<PodFailure>,
     origin: RevisionOrigin,
-    unseen_count: Option<UnseenCount>,
 }
 
 #[derive(Debug)]
@@ -191,6 +192,7 @@ impl Index {
             lingering: BTreeMap::new(),
             workloads: BTreeMap::new(),
             workload_labels: WorkloadLabels::default(),
+            counts: CountWriters::default(),
             unscalable: BTreeMap::new(),
             kinds: KindBook::default(),
             pods: BTreeMap::new(),

@@ -12,12 +12,13 @@
 //! ```
 //!
 //! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`,
-//! `buckets`);
-//! `watches` and `requests` are the edge.
+//! `buckets`), and so is what is remembered of counts on their way (`count_writer`); `watches` and `requests`
+//! are the edge.
 
 mod buckets;
 mod cluster_inbox;
 mod connection;
+mod count_writer;
 mod custody;
 mod deletion_hint;
 mod drained_pods;
@@ -29,7 +30,6 @@ mod lease;
 mod metric_apis;
 mod notice;
 mod observation;
-mod own_counts;
 mod port_book;
 mod requests;
 mod resources;
@@ -45,6 +45,7 @@ mod wall_clock;
 mod watches;
 mod write_pace;
 mod write_queue;
+mod write_turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

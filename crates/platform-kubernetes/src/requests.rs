@@ -17,20 +17,20 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::DynamicObject;
 use kube::{Api, Client};
 use orchestration::{Fence, OrderOutcome};
 use parking_lot::Mutex;
 use runtime::{Clock, ErrorChain};
-use scaling::Decision;
 use tokio::sync::watch;
-use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
+use vocabulary::{PodCount, Timestamp};
 
 #[cfg(test)]
 pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
 use crate::buckets::Rights;
+use crate::count_writer::CountWrite;
 use crate::lease::{LEASE, LeaseRecord, LeaseWrite, read_lease};
-use crate::resources::workload::{ObjectVersion, WorkloadRecord};
+use crate::resources::workload::{ObjectVersion, ScaleSubject};
 use crate::scale;
 use crate::slices::SliceChange;
 
@@ -128,38 +128,6 @@ impl Failure {
     }
 }
 
-/// One write of a workload's count, with the decision that led to it.
-#[derive(Clone, Debug)]
-pub(crate) struct CountWrite {
-    pub(crate) order: orchestration::OrderId,
-    pub(crate) seat: crate::cluster_inbox::SeatNumber,
-    pub(crate) fence: Fence,
-    pub(crate) revision: RevisionName,
-    pub(crate) from: PodCount,
-    pub(crate) to: PodCount,
-    /// With a smaller count, the pods whose end disturbs the fewest requests.
-    pub(crate) end_first: Vec<PodName>,
-    pub(crate) because: Arc<Decision>,
-}
-
-impl CountWrite {
-    /// This write takes the place of `replaced`, which was not done: the count that `replaced` would have
-    /// written is not there.
-    pub(crate) fn supersede(&mut self, replaced: &Self) {
-        if self.seat == replaced.seat {
-            self.from = orchestration::decided_upon(self.from, replaced.from, replaced.to);
-        }
-    }
-
-    /// This write waited while `before` was done. The autoscaler may have ordered it before it knew that: a
-    /// count that was decided upon the former count is written over the present one.
-    pub(crate) fn rebase_onto(&mut self, before: &Self) {
-        if self.seat == before.seat && self.from == before.from {
-            self.from = before.to;
-        }
-    }
-}
-
 /// How the write of a count ended.
 pub(crate) struct ScaleAnswer {
     pub(crate) outcome: OrderOutcome,
@@ -170,18 +138,6 @@ pub(crate) struct ScaleAnswer {
 impl From<OrderOutcome> for ScaleAnswer {
     fn from(outcome: OrderOutcome) -> Self {
         Self { outcome, version: None }
-    }
-}
-
-/// The workload whose count is written; another object of the same name is refused.
-pub(crate) struct ScaleSubject {
-    uid: String,
-    resource: ApiResource,
-}
-
-impl ScaleSubject {
-    pub(crate) fn of(record: &WorkloadRecord) -> Self {
-        Self { uid: record.uid.clone(), resource: record.resource.clone() }
     }
 }
 

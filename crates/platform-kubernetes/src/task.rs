@@ -8,7 +8,6 @@ mod routes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -19,14 +18,14 @@ use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
 
 use crate::buckets::{AutoscalerLease, Buckets, epochs};
 use crate::cluster_inbox::{ClusterInbox, SeatNumber};
+use crate::count_writer::CountWrite;
 use crate::drained_pods::DrainedPods;
 use crate::event_book::EventBook;
 use crate::fact_feed::FactFeed;
 use crate::index::{Index, Takeover};
 use crate::lease::LeaseRecord;
-use crate::own_counts::OwnCounts;
 use crate::port_book::WallSeconds;
-use crate::requests::{CountWrite, Failure, Requests, ScaleAnswer};
+use crate::requests::{Failure, Requests, ScaleAnswer};
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::routes::RouteWork;
@@ -34,16 +33,9 @@ use crate::secrets::Secrets;
 use crate::slices::SliceChange;
 use crate::watches::{News, Watches};
 use crate::write_pace::WritePace;
-use crate::write_queue::WriteQueue;
 
 /// The number of news that are taken in before facts and requests follow from them.
 const NEWS_PER_TURN_MAX: usize = 256;
-
-/// Minimum interval between two writes of one workload's replica count; bursts of two. The first of many
-/// requests that come at once brings the first order, and the second order knows all of them: it must not
-/// wait until the first pod takes the processor. Counts that are ordered within the interval are not written:
-/// they would be more writes, and counts at which no workload was meant to stay.
-const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 /// Kinds of objects that are watched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,9 +75,6 @@ pub(crate) struct ClusterTask {
     unlisted: BTreeSet<Kind>,
     /// The keys of the objects that are known. An object that a complete list does not name is gone.
     known: BTreeMap<Kind, BTreeSet<ObjectKey>>,
-    count_writes: BTreeMap<RevisionName, WriteQueue<CountWrite>>,
-    /// Counts that were asked of the API server, and that the watch may still show.
-    own_counts: OwnCounts,
     routes: BTreeMap<RevisionName, RouteWork>,
     pace: WritePace,
     answers: JoinSet<Answer>,
@@ -132,8 +121,6 @@ impl ClusterTask {
             feed: None,
             unlisted: kinds.into(),
             known: BTreeMap::new(),
-            count_writes: BTreeMap::new(),
-            own_counts: OwnCounts::default(),
             routes: BTreeMap::new(),
             pace: WritePace::default(),
             answers: JoinSet::new(),
@@ -211,19 +198,20 @@ impl ClusterTask {
         if !self.unlisted.is_empty() {
             return None;
         }
-        let count_writes = self.count_writes.values().filter_map(WriteQueue::next_deadline);
         let routes = self.routes.values().filter_map(|route| route.queue.next_deadline()).min();
         // Writes that wait for a turn begin when another one is answered.
         let routes = routes.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
         let ports = self.index.next_port_deadline().filter(|_| !self.port_allocator_epochs.is_empty());
         let own = [
             self.index.next_deadline(),
+            self.index.next_count_deadline(),
             self.buckets.next_deadline(now),
             self.events_deadline(now),
             self.drained.next_deadline(),
             ports,
+            routes,
         ];
-        count_writes.chain(routes).chain(own.into_iter().flatten()).min()
+        own.into_iter().flatten().min()
     }
 
     /// An autoscaler that owns no bucket writes no Events, so it need not wake for them.
@@ -273,7 +261,7 @@ impl ClusterTask {
     }
 
     fn take_orders(&mut self) {
-        let left = self.inbox.take();
+        let mut left = self.inbox.take();
         // A seat that is left late must not take the place of a newer one.
         if let Some(seat) = left.departed
             && self.feed.as_ref().is_some_and(|feed| feed.seat == seat)
@@ -289,10 +277,10 @@ impl ClusterTask {
         if left.renewed.is_some_and(is_seated) {
             self.buckets.renew();
         }
-        for (seat, order) in left.superseded {
+        for (seat, order) in left.desk.take_replaced() {
             self.order_ended((seat, order), OrderOutcome::Superseded);
         }
-        for ((_, seat), order) in left.orders {
+        for (seat, order) in left.desk.into_orders() {
             self.take_order(seat, order);
         }
         for (revision, reply) in left.target_queries {
@@ -310,14 +298,10 @@ impl ClusterTask {
         }
         match what {
             Order::ScaleTo { revision, from, to, because, end_first } => {
-                let name = revision.clone();
-                let mut write = CountWrite { order: id, seat, fence, revision, from, to, end_first, because };
-                let queue = self.count_writes.entry(name).or_insert_with(|| WriteQueue::paced(COUNT_EVERY));
-                if let Some(waiting) = queue.waiting_mut() {
-                    write.supersede(waiting);
+                let write = CountWrite { order: id, seat, fence, revision, from, to, end_first, because };
+                if let Some(replaced) = self.index.want_count(write) {
+                    self.order_ended((replaced.seat, replaced.order), OrderOutcome::Superseded);
                 }
-                let replaced = queue.put(write);
-                self.superseded(replaced);
             }
             Order::Route { revision, routing, activators } => {
                 self.take_route((seat, id), revision, RouteInForce { routing, activators });

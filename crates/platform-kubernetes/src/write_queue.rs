@@ -1,15 +1,13 @@
 //! Which write of one object is under way, and which one comes after it?
 //!
-//! One write is under way per object. Of writes that wait the latest wins. A write that failed is tried again
-//! after growing waits, and an order that comes meanwhile waits as long. Other objects are not disturbed.
+//! One write is under way per object. Of writes that wait the latest wins. A write that failed is tried again,
+//! and an order that comes meanwhile waits as long; when, [`WriteTurns`] says.
 
 use std::time::Duration;
 
-use runtime::Backoff;
 use vocabulary::Timestamp;
 
-/// The first and the largest wait after a failure.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+use crate::write_turns::WriteTurns;
 
 /// The write of one object that is under way, and the one that waits.
 #[derive(Debug)]
@@ -19,13 +17,7 @@ pub(crate) struct WriteQueue<Write> {
     /// The write that comes instead, once `current` has ended.
     next: Option<Write>,
     is_under_way: bool,
-    backoff: Backoff,
-    /// Minimum interval between the beginnings of two writes; bursts of two.
-    pause: Duration,
-    /// The time up to which begun writes have used up the intervals (the theoretical arrival time of the
-    /// generic cell rate algorithm).
-    used_until: Timestamp,
-    not_before: Timestamp,
+    turns: WriteTurns,
 }
 
 impl<Write> Default for WriteQueue<Write> {
@@ -38,15 +30,7 @@ impl<Write> WriteQueue<Write> {
     /// An empty queue. After a rest two writes may begin at once, then one each `pause`; of the writes that
     /// come meanwhile only the latest is begun.
     pub(crate) fn paced(pause: Duration) -> Self {
-        Self {
-            current: None,
-            next: None,
-            is_under_way: false,
-            backoff: Backoff::new(BACKOFF.0, BACKOFF.1),
-            pause,
-            used_until: Timestamp::ZERO,
-            not_before: Timestamp::ZERO,
-        }
+        Self { current: None, next: None, is_under_way: false, turns: WriteTurns::paced(pause) }
     }
 }
 
@@ -56,21 +40,14 @@ impl<Write: Clone> WriteQueue<Write> {
         if self.is_under_way { self.next.replace(write) } else { self.current.replace(write) }
     }
 
-    /// The write that waits, which [`WriteQueue::put`] would replace.
-    pub(crate) fn waiting_mut(&mut self) -> Option<&mut Write> {
-        if self.is_under_way { self.next.as_mut() } else { self.current.as_mut() }
-    }
-
     /// The write to begin now, if any; it is under way from then on.
     pub(crate) fn begin(&mut self, now: Timestamp) -> Option<Write> {
-        if self.is_under_way || now < self.not_before {
+        if self.is_under_way || now < self.turns.next_turn() {
             return None;
         }
         let write = self.current.clone()?;
         self.is_under_way = true;
-        // The generic cell rate algorithm, for bursts of two.
-        self.not_before = self.used_until.max(now);
-        self.used_until = self.not_before + self.pause;
+        self.turns.begin(now);
         Some(write)
     }
 
@@ -79,15 +56,10 @@ impl<Write: Clone> WriteQueue<Write> {
         self.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// The write that was begun and has not ended.
-    pub(crate) fn under_way(&self) -> Option<&Write> {
-        self.current.as_ref().filter(|_| self.is_under_way)
-    }
-
     /// The write under way has ended, and is not tried again.
     pub(crate) fn done(&mut self) {
         self.is_under_way = false;
-        self.backoff.reset();
+        self.turns.ended();
         self.current = self.next.take();
     }
 
@@ -95,19 +67,19 @@ impl<Write: Clone> WriteQueue<Write> {
     /// asked for more; unless another write waits, which takes its place. Returns the failed write then.
     pub(crate) fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) -> Option<Write> {
         self.is_under_way = false;
-        self.not_before = now + self.backoff.next_wait().max(at_least.unwrap_or_default());
+        self.turns.failed(at_least, now);
         let next = self.next.take()?;
         self.current.replace(next)
     }
 
     /// When [`WriteQueue::begin`] may return a write again.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        (self.current.is_some() && !self.is_under_way).then_some(self.not_before)
+        (self.current.is_some() && !self.is_under_way).then_some(self.turns.next_turn())
     }
 
     /// Whether nothing is left, not even a pause, so that it may be forgotten.
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
-        self.current.is_none() && !self.is_under_way && now >= self.not_before.max(self.used_until)
+        self.current.is_none() && !self.is_under_way && self.turns.are_over(now)
     }
 }
 

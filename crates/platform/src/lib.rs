@@ -6,6 +6,7 @@
 //! seat's at a time: a lease, which the task that decides renews itself, so that one that hangs loses it.
 
 mod metrics;
+mod order_desk;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 use vocabulary::ReplicaName;
 
 pub use crate::metrics::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
+pub use crate::order_desk::OrderDesk;
 pub use orchestration::{PlatformFact, PlatformOrder};
 
 /// What runs the pods: local processes or a Kubernetes cluster.
@@ -40,8 +42,8 @@ pub struct Subscription {
 
 /// Where one autoscaler gives its orders.
 pub trait Seat: Send + 'static {
-    /// Gives an order. Never blocks. The latest about one subject wins; each ends in exactly one final
-    /// [`PlatformFact::OrderEnded`], one that was replaced as superseded.
+    /// Gives an order. Never blocks. The latest about one subject wins ([`OrderDesk`]); each ends in exactly
+    /// one final [`PlatformFact::OrderEnded`], one that was replaced as superseded.
     fn execute(&self, order: PlatformOrder);
 
     /// Says that whoever decides here does so still.

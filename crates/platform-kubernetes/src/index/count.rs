@@ -1,69 +1,148 @@
-//! Which count does a workload have, while ebb writes one? The autoscaler must not hear the former count
-//! again: it would decide the same once more, and policies and Events would count both.
+//! Which counts of workloads are to be written now, and what follows from what the watch shows of them? Each
+//! workload has a [`CountWriter`], which outlives it while an order or a request is left.
 
-use vocabulary::{PodCount, RevisionName};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Index, Topic, Workload};
-use crate::resources::workload::ObjectVersion;
+use orchestration::OrderOutcome;
+use vocabulary::{PodCount, RevisionName, Timestamp};
 
-/// A count of ours that the watch may not have shown yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnseenCount {
-    /// A request is under way to write it over that one, which the watch shows.
-    UnderWay { count: PodCount, over: PodCount },
-    /// It is there, from this version of the object on.
-    Written { count: PodCount, version: ObjectVersion },
+use super::{Index, Topic};
+use crate::count_writer::{
+    CountSighting, CountStep, CountWrite, CountWriter, EndedWrite, ShownCount, WriteEnding,
+};
+use crate::resources::workload::ScaleSubject;
+
+/// The writers of all workloads' counts.
+#[derive(Debug, Default)]
+pub(super) struct CountWriters {
+    writers: BTreeMap<RevisionName, CountWriter>,
+    /// Workloads whose writers are not at rest, or may have to be forgotten. The others, which are nearly
+    /// all, cost nothing when the task looks for what is due.
+    unsettled: BTreeSet<RevisionName>,
 }
 
-impl UnseenCount {
-    fn count(self) -> PodCount {
-        match self {
-            Self::UnderWay { count, .. } | Self::Written { count, .. } => count,
-        }
-    }
-}
-
-impl Workload {
-    /// The count of pods that the workload is to have, with a write of ours that the watch has not shown.
-    pub(super) fn wanted(&self) -> PodCount {
-        self.unseen_count.map_or(self.record.wanted, UnseenCount::count)
+impl CountWriters {
+    /// The count that the watch showed last, if the workload is there.
+    pub(super) fn shown(&self, revision: &RevisionName) -> Option<PodCount> {
+        self.writers.get(revision)?.shown()
     }
 
-    /// Forgets our write once the watch shows a version that is as new; returns whether that has another
-    /// count.
-    pub(super) fn catch_up(&mut self) -> bool {
-        let Some(UnseenCount::Written { count, version }) = self.unseen_count else { return false };
-        // Where versions cannot be compared, the watch is believed.
-        if self.record.version.is_some_and(|shown| shown < version) {
-            return false;
+    /// The count that the workload is to have, with a write of ours that the watch has not shown.
+    pub(super) fn wanted(&self, revision: &RevisionName) -> Option<PodCount> {
+        self.writers.get(revision)?.wanted()
+    }
+
+    pub(super) fn show(&mut self, revision: &RevisionName, shown: ShownCount) -> CountSighting {
+        self.writers.entry(revision.clone()).or_default().show(shown)
+    }
+
+    /// All counts are told once more, to an autoscaler that takes its seat or becomes the owner.
+    pub(super) fn told_anew(&mut self) {
+        for revision in &self.unsettled {
+            if let Some(writer) = self.writers.get_mut(revision) {
+                writer.told_anew();
+            }
         }
-        self.unseen_count = None;
-        self.record.wanted != count
+    }
+
+    pub(super) fn object_replaced(&mut self, revision: &RevisionName) {
+        if let Some(writer) = self.writers.get_mut(revision) {
+            writer.object_replaced();
+        }
+    }
+
+    pub(super) fn object_unscalable(&mut self, revision: &RevisionName) {
+        if let Some(writer) = self.writers.get_mut(revision) {
+            writer.object_unscalable();
+            self.unsettled.insert(revision.clone());
+        }
+    }
+
+    pub(super) fn object_gone(&mut self, revision: &RevisionName) {
+        if let Some(writer) = self.writers.get_mut(revision) {
+            writer.object_gone();
+            self.unsettled.insert(revision.clone());
+        }
+    }
+
+    fn want(&mut self, write: CountWrite) -> Option<CountWrite> {
+        self.unsettled.insert(write.revision.clone());
+        self.writers.entry(write.revision.clone()).or_default().want(write)
+    }
+
+    /// The workloads whose next write is due.
+    fn due(&self, now: Timestamp) -> Vec<RevisionName> {
+        let is_due = |revision: &RevisionName| {
+            self.writers.get(revision).is_some_and(|writer| writer.due(now).is_some())
+        };
+        self.unsettled.iter().filter(|revision| is_due(revision)).cloned().collect()
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        let writers = self.unsettled.iter().filter_map(|revision| self.writers.get(revision));
+        writers.filter_map(CountWriter::next_deadline).min()
+    }
+
+    /// Forgets the writers that are at rest and have no workload.
+    fn settle(&mut self, now: Timestamp) {
+        let writers = &mut self.writers;
+        self.unsettled.retain(|revision| {
+            let Some(writer) = writers.get(revision) else { return false };
+            let is_at_rest = writer.is_at_rest(now);
+            if is_at_rest && writer.shown().is_none() {
+                writers.remove(revision);
+            }
+            !is_at_rest
+        });
     }
 }
 
 impl Index {
-    /// A request begins that writes this count.
-    pub(crate) fn count_begins(&mut self, revision: &RevisionName, count: PodCount) {
-        if let Some(workload) = self.workloads.get_mut(revision) {
-            workload.unseen_count = Some(UnseenCount::UnderWay { count, over: workload.record.wanted });
+    /// The autoscaler orders a count; returns the write that waited until now, whose place it takes.
+    pub(crate) fn want_count(&mut self, write: CountWrite) -> Option<CountWrite> {
+        self.counts.want(write)
+    }
+
+    /// What is to be done now about counts that were ordered. Facts that forbid a write may be newer than its
+    /// order.
+    pub(crate) fn take_count_steps(&mut self, now: Timestamp) -> Vec<CountStep> {
+        let due = self.counts.due(now);
+        let steps = due.iter().filter_map(|revision| self.take_count_step(revision, now)).collect();
+        self.counts.settle(now);
+        steps
+    }
+
+    fn take_count_step(&mut self, revision: &RevisionName, now: Timestamp) -> Option<CountStep> {
+        let write = self.counts.writers.get(revision)?.due(now)?;
+        let (from, to) = (write.from, write.to);
+        let subject = self.record_of(revision).map(ScaleSubject::of);
+        let is_allowed = self.may_change(revision, from, to);
+        let writer = self.counts.writers.get_mut(revision)?;
+        match subject {
+            Some(subject) if is_allowed => Some(CountStep::Begin(writer.begin(now)?, subject)),
+            // The count stays as if another writer had written it again. The Service's problems say why.
+            Some(_) => Some(CountStep::Refuse(writer.refuse(now)?, OrderOutcome::Conflict { found: from })),
+            None => Some(CountStep::Refuse(writer.refuse(now)?, OrderOutcome::Gone)),
         }
     }
 
-    /// The request has ended, and the count is there from this version of the object on; `None` if the write
-    /// failed, or its outcome is not known.
-    pub(crate) fn count_ended(&mut self, revision: &RevisionName, version: Option<ObjectVersion>) {
-        let Some(workload) = self.workloads.get_mut(revision) else { return };
-        let Some(UnseenCount::UnderWay { count, over }) = workload.unseen_count.take() else { return };
-        workload.unseen_count = version.map(|version| UnseenCount::Written { count, version });
-        let is_news = match version {
-            Some(_) => workload.catch_up(),
-            // A count that another writer wrote meanwhile was sent as ours.
-            None => workload.record.wanted != over,
-        };
-        if is_news {
+    /// The request of a count has ended; returns its write.
+    pub(crate) fn count_answered(
+        &mut self,
+        revision: &RevisionName,
+        ending: WriteEnding,
+        now: Timestamp,
+    ) -> Option<EndedWrite> {
+        let ended = self.counts.writers.get_mut(revision)?.answered(ending, now)?;
+        if ended.is_news {
             self.topics.insert(Topic::Revision(revision.clone()));
         }
+        Some(ended)
+    }
+
+    /// When the write of a count may begin.
+    pub(crate) fn next_count_deadline(&self) -> Option<Timestamp> {
+        self.counts.next_deadline()
     }
 }
 
@@ -73,7 +152,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::count_writer::tests::write;
     use crate::index::tests::{index, name, put_service, put_workload, record, settle, told};
+    use crate::resources::workload::ObjectVersion;
 
     /// The watch shows this count, in that version of the object.
     fn show(index: &mut Index, count: u32, version: u64, window: &str) {
@@ -84,12 +165,31 @@ mod tests {
         settle(index);
     }
 
+    /// A request begins that writes 5 over 2.
+    fn begin(index: &mut Index) {
+        index.want_count(write(2, 5));
+        let now = index.next_count_deadline().expect("it is asked");
+        let steps = index.take_count_steps(now);
+        assert!(
+            matches!(&steps[..], [CountStep::Begin(begun, _)] if begun.to == PodCount::new(5)),
+            "{steps:?}"
+        );
+    }
+
+    fn end(index: &mut Index, ending: WriteEnding) {
+        index.count_answered(&name(), ending, Timestamp::ZERO).expect("it is under way");
+    }
+
+    fn written() -> WriteEnding {
+        WriteEnding::Written(Some(ObjectVersion(13)))
+    }
+
     fn two() -> Index {
         let mut index = index();
         put_service(&mut index, json!({}));
         show(&mut index, 2, 10, "30s");
         assert_eq!(told(&mut index), ["revision at 2", "0 pods"]);
-        index.count_begins(&name(), PodCount::new(5));
+        begin(&mut index);
         index
     }
 
@@ -98,7 +198,7 @@ mod tests {
         let mut index = two();
         show(&mut index, 2, 11, "40s");
         assert_eq!(told(&mut index), ["revision at 5", "0 pods"]);
-        index.count_ended(&name(), Some(ObjectVersion(13)));
+        end(&mut index, written());
         // It was on the way before ours was written.
         show(&mut index, 2, 12, "50s");
         assert_eq!(told(&mut index), ["revision at 5", "0 pods"]);
@@ -110,7 +210,7 @@ mod tests {
     #[test]
     fn a_count_of_somebody_elses_is_told_also_where_the_watch_left_ours_out() {
         let mut index = two();
-        index.count_ended(&name(), Some(ObjectVersion(13)));
+        end(&mut index, written());
         show(&mut index, 2, 14, "30s");
         assert_eq!(told(&mut index), ["revision at 2", "0 pods"]);
 
@@ -118,7 +218,7 @@ mod tests {
         let mut index = two();
         show(&mut index, 3, 14, "30s");
         assert_eq!(told(&mut index), ["revision at 5", "0 pods"]);
-        index.count_ended(&name(), Some(ObjectVersion(13)));
+        end(&mut index, written());
         assert_eq!(told(&mut index), ["revision at 3"]);
     }
 
@@ -127,18 +227,18 @@ mod tests {
         let mut index = two();
         show(&mut index, 2, 11, "40s");
         assert_eq!(told(&mut index), ["revision at 5", "0 pods"]);
-        index.count_ended(&name(), None);
+        end(&mut index, WriteEnding::Failed(None));
         assert_eq!(told(&mut index), Vec::<String>::new(), "whoever ordered it has heard of the failure");
-        index.count_begins(&name(), PodCount::new(5));
+        begin(&mut index);
         show(&mut index, 3, 12, "40s");
-        index.count_ended(&name(), None);
+        end(&mut index, WriteEnding::Failed(None));
         assert_eq!(told(&mut index), ["revision at 3", "0 pods"], "somebody else's");
     }
 
     #[test]
     fn without_comparable_versions_the_watch_is_believed() {
         let mut index = two();
-        index.count_ended(&name(), Some(ObjectVersion(13)));
+        end(&mut index, written());
         put_workload(&mut index, 2, &json!({"autoscaling.knative.dev/window": "40s"}));
         assert_eq!(told(&mut index), ["revision at 2", "0 pods"]);
     }

@@ -37,6 +37,7 @@ impl Index {
 
     /// Makes facts of all counts and routes once more, for a new owner: the former one may have changed them.
     pub(crate) fn resend_counts_and_routes(&mut self) {
+        self.counts.told_anew();
         self.topics.extend(self.workloads.keys().cloned().map(Topic::Revision));
         self.topics.extend(self.routes.keys().cloned().map(Topic::Route));
     }
@@ -107,7 +108,7 @@ impl Index {
             entrances,
             url: None,
             hop_keys: self.keys.of(&record.uid, self.key_turn),
-            wanted: workload.wanted(),
+            wanted: self.counts.wanted(&record.revision)?,
             may_write: restraint.reach == WriteScope::Everything,
             reachable: true,
             floor: restraint.floor,

@@ -71,7 +71,7 @@ impl Index {
             Notice::new(BAD_ANNOTATION, text)
         });
         let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(subset_notice).collect();
-        let wanted = workload.record.wanted;
+        let wanted = self.counts.shown(revision).unwrap_or_default();
         // A Service that is being given back is served without ebb at any moment, so a pod must be there.
         // With a bypass, or settings that were never valid, the count only stays what it is.
         let floor = if custody.iter().any(|custody| custody.keeps_a_pod()) {

@@ -7,6 +7,7 @@ use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
 
 use super::restraint::WriteScope;
 use super::{Index, Workload};
+use crate::count_writer::{CountSighting, ForeignCount, ShownCount};
 use crate::deletion_hint::DeletionHint;
 use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, Notice};
 use crate::resources::kind::WorkloadKind;
@@ -15,32 +16,41 @@ use crate::resources::workload::WorkloadRecord;
 use crate::resources::workload::objects::WorkloadReading;
 
 impl Index {
-    /// What a workload says, or why it cannot be scaled.
+    /// What a workload says, or why it cannot be scaled. Returns a count that another client wrote over ours.
     pub(crate) fn read_workload(
         &mut self,
         revision: &RevisionName,
         reading: WorkloadReading,
         origin: RevisionOrigin,
-    ) {
+    ) -> Option<ForeignCount> {
+        let was_ours = self.is_count_ours(revision);
         match reading {
             Ok(record) => {
                 self.unscalable.remove(revision);
-                self.put_workload(*record, origin);
+                let foreign = self.put_workload(*record, origin);
+                foreign.filter(|_| was_ours && self.is_count_ours(revision))
             }
             Err(why) => {
                 // Nothing is decided by what it said when it could still be read: that may be true no more.
-                self.remove_workload(revision);
+                self.counts.object_unscalable(revision);
+                self.forget_workload(revision);
                 // Watches repeat an object whenever anything about it changes; people hear of each reason
                 // once.
                 if self.unscalable.insert(revision.clone(), why.clone()) != Some(why) {
                     self.notice_services_of(revision);
                 }
+                None
             }
         }
     }
 
-    /// `origin` says whether it was there before we looked; it counts when the workload is first seen.
-    pub(crate) fn put_workload(&mut self, record: WorkloadRecord, origin: RevisionOrigin) {
+    /// `origin` says whether it was there before we looked; it counts when the workload is first seen. Returns
+    /// the count that it shows, if another client wrote that.
+    pub(crate) fn put_workload(
+        &mut self,
+        record: WorkloadRecord,
+        origin: RevisionOrigin,
+    ) -> Option<ForeignCount> {
         let revision = record.revision.clone();
         let former = self.workloads.remove(&revision);
         if let Some(former) = &former {
@@ -53,7 +63,12 @@ impl Index {
         let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
         let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
         let is_there_anew = former.is_none();
-        let mut workload = match former {
+        if is_there_anew {
+            self.counts.object_replaced(&revision);
+        }
+        let shown = ShownCount { count: record.wanted, version: record.version };
+        let CountSighting { is_news, foreign } = self.counts.show(&revision, shown);
+        let workload = match former {
             Some(former) => Workload { record, ..former },
             None => Workload {
                 // A workload with a ready pod serves clients. An autoscaler that sees it for the first time
@@ -66,10 +81,8 @@ impl Index {
                 own_hooks: BTreeSet::new(),
                 wait_refusal: None,
                 last_failure: None,
-                unseen_count: None,
             },
         };
-        let is_foreign_count = workload.catch_up();
         self.workloads.insert(revision.clone(), workload);
         if is_there_anew {
             self.review_hooks(&revision);
@@ -77,8 +90,8 @@ impl Index {
             self.notice_services_of(&revision);
         }
         // Its status changes with each pod that comes or goes, and that is no news of its own.
-        if is_known && !is_foreign_count {
-            return;
+        if is_known && !is_news {
+            return foreign;
         }
         self.read_settings(&revision);
         self.unsettle(&revision);
@@ -86,9 +99,15 @@ impl Index {
             self.pods_changed(&revision);
             self.review_overlaps(&revision);
         }
+        foreign
     }
 
     pub(crate) fn remove_workload(&mut self, revision: &RevisionName) {
+        self.counts.object_gone(revision);
+        self.forget_workload(revision);
+    }
+
+    fn forget_workload(&mut self, revision: &RevisionName) {
         self.unscalable.remove(revision);
         if let Some(former) = self.workloads.remove(revision) {
             self.workload_labels.remove(&former.record);
@@ -148,12 +167,13 @@ impl Index {
         self.other_decider(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
     }
 
-    /// Its count, if that is ours to write.
-    pub(crate) fn count_of_ours(&self, revision: &RevisionName) -> Option<PodCount> {
-        let workload = self.workloads.get(revision).filter(|_| self.served.contains_key(revision))?;
-        let is_shadow = workload.settings.as_ref()?.scaling.shadow == Some(true);
-        let is_ours = self.restraint(revision, workload).reach == WriteScope::Everything;
-        (is_ours && !is_shadow).then_some(workload.record.wanted)
+    /// Whether a workload's count is ours to write.
+    fn is_count_ours(&self, revision: &RevisionName) -> bool {
+        let served = self.workloads.get(revision).filter(|_| self.served.contains_key(revision));
+        let Some(workload) = served else { return false };
+        let Some(settings) = &workload.settings else { return false };
+        settings.scaling.shadow != Some(true)
+            && self.restraint(revision, workload).reach == WriteScope::Everything
     }
 
     /// What to write on its pods before the count becomes `to`, so that those end that disturb least. Nothing

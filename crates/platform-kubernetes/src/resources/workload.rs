@@ -40,6 +40,7 @@ pub(crate) struct WorkloadRecord {
     /// What the API server calls its kind.
     pub(crate) resource: ApiResource,
     pub(crate) uid: String,
+    /// As this object says it. Which count the workload has, the index asks its writer of counts.
     pub(crate) wanted: PodCount,
     /// As of which this is, if versions of such objects can be compared.
     pub(crate) version: Option<ObjectVersion>,
@@ -74,6 +75,19 @@ pub(crate) struct WorkloadSettings {
 fn is_ours(key: &str) -> bool {
     let is_under_prefix = ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
     key == PROGRESS_DEADLINE_ANNOTATION || (is_under_prefix && !INJECTION_ANNOTATIONS.contains(&key))
+}
+
+/// The workload whose count is written; another object of the same name is refused.
+#[derive(Clone, Debug)]
+pub(crate) struct ScaleSubject {
+    pub(crate) uid: String,
+    pub(crate) resource: ApiResource,
+}
+
+impl ScaleSubject {
+    pub(crate) fn of(record: &WorkloadRecord) -> Self {
+        Self { uid: record.uid.clone(), resource: record.resource.clone() }
+    }
 }
 
 impl WorkloadRecord {

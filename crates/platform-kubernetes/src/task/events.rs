@@ -5,10 +5,11 @@ use vocabulary::{Bucket, PodCount, RevisionName, Timestamp};
 
 use super::{Answer, ClusterTask, changed};
 use crate::buckets::{Buckets, epochs};
+use crate::count_writer::{CountWrite, ForeignCount};
 use crate::event_book::EventNote;
 use crate::index::Announcement;
 use crate::notice::{IGNORES_TERM, Notice, Tone};
-use crate::requests::{CountWrite, Failure};
+use crate::requests::Failure;
 
 /// The field `action` of an Event: what ebb was doing.
 const SCALING: &str = "Scaling";
@@ -51,16 +52,12 @@ impl ClusterTask {
         self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
     }
 
-    /// Compares a count of ours with `former`, the count before the watch's news: another client may have
-    /// written it.
-    pub(super) fn compare_counts(&mut self, revision: &RevisionName, former: Option<PodCount>) {
-        let counts = former.zip(self.index.count_of_ours(revision));
-        let Some((former, present)) = counts.filter(|(former, present)| former != present) else { return };
+    /// Tells people of a count that another client wrote, where it was ours to write.
+    pub(super) fn note_foreign_count(&mut self, revision: &RevisionName, foreign: ForeignCount) {
+        let ForeignCount { former, present } = foreign;
         let about = Subject::Revision(revision.clone());
         // A standby replica sees counts that the owner wrote, and says nothing of them.
-        if self.own_counts.seen(revision, present)
-            || !self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about))
-        {
+        if !self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about)) {
             return;
         }
         let text = format!(

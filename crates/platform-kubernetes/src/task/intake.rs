@@ -98,13 +98,10 @@ impl ClusterTask {
         self.take(Kind::Workload(kind.clone()), change, |task, key, reading| {
             let Some(revision) = kind.revision(&key.namespace, &key.name) else { return };
             if let Some(reading) = reading {
-                // Before it is read: a count of another writer shows only in the difference to the former
-                // count.
-                let former = task.index.count_of_ours(&revision);
-                task.index.read_workload(&revision, reading, origin);
-                task.compare_counts(&revision, former);
+                if let Some(foreign) = task.index.read_workload(&revision, reading, origin) {
+                    task.note_foreign_count(&revision, foreign);
+                }
             } else {
-                task.own_counts.forget(&revision);
                 task.index.remove_workload(&revision);
             }
         });
@@ -118,7 +115,6 @@ impl ClusterTask {
         }
         for key in self.known.remove(&Kind::Workload(kind.clone())).unwrap_or_default() {
             if let Some(revision) = kind.revision(&key.namespace, &key.name) {
-                self.own_counts.forget(&revision);
                 self.index.remove_workload(&revision);
             }
         }

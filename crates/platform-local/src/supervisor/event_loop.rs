@@ -122,7 +122,7 @@ impl Supervisor {
 
     /// Takes in all orders; returns the channel of a caller that wants everything handed over.
     fn take_orders(&mut self) -> Option<Reply> {
-        let orders = std::mem::take(&mut *self.inbox.orders.lock());
+        let mut orders = std::mem::take(&mut *self.inbox.orders.lock());
         let now = self.clock.now();
         for change in orders.seats {
             match change {
@@ -138,10 +138,10 @@ impl Supervisor {
             self.subscribers.note_topic(PlatformTopic::Activators);
         }
         // Told before the orders that took their place, in the order in which they were given.
-        for (seat, order) in orders.superseded {
+        for (seat, order) in orders.desk.take_replaced() {
             self.subscribers.order_ended(seat, order, OrderOutcome::Superseded);
         }
-        for ((_, seat), order) in orders.under_way {
+        for (seat, order) in orders.desk.into_orders() {
             self.carry_out(seat, &order, now);
         }
         for (service, reply) in orders.delete {

@@ -1,14 +1,14 @@
-//! The orders that wait until the supervisor looks. The latest order about a subject replaces the former one,
-//! so their number is bounded by that of pods and revisions; the giver of a replaced order is told.
+//! What waits until the supervisor looks: orders of autoscalers, on the desk that all platforms have, and
+//! wishes of other parts of `ebb up`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::{ActivatorFacts, Errand, OrderId, PlatformFact, PlatformOrder};
+use orchestration::{ActivatorFacts, PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
-use platform::Seat;
+use platform::{OrderDesk, Seat};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{ReplicaName, RevisionName};
@@ -41,11 +41,8 @@ pub(super) struct PendingOrders {
     pub(super) renewals: BTreeSet<SeatId>,
     /// All activators, if they have changed.
     pub(super) activators: Option<Vec<ActivatorFacts>>,
-    /// The latest order about each subject; states of pods first, so that later orders go by them. An
-    /// autoscaler's order never replaces that of another autoscaler, which alone may own the revision.
-    pub(super) under_way: BTreeMap<(Errand, SeatId), PlatformOrder>,
-    /// Orders that were replaced before the supervisor looked: their givers are told so.
-    pub(super) superseded: Vec<(SeatId, OrderId)>,
+    /// Orders of autoscalers; those of its seat are each autoscaler's own.
+    pub(super) desk: OrderDesk<SeatId>,
     /// The answer goes to the process that wants to take everything over.
     pub(super) hand_over: Option<Reply>,
     /// Services that a person removes, each with the channel for the answer.
@@ -84,14 +81,6 @@ pub enum Deletion {
     Unknown,
 }
 
-impl PendingOrders {
-    pub(super) fn add_order(&mut self, seat: SeatId, order: PlatformOrder) {
-        if let Some(replaced) = self.under_way.insert((order.what.errand(), seat), order) {
-            self.superseded.push((seat, replaced.id));
-        }
-    }
-}
-
 impl OrderInbox {
     /// Adds to the orders, and wakes the supervisor.
     pub(super) fn update(&self, change: impl FnOnce(&mut PendingOrders)) {
@@ -109,7 +98,7 @@ pub(super) struct LocalSeat {
 
 impl Seat for LocalSeat {
     fn execute(&self, order: PlatformOrder) {
-        self.inbox.update(|orders| orders.add_order(self.id, order));
+        self.inbox.update(|orders| orders.desk.put(self.id, order));
     }
 
     fn renew(&self) {
@@ -122,31 +111,5 @@ impl Seat for LocalSeat {
 impl Drop for LocalSeat {
     fn drop(&mut self) {
         self.inbox.update(|orders| orders.seats.push(SeatChange::Left(self.id)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use orchestration::{Fence, Order, ReleaseProof};
-    use vocabulary::{Bucket, Epoch, PodName};
-
-    use super::*;
-
-    #[test]
-    fn the_latest_order_about_a_subject_wins_and_the_replaced_one_is_known() {
-        let fence = Fence { bucket: Bucket(0), epoch: Epoch(1) };
-        let release = |id, pod: &str| {
-            let what = Order::ReleasePod { pod: PodName::new(pod), proof: ReleaseProof::Acknowledged };
-            PlatformOrder { id: OrderId(id), fence, what }
-        };
-        let mut orders = PendingOrders::default();
-        for (id, pod) in [(1, "a"), (2, "b"), (3, "a")] {
-            orders.add_order(SeatId(1), release(id, pod));
-        }
-        // The order of another autoscaler, which may own the revision or not.
-        orders.add_order(SeatId(2), release(1, "a"));
-        assert_eq!(orders.superseded, [(SeatId(1), OrderId(1))]);
-        let left = orders.under_way.iter().map(|((_, seat), order)| (seat.0, order.id.0));
-        assert_eq!(left.collect::<Vec<_>>(), [(1, 3), (2, 1), (1, 2)]);
     }
 }

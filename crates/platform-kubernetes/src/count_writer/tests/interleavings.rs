@@ -1,0 +1,284 @@
+//! Every sequence of a few orders, answers, news of the watch, writes of other clients and changes of owner,
+//! before a made-up API server. The autoscaler is made up too: it goes on from the count that it knows, and
+//! knows what it ordered, what the watch showed since, and what a conflict named.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::*;
+
+/// So many events, in each order in which they are possible, before everything is let come to rest.
+const EVENTS: usize = 7;
+/// Steps within which everything comes to rest.
+const REST_WITHIN: usize = 60;
+/// The count that another client writes, which no sequence of orders reaches.
+const FOREIGN: PodCount = PodCount::new(90);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CountEvent {
+    MoreAsked,
+    FewerAsked,
+    WriteBegins,
+    /// The server does as it is asked, and says so.
+    Answered,
+    /// The server does as it is asked, and the answer does not come.
+    AnswerLost,
+    /// The server does nothing, and the request fails.
+    WriteFails,
+    /// Another autoscaler has the bucket when the request is to be sent.
+    BucketLost,
+    /// The next version of the object comes.
+    WatchShows,
+    /// The watch leaves out all versions but the last.
+    WatchSkips,
+    /// Another client, or the bucket's other owner, writes a count.
+    OtherWrites,
+    /// The autoscaler is rebuilt, and hears of the workload anew.
+    SeatTaken,
+}
+
+use CountEvent::{
+    AnswerLost, Answered, BucketLost, FewerAsked, MoreAsked, OtherWrites, SeatTaken, WatchShows, WatchSkips,
+    WriteBegins, WriteFails,
+};
+
+const ALL: [CountEvent; 11] = [
+    MoreAsked,
+    FewerAsked,
+    WriteBegins,
+    Answered,
+    AnswerLost,
+    WriteFails,
+    BucketLost,
+    WatchShows,
+    WatchSkips,
+    OtherWrites,
+    SeatTaken,
+];
+
+#[derive(Clone)]
+struct CountWorld {
+    writer: CountWriter,
+    now: Timestamp,
+    /// The count at the API server, and the version of the object.
+    count: PodCount,
+    version: u64,
+    /// Versions of the object that the watch has not shown; the oldest first.
+    unseen: VecDeque<ShownCount>,
+    /// The count from which the autoscaler goes on.
+    known: PodCount,
+    seat: SeatNumber,
+    orders: u64,
+    /// Orders that have not ended.
+    open: BTreeSet<OrderId>,
+    /// Everything that happened, for the text of a failure.
+    past: Vec<CountEvent>,
+}
+
+impl CountWorld {
+    fn new() -> Self {
+        let mut writer = CountWriter::default();
+        writer.show(shown(2, 10));
+        Self {
+            writer,
+            now: Timestamp::ZERO,
+            count: PodCount::new(2),
+            version: 10,
+            unseen: VecDeque::new(),
+            known: PodCount::new(2),
+            seat: SeatNumber(1),
+            orders: 0,
+            open: BTreeSet::new(),
+            past: Vec::new(),
+        }
+    }
+
+    fn is_possible(&self, event: CountEvent) -> bool {
+        match event {
+            MoreAsked => true,
+            FewerAsked => self.known > PodCount::ZERO,
+            WriteBegins => self.writer.next_deadline().is_some(),
+            Answered | AnswerLost | WriteFails | BucketLost => self.writer.under_way.is_some(),
+            WatchShows => !self.unseen.is_empty(),
+            WatchSkips => self.unseen.len() > 1,
+            OtherWrites => self.count != FOREIGN,
+            SeatTaken => !self.past.contains(&SeatTaken),
+        }
+    }
+
+    fn take(&mut self, event: CountEvent) {
+        self.past.push(event);
+        match event {
+            MoreAsked => self.ask(PodCount::new(self.known.value() + 3)),
+            FewerAsked => self.ask(PodCount::new(self.known.value() - 1)),
+            WriteBegins => self.begin(),
+            Answered => {
+                let ending = self.serve();
+                self.answer(ending);
+            }
+            AnswerLost => {
+                self.serve();
+                self.answer(WriteEnding::Failed(None));
+            }
+            WriteFails => self.answer(WriteEnding::Failed(None)),
+            BucketLost => {
+                self.answer(WriteEnding::GivenUp);
+                self.hear();
+            }
+            WatchShows => {
+                let next = self.unseen.pop_front().expect("it is possible");
+                self.show(next);
+            }
+            WatchSkips => {
+                let last = self.unseen.pop_back().expect("it is possible");
+                self.unseen.clear();
+                self.show(last);
+            }
+            OtherWrites => self.put(FOREIGN),
+            SeatTaken => {
+                self.seat = SeatNumber(self.seat.0 + 1);
+                self.writer.told_anew();
+                self.hear();
+            }
+        }
+        self.check_laws();
+    }
+
+    fn ask(&mut self, to: PodCount) {
+        self.orders += 1;
+        let order = OrderId(self.orders);
+        self.open.insert(order);
+        let asked = CountWrite { order, seat: self.seat, from: self.known, to, ..write(0, 0) };
+        self.known = to;
+        if let Some(replaced) = self.writer.want(asked) {
+            self.order_ends(replaced.order);
+        }
+    }
+
+    fn begin(&mut self) {
+        self.now = self.now.max(self.writer.next_deadline().expect("it is possible"));
+        let begun = self.writer.begin(self.now);
+        assert!(begun.is_some(), "its turn has come: {:?}", self.past);
+        assert!(self.writer.begin(self.now).is_none(), "one request at a time: {:?}", self.past);
+    }
+
+    /// The server's part: the count is written over the count that it was decided upon, and no other.
+    fn serve(&mut self) -> WriteEnding {
+        let request = self.writer.under_way.as_ref().expect("it is possible");
+        let (from, to) = (request.write.from, request.write.to);
+        let disturbances = [OtherWrites, AnswerLost, BucketLost, SeatTaken];
+        let is_disturbed = disturbances.iter().any(|event| self.past.contains(event));
+        assert!(is_disturbed || self.count == from, "our orders are in each other's way: {:?}", self.past);
+        if self.count == from {
+            self.put(to);
+        }
+        if self.count == to {
+            WriteEnding::Written(Some(ObjectVersion(self.version)))
+        } else {
+            WriteEnding::GivenUp
+        }
+    }
+
+    fn put(&mut self, count: PodCount) {
+        if count != self.count {
+            self.count = count;
+            self.version += 1;
+            self.unseen.push_back(shown(count.value(), self.version));
+        }
+    }
+
+    fn answer(&mut self, ending: WriteEnding) {
+        let ended = self.writer.answered(ending, self.now).expect("it is possible");
+        match ending {
+            WriteEnding::Written(_) => self.order_ends(ended.write.order),
+            WriteEnding::GivenUp => {
+                self.order_ends(ended.write.order);
+                if ended.write.seat == self.seat {
+                    // The conflict names the count that was found.
+                    self.known = self.count;
+                }
+            }
+            WriteEnding::Failed(_) if ended.is_replaced => self.order_ends(ended.write.order),
+            WriteEnding::Failed(_) => {}
+        }
+        if ended.is_news {
+            self.hear();
+        }
+    }
+
+    fn show(&mut self, shown: ShownCount) {
+        let former = self.writer.shown();
+        let sighting = self.writer.show(shown);
+        let is_alone = !self.past.contains(&OtherWrites);
+        assert!(!is_alone || sighting.foreign.is_none(), "no other client wrote: {:?}", self.past);
+        // Whatever else changes of a workload is told with the count as it is then.
+        if sighting.is_news || former != Some(shown.count) {
+            self.hear();
+        }
+    }
+
+    /// The autoscaler is told of the workload.
+    fn hear(&mut self) {
+        self.known = self.writer.wanted().expect("it is there");
+    }
+
+    fn order_ends(&mut self, order: OrderId) {
+        assert!(self.open.remove(&order), "{order:?} ends once: {:?}", self.past);
+    }
+
+    /// What holds after each event.
+    fn check_laws(&self) {
+        let is_certain = !self.past.contains(&OtherWrites) && !self.past.contains(&AnswerLost);
+        if is_certain && self.writer.under_way.is_none() {
+            let wanted = self.writer.wanted();
+            assert_eq!(wanted, Some(self.count), "the former count is heard again: {:?}", self.past);
+        }
+    }
+
+    /// The next event of a world in which requests succeed and the autoscaler wants `target`, until there is
+    /// none.
+    fn next_to_rest(&self, target: PodCount) -> Option<CountEvent> {
+        [WatchShows, Answered, WriteBegins].into_iter().find(|event| self.is_possible(*event)).or_else(|| {
+            // Any order will do, for it is the target that is asked.
+            (self.known != target).then_some(MoreAsked)
+        })
+    }
+
+    fn come_to_rest(mut self) {
+        let target = self.known;
+        for _ in 0..REST_WITHIN {
+            let Some(event) = self.next_to_rest(target) else { break };
+            if event == MoreAsked {
+                self.ask(target);
+            } else {
+                self.take(event);
+            }
+        }
+        let past = &self.past;
+        assert_eq!(self.next_to_rest(target), None, "it comes to rest: {past:?}");
+        assert!(self.writer.asked.is_none() && self.open.is_empty(), "each order has ended: {past:?}");
+        assert_eq!(self.count, target, "the count that the autoscaler wants is there: {past:?}");
+        let (shown, wanted) = (self.writer.shown(), self.writer.wanted());
+        assert_eq!((shown, wanted), (Some(target), Some(target)), "and it is known: {past:?}");
+    }
+}
+
+/// Goes on from a world in all possible ways; returns how many worlds came to rest.
+fn go_on(world: &CountWorld, events_left: usize) -> usize {
+    if events_left == 0 {
+        world.clone().come_to_rest();
+        return 1;
+    }
+    let possible = ALL.into_iter().filter(|event| world.is_possible(*event));
+    let worlds = possible.map(|event| {
+        let mut next = world.clone();
+        next.take(event);
+        go_on(&next, events_left - 1)
+    });
+    worlds.sum()
+}
+
+#[test]
+fn every_interleaving_ends_each_order_once_and_comes_to_the_count_that_is_wanted() {
+    let worlds = go_on(&CountWorld::new(), EVENTS);
+    assert!(worlds > 50_000, "{worlds} worlds are hardly all");
+}
