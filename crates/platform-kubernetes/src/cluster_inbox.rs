@@ -1,5 +1,5 @@
-//! Where do orders, seats and questions wait for the platform's task? Orders lie on the desk that all platforms
-//! have, so what waits here is bounded by the number of pods and revisions.
+//! Where do orders, seats and questions wait for the platform's task? Orders lie on the desk that all
+//! platforms have, so what waits here is bounded by the number of pods and revisions.
 
 use std::sync::Arc;
 

@@ -92,8 +92,8 @@ pub(crate) enum WriteEnding {
     /// The write is not tried again: another count is there, or another object, or another autoscaler owns
     /// the bucket.
     GivenUp,
-    /// The write is tried again, after this wait if the server asked for one. It may have been done: an answer
-    /// can be lost.
+    /// The write is tried again, after this wait if the server asked for one. It may have been done: an
+    /// answer can be lost.
     Failed(Option<Duration>),
 }
 

@@ -1,7 +1,7 @@
 //! Which write of one object is under way, and which one comes after it?
 //!
-//! One write is under way per object. Of writes that wait the latest wins. A write that failed is tried again,
-//! and an order that comes meanwhile waits as long; when, [`WriteTurns`] says.
+//! One write is under way per object. Of writes that wait the latest wins. A write that failed is tried
+//! again, and an order that comes meanwhile waits as long; when, [`WriteTurns`] says.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! When may the next write of one object begin?
 //!
-//! After a rest two writes may begin at once, then one in each interval. After a failure the next write waits,
-//! longer each time, whichever write it is: other objects are not disturbed, and this one's server has rest.
+//! After a rest two writes may begin at once, then one in each interval. After a failure the next write
+//! waits, longer each time, whichever write it is: other objects are not disturbed, and this one's server has
+//! rest.
 
 use std::time::Duration;
 

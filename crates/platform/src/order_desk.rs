@@ -2,8 +2,8 @@
 //!
 //! One order waits for each errand of each seat, so the number of waiting orders is bounded by the number of
 //! pods and revisions. A later order of the same errand takes the place of the waiting one, by the rule that
-//! orders have for that ([`orchestration::Order::supersede`]); the replaced order ends as superseded. An order
-//! never replaces the order of another seat: the other autoscaler alone may own the revision.
+//! orders have for that ([`orchestration::Order::supersede`]); the replaced order ends as superseded. An
+//! order never replaces the order of another seat: the other autoscaler alone may own the revision.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Orders, answers, the watch and other owners in each order in which they can come: rows with a name for what
-//! each of them means, and all sequences before a made-up API server.
+//! Orders, answers, the watch and other owners in each order in which they can come: rows with a name for
+//! what each of them means, and all sequences before a made-up API server.
 
 mod interleavings;
 

@@ -44,8 +44,8 @@ impl Index {
         }
     }
 
-    /// `origin` says whether it was there before we looked; it counts when the workload is first seen. Returns
-    /// the count that it shows, if another client wrote that.
+    /// `origin` says whether it was there before we looked; it counts when the workload is first seen.
+    /// Returns the count that it shows, if another client wrote that.
     pub(crate) fn put_workload(
         &mut self,
         record: WorkloadRecord,
