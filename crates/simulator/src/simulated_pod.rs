@@ -150,6 +150,7 @@ impl SimulatedPod {
             link: Some(self.number.address().into()),
             adoption: None,
             outdated: false,
+            awaits_core: false,
             trouble: None,
             trouble_without_output: None,
             hold: None,
