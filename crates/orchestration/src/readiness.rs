@@ -137,16 +137,33 @@ pub(crate) fn hold<'a>(pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)
 /// Why a pod is in trouble or not ready, for people: the platform's word, then its own, then that of its
 /// link.
 pub(crate) fn pod_trouble(pod: &PodFacts, heard: &HeardOfPod, output: AppOutput) -> Option<String> {
+    let own =
+        (!heard.detail.is_empty() && heard.state != Some(PodState::Ready)).then(|| heard.detail.clone());
+    platform_trouble(pod, output).or(own).or_else(|| link_trouble(heard))
+}
+
+/// The same without the own word of a pod that starts: every app refuses its first probes.
+pub(crate) fn trouble_beside_start(pod: &PodFacts, heard: &HeardOfPod, output: AppOutput) -> Option<String> {
+    match heard.state {
+        Some(PodState::Starting) => platform_trouble(pod, output).or_else(|| link_trouble(heard)),
+        Some(PodState::Unheard | PodState::Ready | PodState::Unready | PodState::Draining) | None => {
+            pod_trouble(pod, heard, output)
+        }
+    }
+}
+
+fn platform_trouble(pod: &PodFacts, output: AppOutput) -> Option<String> {
     let platforms = match output {
         AppOutput::Shown => pod.trouble.as_ref(),
         AppOutput::Withheld => pod.trouble_without_output.as_ref().or(pod.trouble.as_ref()),
     };
-    let own =
-        (!heard.detail.is_empty() && heard.state != Some(PodState::Ready)).then(|| heard.detail.clone());
+    platforms.cloned()
+}
+
+fn link_trouble(heard: &HeardOfPod) -> Option<String> {
     let blocked =
         || heard.blocked.as_ref().map(|reason| format!("the autoscaler has no link to it: {reason}"));
-    let lost = || heard.host.is_lost().then(|| LOST.to_owned());
-    platforms.cloned().or(own).or_else(lost).or_else(blocked)
+    heard.host.is_lost().then(|| LOST.to_owned()).or_else(blocked)
 }
 
 #[cfg(test)]

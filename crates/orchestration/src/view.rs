@@ -11,7 +11,7 @@ use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
-use crate::readiness::{pod_trouble, waiting_for};
+use crate::readiness::{pod_trouble, trouble_beside_start, waiting_for};
 use crate::snapshot::{ControlSnapshot, DecidedState, LinkTally, RevisionSnapshot};
 
 /// One revision of ours in a snapshot, as it is read at one point in time.
@@ -174,15 +174,17 @@ impl<'a> RevisionView<'a> {
 
     /// Trouble of any pod is worth a word even while others serve; then why the platform does not do as it
     /// was told; beyond that, what the revision waits for if a pod is wanted. Starts that wait for a core
-    /// are counted by themselves.
+    /// are counted by themselves; while some do, what starting pods say of their probes is no trouble.
     pub fn why_not_ready(&self, output: AppOutput) -> Option<String> {
         let revision = self.revision;
+        let is_short_of_cores = self.awaiting_core_pods() > PodCount::ZERO;
+        let trouble_of = if is_short_of_cores { trouble_beside_start } else { pod_trouble };
         let pods = || revision.pods.iter().map(|pod| (&*pod.facts, &pod.heard));
         let trouble = pods()
-            .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, pod_trouble(pod, heard, output)?)));
+            .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, trouble_of(pod, heard, output)?)));
         let waits = || {
             let text = waiting_for(revision.wanted, output, pods());
-            let is_said = revision.wanted > PodCount::ZERO && self.awaiting_core_pods() == PodCount::ZERO;
+            let is_said = revision.wanted > PodCount::ZERO && !is_short_of_cores;
             (is_said && !text.is_empty()).then(|| format!("waits for {text}"))
         };
         trouble.or_else(|| revision.order_trouble.clone()).or_else(waits)

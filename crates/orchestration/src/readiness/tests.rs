@@ -90,6 +90,21 @@ fn the_worst_known_trouble_is_what_a_revision_waits_for() {
 }
 
 #[test]
+fn probes_that_a_starting_app_refuses_are_no_trouble_beside_its_start() {
+    let trouble = |pod: &PodFacts, heard: &HeardOfPod| trouble_beside_start(pod, heard, AppOutput::Shown);
+    let refused = "readiness probe: connection refused";
+    let probing = |state| HeardOfPod { detail: refused.to_owned(), ..heard(state) };
+    assert_eq!(trouble(&pod("a"), &probing(PodState::Starting)), None);
+    assert_eq!(trouble(&pod("a"), &probing(PodState::Unready)).as_deref(), Some(refused));
+    let crashed = PodFacts { trouble: Some("the app exited with code 3".to_owned()), ..pod("a") };
+    let exit = trouble(&crashed, &probing(PodState::Starting));
+    assert_eq!(exit.as_deref(), Some("the app exited with code 3"));
+    let blocked = HeardOfPod { blocked: Some("cannot connect".to_owned()), ..probing(PodState::Starting) };
+    let no_link = trouble(&pod("a"), &blocked);
+    assert_eq!(no_link.as_deref(), Some("the autoscaler has no link to it: cannot connect"));
+}
+
+#[test]
 fn requests_are_held_off_only_if_no_pod_that_stays_deserves_the_wait() {
     let held = |pods: &[(PodFacts, HeardOfPod)]| hold(pods.iter().map(|(pod, heard)| (pod, heard)));
     let hopeless = || PodFacts { hold: Some("it failed 3 times in a row".to_owned()), ..pod("a") };
