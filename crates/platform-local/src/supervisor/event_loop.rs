@@ -300,7 +300,8 @@ impl Supervisor {
             self.fleet.note_waiting(&pods, &StartWait::Room(reason));
         }
         if next.is_none() {
-            self.fleet.note_waiting(&self.starts.short_of_cores(machine, now), &StartWait::Core);
+            let pods = self.starts.short_of_cores(machine, now);
+            self.fleet.note_waiting(&pods, &StartWait::Core);
         }
         next
     }

@@ -21,7 +21,7 @@
 //! Beyond a number of processes the machine's memory would not hold them; then the rest wait until one ends,
 //! and say so. The last of those places are kept for revisions that have no pod at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -93,6 +93,15 @@ struct WaitingStart {
     spec: Box<PodSpec>,
     siblings: Siblings,
     since: Timestamp,
+    core: CoreWait,
+}
+
+/// Whether a start waits for a core, as it was told last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CoreWait {
+    /// It does not, or has waited for a moment alone.
+    No,
+    Told,
 }
 
 /// The machine as it is.
@@ -145,7 +154,7 @@ impl Starts {
         self.added += 1;
         let is_first = siblings.of_template == 0;
         let turn = StartTurn { ahead: if is_first { 0 } else { siblings.all }, number: self.added };
-        let mut start = WaitingStart { pod, spec, siblings, since: now };
+        let mut start = WaitingStart { pod, spec, siblings, since: now, core: CoreWait::No };
         if is_first && siblings.all > 0 {
             let owner = start.spec.owner();
             let before = self.waiting.range_mut(..turn).map(|(_, waiting)| waiting);
@@ -332,16 +341,26 @@ impl Starts {
         (!pods.is_empty()).then(|| (pods, reason.to_owned()))
     }
 
-    /// The pods that wait for a core and for nothing else, once they have waited for a while. Asked when
-    /// [`Starts::next`] has none to be started.
-    pub(super) fn short_of_cores(&self, machine: Machine, now: Timestamp) -> Vec<PodName> {
-        let waits_for_core = |start: &&WaitingStart| {
+    /// The pods that wait for a core and for nothing else, once they have waited for a while, without those
+    /// that were returned before and wait for it ever since. Asked when [`Starts::next`] has none to be
+    /// started.
+    pub(super) fn short_of_cores(&mut self, machine: Machine, now: Timestamp) -> Vec<PodName> {
+        let waits_for_core = |start: &WaitingStart| {
             now.saturating_since(start.since) >= TOLD_AFTER
                 && machine.running < self.ceiling_for(start, machine)
                 && !self.lacks_memory(start, machine)
         };
-        let short = self.waiting.values().filter(waits_for_core);
-        short.map(|start| start.pod.clone()).collect()
+        let short = self.waiting.iter().filter(|(_, start)| waits_for_core(start));
+        let short: BTreeSet<StartTurn> = short.map(|(turn, _)| *turn).collect();
+        let mut news = Vec::new();
+        for (turn, start) in &mut self.waiting {
+            let core = if short.contains(turn) { CoreWait::Told } else { CoreWait::No };
+            if core == CoreWait::Told && start.core == CoreWait::No {
+                news.push(start.pod.clone());
+            }
+            start.core = core;
+        }
+        news
     }
 
     /// When [`Starts::next`] is to be asked again at the latest.
@@ -556,6 +575,7 @@ mod tests {
         assert!(starts.short_of_cores(BUSY, NOW + TOLD_AFTER / 2).is_empty(), "it is too soon to say so");
         let told = starts.short_of_cores(BUSY, NOW + TOLD_AFTER);
         assert_eq!(told, ["a-2", "a-3"].map(PodName::new));
+        assert!(starts.short_of_cores(BUSY, NOW + TOLD_AFTER).is_empty(), "each is told once");
         let usage = StartUsage { cpu: Duration::from_millis(700), is_runnable: true };
         starts.note_usage(&a1, usage, NOW + 2 * QUICK);
         starts.note_ready(&a1, None, NOW + 2 * QUICK);
@@ -588,6 +608,7 @@ mod tests {
         let later = NOW + TOLD_AFTER;
         assert_eq!(starts.short_of_cores(BUSY, later), [PodName::new("a-2")]);
         assert!(starts.short_of_cores(Machine { running: 3, ..BUSY }, later).is_empty());
+        assert_eq!(starts.short_of_cores(BUSY, later), [PodName::new("a-2")], "again");
         assert!(starts.short_of_cores(Machine { free_memory: Some(1024), ..BUSY }, later).is_empty());
     }
 
