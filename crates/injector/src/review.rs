@@ -8,6 +8,8 @@
 //! Every caller that reaches the webhook may send any text, so only the parts of a review that are checked
 //! become values ([`crate::tree`]), and one object at a time.
 
+mod read_parts;
+
 use std::collections::BTreeMap;
 
 use base64::Engine;
@@ -22,47 +24,7 @@ use crate::inject::{Injection, InjectionPlan, Outcome};
 use crate::injector_settings::InjectorSettings;
 use crate::limits::{self, PodLimits};
 use crate::pod::texts;
-use crate::tree::TreePart;
-
-/// The parts of a pod that are read: `spec` and the annotations are written again whole.
-const POD: TreePart = TreePart::Fields(&[
-    (
-        "metadata",
-        TreePart::Fields(&[
-            ("labels", TreePart::Fields(&[(INJECT_LABEL, TreePart::Whole)])),
-            ("annotations", TreePart::Whole),
-            ("ownerReferences", TreePart::Each(&TreePart::Fields(&[("kind", TreePart::Whole)]))),
-        ]),
-    ),
-    ("spec", TreePart::Whole),
-]);
-static INJECTED_POD: TreePart = POD;
-
-/// The parts of `managedFields` that say which client has applied the count.
-const FIELD_OWNERS: TreePart = TreePart::Each(&TreePart::Fields(&[
-    ("operation", TreePart::Whole),
-    ("subresource", TreePart::Whole),
-    ("fieldsV1", TreePart::Fields(&[("f:spec", TreePart::Fields(&[("f:replicas", TreePart::Presence)]))])),
-]));
-
-/// The parts of a ConfigMap or a workload that are checked.
-static CHECKED_OBJECT: TreePart = TreePart::Fields(&[
-    ("kind", TreePart::Whole),
-    (
-        "metadata",
-        TreePart::Fields(&[
-            ("name", TreePart::Whole),
-            ("annotations", TreePart::Whole),
-            ("managedFields", FIELD_OWNERS),
-        ]),
-    ),
-    ("data", TreePart::Whole),
-    ("spec", TreePart::Fields(&[("template", POD)])),
-]);
-
-/// The part of an applied manifest that is checked: whether it names the count.
-static APPLIED_MANIFEST: TreePart =
-    TreePart::Fields(&[("spec", TreePart::Fields(&[("replicas", TreePart::Presence)]))]);
+use read_parts::{APPLIED_MANIFEST, CHECKED_OBJECT, INJECTED_POD};
 
 /// What a webhook is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
