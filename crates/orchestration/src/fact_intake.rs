@@ -15,8 +15,9 @@ use crate::events::{ControlCommand, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
 use crate::host::HostSigns;
 use crate::links::{LinkEnd, LinkOpening};
+use crate::pod_record::{OwnPodSettings, PodLink, PodRecord};
 use crate::readiness::LinkCondition;
-use crate::registry::{OwnPodSettings, PodLink, PodRecord, RevisionRecord};
+use crate::registry::RevisionRecord;
 use crate::state::{ControlState, Deadline, RemovedRevision};
 
 /// Takes in facts at one point in time.

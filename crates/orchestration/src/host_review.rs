@@ -16,7 +16,8 @@ use crate::links::LinkEnd;
 use crate::orchestrator_settings::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, PodReach, ReasonCode};
-use crate::registry::{PodRecord, RevisionRecord};
+use crate::pod_record::PodRecord;
+use crate::registry::RevisionRecord;
 use crate::state::{ControlState, Deadline};
 
 /// How often suspected peers are looked at while it is undecided what is dead: each look costs a sort of all.

@@ -12,7 +12,8 @@ use scaling::{DecisionJournal, Multiscaler, RevisionStatus};
 use vocabulary::{Ownership, RevisionId, RevisionName, SharedMap, Timestamp};
 
 use crate::orders::Fence;
-use crate::registry::{PodRecord, Registry, RevisionRecord};
+use crate::pod_record::PodRecord;
+use crate::registry::{Registry, RevisionRecord};
 use crate::snapshot::{DecidedState, HpaSnapshot, KnownPod, LastKnownValues, OldestWait, RevisionSnapshot};
 
 /// The revisions as they were written last, and the marks of those that are others by now.

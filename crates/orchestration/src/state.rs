@@ -20,8 +20,9 @@ use crate::orchestrator_settings::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
 use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
+use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
-use crate::registry::{OwnPodSettings, Registry};
+use crate::registry::Registry;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]

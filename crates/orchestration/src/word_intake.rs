@@ -18,8 +18,8 @@ use crate::host_review::HostReview;
 use crate::links::{LinkEnd, LinkId};
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
+use crate::pod_record::PodRecord;
 use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
-use crate::registry::PodRecord;
 use crate::state::{ControlState, Deadline};
 
 /// A queue-proxy holds at most its limit in the app and ten times that in its queue.
