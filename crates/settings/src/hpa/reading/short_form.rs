@@ -10,10 +10,9 @@ use vocabulary::{MilliValue, PodCount, Problem, printable, shown};
 
 use super::document::HpaDocument;
 use super::names::is_path_segment;
+use crate::hpa::behavior::{Behavior, RulesOrigin, ScalingRules};
 use crate::hpa::selector::LabelSelector;
-use crate::hpa::spec::{
-    Behavior, MetricIdentifier, MetricSpec, ResourceName, ResourceTarget, RulesOrigin, ScalingRules,
-};
+use crate::hpa::spec::{MetricIdentifier, MetricSpec, ResourceName, ResourceTarget};
 use crate::{ClusterConfig, Metric, RevisionSettings};
 
 const METRIC: &str = "autoscaling.knative.dev/metric";
