@@ -72,7 +72,7 @@ enum ReportingSource {
 }
 
 impl ReportingSource {
-    /// It, and whatever it says later.
+    /// The revision's settings, and each later change of them.
     fn follow(self) -> watch::Receiver<Arc<RequestReporting>> {
         let folder = match self {
             Self::Fixed(reporting) => return watch::channel(Arc::from(reporting)).1,

@@ -81,7 +81,7 @@ impl MetricSources {
         };
         let answering = self.answering.clone();
         // At most one for each revision: the next round begins when this one was answered or its time was up.
-        // A panic is such an end too: nobody answers, and its time is up.
+        // A panic is such an end too: no answer comes, and its time is up.
         tokio::spawn(async move {
             let reply = source.ask_all(&question).await;
             let MetricQuestion { revision, settings, .. } = question;

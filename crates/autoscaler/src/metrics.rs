@@ -99,7 +99,7 @@ impl AutoscalerMetrics {
             );
             registry.register(
                 "autoscaler_pod_releases",
-                "Leaving pods that may end: acknowledged by whoever may send to them, or out of time for that",
+                "Leaving pods that may end: acknowledged by all activators that may send to them, or out of time",
                 metrics.releases.clone(),
             );
             registry.register(

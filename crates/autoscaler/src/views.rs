@@ -169,7 +169,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
     }
 }
 
-/// The rule that keeps pods, and who waits for one: no rule explains that better.
+/// The rule that keeps pods, and the oldest request that waits for one: no rule explains that better.
 fn why_not_zero(view: &RevisionView<'_>) -> Option<String> {
     // What kept a pod once says nothing when there is none.
     let text = sentence(view.status.why_not_zero).filter(|_| view.status.wanted > PodCount::ZERO)?;

@@ -241,7 +241,7 @@ struct ControlPoints {
 async fn work(mut parts: Parts, mut control: ControlPoints, stopping: &CancellationToken) {
     loop {
         // Cancel-safe: orders stay in their channels. What is done about one is done in the arm's body, which
-        // nobody cancels.
+        // nothing cancels.
         tokio::select! {
             () = stopping.cancelled() => break,
             Some(order) = control.restarts.recv() => restart(&mut parts, order).await,
@@ -273,7 +273,7 @@ async fn stop_reason(
     platform: &LocalPlatform,
 ) -> &'static str {
     loop {
-        // Cancel-safe: signals that nobody waited for are kept.
+        // Cancel-safe: signals without a waiter are kept.
         tokio::select! {
             request = stop_requests.next() => return match request {
                 StopRequest::Interrupt => "SIGINT",

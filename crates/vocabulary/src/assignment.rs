@@ -81,9 +81,9 @@ pub struct PodAssignment {
 pub struct PodExits(pub BTreeMap<u16, u16>);
 
 impl PodExits {
-    /// Where a request goes that came by `entrance`, a port of the activator, to the pod that takes requests
-    /// at `usual`.
-    pub fn exit(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
+    /// The address for a request that came by `entrance`, a port of the activator, in the pod that takes
+    /// requests at `usual`.
+    pub fn pod_address_for(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
         let port = self.0.get(&entrance);
         SocketAddr::new(usual.ip(), port.copied().unwrap_or(usual.port()))
     }

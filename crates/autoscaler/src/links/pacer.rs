@@ -7,7 +7,7 @@
 //! Turns follow a schedule, one each 2 ms, and not "2 ms after the last": timers have a granularity of a
 //! millisecond and fire late on a busy machine, so a pause after each turn would be half as long again and
 //! more, and with it the time until everything is linked. What is late is caught up with, but only a few
-//! turns of it: a pacer that was idle must not owe a burst to the first who come.
+//! turns of it: a pacer that was idle must not owe a burst to the first callers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! How is a metric of a document asked for in `PromQL`?
 //!
-//! The metric's name is that of a recorded series and its selector becomes matchers, so nobody who may write
-//! a document can write a query. Who asks for an external metric gets that of its own namespace, unless the
-//! admin says that series have no such label. All series are summed by the server.
+//! The metric's name is that of a recorded series and its selector becomes matchers, so no person who may
+//! write a document can write a query. A document that asks for an external metric gets that of its own
+//! namespace, unless the admin says that series have no such label. All series are summed by the server.
 
 use std::fmt::Write as _;
 

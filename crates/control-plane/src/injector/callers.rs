@@ -3,7 +3,7 @@
 //! API servers keep a connection or two each, and kubelet connects for a moment; any program in the cluster
 //! may call, too. The number of places is fixed. When all are taken, one caller makes room for the next:
 //!
-//! | who | goes |
+//! | a caller that | goes |
 //! |---|---|
 //! | has not agreed on a channel | first, the oldest; those that have said nothing before those that have |
 //! | has agreed, and asks nothing | when it was silent for longest: an API server whose connection is closed makes another |
@@ -316,7 +316,7 @@ mod tests {
             handshake.hear();
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(handshakes.iter().all(|place| !is_to_go(place)), "nobody waits");
+        assert!(handshakes.iter().all(|place| !is_to_go(place)), "no caller waits");
         assert!(tokio::time::timeout(Duration::from_millis(10), places.take()).await.is_err());
         assert!(handshakes.iter().all(is_to_go));
     }

@@ -46,7 +46,7 @@ impl Cluster {
         match (Answer::merged(answers, &silent), first_error) {
             (Some(answer), _) => Ok(answer),
             (None, Some(error)) => Err(error),
-            (None, None) => bail!("nobody was asked for {path}"),
+            (None, None) => bail!("no autoscaler was asked for {path}"),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! They are named as the person named them and not by where links lead: programs that renew certificates
 //! (certbot, for one) move the links. A service of the machine runs as a user that systemd makes up, who may
-//! read what everybody may and what the groups may that the unit names; what nobody but root may read is told
+//! read what all users may and what the groups may that the unit names; what root alone may read is told
 //! here, for the service could only fail to start.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use super::units::TlsFacts;
 use crate::cli::InstallOptions;
 use crate::up;
 
-/// The right of everybody to read a file; a group's is the same, eight times.
+/// The right of all users to read a file; a group's is the same, eight times.
 const READ: u32 = 0o4;
 /// The same, to enter a directory.
 const ENTER: u32 = 0o1;
