@@ -62,7 +62,7 @@ impl HostReview<'_> {
         let is_cut_off =
             self.state.host_watch.cut_off_at.is_some_and(|at| self.now.saturating_since(at) < CUT_COUNTS);
         if is_cut_off {
-            // Whatever is dead is told again, by looks of its own that are made after the cut.
+            // A dead host is told again, by looks of its own that are made after the cut.
             for (end, _) in suspects {
                 self.signs_mut(end).into_iter().for_each(HostSigns::trust);
                 self.note_standing(end);

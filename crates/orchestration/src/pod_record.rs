@@ -39,7 +39,7 @@ impl PodRecord {
         self.heard.connection == LinkCondition::Up
     }
 
-    /// What the multiscaler hears of it. One that is to leave counts as leaving, whatever it still does.
+    /// What the multiscaler hears of it. One that is to leave counts as leaving, even while it still answers.
     pub(crate) fn fact(&self, pod: PodId) -> PodFact {
         let phase = if self.facts.leaving { PodPhase::Terminating } else { self.facts.phase };
         PodFact { pod, phase, is_ready: self.state() == PodState::Ready, is_reachable: !self.is_out }

@@ -106,7 +106,7 @@ impl ControlState {
         }
     }
 
-    /// Writes anew whatever a reader is to find changed.
+    /// Writes anew each part that a reader is to find changed.
     pub(crate) fn write_news(&mut self, now: Timestamp) {
         let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
         self.publication.write_news(SnapshotSources { registry, multiscaler, ownership }, now);

@@ -3,7 +3,7 @@
 //!
 //! Its standard input is a socket: one line there tells it what to run, and there it tells its supervisor
 //! what happens ([`PodMessage`]). Its standard output and standard error are the app's, those of other
-//! containers came with that line; what the queue-proxy logs becomes messages, so that nobody takes it for
+//! containers came with that line; what the queue-proxy logs becomes messages, so that no reader takes it for
 //! the app's. TERM ends the queue-proxy first, which drains, then the app. The end of standard input means
 //! that the supervisor is gone, however it went: every descendant is killed at once. When a container or the
 //! queue-proxy ends by itself, the pod has failed, and the others are ended.

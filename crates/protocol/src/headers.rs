@@ -62,8 +62,8 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 /// Whether the sender asks to speak another protocol on this connection, and which, all that it names. HTTP/2
-/// is left out, among others too: who wants it here begins with it, and a client that merely offers it is
-/// served over HTTP/1.1. An app that took the offer would speak it with the client past us.
+/// is left out, among others too: a client that wants it here begins with it, and a client that merely offers
+/// it is served over HTTP/1.1. An app that took the offer would speak it with the client past us.
 pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let first = headers.get(UPGRADE)?;
     let is_named = headers

@@ -270,7 +270,7 @@ fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
             reader.refuse_key(key, &format!("is not known; {}", suggestion::for_annotation(key)));
         }
     } else if let Some(meant) = suggestion::misspelt_prefix(key) {
-        reader.warn(key, &format!("is nobody's that we know; did you mean {meant}?"));
+        reader.warn(key, &format!("is of no program that we know; did you mean {meant}?"));
     }
 }
 

@@ -190,7 +190,7 @@ impl Throttler {
         Some(Dispatch { ticket, arrived, pod, address, is_trial, slice })
     }
 
-    /// A pod takes requests: it has answered, or admitted one. Whatever made it suspect is over.
+    /// A pod takes requests: it has answered, or admitted one. The reason to suspect it is over.
     pub fn note_started(&mut self, pod: PodId) {
         self.pods.clear_suspicion(pod);
     }

@@ -245,7 +245,7 @@ impl<S: Service> ServedConnection<'_, S> {
         }
     }
 
-    /// The response is out. What becomes of the connection depends on the rest of the request, which somebody
+    /// The response is out. What becomes of the connection depends on the rest of the request, which a reader
     /// may still be reading.
     async fn settle(&self, is_last: bool) -> ConnectionFate {
         // The client may wait for the end of the connection to know that the response is whole. It gets that

@@ -22,8 +22,8 @@ const HEADER: usize = 16;
 const QUESTION: usize = HEADER + 56;
 /// `struct inet_diag_msg`, behind which attributes follow.
 const MESSAGE: usize = HEADER + 72;
-/// Of which family the socket is, and in which state. Where there is no connection, the kernel tells of who
-/// listens there.
+/// Of which family the socket is, and in which state. Where there is no connection, the kernel tells of the
+/// process that listens there.
 const FAMILY: usize = HEADER;
 const STATE: usize = HEADER + 1;
 const LISTENS: u8 = 10;

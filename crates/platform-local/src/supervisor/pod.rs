@@ -107,8 +107,8 @@ impl SupervisedPod {
             PodStage::Serving => StageRecord::Serving,
             PodStage::Leaving { until } => StageRecord::Leaving { within: until.saturating_since(now) },
             PodStage::Ending { until } => StageRecord::Ending { within: until.saturating_since(now) },
-            // A pod that only waits is started anew by whoever takes over, and one that was killed has
-            // nothing to be handed.
+            // A pod that only waits is started anew by the `ebb up` that takes over, and one that was killed
+            // has nothing to be handed.
             PodStage::Waiting { .. } | PodStage::Killed => return None,
         };
         Some(HandOverPod {

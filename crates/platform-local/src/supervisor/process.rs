@@ -216,7 +216,7 @@ impl ProcessWatch {
             std::io::Result::Ok(PodHandles { socket, process, pid, begun: begun.to_vec(), outputs })
         };
         let mut early = verdict.clone();
-        // Copies that are cancelled are dropped and so closed: the verdict was that nobody needs them.
+        // Copies that are cancelled are dropped and so closed: the verdict was that no process needs them.
         let handles = tokio::select! {
             handles = copies => handles,
             verdict = decided(&mut early) => return verdict,

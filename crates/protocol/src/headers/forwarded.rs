@@ -62,7 +62,7 @@ pub fn set_forwarded_for(headers: &mut HeaderMap, sender: &HeaderValue) {
 }
 
 /// `Forwarded` as Knative builds it. An empty first node suppresses the separator before the host, in which
-/// we follow it on purpose: nobody can rely on a better spelling of nonsense.
+/// we follow it on purpose: no app can rely on a better spelling of nonsense.
 fn forwarded_from_parts(headers: &HeaderMap) -> Option<HeaderValue> {
     let first =
         |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -107,7 +107,7 @@ pub(super) struct ReceivingHalf {
     pub(super) waiting: WaitingTask,
 }
 
-/// How often half of what was accepted was read. Once may be nobody's reading: so much goes into the next
+/// How often half of what was accepted was read. Once may be no client's reading: so much goes into the next
 /// hop's room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ReadingProgress {

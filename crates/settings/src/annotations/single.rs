@@ -9,7 +9,7 @@ use crate::keys::{PROGRESS_DEADLINE_ANNOTATION, SettingKey, annotation as keys};
 use crate::limits;
 use crate::reader::{SettingsPlace, SettingsReader};
 
-/// Whose requests are not measured, where the annotations of a template say so, for whoever makes pods.
+/// The user agents whose requests are not measured, where the annotations of a template say so.
 pub fn ignored_user_agents(
     annotations: &BTreeMap<String, String>,
 ) -> Result<Option<IgnoredUserAgents>, Problem> {
@@ -18,8 +18,7 @@ pub fn ignored_user_agents(
     the_only_problem(reader, agents)
 }
 
-/// How long requests without a timeout may take in a drain, where the annotations of a template say so, for
-/// whoever makes pods.
+/// How long requests without a timeout may take in a drain, where the annotations of a template say so.
 pub fn drain_limit(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
     let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
     let limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
