@@ -167,7 +167,7 @@ impl RevisionSource {
         let answer = match (&self.server, &query) {
             (_, Err(why)) => Err(why.clone()),
             (None, Ok(_)) => {
-                Err("nobody is asked: set prometheus-url in ConfigMap config-autoscaler".to_owned())
+                Err("no server is asked: set prometheus-url in ConfigMap config-autoscaler".to_owned())
             }
             (Some(server), Ok(query)) => {
                 let asking = async {

@@ -115,7 +115,7 @@ mod tests {
         };
         let paused =
             "deployment default/hello: annotation ebb.dev/paused is \"true\", so ebb leaves its count alone";
-        let why = refused(0, paused).expect("nobody would bring one");
+        let why = refused(0, paused).expect("no pod would come");
         assert!(why.contains("kubectl -n default scale deployment/hello --replicas=1"), "{why}");
         assert_eq!(refused(1, paused), None);
         assert_eq!(refused(0, "deployment default/other: ebb leaves its count alone"), None);

@@ -176,8 +176,8 @@ async fn serve(
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
     let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
     let entrances = Entrances { front_door, requests: sockets.requests, tls: tls_entrance };
-    // Pods start before everything is ready. What they print waits for this lock: whoever has started us
-    // reads first where everything is reached.
+    // Pods start before everything is ready. What they print waits for this lock: the program that has
+    // started us reads first where everything is reached.
     let mut first_words = std::io::stdout().lock();
     let parts = Parts::start(&options, foundations, entrances).await?;
     if let Some(tls) = tls {

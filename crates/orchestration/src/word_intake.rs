@@ -101,7 +101,7 @@ impl WordIntake<'_> {
         let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
         match news {
             LinkNews::Lost => {
-                // Where nobody listened, only a hello says that somebody does.
+                // Where no process listened, only a hello says that one does.
                 if record.heard.connection == LinkCondition::Up {
                     record.heard.connection = LinkCondition::Down;
                 }
@@ -152,7 +152,7 @@ impl WordIntake<'_> {
             LinkNews::Lost => {
                 // There is no link to tell it on; its next hello asks for everything again.
                 self.state.unsynced.remove(&activator);
-                // Where nobody listened, only a hello says that somebody does.
+                // Where no process listened, only a hello says that one does.
                 if record.reach != ActivatorReach::Refused {
                     record.reach = ActivatorReach::Down;
                 }

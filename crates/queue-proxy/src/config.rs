@@ -130,7 +130,7 @@ pub enum PortAudience {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppUsageSource {
     /// No source; on a cluster the metrics server knows the usage.
-    Nobody,
+    Unmeasured,
     /// The parent process, which writes lines to standard input.
     Stdin,
 }
@@ -255,7 +255,7 @@ impl Config {
             probes: AppProbes::from_reader(reader, app_port, app_protocol),
             announce,
             usage: reader
-                .choice("EBB_USAGE", &[("", AppUsageSource::Nobody), ("stdin", AppUsageSource::Stdin)]),
+                .choice("EBB_USAGE", &[("", AppUsageSource::Unmeasured), ("stdin", AppUsageSource::Stdin)]),
             drain_limit: timeouts.drain_limit(without_timeout),
             drain_linger: reader.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
             app_grace: reader.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),

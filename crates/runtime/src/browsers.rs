@@ -125,7 +125,7 @@ impl TrustedHosts {
     }
 
     /// A page of ours has the host and port that it asks; one that a proxy serves for us has a name that
-    /// somebody configured.
+    /// an administrator configured.
     fn is_own_origin(&self, origin: &str, asked: Option<Authority<'_>>) -> bool {
         let (scheme, authority) = origin.split_once("://").unwrap_or_default();
         let default_port = match scheme {

@@ -98,7 +98,7 @@ enum InjectionWay {
     /// The command `ebb inject` gives the sidecar.
     Command,
     /// Nothing gives the pods a sidecar yet.
-    Nobody,
+    None,
     Webhook,
 }
 
@@ -154,7 +154,7 @@ impl WorkloadPlan {
     /// Its pods have no queue-proxy and do not ask for one.
     #[must_use]
     pub fn not_injected(mut self) -> Self {
-        self.injection = InjectionWay::Nobody;
+        self.injection = InjectionWay::None;
         self
     }
 
@@ -366,7 +366,7 @@ impl WorkloadPlan {
         match self.injection {
             InjectionWay::Command => {}
             InjectionWay::Webhook => return template,
-            InjectionWay::Nobody => {
+            InjectionWay::None => {
                 template["metadata"]["labels"] = json!({"app": self.name});
                 return template;
             }

@@ -1,7 +1,7 @@
 //! Which link may be dialled now? At most 64 at once and 500 a second, the important ones first.
 //!
 //! After a restart thousands of links are due at the same instant. Dialling them all at once would overflow
-//! listen queues and starve the few that matter most: activators first, then pods of revisions that somebody
+//! listen queues and starve the few that matter most: activators first, then pods of revisions that a request
 //! waits for, then the rest.
 //!
 //! Turns follow a schedule, one each 2 ms, and not "2 ms after the last": timers have a granularity of a

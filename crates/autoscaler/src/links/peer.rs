@@ -161,8 +161,8 @@ impl LinkPeer {
         self.say(ControlEvent::LinkChanged { link: self.target.id, news }).await;
     }
 
-    /// Two refusals in a row, soon after each other, where a link stood: whoever listened there has ended or
-    /// is being restarted.
+    /// Two refusals in a row, soon after each other, where a link stood: the process that listened there has
+    /// ended or is being restarted.
     async fn note_refusal(&mut self, error: &LinkError) {
         let is_refusal =
             matches!(error, LinkError::Connect(error) if error.kind() == ErrorKind::ConnectionRefused);

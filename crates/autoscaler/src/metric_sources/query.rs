@@ -29,8 +29,8 @@ pub(super) fn query_of(
             query(metric, &matchers)
         }
         MetricSpec::Pods { .. } => {
-            Err("metrics of pods other than cpu, memory, ebb.concurrency and ebb.rps are served \
-                                        by nobody here; write it as type External"
+            Err("metrics of pods other than cpu, memory, ebb.concurrency and ebb.rps have no \
+                                        source here; write it as type External"
                 .to_owned())
         }
         MetricSpec::Resource { .. } | MetricSpec::Own { .. } => Err("pods report it themselves".to_owned()),

@@ -282,8 +282,8 @@ mod tests {
                 assert_eq!(diagnosis.attempts(&ends).expect("it is there"), 0, "{ends:?}");
             }
             let ends = ConnectionEnds::of(&accepted).expect("open");
-            let nobody = ConnectionEnds { peer: SocketAddr::new(to, 1), ..ends };
-            diagnosis.attempts(&nobody).expect_err("nobody is connected from there");
+            let unconnected = ConnectionEnds { peer: SocketAddr::new(to, 1), ..ends };
+            diagnosis.attempts(&unconnected).expect_err("no client is connected from there");
         }
     }
 }

@@ -111,18 +111,18 @@ mod tests {
         allow(folder.path(), 0o755);
         allow(&archive, 0o755);
         allow(&key, 0o644);
-        assert_eq!(groups_that_read(&link).expect("everybody may"), BTreeSet::new());
+        assert_eq!(groups_that_read(&link).expect("all users may"), BTreeSet::new());
         allow(&key, 0o600);
         let problem = groups_that_read(&link).expect_err("its owner alone may").to_string();
         assert!(problem.contains("key-1.pem is for its owner alone"), "{problem}");
         allow(&key, 0o640);
         let own = fs::metadata(&key).expect("it is there").gid();
-        // Only root may give a file away; whoever else runs this has a group other than root's.
+        // Only root may give a file away; another user who runs this has a group other than root's.
         let group = if own == 0 { 4321 } else { own };
         chown(&key, None, Some(group)).expect("it is ours");
         assert_eq!(groups_that_read(&link).expect("a group may"), BTreeSet::from([group]));
         allow(&archive, 0o700);
-        let problem = groups_that_read(&link).expect_err("nobody may enter").to_string();
+        let problem = groups_that_read(&link).expect_err("no user may enter").to_string();
         assert!(problem.contains("archive is for its owner alone"), "{problem}");
     }
 }

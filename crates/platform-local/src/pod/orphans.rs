@@ -2,8 +2,8 @@
 //!
 //! TERM goes to the first process of each container, as in a container: a master tells its own workers, and a
 //! second TERM means "at once" to many. A shell or a launcher (`sh -c "export A=1; app"`, `npm start`) tells
-//! nobody and ends. What it had started is an orphan then, a child of this process, and gets TERM in its
-//! place:
+//! no other process and ends. What it had started is an orphan then, a child of this process, and gets TERM
+//! in its place:
 //!
 //! ```text
 //! TERM ──► sh  (ends)          the grace runs from here, for all of them

@@ -133,7 +133,7 @@ impl SupervisedPod {
             name: record.name,
             template: record.template,
             // Spans become points on our own axis. The time that the handing over took is not counted against
-            // anybody.
+            // any pod.
             stage: match record.stage {
                 StageRecord::Serving => PodStage::Serving,
                 StageRecord::Leaving { within } => PodStage::Leaving { until: now + within },
