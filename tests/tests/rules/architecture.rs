@@ -307,7 +307,7 @@ fn modules_use_one_another_in_one_direction() {
         for (module, used) in &mut uses {
             used.remove(module);
         }
-        // Whoever uses only what is settled is settled too; what is left uses itself by a detour.
+        // A module that uses only settled ones is settled too; what is left uses itself by a detour.
         while let Some(settled) = uses
             .iter()
             .find(|(_, used)| used.iter().all(|used| !uses.contains_key(used)))

@@ -244,7 +244,7 @@ fn config_maps_whose_keys_others_know_are_checked_by_those() {
 }
 
 /// What the API server is answered for each pod of the corpus, to the byte: the first time, and the second.
-/// The object has parts that nobody looks at, too.
+/// The object has parts that no check looks at, too.
 #[test]
 fn the_answers_are_those_that_are_written_down() {
     let pods: Vec<Value> =
