@@ -41,8 +41,8 @@ pub enum Outcome {
     BrokenAfterStart,
     /// Exception: written on an idle connection that closed in that instant, or on one not yet accepted.
     ClosedWhileIdle,
-    /// Nobody listened, so nothing was sent. A program that has ended is not to blame for that; a Service is,
-    /// for a node refuses so what it has nobody for.
+    /// No process listened, so nothing was sent. A program that has ended is not to blame for that; a Service
+    /// is, for a node refuses so a connection without an endpoint.
     ConnectionRefused,
     /// Anything else, with what was seen.
     Lost(String),
@@ -57,7 +57,7 @@ pub struct Unanswered {
     pub ended: Duration,
     /// How the request ended, with what was seen.
     pub outcome: Outcome,
-    /// The headers of what was answered instead; of whoever waited for a pod they say how long.
+    /// The headers of what was answered instead; of a request that waited for a pod they say how long.
     pub headers: HeaderMap,
 }
 
@@ -303,7 +303,7 @@ impl Load {
         let is_over = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&is_over);
         let gap = Duration::from_secs(1) / per_second;
-        // Whoever ends it notices a panic of it.
+        // The task that ends it notices a panic of it.
         let running =
             tokio::spawn(async move { load.paced_while(gap, |_| !asked.load(Ordering::Relaxed)).await });
         BackgroundLoad { is_over, running }
@@ -490,7 +490,7 @@ impl Pool {
             .await
             .map_err(std::io::Error::other)?;
         tokio::spawn(async move {
-            // How the connection ends is seen by whoever waits for a response on it.
+            // A request that waits for a response on it sees how the connection ends.
             let _ = connection.await;
         });
         Ok((sender, false))

@@ -61,7 +61,7 @@ pub struct TestNamespace {
     pub kubeconfig: PathBuf,
 }
 
-/// Held by tests to which somebody must decide all the time, and alone by those that see to it that nobody
+/// Held by tests that need a decider all the time, and alone by those that see to it that no autoscaler
 /// does for a while.
 static SOMEBODY_DECIDES: RwLock<()> = RwLock::new(());
 
@@ -97,7 +97,7 @@ where
         let failure = ended.err().map(JoinError::into_panic);
         if let Some(failure) = &failure {
             namespace.show(began).await;
-            // Once more, where whoever reads the end of it sees it.
+            // Once more, where a reader of the end sees it.
             let words = failure.downcast_ref::<String>().map(String::as_str);
             eprintln!(
                 "{prefix} failed: {}",
@@ -136,7 +136,7 @@ pub fn network_of_node() -> PathBuf {
 pub async fn load_from(network: &Path, load: Load) -> Tally {
     let network = std::fs::File::open(network).expect("there is such a network");
     let (answer, answered) = tokio::sync::oneshot::channel();
-    // A thread of its own, for it stays in that network. If it panics, nobody answers.
+    // A thread of its own, for it stays in that network. If it panics, no answer comes.
     std::thread::spawn(move || {
         setns(network, CloneFlags::CLONE_NEWNET).expect("root may enter it");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -258,7 +258,7 @@ impl Ebb {
         Self::spawn(shell, files, Stdio::piped()).await
     }
 
-    /// The same with a standard error that is full, and its other end, from which nobody reads.
+    /// The same with a standard error that is full, and its other end, which is not read.
     pub async fn up_unread(services: &[Service], config: &ConfigMap) -> (Self, PipeReader) {
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         let capacity = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).expect("a pipe has a capacity");
@@ -291,7 +291,7 @@ impl Ebb {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(stderr)
-            // Whoever kills a suite or a benchmark kills this too.
+            // A signal that kills a suite or a benchmark kills this too.
             .process_group(guard::group().expect("a shell can be started"))
             .kill_on_drop(true)
             .spawn()
@@ -335,7 +335,8 @@ impl Ebb {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
     }
 
-    /// From now on nobody reads what it prints: its standard output and standard error are closed at our end.
+    /// From now on no reader takes what it prints: its standard output and standard error are closed at our
+    /// end.
     pub async fn stop_reading(&mut self) {
         for reader in &mut self.readers {
             reader.abort();

@@ -31,7 +31,7 @@ pub const VARIABLE: &str = "TEST_GRIP";
 pub enum PanickingPart {
     /// At the next order that it gives.
     EventLoop,
-    /// At the next attempt to link somebody.
+    /// At the next attempt to link a peer.
     Link,
 }
 
@@ -83,7 +83,7 @@ impl Grip {
         self.say(&format!("{order} {autoscaler}\n")).await;
     }
 
-    /// This autoscaler is gone, without a word to anybody.
+    /// This autoscaler is gone, without a word.
     pub async fn kill(&mut self, autoscaler: &str) {
         self.say(&format!("kill {autoscaler}\n")).await;
     }
@@ -237,7 +237,7 @@ impl Platform for GrippedPlatform {
     }
 }
 
-/// Whoever dials for one autoscaler's links.
+/// The dialler of one autoscaler's links.
 #[derive(Debug)]
 struct GrippedDialler {
     inner: Arc<dyn Dial>,
@@ -281,7 +281,7 @@ impl Seat for GrippedSeat {
 
 impl Drop for GrippedSeat {
     fn drop(&mut self) {
-        // Whoever is killed says no goodbye: only its lease tells.
+        // A killed process says no goodbye: only its lease tells.
         if self.hold.is_dead() {
             std::mem::forget(self.inner.take());
         }

@@ -17,7 +17,7 @@ pub mod kind {
     pub const GOAWAY: u8 = 7;
     pub const WINDOW_UPDATE: u8 = 8;
     pub const CONTINUATION: u8 = 9;
-    /// A type that no standard gives a meaning, which everybody has to ignore.
+    /// A type that no standard gives a meaning, which every peer has to ignore.
     pub const UNKNOWN: u8 = 0xfa;
 }
 

@@ -2,7 +2,7 @@
 //! processes of a machine share.
 //!
 //! The app writes down when each request began and ended in it (`test-app --journal FOLDER`), the client when
-//! it sent one. A request waits from its sending to its beginning in whichever pod, whoever holds it
+//! it sent one. A request waits from its sending to its beginning in whichever pod, wherever it is held
 //! meanwhile and where it is on its way; so what is found is the worst that a client can see, the way there
 //! included.
 //!
@@ -52,7 +52,7 @@ impl Connection {
     /// Connects with HTTP/1.1 and keeps the connection.
     pub async fn http1(address: SocketAddr) -> anyhow::Result<Self> {
         let (sender, connection) = http1::handshake(connect(address).await?).await?;
-        // How it ends is seen by whoever waits for an answer on it.
+        // A request that waits for an answer on it sees how it ends.
         tokio::spawn(async { connection.await.unwrap_or_default() });
         Ok(Self::Http1(sender))
     }

@@ -20,7 +20,7 @@ pub struct StrictRequest {
     pub trailers: Vec<(String, String)>,
 }
 
-/// Why bytes are no request that everybody reads alike.
+/// Why bytes are no request that all servers read alike.
 pub type Ambiguity = String;
 
 /// The first request of `bytes` and how long it is; `None` while it is not whole.

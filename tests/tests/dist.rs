@@ -89,7 +89,7 @@ async fn one_command_makes_a_static_executable_and_a_package_that_dpkg_installs(
         let is_there = listed.lines().any(|line| line.starts_with(mode) && line.ends_with(path));
         assert!(is_there, "{path} ({mode}) is not in\n{listed}");
     }
-    // Installed below a root of its own, which needs nobody's rights but those of its files.
+    // Installed below a root of its own, which needs no rights but those of its files.
     let place = folder.path().join("root");
     let database = place.join("var/lib/dpkg");
     for part in ["info", "updates", "triggers"] {

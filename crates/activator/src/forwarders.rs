@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub enum TrustedForwarders {
     /// All of them, as in Knative: what stands before a cluster's activators has looked at the headers.
     #[default]
-    Everybody,
+    AllClients,
     /// Those with an address in one of these networks.
     Networks(Arc<[Network]>),
 }
@@ -20,7 +20,7 @@ pub enum TrustedForwarders {
 impl TrustedForwarders {
     pub(crate) fn trusts(&self, client: IpAddr) -> bool {
         match self {
-            Self::Everybody => true,
+            Self::AllClients => true,
             Self::Networks(networks) => networks.iter().any(|network| network.contains(client)),
         }
     }

@@ -98,8 +98,10 @@ impl ActivatorMetrics {
             ),
             refused: page
                 .metric("activator_refused_requests", "Requests answered by the activator itself, by reason"),
-            unread_memory: page
-                .metric("activator_unread_memory_bytes", "What connections hold of what nobody has read"),
+            unread_memory: page.metric(
+                "activator_unread_memory_bytes",
+                "Bytes that connections hold and no reader has taken yet",
+            ),
             unread_memory_refusals: page.metric(
                 "activator_unread_memory_refusals",
                 "Streams broken off because their connection held its part of that memory",
@@ -175,15 +177,14 @@ struct RevisionFamilies {
 impl RevisionFamilies {
     fn declare(page: &mut MetricsListing<'_>) -> Self {
         Self {
-            requests: page
-                .metric("activator_requests", "Requests that went through the queue of a revision"),
+            requests: page.metric("activator_requests", "Requests that went through the queue of a revision"),
             direct_requests: page.metric(
                 "activator_direct_requests",
-                "Requests that went past the queue, the revision being routed directly or nobody measuring them",
+                "Requests that went past the queue: of a revision that is routed directly, or not measured",
             ),
             answered_health_checks: page.metric(
                 "activator_answered_health_checks",
-                "Requests that nobody measures and that were answered here, no pod being ready",
+                "Requests that are not measured and were answered here, no pod being ready",
             ),
             retries: page
                 .metric("activator_retries", "Attempts repeated because a pod never started the request"),
@@ -202,10 +203,8 @@ impl RevisionFamilies {
                 "How long requests waited for a pod, those that did",
                 Family::new_with_constructor(|| Histogram::new(WAIT_BOUNDS)),
             ),
-            responses: page.metric(
-                "activator_responses",
-                "Answers of a revision's pods, by the class of their status",
-            ),
+            responses: page
+                .metric("activator_responses", "Answers of a revision's pods, by the class of their status"),
             durations: page.in_seconds(
                 "activator_request_duration",
                 "From the arrival of a request to the end of its answer, waiting included",

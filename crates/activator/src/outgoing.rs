@@ -131,7 +131,7 @@ impl RepeatableRequest {
             Way::Queue | Way::QueueAtOnce => {
                 headers.insert(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
             }
-            // Said, because a pod was told whose requests are not measured when it started, and the activator
+            // Said, because a pod was told when it started which requests are not measured, and the activator
             // is told as that changes.
             Way::Unmeasured => {
                 headers.insert(names::EBB_UNMEASURED, HeaderValue::from_static("1"));

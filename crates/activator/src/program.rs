@@ -72,7 +72,7 @@ enum ReportingSource {
 }
 
 impl ReportingSource {
-    /// It, and whatever it says later.
+    /// The revision's settings, and each later change of them.
     fn follow(self) -> watch::Receiver<Arc<RequestReporting>> {
         let folder = match self {
             Self::Fixed(reporting) => return watch::channel(Arc::from(reporting)).1,
@@ -159,7 +159,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     let (clock, registry) = (Clock::start(), MetricsRegistry::default());
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
     let link_access = match config.link_proof {
-        LinkProof::None => LinkAccess::Anybody,
+        LinkProof::None => LinkAccess::Open,
         LinkProof::Token(token) => LinkAccess::Token(token),
         LinkProof::Certificate(folder) => LinkAccess::Tls(link_certificates::keep(folder)?),
     };
@@ -175,7 +175,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         metrics,
         reporting: config.reporting.follow(),
         log_format: LogFormat::Text,
-        forwarders: TrustedForwarders::Everybody,
+        forwarders: TrustedForwarders::AllClients,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Rc::new(Cell::new(false));

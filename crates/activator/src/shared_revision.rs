@@ -13,6 +13,7 @@
 //! | a request ends | this one | none |
 //! | there is news for the owner, at most every 10 ms | this one, then the agenda | an entry of the agenda |
 
+mod handle;
 mod queue;
 mod seat;
 mod settings;
@@ -24,8 +25,7 @@ use arc_swap::ArcSwap;
 use http::StatusCode;
 use parking_lot::Mutex;
 use throttling::{
-    ActivatorRevision, ClosedSecond, DirectPick, Dispatch, RequestEvent, RequestRefusal, RevisionCell,
-    RevisionCommand, Ticket, UnmeasuredChoice,
+    ActivatorRevision, DirectPick, Dispatch, RequestEvent, RequestRefusal, Ticket, UnmeasuredChoice,
 };
 use tokio::sync::oneshot;
 use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp};
@@ -33,6 +33,7 @@ use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp};
 use crate::context::{Context, WaitingPlace};
 use crate::metrics::RevisionMetrics;
 use crate::stream_refusals::PodAcceptance;
+pub(crate) use handle::RevisionHandle;
 use queue::{RevisionQueue, WaitAnswer, Waiter};
 pub(crate) use seat::RequestSeat;
 pub(crate) use settings::{AssignedSettings, HopHeaders};
@@ -312,51 +313,4 @@ impl Drop for SharedRevision {
 /// In steps of 1/1024, so that sums and differences are exact and nothing is left of what has ended.
 fn in_steps(concurrency: f64) -> f64 {
     (concurrency * 1024.0).round() / 1024.0
-}
-
-/// The place of a revision in the value of the whole activator: a lock that threads which serve reach without
-/// that value.
-pub(crate) struct RevisionHandle(Arc<SharedRevision>);
-
-impl RevisionHandle {
-    pub(crate) fn shared(&self) -> &Arc<SharedRevision> {
-        &self.0
-    }
-}
-
-impl RevisionCell for RevisionHandle {
-    type Shared = Arc<Context>;
-
-    fn holding(revision: ActivatorRevision, context: &Arc<Context>) -> Self {
-        Self(Arc::new(SharedRevision::new(revision, context)))
-    }
-
-    fn with<T>(&mut self, act: impl FnOnce(&mut ActivatorRevision) -> T) -> T {
-        self.0.with(act)
-    }
-
-    fn assign(&mut self, assignment: &Arc<Assignment>, now: Timestamp) {
-        self.0.assign(assignment, now);
-    }
-
-    /// None: each was carried out under the lock.
-    fn next_command(&mut self) -> Option<RevisionCommand> {
-        None
-    }
-
-    /// Never: the agenda tells when the revision is due.
-    fn next_deadline(&self) -> Option<Timestamp> {
-        None
-    }
-
-    fn close_seconds(&mut self, count: u32, began: Timestamp, now: Timestamp) -> Option<ClosedSecond> {
-        let close = |revision: &mut ActivatorRevision| {
-            (revision.close_seconds(count, began, now), revision.is_gone())
-        };
-        let (closed, is_gone) = self.0.with(close);
-        // Of a revision that is known no more this second is the last one that is told.
-        let last = closed.filter(|_| !is_gone);
-        self.0.show(last.map_or(0.0, |last| last.load.concurrency.value()));
-        closed
-    }
 }

@@ -60,9 +60,9 @@ const VECTORS: [(&str, Fate); 17] = [
     (
         "V12",
         Replaced {
-            by: "nothing is written to nobody; place and slot are free at once",
+            by: "nothing is written to a client that has gone; place and slot are free at once",
             test: "a_client_that_leaves_gives_back_its_slot_and_its_place",
-            why: "a 500 that nobody reads only spoils the metrics",
+            why: "a 500 that no client reads only spoils the metrics",
         },
     ),
     (

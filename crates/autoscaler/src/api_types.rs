@@ -13,17 +13,18 @@
 //! Times are ages in milliseconds at the moment of the answer, never clock times: they mean the same on every
 //! machine.
 
+mod class_hpa;
 mod decisions;
+mod pods;
 mod series;
-
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use vocabulary::{PodCount, PodName, PodState, ReplicaName, RevisionName, Routing};
+use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
 
+pub use class_hpa::{AskedMetricView, HpaConditionView, HpaMetricView, HpaView};
 pub use decisions::{DecisionView, InputsView, ReasonView};
+pub use pods::{FailureView, KillView, LateBytesView, PodView};
 pub use series::SeriesView;
 
 /// The version of these types, in the field `version` of every answer and in every path.
@@ -256,136 +257,6 @@ impl Default for PlatformTermsView {
     fn default() -> Self {
         Self { may_write: true, reachable: true, floor: PodCount::ZERO, hold: None }
     }
-}
-
-/// What the last sync of class hpa says of itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HpaView {
-    /// The count that it found.
-    pub current: PodCount,
-    /// The answer of the last one that had one; absent before it.
-    pub desired: Option<PodCount>,
-    /// How long ago the count was last changed; absent if it never was.
-    pub last_scale_ms: Option<u64>,
-    /// The conditions of which there is something to say.
-    pub conditions: Vec<HpaConditionView>,
-    /// In the order of the document.
-    pub metrics: Vec<HpaMetricView>,
-}
-
-/// One condition of a `HorizontalPodAutoscaler`, in Kubernetes' words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HpaConditionView {
-    /// `AbleToScale`, `ScalingActive`, `ScalingLimited` or `ScaledToZero`.
-    pub kind: String,
-    /// Whether the condition holds: `True` in Kubernetes.
-    pub status: bool,
-    /// The reason as Kubernetes' own autoscaler spells it, in one word.
-    pub reason: String,
-    /// For how long it has said so.
-    pub age_ms: u64,
-}
-
-/// One metric; what the last sync did not ask has a name and a target only.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HpaMetricView {
-    /// As `ebb get` calls it: the resource, or the name in the document.
-    pub metric: String,
-    /// What was measured, in the form of the target.
-    pub value: Option<String>,
-    /// The target value, in the form in which the document has it.
-    pub target: String,
-    /// What was measured, divided by the target.
-    pub ratio: Option<f64>,
-    /// How many pods it asks for.
-    pub count: Option<PodCount>,
-    /// Why the metric has no value; absent while it has one.
-    pub failure: Option<String>,
-}
-
-/// A metric for which another source than the pods was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedMetricView {
-    /// As `ebb get` calls it: the resource, or the name in the document.
-    pub metric: String,
-    /// How it was asked for, in `PromQL` or as a path of the API server; absent if there was no way to ask.
-    pub query: Option<String>,
-    /// The number, as Kubernetes writes quantities, or why there is none.
-    pub answer: String,
-}
-
-/// One pod, by the platform's facts and by its own link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PodView {
-    /// Unique among the pods of its revision.
-    pub name: PodName,
-    /// The pod's phase: `pending`, `running` or `terminating`.
-    pub phase: String,
-    /// Whether it may take requests.
-    pub state: PodState,
-    /// It is to end, and finishes what it holds.
-    pub leaving: bool,
-    /// It runs an older template.
-    pub outdated: bool,
-    /// Whether the autoscaler's link to it is up.
-    pub linked: bool,
-    /// Requests in flight in its last reported second, averaged, waiting ones included.
-    pub in_flight: f64,
-    /// Of them, those that waited for a slot.
-    pub queued: u32,
-    /// What its app sent behind whole responses; absent while its connections are used again as ever.
-    #[serde(default)]
-    pub late_bytes: Option<LateBytesView>,
-    /// How long ago it was last heard; absent if never.
-    pub heard_ms_ago: Option<u64>,
-    /// The address on which its queue-proxy takes requests.
-    pub requests: Option<SocketAddr>,
-    /// Where it takes the autoscaler's link.
-    pub link: Option<SocketAddr>,
-    /// Whether its start waits until starts of other pods use less of the machine's cores.
-    #[serde(default)]
-    pub awaits_core: bool,
-    /// Why it is in trouble or not ready: exit codes, probe failures, a link that cannot be opened.
-    pub trouble: Option<String>,
-    /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`,
-    /// `metrics_port`, …).
-    pub details: BTreeMap<String, String>,
-}
-
-/// Bytes that an app sent behind whole responses over HTTP/1.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LateBytesView {
-    /// The connections on which they came since the queue-proxy started.
-    pub connections: u32,
-    /// For how long each further connection to the app is used for one request alone.
-    pub reuse_in_ms: u64,
-}
-
-/// How a pod of the revision failed last, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailureView {
-    /// The pod that failed, which may be gone by now.
-    pub pod: PodName,
-    /// The age of the failure in milliseconds.
-    pub age_ms: u64,
-    /// What happened ("the app exited with code 3").
-    pub reason: String,
-    /// The last lines of its standard error, oldest first.
-    pub last_lines: Vec<String>,
-    /// Where these were left out: what to do to see them.
-    #[serde(default)]
-    pub withheld: Option<String>,
-}
-
-/// How a pod was killed that had been told to end and did not in its time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KillView {
-    /// The pod that was killed, which may be gone by now.
-    pub pod: PodName,
-    /// The age of the kill in milliseconds.
-    pub age_ms: u64,
-    /// What was killed, and how long after TERM ("the app was killed 10 s after TERM").
-    pub reason: String,
 }
 
 /// Configuration that was refused, so that the last good one is in force.

@@ -1,6 +1,6 @@
 //! The one task that decides: it carries facts and words to the [`Orchestrator`] and does as that says.
 //!
-//! Nothing here waits for anybody but for the next event, and nothing here decides: links and the platform
+//! Nothing here waits but for the next event, and nothing here decides: links and the platform
 //! are handles under the numbers that the orchestrator gave out. However many events a turn takes in, what
 //! follows from them is worked out once. Nor does anything here answer a reader: what readers may find is
 //! published ([`Snapshot`]), whether there are any or not.

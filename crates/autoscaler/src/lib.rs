@@ -1,8 +1,8 @@
-//! The control loop: how many pods, who serves, which activators.
+//! The control loop: how many pods, which addresses serve, which activators.
 //!
 //! One task owns an [`orchestration::Orchestrator`], which knows and decides. Facts reach it from the
 //! platform and from links; what it decides leaves as orders to the platform, assignments to activators and
-//! settings to queue-proxies. Nobody else decides anything, and nothing that a pod sends can stop it: every
+//! settings to queue-proxies. No other part decides anything, and nothing that a pod sends can stop it: every
 //! link has a task of its own, which is cut off when it misbehaves.
 //!
 //! It knows neither Kubernetes nor processes: [`Autoscaler::start`] takes an `Arc<dyn Platform>`.
@@ -58,7 +58,7 @@ impl Autoscaler {
     /// subscription of its name.
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "whoever starts one may wrap the platform for it, and has nowhere else to keep that"
+        reason = "a caller that wraps the platform for an autoscaler keeps the wrapped one here"
     )]
     pub fn start(config: AutoscalerConfig, platform: Arc<dyn Platform>) -> Self {
         let stop = CancellationToken::new();
@@ -101,7 +101,7 @@ impl Autoscaler {
     }
 
     /// Ends all links, joins every task and gives up what it owns. Pods and activators go on with what they
-    /// know. One that hangs is left to itself after a while: whoever comes next takes its place at the
+    /// know. One that hangs is left to itself after a while: the next one takes its place at the
     /// platform.
     pub async fn stop(mut self) {
         self.stop.cancel();

@@ -42,7 +42,7 @@ pub(crate) struct Links {
     looks: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Our own name, by which activators know whose link it is.
+    /// The name of this autoscaler, by which activators know the owner of a link.
     owner: ReplicaName,
 }
 

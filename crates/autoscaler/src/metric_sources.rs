@@ -81,7 +81,7 @@ impl MetricSources {
         };
         let answering = self.answering.clone();
         // At most one for each revision: the next round begins when this one was answered or its time was up.
-        // A panic is such an end too: nobody answers, and its time is up.
+        // A panic is such an end too: no answer comes, and its time is up.
         tokio::spawn(async move {
             let reply = source.ask_all(&question).await;
             let MetricQuestion { revision, settings, .. } = question;
@@ -167,7 +167,7 @@ impl RevisionSource {
         let answer = match (&self.server, &query) {
             (_, Err(why)) => Err(why.clone()),
             (None, Ok(_)) => {
-                Err("nobody is asked: set prometheus-url in ConfigMap config-autoscaler".to_owned())
+                Err("no server is asked: set prometheus-url in ConfigMap config-autoscaler".to_owned())
             }
             (Some(server), Ok(query)) => {
                 let asking = async {

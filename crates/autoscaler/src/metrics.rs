@@ -8,7 +8,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use runtime::MetricsRegistry;
+use runtime::{MetricsListing, MetricsRegistry};
 use scaling::{Decision, Trigger};
 use vocabulary::ReplicaName;
 
@@ -69,51 +69,31 @@ impl PeerKind {
 impl AutoscalerMetrics {
     /// Adds the autoscaler's metrics to a process's page.
     pub fn register(registry: &MetricsRegistry) -> Self {
-        let metrics = Self {
-            autoscalers: ShownAutoscalers::default(),
-            links: Family::default(),
-            links_lost: Family::default(),
-            decisions: Family::default(),
-            problems: Gauge::default(),
-            releases: Family::default(),
-            owned_buckets: Family::default(),
-            late_orders: Counter::default(),
-        };
-        registry.with(|registry| {
-            metrics.autoscalers.register(registry);
-            registry.register("autoscaler_links", "Links that are up", metrics.links.clone());
-            registry.register(
-                "autoscaler_links_lost",
-                "Links that broke or were cut off",
-                metrics.links_lost.clone(),
-            );
-            registry.register(
-                "autoscaler_decisions",
-                "Decisions that changed something, by what made us look",
-                metrics.decisions.clone(),
-            );
-            registry.register(
+        registry.with(|registry| Self::declare(&mut MetricsListing::new(registry)))
+    }
+
+    fn declare(page: &mut MetricsListing<'_>) -> Self {
+        Self {
+            autoscalers: page.group(ShownAutoscalers::register),
+            links: page.metric("autoscaler_links", "Links that are up"),
+            links_lost: page.metric("autoscaler_links_lost", "Links that broke or were cut off"),
+            decisions: page
+                .metric("autoscaler_decisions", "Decisions that changed something, by what made us look"),
+            problems: page.metric(
                 "autoscaler_configuration_problems",
                 "Refused configuration, the last good one being in force",
-                metrics.problems.clone(),
-            );
-            registry.register(
+            ),
+            releases: page.metric(
                 "autoscaler_pod_releases",
-                "Leaving pods that may end: acknowledged by whoever may send to them, or out of time for that",
-                metrics.releases.clone(),
-            );
-            registry.register(
-                "autoscaler_owned_buckets",
-                "Buckets of revisions about which an autoscaler decides",
-                metrics.owned_buckets.clone(),
-            );
-            registry.register(
+                "Leaving pods that may end: acknowledged by every activator that knew them, or late",
+            ),
+            owned_buckets: page
+                .metric("autoscaler_owned_buckets", "Buckets of revisions about which an autoscaler decides"),
+            late_orders: page.metric(
                 "autoscaler_late_orders",
                 "Orders refused because their bucket had another owner by then",
-                metrics.late_orders.clone(),
-            );
-        });
-        metrics
+            ),
+        }
     }
 
     /// Shows the revisions of one more autoscaler, until it ends.

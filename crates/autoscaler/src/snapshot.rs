@@ -29,7 +29,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(5);
 /// Everything that one autoscaler knows, as it was at the end of one turn of its loop.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// The autoscaler whose knowledge it is.
+    /// The autoscaler that published the snapshot.
     pub(crate) owner: ReplicaName,
     /// When the turn of the loop ended.
     pub(crate) at: Timestamp,

@@ -1,25 +1,26 @@
 //! What the API shows, made of a snapshot. Ages count from the moment at which it is read.
 
+mod decisions;
+mod values;
+
 use std::time::Duration;
 
 use orchestration::{
     AppOutput, LinkTally, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionFacts, RevisionView,
 };
 use scaling::hpa::HpaReport;
-use scaling::{
-    Decision, HistorySpan, Inputs, Mode, PodPhase, Reason, Sentence, Series, SeriesRange, ShadowStatus,
-};
-use serde::Serialize;
+use scaling::{HistorySpan, PodPhase, Series, SeriesRange, ShadowStatus};
 use vocabulary::{LateBytes, PodCount, PodState, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaMetricView, HpaView,
-    InputsView, KillView, LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView,
-    PlatformTermsView, PodView, ProblemList, ReasonView, RevisionDetail, RevisionList, RevisionSummary,
-    SeriesView, ShadowDifferenceView, ShadowView,
+    API_VERSION, AskedMetricView, FailureView, HpaConditionView, HpaMetricView, HpaView, KillView,
+    LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PlatformTermsView, PodView,
+    ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
+use decisions::decision_views;
+use values::{age, age_ms, sentence, word};
 
 /// A series with the epoch of the autoscaler that measured it: of two the later owner's is newer.
 #[derive(Debug)]
@@ -130,16 +131,6 @@ fn series_view(range: SeriesRange, series: Option<Series>) -> SeriesView {
     }
 }
 
-/// The latest decision is as old as its last repetition: nothing else is new in that.
-fn decision_views(view: &RevisionView<'_>) -> Vec<DecisionView> {
-    let mut decisions: Vec<_> =
-        view.decisions().map(|decision| decision_view(decision, view.now())).collect();
-    if let (Some(latest), Some(at)) = (decisions.last_mut(), view.confirmed_at()) {
-        latest.age_ms = latest.age_ms.min(age_ms(at, view.now()));
-    }
-    decisions
-}
-
 fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> RevisionSummary {
     let (facts, status) = (view.facts(), view.status);
     RevisionSummary {
@@ -178,7 +169,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
     }
 }
 
-/// The rule that keeps pods, and who waits for one: no rule explains that better.
+/// The rule that keeps pods, and the oldest request that waits for one: no rule explains that better.
 fn why_not_zero(view: &RevisionView<'_>) -> Option<String> {
     // What kept a pod once says nothing when there is none.
     let text = sentence(view.status.why_not_zero).filter(|_| view.status.wanted > PodCount::ZERO)?;
@@ -295,66 +286,4 @@ fn phase(phase: PodPhase) -> &'static str {
         PodPhase::Running => "running",
         PodPhase::Terminating => "terminating",
     }
-}
-
-fn decision_view(decision: &Decision, now: Timestamp) -> DecisionView {
-    DecisionView {
-        age_ms: age_ms(decision.at, now),
-        trigger: word(&decision.trigger),
-        inputs: decision.inputs.map(inputs_view),
-        reasons: decision.reasons.iter().map(reason_view).collect(),
-        mode: match decision.mode {
-            Mode::Stable => "stable",
-            Mode::Panic { .. } => "panic",
-        }
-        .to_owned(),
-        desired: decision.desired,
-        wanted: decision.wanted,
-        excess_burst_capacity: decision.excess_burst_capacity.value(),
-        routing: decision.routing,
-        activators: decision.activators,
-        why_not_zero: sentence(decision.why_not_zero),
-    }
-}
-
-fn inputs_view(inputs: Inputs) -> InputsView {
-    InputsView {
-        ready_pods: inputs.ready_pods,
-        unheard_pods: inputs.unheard_pods,
-        stable_value: inputs.stable_value,
-        panic_value: inputs.panic_value,
-        target_per_pod: inputs.target_per_pod,
-        total_per_pod: inputs.total_per_pod,
-        present_count: inputs.present_count,
-    }
-}
-
-fn reason_view(reason: &Reason) -> ReasonView {
-    ReasonView {
-        stage: word(&reason.stage),
-        before: reason.before,
-        after: reason.after,
-        text: reason.text.to_string(),
-    }
-}
-
-fn sentence(said: Option<Sentence>) -> Option<String> {
-    said.map(|sentence| sentence.to_string())
-}
-
-/// The name that serde knows a plain enum's value by.
-fn word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        Ok(other) => other.to_string(),
-        Err(error) => error.to_string(),
-    }
-}
-
-fn age_ms(at: Timestamp, now: Timestamp) -> u64 {
-    age(now.saturating_since(at))
-}
-
-fn age(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

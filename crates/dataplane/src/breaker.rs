@@ -45,7 +45,7 @@ impl AsyncBreaker {
             Arrival::Refused => return Err(BreakerFull),
             Arrival::Queued(ticket) => ticket,
         };
-        // Who gets a slot, and when:
+        // Which request gets a slot, and when:
         //
         //     arrive --> Queued --wake()--> is_admitted --next poll--> Permit --drop--> release(): next one
         //                  \--drop: abandon()    \--drop before that poll: release()
@@ -97,8 +97,8 @@ impl AsyncBreaker {
     }
 
     fn release(&self) {
-        // The slot belongs to the next in the queue from here on, although its task has not run yet: nobody
-        // who arrives in between may take it.
+        // The slot belongs to the next in the queue from here on, although its task has not run yet: no
+        // request that arrives in between may take it.
         let next = self.0.breaker.borrow_mut().release();
         if let Some(ticket) = next {
             self.wake(ticket);

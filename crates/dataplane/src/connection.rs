@@ -1,4 +1,4 @@
-//! One accepted connection, as far as anybody but its own task may know of it or ask of it.
+//! One accepted connection, as far as other tasks than its own may know of it or ask of it.
 
 pub(crate) mod budget;
 pub(crate) mod drain;

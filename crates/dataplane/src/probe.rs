@@ -1,7 +1,7 @@
 //! Is the app ready, and is it alive? One check, as the kubelet would do it.
 //!
 //! The kubelet's rules are followed where Knative's own prober differs: a `Host` header is honoured, a
-//! redirect is followed only within the app, and nobody verifies a certificate. The app is asked on both
+//! redirect is followed only within the app, and no certificate is verified. The app is asked on both
 //! loopback addresses, because some apps listen on one only.
 //!
 //! How often to ask is [`ProbePace`]'s business: fast while a request may be waiting for the app to come up.

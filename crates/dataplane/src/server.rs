@@ -94,8 +94,8 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
     loop {
         // Requested before the look at the budget, so that no client comes between the two unnoticed.
         let over_limit = drain.budget().over_limit();
-        // Cancel-safe: who was not accepted stays in the kernel, and the others only wait for a state of the
-        // drain.
+        // Cancel-safe: a connection that was not accepted stays in the kernel, and the others only wait for a
+        // state of the drain.
         let accepted = tokio::select! {
             biased;
             accepted = accept_within(&listener, drain.budget()) => accepted,
@@ -128,8 +128,8 @@ async fn serve_at<S: Service>(listener: TcpListener, door: ServerDoor<S>) -> io:
             }
         }
     }
-    // Who is established but not yet accepted may have written its request; closing the listener would reset
-    // it. The kernel is asked itself: the runtime may not have heard of them yet.
+    // A client that is connected but not yet accepted may have written its request; closing the listener
+    // would reset it. The kernel is asked itself: the runtime may not have heard of them yet.
     let listener = listener.into_std()?;
     while let Some((socket, peer)) = accept_now(&listener)? {
         spawn(socket, peer, &door);

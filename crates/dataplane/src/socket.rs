@@ -94,7 +94,7 @@ impl Socket {
     }
 }
 
-/// Whether something has arrived that nobody has read.
+/// Whether bytes have arrived that no reader has taken.
 pub(crate) fn has_more_in_kernel(stream: &TcpStream) -> bool {
     let mut first = [MaybeUninit::uninit(); 1];
     matches!(SockRef::from(stream).peek(&mut first), Ok(1..))

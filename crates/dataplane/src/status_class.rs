@@ -6,7 +6,7 @@ use http::StatusCode;
 pub const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Where the class of a status stands among [`STATUS_CLASSES`]. What none of them is counts as the last:
-/// nobody may send it.
+/// no server may send it.
 pub fn status_class(status: StatusCode) -> usize {
     let first = usize::from(status.as_u16() / 100);
     first.saturating_sub(1).min(STATUS_CLASSES.len() - 1)

@@ -6,7 +6,7 @@
 //!
 //! What a pool must never do is send a request twice that a peer may have begun. So the first question after
 //! every failure is whether it was [`PeerStart`]: what was never written goes to another connection without
-//! anybody noticing.
+//! any client noticing.
 
 mod dial;
 mod error;

@@ -101,7 +101,7 @@ pub(crate) fn read_named_file(path: &Path, owner: u32) -> Result<ApiToken, Token
         );
         return Err(TokenFileProblem::Unusable(text));
     }
-    // The very file that was looked at, whatever its name means by now.
+    // The very file that was looked at: its name may mean another one by now.
     let opened = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()));
     let text = opened.and_then(read_text).map_err(|error| problem(path, &error))?;
     ApiToken::read(&text).ok_or_else(|| TokenFileProblem::Unusable(damaged(path)))

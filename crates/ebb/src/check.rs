@@ -99,7 +99,7 @@ async fn rights(cluster: &Cluster, findings: &mut CheckFindings) {
                     RightPlace::Workloads => "ebb adopt and ebb release need it",
                     RightPlace::System => "ebb get, explain, adopt and release need it",
                 };
-                format!("{purpose}; ask whoever administers the cluster for a Role with that verb")
+                format!("{purpose}; ask an administrator of the cluster for a Role with that verb")
             }),
             Err(error) => CheckFinding::unknown(what, error.to_string()),
         });

@@ -130,7 +130,7 @@ pub(crate) enum CliCommand {
     QueueProxy(PodOptions),
 }
 
-/// The argument by which a list of processes shows whose pod a process belongs to.
+/// The argument by which a list of processes shows the pod of a process.
 #[derive(Debug, Args)]
 pub(crate) struct PodOptions {
     /// The pod of the process, as NAMESPACE/POD, for people.

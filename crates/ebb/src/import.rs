@@ -1,4 +1,4 @@
-//! `ebb import`: an autoscaler of somebody else's goes in, annotations that mean the same come out, and what
+//! `ebb import`: an autoscaler of another project goes in, annotations that mean the same come out, and what
 //! has no equivalent is named.
 
 mod http_add_on;

@@ -1,5 +1,5 @@
 //! `ebb inject`: how do these manifests look with their queue-proxies? What `kubectl apply` is to take
-//! instead comes out, on standard output; whatever asks for no queue-proxy comes out as it went in.
+//! instead comes out, on standard output; a document that asks for no queue-proxy comes out as it went in.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,8 +69,8 @@ fn config_maps(files: &[PathBuf]) -> anyhow::Result<Result<LoadedManifest, ExitC
         Ok(loaded) => loaded,
         Err(findings) => return Ok(Err(lint::refuse(&findings))),
     };
-    // Whoever names a file means the cluster's settings: a pod with the defaults would be another one than
-    // the webhook's. `config-observability` may be missing, as on a cluster.
+    // A person who names a file means the cluster's settings: a pod with the defaults would be another one
+    // than the webhook's. `config-observability` may be missing, as on a cluster.
     if !loaded.has_cluster_config() {
         anyhow::bail!(
             "{names} holds no ConfigMap config-autoscaler; write what `kubectl -n ebb-system get configmap config-autoscaler config-observability -o yaml` prints"

@@ -2,7 +2,7 @@
 //! restarts.
 //!
 //! Only files are written (units, manual pages, what shells complete), and which commands come next is said:
-//! whoever runs this may not be who may start services, and wants to look first.
+//! the person who runs this may have no right to start services, and wants to look first.
 
 mod certificates;
 mod manuals;

@@ -33,7 +33,7 @@ pub(crate) fn print_warning(warning: &str) {
     }
 }
 
-/// `eprintln!` would panic if nobody reads it.
+/// `eprintln!` would panic without a reader.
 fn write_to_stderr(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
@@ -90,7 +90,7 @@ pub(crate) fn print_line(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the error says that nobody reads what we print: a reason to end, not to complain.
+/// Whether the error says that no program reads what we print: a reason to end, not to complain.
 pub(crate) fn is_reader_gone(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -1,7 +1,7 @@
 //! `ebb release`: gives Services back to Kubernetes, without losing a request.
 //!
 //! Each gets its selector back and loses the annotation; ebb's endpoints stay until one of Kubernetes' own is
-//! ready, and the count is one at least, so whoever waits is answered.
+//! ready, and the count is one at least, so each waiting request is answered.
 
 use std::process::ExitCode;
 
@@ -73,7 +73,7 @@ async fn release(cluster: &Cluster, name: &ServiceName, options: &ReleaseOptions
 }
 
 /// Why a Service that is given back would stay without endpoints of Kubernetes' own, if it would: at zero
-/// somebody must bring a pod, and whoever told ebb to leave the count alone is meant in earnest.
+/// a person must bring a pod: that ebb is to leave the count alone was meant in earnest.
 fn why_no_pod_would_serve(list: &RevisionList, name: &ServiceName, present: &Service) -> Option<String> {
     let workload = service::annotation(present, vocabulary::REVISION_ANNOTATION)?;
     let (kind, workload) = workload.split_once('/').unwrap_or(("deployment", workload));
@@ -84,7 +84,7 @@ fn why_no_pod_would_serve(list: &RevisionList, name: &ServiceName, present: &Ser
     let hold = problems.find(|one| one.is(&revision.name) && one.text.contains(LEFT_ALONE))?;
     (revision.wanted == PodCount::ZERO).then(|| {
         format!(
-            "{}; it has no pod, so Kubernetes would have nobody to serve: scale it first (`kubectl -n {} scale {kind}/{workload} --replicas=1`)",
+            "{}; it has no pod, so Kubernetes would have no pod that serves: scale it first (`kubectl -n {} scale {kind}/{workload} --replicas=1`)",
             hold.text, name.namespace
         )
     })
@@ -115,7 +115,7 @@ mod tests {
         };
         let paused =
             "deployment default/hello: annotation ebb.dev/paused is \"true\", so ebb leaves its count alone";
-        let why = refused(0, paused).expect("nobody would bring one");
+        let why = refused(0, paused).expect("no pod would come");
         assert!(why.contains("kubectl -n default scale deployment/hello --replicas=1"), "{why}");
         assert_eq!(refused(1, paused), None);
         assert_eq!(refused(0, "deployment default/other: ebb leaves its count alone"), None);

@@ -51,7 +51,8 @@ async fn serve(address: SocketAddr) -> anyhow::Result<()> {
     let server = auto::Builder::new(TokioExecutor::new());
     let graceful = GracefulShutdown::new();
     loop {
-        // Cancel-safe: who was not accepted stays in the kernel, and a signal that nobody waited for is kept.
+        // Cancel-safe: a connection that was not accepted stays in the kernel, and a signal without a waiter
+        // is kept.
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
@@ -127,7 +128,7 @@ impl RequestedWork {
     /// Does it all at once, as concurrent work in a real app would be, and says what was done.
     async fn perform(self) -> String {
         let heavy = (self.prime.is_some() || self.bloat_mb.is_some()).then(|| {
-            // Whoever waits for it panics as well, and with it the one connection.
+            // The task that waits for it panics as well, and with that the one connection.
             tokio::task::spawn_blocking(move || (self.prime.map(largest_prime), self.bloat_mb.map(bloat)))
         });
         if let Some(sleep) = self.sleep {

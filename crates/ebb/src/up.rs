@@ -13,6 +13,7 @@ mod scraping;
 mod service_manager;
 mod shutdown;
 mod sockets;
+mod startup_message;
 mod state_folder;
 mod take_over;
 mod tls;
@@ -24,14 +25,13 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::{FrontDoor, LoadedManifest, LocalPlatform, ServiceAddress};
+use platform_local::LocalPlatform;
 use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, StopRequest, StopRequests};
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::cli::{LogStyle, Part, TakeOverTarget, UpOptions};
+use crate::cli::{Part, TakeOverTarget, UpOptions};
 use crate::{lint, output};
 use access::ApiAccess;
 use api::{ApiServer, PersonalOrders, RestartOrder};
@@ -41,6 +41,7 @@ use parts::succession::HandOverEnd;
 use parts::{Entrances, Foundations, Manifests, Parts};
 use service_manager::{GivenSockets, Replacements};
 use sockets::Sockets;
+use startup_message::{log_trusted_forwarders, startup_message};
 use take_over::{HandOverOrder, TakeOverSocket, TakenParts};
 use tls::FrontTls;
 pub(crate) use tls::{LISTEN_OPTION as TLS_LISTEN_OPTION, address as tls_address, named_certificates};
@@ -175,8 +176,8 @@ async fn serve(
     let socket = sockets.api.try_clone().context("keeping the API's socket")?.into();
     let tls_entrance = tls.as_ref().zip(sockets.tls).map(|(tls, socket)| tls.at(socket));
     let entrances = Entrances { front_door, requests: sockets.requests, tls: tls_entrance };
-    // Pods start before everything is ready. What they print waits for this lock: whoever has started us
-    // reads first where everything is reached.
+    // Pods start before everything is ready. What they print waits for this lock: the program that has
+    // started us reads first where everything is reached.
     let mut first_words = std::io::stdout().lock();
     let parts = Parts::start(&options, foundations, entrances).await?;
     if let Some(tls) = tls {
@@ -240,7 +241,7 @@ struct ControlPoints {
 async fn work(mut parts: Parts, mut control: ControlPoints, stopping: &CancellationToken) {
     loop {
         // Cancel-safe: orders stay in their channels. What is done about one is done in the arm's body, which
-        // nobody cancels.
+        // nothing cancels.
         tokio::select! {
             () = stopping.cancelled() => break,
             Some(order) = control.restarts.recv() => restart(&mut parts, order).await,
@@ -265,45 +266,6 @@ async fn work(mut parts: Parts, mut control: ControlPoints, stopping: &Cancellat
     control.api.access.leave();
 }
 
-/// Logs which clients' forwarding headers reach the apps, where clients of other machines may connect.
-fn log_trusted_forwarders(options: &UpOptions, door: FrontDoor) {
-    let addresses = [Some(door.requests), door.tls.map(|tls| tls.address)];
-    if addresses.into_iter().flatten().all(|address| address.ip().to_canonical().is_loopback()) {
-        return;
-    }
-    let networks: Vec<String> = options.operation.trust_forwarded.iter().map(ToString::to_string).collect();
-    info!(
-        trusted = networks.join(","),
-        "X-Forwarded-* and Forwarded are replaced in requests of other clients (--trust-forwarded)"
-    );
-}
-
-/// The lines that say at which addresses requests, the API and each Service are reached.
-fn startup_message(
-    style: LogStyle,
-    loaded: &LoadedManifest,
-    front_door: FrontDoor,
-    api: SocketAddr,
-) -> String {
-    let requests = front_door.requests;
-    let tls = front_door.tls.map(|door| door.address);
-    if matches!(style, LogStyle::Json) {
-        let service = |address: ServiceAddress| json!({"name": address.service, "url": address.url, "host": address.host});
-        let services: Vec<_> = loaded.addresses(front_door).map(service).collect();
-        let mut line = json!({"requests": format!("http://{requests}"), "api": format!("http://{api}"), "services": services});
-        if let Some(tls) = tls {
-            line["requests_over_tls"] = json!(format!("https://{tls}"));
-        }
-        return line.to_string();
-    }
-    let mut lines = vec![format!("requests: http://{requests}"), format!("api: http://{api}")];
-    lines.extend(tls.map(|tls| format!("requests over TLS: https://{tls}")));
-    let service =
-        |address: ServiceAddress| format!("{}: {} (Host: {})", address.service, address.url, address.host);
-    lines.extend(loaded.addresses(front_door).map(service));
-    lines.join("\n")
-}
-
 /// Returns why everything is to stop; until then a hangup means that the files are read again.
 async fn stop_reason(
     stop_requests: &mut StopRequests,
@@ -311,7 +273,7 @@ async fn stop_reason(
     platform: &LocalPlatform,
 ) -> &'static str {
     loop {
-        // Cancel-safe: signals that nobody waited for are kept.
+        // Cancel-safe: signals without a waiter are kept.
         tokio::select! {
             request = stop_requests.next() => return match request {
                 StopRequest::Interrupt => "SIGINT",

@@ -8,6 +8,8 @@
 //! Every caller that reaches the webhook may send any text, so only the parts of a review that are checked
 //! become values ([`crate::tree`]), and one object at a time.
 
+mod read_parts;
+
 use std::collections::BTreeMap;
 
 use base64::Engine;
@@ -16,53 +18,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use settings::{ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, RevisionSettings};
-use vocabulary::{Findings, INJECT_LABEL, INJECTION_ANNOTATIONS};
+use vocabulary::{CheckedValue, Findings, INJECT_LABEL, INJECTION_ANNOTATIONS, Problem};
 
 use crate::inject::{Injection, InjectionPlan, Outcome};
 use crate::injector_settings::InjectorSettings;
 use crate::limits::{self, PodLimits};
 use crate::pod::texts;
-use crate::tree::TreePart;
-
-/// The parts of a pod that are read: `spec` and the annotations are written again whole.
-const POD: TreePart = TreePart::Fields(&[
-    (
-        "metadata",
-        TreePart::Fields(&[
-            ("labels", TreePart::Fields(&[(INJECT_LABEL, TreePart::Whole)])),
-            ("annotations", TreePart::Whole),
-            ("ownerReferences", TreePart::Each(&TreePart::Fields(&[("kind", TreePart::Whole)]))),
-        ]),
-    ),
-    ("spec", TreePart::Whole),
-]);
-static INJECTED_POD: TreePart = POD;
-
-/// The parts of `managedFields` that say which client has applied the count.
-const FIELD_OWNERS: TreePart = TreePart::Each(&TreePart::Fields(&[
-    ("operation", TreePart::Whole),
-    ("subresource", TreePart::Whole),
-    ("fieldsV1", TreePart::Fields(&[("f:spec", TreePart::Fields(&[("f:replicas", TreePart::Presence)]))])),
-]));
-
-/// The parts of a ConfigMap or a workload that are checked.
-static CHECKED_OBJECT: TreePart = TreePart::Fields(&[
-    ("kind", TreePart::Whole),
-    (
-        "metadata",
-        TreePart::Fields(&[
-            ("name", TreePart::Whole),
-            ("annotations", TreePart::Whole),
-            ("managedFields", FIELD_OWNERS),
-        ]),
-    ),
-    ("data", TreePart::Whole),
-    ("spec", TreePart::Fields(&[("template", POD)])),
-]);
-
-/// The part of an applied manifest that is checked: whether it names the count.
-static APPLIED_MANIFEST: TreePart =
-    TreePart::Fields(&[("spec", TreePart::Fields(&[("replicas", TreePart::Presence)]))]);
+use read_parts::{APPLIED_MANIFEST, CHECKED_OBJECT, INJECTED_POD};
 
 /// What a webhook is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +226,8 @@ fn said_of(
     match object["kind"].as_str() {
         Some("ConfigMap") => of_config_map(&object, others),
         Some("Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController") => {
-            Findings { problems: of_workload(&object, settings), warnings: remarks(&object) }
+            let Findings { problems, warnings } = of_workload(&object, settings);
+            Findings { problems, warnings: remarks(&object).into_iter().chain(warnings).collect() }
         }
         Some(_) | None => Findings::default(),
     }
@@ -273,25 +236,24 @@ fn said_of(
 fn of_config_map(config_map: &Value, others: &[ConfigMapCheck]) -> Findings<String> {
     let (name, data) = (&config_map["metadata"]["name"], texts(&config_map["data"]));
     if *name == settings::CONFIG_MAP_NAME {
-        let problems = lines(ClusterConfig::parse(&data).err().unwrap_or_default());
-        return Findings { problems, warnings: Vec::new() };
+        return findings_of(ClusterConfig::parse(&data));
     }
     let Some(check) = others.iter().find(|check| *name == check.name) else { return Findings::default() };
     let Findings { problems, warnings } = (check.findings)(&data);
     Findings { problems: lines(problems), warnings: lines(warnings) }
 }
 
-fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
+fn of_workload(workload: &Value, settings: &InjectorSettings) -> Findings<String> {
     let template = &workload["spec"]["template"];
     if template["metadata"]["labels"][INJECT_LABEL] != "true" {
-        return Vec::new();
+        return Findings::default();
     }
     let mut annotations = texts(&template["metadata"]["annotations"]);
     annotations.retain(|key, _| !limits::is_limit(key));
     annotations.extend(texts(&workload["metadata"]["annotations"]));
     annotations.retain(|key, _| is_of_scaling(key));
-    let mut problems =
-        lines(RevisionSettings::read(&annotations, &settings.cluster, None).err().unwrap_or_default());
+    let Findings { mut problems, warnings } =
+        findings_of(RevisionSettings::read(&annotations, &settings.cluster, None));
     match InjectionPlan::of(template, settings) {
         InjectionPlan::NotAsked | InjectionPlan::Again | InjectionPlan::FirstTime(_) => {}
         InjectionPlan::Refused(reasons) => problems.extend(reasons),
@@ -301,7 +263,7 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Vec<String> {
     problems.extend(of_limits);
     problems.sort();
     problems.dedup();
-    problems
+    Findings { problems, warnings }
 }
 
 /// Warnings about settings that are valid, and yet have no effect or fight with ebb.
@@ -344,7 +306,15 @@ fn is_of_scaling(key: &str) -> bool {
     key != PROGRESS_DEADLINE_ANNOTATION && is_under_prefix && !is_of_injection
 }
 
-fn lines(problems: Vec<vocabulary::Problem>) -> Vec<String> {
+/// The problems of settings that are refused, or the warnings of those that are accepted, one line each.
+fn findings_of<Settings>(read: Result<CheckedValue<Settings>, Vec<Problem>>) -> Findings<String> {
+    match read {
+        Ok(checked) => Findings { problems: Vec::new(), warnings: lines(checked.warnings) },
+        Err(problems) => Findings { problems: lines(problems), warnings: Vec::new() },
+    }
+}
+
+fn lines(problems: Vec<Problem>) -> Vec<String> {
     problems.into_iter().map(|problem| problem.message).collect()
 }
 

@@ -261,7 +261,7 @@ mod tests {
         for text in [&maps, &levels(100), &levels(10_000)] {
             assert_eq!(WHOLE.read(text), Err(TooManyParts), "{} bytes", text.len());
             let skipped = format!(r#"{{"other": {text}}}"#);
-            assert_eq!(SOME.read(&skipped), Ok(json!({})), "what nobody looks at is not read");
+            assert_eq!(SOME.read(&skipped), Ok(json!({})), "a part that no check looks at is not read");
         }
         assert!(WHOLE.read(&levels(60)).is_ok());
         let variables = format!("[{}{{}}]", r#"{"name":"A","value":"1"},"#.repeat(62_000));

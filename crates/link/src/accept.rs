@@ -43,7 +43,7 @@ pub struct AcceptedLink<In, Out> {
 #[derive(Clone, Debug)]
 pub enum LinkAccess {
     /// Nothing: every caller is let in, so only this machine should reach the listener.
-    Anybody,
+    Open,
     /// The caller's first frame carries this token.
     Token(LinkToken),
     /// The caller's certificate, which the TLS handshake proves.
@@ -52,7 +52,7 @@ pub enum LinkAccess {
 
 impl From<Option<LinkToken>> for LinkAccess {
     fn from(token: Option<LinkToken>) -> Self {
-        token.map_or(Self::Anybody, Self::Token)
+        token.map_or(Self::Open, Self::Token)
     }
 }
 
@@ -134,7 +134,7 @@ async fn admitted<In: Message, Out: Message>(
     stream: TcpStream,
 ) -> Result<AcceptedLink<In, Out>, LinkError> {
     let (stream, token) = match access {
-        LinkAccess::Anybody => (stream.into(), None),
+        LinkAccess::Open => (stream.into(), None),
         LinkAccess::Token(token) => (stream.into(), Some(token)),
         LinkAccess::Tls(door) => {
             // The handshake has the same time as a first frame: both are what a stranger may cost.

@@ -150,8 +150,8 @@ impl DiallerConfigs {
         };
         let any_key = Arc::new(AnyKeyVerifier(provider()));
         Ok(Self {
-            // The platform has said whose the address is. On this link only the dialler has to prove its
-            // role.
+            // The platform has said to which pod or activator the address belongs. On this link only the
+            // dialler has to prove its role.
             to_pods: config(builder()?.dangerous().with_custom_certificate_verifier(any_key))?,
             to_activators: config(builder()?.with_root_certificates(Arc::clone(&identity.roots)))?,
         })

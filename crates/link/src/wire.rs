@@ -7,6 +7,7 @@
 
 mod activator;
 mod fields;
+mod measures;
 mod pod;
 mod proto;
 

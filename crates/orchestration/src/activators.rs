@@ -98,7 +98,7 @@ impl ActivatorRecord {
         holding.and_then(|holding| holding.acknowledged).is_some_and(|newest| newest >= version)
     }
 
-    /// Whether it goes by what an owner before `ours` has told it, as far as anybody knows: it has said
+    /// Whether it goes by what an owner before `ours` has told it, as far as this owner knows: it has said
     /// nothing to us yet, or that it knows the revision. What it acknowledges may still be that owner's.
     pub(crate) fn serves_as_before(&self, revision: RevisionId, ours: Epoch) -> bool {
         match self.holdings.get(&revision) {
@@ -163,8 +163,8 @@ impl Activators {
     pub(crate) fn retain(&mut self, names: &[ReplicaName]) -> Vec<(ReplicaId, ActivatorRecord)> {
         let gone = self.ids.iter().filter(|(name, _)| !names.contains(name));
         let gone: Vec<(ReplicaName, ReplicaId)> = gone.map(|(name, id)| (name.clone(), id)).collect();
-        // Others may be given their numbers from now on, so whoever keeps notes by number gets the records,
-        // to strike them out.
+        // Others may be given their numbers from now on, so a caller that keeps notes by number gets the
+        // records, to strike them out.
         for (name, _) in &gone {
             self.ids.release(name);
         }
@@ -206,7 +206,7 @@ impl Activators {
     pub(crate) fn revision_given_up(&mut self, revision: RevisionId) {
         for holding in self.records.values_mut().filter_map(|record| record.holdings.get_mut(&revision)) {
             // Whether it holds nothing, and when it may forget, is what the next owner asks anew; that it may
-            // serve is true whoever owns it.
+            // serve is true for every owner.
             if holding.standing != HoldingState::Assigned {
                 holding.standing = HoldingState::Retired;
             }
@@ -251,7 +251,7 @@ impl Activators {
         if staying.is_empty() { named(|_| true) } else { staying }
     }
 
-    /// Whether an activator lives, as far as anybody can tell.
+    /// Whether an activator lives, as far as this owner can tell.
     pub(crate) fn lives(&self, id: ReplicaId) -> bool {
         self.records.get(&id).is_some_and(ActivatorRecord::can_serve)
     }

@@ -20,7 +20,7 @@ use crate::readiness::{HeardOfPod, hold, pod_state, waiting_for};
 use crate::registry::RevisionRecord;
 use crate::slices::Share;
 
-/// Numbers whatever must replace what was said before: greater than anything an earlier owner sent, and than
+/// Numbers each word that must replace an earlier one: greater than anything an earlier owner sent, and than
 /// all of our own so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Versions {

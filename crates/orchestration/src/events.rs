@@ -95,7 +95,7 @@ pub enum ControlCommand {
         link: LinkId,
         /// The pod or the activator at its other end.
         peer: Peer,
-        /// Of the peer, with what has to be shown there.
+        /// The peer's address and the credential to present.
         address: LinkAddress,
         /// Which link is dialled first when many are due.
         priority: Priority,

@@ -15,8 +15,9 @@ use crate::events::{ControlCommand, Peer, Priority, Unassignment};
 use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
 use crate::host::HostSigns;
 use crate::links::{LinkEnd, LinkOpening};
+use crate::pod_record::{OwnPodSettings, PodLink, PodRecord};
 use crate::readiness::LinkCondition;
-use crate::registry::{OwnPodSettings, PodLink, PodRecord, RevisionRecord};
+use crate::registry::RevisionRecord;
 use crate::state::{ControlState, Deadline, RemovedRevision};
 
 /// Takes in facts at one point in time.
@@ -59,7 +60,7 @@ impl FactIntake<'_> {
 
     fn config_changed(&mut self, config: Arc<ClusterConfig>) {
         self.state.config = config;
-        // The count in the facts is as old as they are; since then it was we who gave it.
+        // The count in the facts is as old as they are; since then the count is the one that was ordered.
         let revisions = self.state.registry.revisions.values();
         let all: Vec<_> = revisions.map(|revision| (Arc::clone(&revision.facts), revision.wanted)).collect();
         for (facts, wanted) in all {
@@ -115,8 +116,8 @@ impl FactIntake<'_> {
         }
     }
 
-    /// Entrances that a revision has no more are released once nobody listens there; what is used again is
-    /// nobody else's.
+    /// Entrances that a revision has no more are released once no activator listens there; an entrance that
+    /// is used again is no other revision's.
     fn entrances_changed(&mut self, id: RevisionId, before: &BTreeSet<Entrance>) {
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         let present = record.entrances();
@@ -143,10 +144,10 @@ impl FactIntake<'_> {
         let (spec, wanted, origin) = (Arc::clone(&record.spec), record.wanted, record.facts.origin);
         let found = record.route.written.as_ref().map(|route| route.routing);
         let pods = record.pod_facts();
-        // Another owner may have told whoever is linked (as they are to a standby, too), and what they said
+        // Another owner may have told the linked peers (as they are to a standby, too), and what they said
         // then is old; those that link later say what they know.
         self.state.activators.all_may_know(id);
-        // First, for the multiscaler passes over whatever it hears of a revision that it does not know.
+        // First, for the multiscaler passes over each event of a revision that it does not know.
         self.state.tell(Event::RevisionChanged { revision: id, spec, wanted, origin }, self.now);
         if let Some(routing) = found {
             self.routing_found(id, routing);
@@ -172,13 +173,13 @@ impl FactIntake<'_> {
             let known_to = self.unassign_everywhere(id, &record, (version, how));
             let mut entrances = record.entrances();
             entrances.extend(record.former_entrances.into_keys());
-            // Under its name from here on: its number may be given to another revision before everybody has
-            // acknowledged.
+            // Under its name from here on: its number may be given to another revision before all activators
+            // have acknowledged.
             let removed = RemovedRevision { version, how, entrances, known_to };
             self.state.removed.insert(name.clone(), removed);
             self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
         }
-        // Only now: what activators hold of it has just said who must be told that it is gone.
+        // Only now: what activators hold of it has just said which of them must be told that it is gone.
         self.state.activators.forget_revision(id);
         self.forget_number(id);
         self.state.publication.note_removed(id, name.clone());
@@ -277,7 +278,7 @@ impl FactIntake<'_> {
         let was_up = record.is_linked();
         record.heard.connection = LinkCondition::Down;
         record.heard.host = HostSigns::default();
-        // Closed before another is opened: a late word of the pod's former life is then nobody's.
+        // Closed before another is opened: a late word of the pod's former life belongs to no link then.
         if let Some(former) = former {
             self.state.end_link(former.id);
         }

@@ -125,7 +125,7 @@ pub struct RevisionFacts {
     /// Why no request should wait for a pod, for people, while none is ready and none is wanted (`"paused"`);
     /// `None` while a wait may help.
     pub hold: Option<String>,
-    /// Whether it had a life before: pods that were ready, or a count that somebody gave it.
+    /// Whether it had a life before: pods that were ready, or a count that a person or a manifest gave it.
     pub origin: RevisionOrigin,
     /// What people call its present template (locally `NAME-00001`).
     pub template: String,
@@ -168,8 +168,8 @@ impl RevisionFacts {
     }
 }
 
-/// By which an activator knows whose a request is. The platform allocates them and may give one to another
-/// revision only after [`crate::Order::ReleaseEntrance`].
+/// The host or port by which an activator knows the revision of a request. The platform allocates them and
+/// may give one to another revision only after [`crate::Order::ReleaseEntrance`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entrance {
     /// The request's host: lower case, without port.
@@ -218,8 +218,8 @@ pub struct PodFacts {
     pub details: BTreeMap<String, String>,
 }
 
-/// Whether an answer repeats what apps printed: that may hold whatever an app knows, and is for those who
-/// may read its logs.
+/// Whether an answer repeats what apps printed: that may hold anything that an app knows, and is for those
+/// who may read its logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AppOutput {
     /// The answer repeats what apps printed.

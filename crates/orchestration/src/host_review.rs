@@ -16,7 +16,8 @@ use crate::links::LinkEnd;
 use crate::orchestrator_settings::ActivatorChoice;
 use crate::order_book::Purpose;
 use crate::orders::{Order, PodReach, ReasonCode};
-use crate::registry::{PodRecord, RevisionRecord};
+use crate::pod_record::PodRecord;
+use crate::registry::RevisionRecord;
 use crate::state::{ControlState, Deadline};
 
 /// How often suspected peers are looked at while it is undecided what is dead: each look costs a sort of all.
@@ -61,7 +62,7 @@ impl HostReview<'_> {
         let is_cut_off =
             self.state.host_watch.cut_off_at.is_some_and(|at| self.now.saturating_since(at) < CUT_COUNTS);
         if is_cut_off {
-            // Whatever is dead is told again, by looks of its own that are made after the cut.
+            // A dead host is told again, by looks of its own that are made after the cut.
             for (end, _) in suspects {
                 self.signs_mut(end).into_iter().for_each(HostSigns::trust);
                 self.note_standing(end);

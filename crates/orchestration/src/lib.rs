@@ -30,6 +30,7 @@ mod orchestrator_settings;
 mod order_book;
 mod order_outcome;
 mod orders;
+mod pod_record;
 mod publication;
 mod readiness;
 mod registry;

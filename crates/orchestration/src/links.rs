@@ -36,7 +36,7 @@ impl LinkTable {
         self.ends.remove(&link);
     }
 
-    /// Whose link this is; `None` if it was closed.
+    /// The pod or activator of this link; `None` if it was closed.
     pub(crate) fn end_of(&self, link: LinkId) -> Option<LinkEnd> {
         self.ends.get(&link).copied()
     }

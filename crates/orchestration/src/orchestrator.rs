@@ -154,7 +154,7 @@ impl Orchestrator {
             self.state.touched.extend(self.state.registry.revisions.keys());
         }
         let LinkOpening::Activators { until } = self.state.opening else { return };
-        // The settings that a pod is told first say who is in the path. Before an activator has said it they
+        // The settings that a pod is told first name the route. Before an activator has said it they
         // might name the wrong side, and a pod that serves directly would close its clients' connections.
         if now < until && self.state.activators.is_any_unheard() {
             return;
@@ -171,7 +171,7 @@ impl Orchestrator {
 /// What laws look at besides commands.
 #[cfg(test)]
 impl Orchestrator {
-    /// Who serves a revision, and whether the multiscaler was told that its path is acknowledged.
+    /// The route of a revision, and whether the multiscaler was told that its path is acknowledged.
     pub(crate) fn path(
         &self,
         revision: &vocabulary::RevisionName,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// How long a leaving pod waits at most on one machine for those who may send to it, before it is ended all
-/// the same. An acknowledgement takes milliseconds there, and a process that stalls under load comes back
-/// within a second or two: who has said nothing for 5 s is beyond waiting for. The platform counts it too,
-/// for the case that nobody decides.
+/// How long a leaving pod waits at most on one machine for the activators that may send to it, before it is
+/// ended all the same. An acknowledgement takes milliseconds there, and a process that stalls under load
+/// comes back within a second or two: an activator that has said nothing for 5 s is not waited for. The
+/// platform counts it too, for the case that no autoscaler decides.
 pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// What an orchestrator knows before it knows anything.

@@ -158,7 +158,7 @@ impl Order {
 }
 
 /// Over which count one is written that was decided upon `from`, if what was to lead from `first` to
-/// `between` was never done. Somebody else may have written since; then `from` says what.
+/// `between` was never done. Another client may have written since; then `from` says what.
 pub fn decided_upon(from: PodCount, first: PodCount, between: PodCount) -> PodCount {
     if from == between { first } else { from }
 }
@@ -166,7 +166,7 @@ pub fn decided_upon(from: PodCount, first: PodCount, between: PodCount) -> PodCo
 /// Whether clients' connections can reach a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodReach {
-    /// As far as anybody can tell.
+    /// The pod can be reached, as far as the autoscaler can tell.
     #[default]
     Reachable,
     /// Its host takes no connection, while others do.

@@ -1,9 +1,9 @@
 //! What of a snapshot is new since the last one?
 //!
-//! Whatever a reader sees of a revision is marked here when it changes, and only marked revisions are written
-//! anew. There are two kinds of marks. Facts, orders and decisions are *news*, for which a reader may wait.
-//! What is *measured* comes every second from every pod that has traffic; that is written when the event loop
-//! sweeps, which it does seldom.
+//! Each part of a revision that a reader sees is marked here when it changes, and only marked revisions are
+//! written anew. There are two kinds of marks. Facts, orders and decisions are *news*, for which a reader may
+//! wait. What is *measured* comes every second from every pod that has traffic; that is written when the
+//! event loop sweeps, which it does seldom.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use scaling::{DecisionJournal, Multiscaler, RevisionStatus};
 use vocabulary::{Ownership, RevisionId, RevisionName, SharedMap, Timestamp};
 
 use crate::orders::Fence;
-use crate::registry::{PodRecord, Registry, RevisionRecord};
+use crate::pod_record::PodRecord;
+use crate::registry::{Registry, RevisionRecord};
 use crate::snapshot::{DecidedState, HpaSnapshot, KnownPod, LastKnownValues, OldestWait, RevisionSnapshot};
 
 /// The revisions as they were written last, and the marks of those that are others by now.

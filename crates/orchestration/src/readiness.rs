@@ -1,8 +1,8 @@
 //! Is a pod ready? The one answer, for decisions, assignments and people alike.
 //!
 //! Its way out comes first, then its own word on its link, then the platform's. A lost link changes nothing:
-//! the pod serves on. But a pod whose link stood and where nobody listens now is being restarted: it is not
-//! ready until it says so again, or, after a while, until the platform does.
+//! the pod serves on. But a pod whose link stood and where no process listens now is being restarted: it is
+//! not ready until it says so again, or, after a while, until the platform does.
 
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ pub(crate) fn waiting_for<'a>(
 }
 
 /// Why no request should wait, if the platform says so of every pod that stays and none is usable. A revision
-/// without pods holds nobody: the request that makes it start one deserves the attempt.
+/// without pods holds no request: the request that makes it start a pod deserves the attempt.
 pub(crate) fn hold<'a>(pods: impl Iterator<Item = (&'a PodFacts, &'a HeardOfPod)>) -> Option<String> {
     let mut first = None;
     for (pod, heard) in pods.filter(|(pod, heard)| pod_state(pod, heard) != PodState::Draining) {

@@ -1,9 +1,10 @@
-//! Who serves a revision now? What the multiscaler wants, as far as those who would serve are ready for it.
+//! Which addresses serve a revision now? What the multiscaler wants, as far as those that would serve are
+//! ready.
 //!
 //! A side is switched to only once it is proven: activators enter the path when they have acknowledged that
-//! they are to. And whoever is in the path must live: those that acknowledged, and only if none of them does
-//! any other. Whom an owner before us had put there stays until there is a reason to take it out: that it has
-//! not been asked yet is none.
+//! they are to. And each activator in the path must live: those that acknowledged, and only if none of them
+//! does any other. An activator that an owner before us had put there stays until there is a reason to take
+//! it out: that it has not been asked yet is none.
 
 use vocabulary::{Epoch, ReplicaId, RevisionId, Routing, Version};
 
@@ -34,7 +35,7 @@ pub(crate) fn route(
     Some(RouteInForce { routing, activators: activators.names(living(record, activators)) })
 }
 
-/// The route of a revision that nobody has decided about yet. One that is new has no route: its clients would
+/// The route of a revision without a decision. One that is new has no route: its clients would
 /// be refused until its first pod is ready. So activators stand in as soon as one of them listens. What an
 /// owner before us wrote stays.
 fn undecided(id: RevisionId, record: &RevisionRecord, activators: &Activators) -> Option<RouteInForce> {

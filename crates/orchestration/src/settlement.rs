@@ -232,8 +232,8 @@ impl Settlement<'_> {
         self.await_releases(id);
         self.release_acknowledged(id);
         self.release_entrances(id);
-        // The route before what goes by it: whom the new route names does not forget, and a path whose route
-        // is about to change is not proven.
+        // The route before what goes by it: an activator that the new route names does not forget, and a path
+        // whose route is about to change is not proven.
         self.order_route(id);
         self.plan_forgetting(id);
         self.tell_path(id);
@@ -247,8 +247,8 @@ impl Settlement<'_> {
         for (&pod, record) in &mut revision.pods {
             match (record.facts.leaving, record.leave) {
                 (true, LeaveTaking::None) => {
-                    // The assignment was rebuilt before this, so whoever acts upon its version picks the pod
-                    // no more.
+                    // The assignment was rebuilt before this, so an activator that acts upon its version
+                    // picks the pod no more.
                     let at_the_latest = self.now + release_after;
                     record.leave = LeaveTaking::Announced { version, at_the_latest };
                     self.state.deadlines.insert((at_the_latest, Deadline::Release(id, pod)));

@@ -3,7 +3,7 @@
 //! A [`ControlSnapshot`] is a value of its own: a reader keeps it as long as it likes, and the loop goes on.
 //! Two snapshots share each revision that is the same in both. So that a revision at rest stays the same,
 //! the two times that go on without anything else, when a pod was heard and when a decision was confirmed,
-//! lie beside the revisions. Whatever ages is kept as the instant from which its age counts; it
+//! lie beside the revisions. An age is kept as the instant from which it counts; it
 //! becomes an age at the moment of reading (`view.rs`).
 
 use std::sync::Arc;
@@ -195,7 +195,7 @@ impl LinkTally {
 }
 
 impl ControlSnapshot {
-    /// All revisions that the platform knows, whoever decides about them.
+    /// All revisions that the platform knows, those of other owners too.
     pub fn revisions(&self) -> &SharedMap<RevisionName, Arc<RevisionSnapshot>> {
         &self.revisions
     }

@@ -20,8 +20,9 @@ use crate::orchestrator_settings::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
 use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
+use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
-use crate::registry::{OwnPodSettings, Registry};
+use crate::registry::Registry;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl ControlState {
         }
     }
 
-    /// Writes anew whatever a reader is to find changed.
+    /// Writes anew each part that a reader is to find changed.
     pub(crate) fn write_news(&mut self, now: Timestamp) {
         let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
         self.publication.write_news(SnapshotSources { registry, multiscaler, ownership }, now);

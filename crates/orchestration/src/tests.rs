@@ -481,7 +481,7 @@ fn after_a_restart_the_route_in_force_is_left_alone() {
     assert_eq!(world.written, None);
 }
 
-/// It is two writes that nobody needs, and for a moment one activator has the requests of all.
+/// It is two writes that no activator needs, and for a moment one activator has the requests of all.
 #[test]
 fn after_a_restart_who_serves_stays_in_the_route_until_it_has_been_asked() {
     let mut world = World::new(0);

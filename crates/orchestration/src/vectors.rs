@@ -4,7 +4,10 @@
 
 /// Vectors that no test here can prove.
 const EXCEPTIONS: &[(&str, &str)] = &[
-    ("C15", "nobody looks for its own address: the autoscaler knows the activators and tells each its slice"),
+    (
+        "C15",
+        "no activator looks for its own address: the autoscaler knows the activators and tells each its slice",
+    ),
     ("C16", "activators are in the order of their names, which are no addresses"),
     (
         "N1",
@@ -14,7 +17,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("N5", "the names of a cluster's leases are the platform's to choose"),
     (
         "N6",
-        "what links say is written in frames of our own (link: `wire`); nobody speaks Knative's WebSocket",
+        "what links say is written in frames of our own (link: `wire`); no program speaks Knative's WebSocket",
     ),
     ("N7", "as N6"),
 ];

@@ -18,8 +18,8 @@ use crate::host_review::HostReview;
 use crate::links::{LinkEnd, LinkId};
 use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
+use crate::pod_record::PodRecord;
 use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
-use crate::registry::PodRecord;
 use crate::state::{ControlState, Deadline};
 
 /// A queue-proxy holds at most its limit in the app and ten times that in its queue.
@@ -101,7 +101,7 @@ impl WordIntake<'_> {
         let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
         match news {
             LinkNews::Lost => {
-                // Where nobody listened, only a hello says that somebody does.
+                // Where no process listened, only a hello says that one does.
                 if record.heard.connection == LinkCondition::Up {
                     record.heard.connection = LinkCondition::Down;
                 }
@@ -152,7 +152,7 @@ impl WordIntake<'_> {
             LinkNews::Lost => {
                 // There is no link to tell it on; its next hello asks for everything again.
                 self.state.unsynced.remove(&activator);
-                // Where nobody listened, only a hello says that somebody does.
+                // Where no process listened, only a hello says that one does.
                 if record.reach != ActivatorReach::Refused {
                     record.reach = ActivatorReach::Down;
                 }
@@ -163,7 +163,7 @@ impl WordIntake<'_> {
                 record.reach = ActivatorReach::Refused;
                 self.touch_all();
             }
-            // Its link's task has warned of it; an activator that nobody can reach is an operator's affair.
+            // Its link's task has warned of it; an activator that no dial reaches is an operator's affair.
             LinkNews::Blocked(_) | LinkNews::Unreachable { .. } => {}
             // Its link may stand.
             LinkNews::Accepting => record.host.accepted(self.now),
@@ -208,7 +208,7 @@ impl WordIntake<'_> {
                 let is_news = (record.heard.late_bytes, record.heard.load) != (late_bytes, sample.load);
                 record.heard.late_bytes = late_bytes;
                 record.heard.load = sample.load;
-                // Before the load: whatever that makes us decide knows it.
+                // Before the load, so that a decision that follows from the load knows it.
                 if let Some(usage) = usage {
                     self.state.tell(Event::UsageReported { pod, usage }, self.now);
                 }
@@ -340,7 +340,7 @@ impl WordIntake<'_> {
         self.state.proven.insert(revision);
     }
 
-    /// A retired revision holds nothing there any more. One that nobody knows may be forgotten at once.
+    /// A retired revision holds nothing there any more. An unknown one may be forgotten at once.
     fn emptied(&mut self, activator: ReplicaId, name: &RevisionName) {
         let Some(record) = self.state.activators.get_mut(activator) else { return };
         if let Some(revision) = self.state.registry.revision_id(name) {

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A group has either processes or limited children, so `ebb` itself moves into a leaf first, and can do so
-//! only where nobody else is in its group. Only containers of which a manifest says something get a group,
-//! because moving a process costs milliseconds, and a wake from zero has none to spare.
+//! only where no other process is in its group. Only containers of which a manifest says something get a
+//! group, because moving a process costs milliseconds, and a wake from zero has none to spare.
 
 use std::fs;
 use std::io;
@@ -104,7 +104,7 @@ impl ControlGroups {
         match try_divide(&root, &controllers) {
             Ok(()) => Ok(Self { root }),
             Err(source) => {
-                // As it was: nobody is to find us in a group that we made for nothing.
+                // As it was: no other program is to find us in a group that we made for nothing.
                 let _ = enter(&root);
                 let _ = fs::remove_dir(root.join(PODS));
                 let _ = fs::remove_dir(root.join(OURS));
@@ -189,7 +189,7 @@ fn own_group(own: &str, mounts: &str) -> Option<PathBuf> {
     Some(Path::new(place).join(below.trim_start_matches('/')))
 }
 
-/// The group of one container. Dropped, it goes with whatever it held, if that has ended.
+/// The group of one container. Dropped, it goes with the processes that it held, if these have ended.
 #[derive(Debug)]
 pub(crate) struct ContainerGroup {
     directory: PathBuf,

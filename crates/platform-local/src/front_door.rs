@@ -32,7 +32,7 @@ pub enum CertifiedNames {
 }
 
 impl FrontDoor {
-    /// A front door at which nobody speaks TLS.
+    /// A front door without TLS.
     pub fn without_tls(requests: SocketAddr) -> Self {
         Self { requests, tls: None }
     }

@@ -55,7 +55,7 @@ impl WatchedFiles {
         loop {
             if !is_due {
                 let counts_at = missing.values().min().map(|since| *since + REMOVED_AFTER);
-                // Cancel-safe: each only waits, and a notice that nobody waited for is kept.
+                // Cancel-safe: each only waits, and a notice without a waiter is kept.
                 tokio::select! {
                     () = changed.notified() => {}
                     () = self.reload.notified() => is_due = true,
@@ -84,7 +84,7 @@ impl WatchedFiles {
         }
     }
 
-    /// Whatever stands in no file for long enough counts as removed.
+    /// An item that stands in no file for long enough counts as removed.
     fn count_removals(&self, reading: &mut FilesReading, missing: &mut MissingItems) {
         let now = self.clock.now();
         let gone = reading.missing(&self.last_good.borrow());

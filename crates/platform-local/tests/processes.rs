@@ -71,7 +71,7 @@ fn run_all() -> ExitCode {
     libtest_mimic::run(&arguments, tests).exit_code()
 }
 
-/// Ports that nobody connects to, then silence until the default action of TERM.
+/// Ports without a connection, then silence until the default action of TERM.
 fn stand_in() -> ExitCode {
     println!(r#"{{"requests":1,"admin":2,"link":3,"stat":4,"metrics":5}}"#);
     loop {
@@ -245,7 +245,7 @@ fn revision(name: &str) -> RevisionName {
     RevisionName::new("default", "service", name).expect("a name")
 }
 
-/// Why somebody orders a count.
+/// The reason of an ordered count.
 fn decision() -> Decision {
     Decision::empty(Trigger::Tick, vocabulary::Timestamp::ZERO)
 }
@@ -261,7 +261,7 @@ fn pid(pod: &PodFacts, which: &str) -> Pid {
 
 fn is_alive(process: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // A zombie that nobody has collected yet has ended.
+    // A zombie that was not collected yet has ended.
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
@@ -277,7 +277,7 @@ fn with_argument(word: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Looks again and again: processes report to nobody here.
+/// Looks again and again: processes report to no supervisor here.
 async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..PATIENCE.as_millis() / 10 {
         if holds() {
@@ -590,7 +590,7 @@ async fn drain_ends_everything() {
     let mut world = World::new(&manifest("hello", "exec sleep 1000"));
     let pod = world.first_running("hello").await;
     let World { platform, subscription, .. } = world;
-    // Nobody listens any more, so there is nobody to wait for.
+    // No process listens any more, so there is none to wait for.
     drop(subscription);
     tokio::time::timeout(PATIENCE, platform.drain()).await.expect("it drains");
     for which in ["pod_pid", "app_pid", "queue_proxy_pid"] {
@@ -647,7 +647,7 @@ impl tracing::Subscriber for EditBug {
 }
 
 /// Pods without a supervisor would run on as they are, whatever load and files say: so the process ends, with
-/// them, and whoever started it starts it again.
+/// them, and the program that started it starts it again.
 async fn a_panic_in_the_supervisor_ends_the_process_with_a_code_of_its_own() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (file, words) = (directory.path().join("hello.yaml"), directory.path().join("words"));

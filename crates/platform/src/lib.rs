@@ -21,10 +21,10 @@ pub use orchestration::{PlatformFact, PlatformOrder};
 /// What runs the pods: local processes or a Kubernetes cluster.
 pub trait Platform: Send + Sync + 'static {
     /// Takes a seat for this autoscaler. One that it had before is lost (the autoscaler was rebuilt):
-    /// whatever is still ordered from there is refused.
+    /// each later order from there is refused.
     fn subscribe(&self, owner: &ReplicaName) -> Subscription;
 
-    /// Who is asked for metrics that pods do not report; `None` where there is nobody.
+    /// The source of metrics that pods do not report; `None` where there is none.
     fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {
         None
     }
@@ -36,7 +36,7 @@ pub struct Subscription {
     pub facts: mpsc::Receiver<PlatformFact>,
     /// Where orders are given. Dropping it gives up at once what is owned.
     pub seat: Box<dyn Seat>,
-    /// How often [`Seat::renew`] is to be called; `None` where nobody else could take over.
+    /// How often [`Seat::renew`] is to be called; `None` where no other autoscaler could take over.
     pub renew_every: Option<Duration>,
 }
 
@@ -46,6 +46,6 @@ pub trait Seat: Send + 'static {
     /// one final [`PlatformFact::OrderEnded`], one that was replaced as superseded.
     fn execute(&self, order: PlatformOrder);
 
-    /// Says that whoever decides here does so still.
+    /// Says that the autoscaler of this seat still decides.
     fn renew(&self);
 }

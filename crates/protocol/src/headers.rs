@@ -3,15 +3,19 @@
 //!
 //! Everything is edited in place; names, order of repeated values, path and query are never normalised.
 
-use std::net::IpAddr;
+mod forwarded;
+mod host;
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderMap, HeaderName,
     HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
     UPGRADE,
 };
-use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{Request, Uri, Version};
+
+use forwarded::{FORWARDED, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+
+pub use forwarded::{ClientAddress, set_forwarded, set_forwarded_for, strip_forwarded};
+pub use host::{effective_host, set_host};
 
 /// The names that Knative and we use on the wire.
 pub mod names {
@@ -57,30 +61,9 @@ pub mod names {
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
-const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-
-/// As long as the parts of a `Forwarded` may be. From longer ones none is built: each comma can become six
-/// bytes, and what a request gains on its way must fit into what its next hop allows for.
-const FORWARDED_PARTS_BYTES_MAX: usize = 2 * 1024;
-
-/// The address of the peer that sent a request to this process, in the form in which it is added to
-/// `X-Forwarded-For`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientAddress(pub IpAddr);
-
-impl ClientAddress {
-    /// The address as it is written.
-    pub fn to_value(self) -> HeaderValue {
-        HeaderValue::try_from(self.0.to_canonical().to_string()).expect("an address is header text")
-    }
-}
-
 /// Whether the sender asks to speak another protocol on this connection, and which, all that it names. HTTP/2
-/// is left out, among others too: who wants it here begins with it, and a client that merely offers it is
-/// served over HTTP/1.1. An app that took the offer would speak it with the client past us.
+/// is left out, among others too: a client that wants it here begins with it, and a client that merely offers
+/// it is served over HTTP/1.1. An app that took the offer would speak it with the client past us.
 pub fn connection_asks_to_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let first = headers.get(UPGRADE)?;
     let is_named = headers
@@ -270,155 +253,6 @@ pub fn strip_refusal(headers: &mut HeaderMap) {
     if headers.keys().any(|name| name.as_str().starts_with("ebb-")) {
         headers.remove(names::EBB_NOT_STARTED);
         headers.remove(names::EBB_ERROR);
-    }
-}
-
-/// Forgets what a sender says of a request's way here: `Forwarded`, and every `X-Forwarded-*`.
-pub fn strip_forwarded(headers: &mut HeaderMap) {
-    let is_about_way = |name: &HeaderName| *name == FORWARDED || name.as_str().starts_with("x-forwarded-");
-    let about_way: Vec<HeaderName> = headers.keys().filter(|name| is_about_way(name)).cloned().collect();
-    for name in about_way {
-        headers.remove(name);
-    }
-}
-
-/// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when
-/// only those are there, then appends the sender to `X-Forwarded-For` (in this order, as Knative does: the
-/// last hop is in the latter only).
-pub fn set_forwarded(headers: &mut HeaderMap, sender: ClientAddress) {
-    set_forwarded_for(headers, &sender.to_value());
-}
-
-/// [`set_forwarded`] with the sender's address as it is written, from [`ClientAddress::to_value`].
-pub fn set_forwarded_for(headers: &mut HeaderMap, sender: &HeaderValue) {
-    let is_known = |name: &HeaderName| {
-        matches!(name.as_str(), "forwarded" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto")
-    };
-    if !headers.keys().any(is_known) {
-        headers.insert(X_FORWARDED_FOR, sender.clone());
-        return;
-    }
-    if headers.get(FORWARDED).is_none_or(HeaderValue::is_empty)
-        && let Some(forwarded) = forwarded_from_parts(headers)
-    {
-        headers.insert(FORWARDED, forwarded);
-    }
-    let mut known: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
-    known.push(sender.as_bytes());
-    let value = HeaderValue::from_bytes(&known.join(&b", "[..])).expect("header text joined is header text");
-    headers.insert(X_FORWARDED_FOR, value);
-}
-
-/// `Forwarded` as Knative builds it. An empty first node suppresses the separator before the host, in which
-/// we follow it on purpose: nobody can rely on a better spelling of nonsense.
-fn forwarded_from_parts(headers: &HeaderMap) -> Option<HeaderValue> {
-    let first =
-        |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (nodes, host, proto) = (first(X_FORWARDED_FOR), first(X_FORWARDED_HOST), first(X_FORWARDED_PROTO));
-    if nodes.is_empty() && host.is_empty() && proto.is_empty() {
-        return None;
-    }
-    if nodes.len() + host.len() + proto.len() > FORWARDED_PARTS_BYTES_MAX {
-        return None;
-    }
-    let mut text = String::new();
-    let mut nodes = nodes.split(',').map(str::trim);
-    let mut is_separated = false;
-    if !first(X_FORWARDED_FOR).is_empty() {
-        let node = nodes.next().unwrap_or_default();
-        push_node(&mut text, node);
-        is_separated = !node.is_empty();
-    }
-    for (name, value) in [("host", host), ("proto", proto)] {
-        if !value.is_empty() {
-            if is_separated {
-                text.push(';');
-            }
-            text.push_str(name);
-            text.push('=');
-            text.push_str(value);
-            is_separated = true;
-        }
-    }
-    if !first(X_FORWARDED_FOR).is_empty() {
-        for node in nodes {
-            text.push_str(", ");
-            push_node(&mut text, node);
-        }
-    }
-    HeaderValue::try_from(text).ok()
-}
-
-fn push_node(text: &mut String, node: &str) {
-    text.push_str("for=");
-    if node.contains(':') {
-        text.push_str("\"[");
-        text.push_str(node);
-        text.push_str("]\"");
-    } else {
-        text.push_str(node);
-    }
-}
-
-/// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
-/// from `Host`.
-pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
-    match request.uri().authority() {
-        Some(authority) => Some(authority.as_str()),
-        None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
-    }
-}
-
-/// Brings the target of a request into the form that its next hop expects, with the host it is for: HTTP/1.1
-/// gets a path and `Host`, HTTP/2 a whole URI. `host` overrides what the request says; without any,
-/// `fallback` (the address it is sent to) stands in.
-pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback: &str) {
-    let is_http2 = request.version() == Version::HTTP_2;
-    let is_changed = host.is_some();
-    if !is_http2 && !is_changed && request.uri().authority().is_none() && request.headers().contains_key(HOST)
-    {
-        return;
-    }
-    let host = host
-        .or_else(|| {
-            request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
-        })
-        .or_else(|| request.headers().get(HOST).cloned())
-        .or_else(|| HeaderValue::from_str(fallback).ok());
-    if is_http2 {
-        if (is_changed || request.uri().authority().is_none())
-            && let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok())
-        {
-            let mut parts = Parts::default();
-            parts.scheme = Some(Scheme::HTTP);
-            parts.authority = Some(authority);
-            parts.path_and_query = Some(path_of(request.uri()));
-            if let Ok(uri) = Uri::from_parts(parts) {
-                *request.uri_mut() = uri;
-            }
-        }
-        request.headers_mut().remove(HOST);
-        return;
-    }
-    if request.uri().authority().is_some() {
-        let mut parts = Parts::default();
-        parts.path_and_query = Some(path_of(request.uri()));
-        *request.uri_mut() = Uri::from_parts(parts).expect("a path alone is a target");
-    }
-    if let Some(host) = host {
-        request.headers_mut().insert(HOST, host);
-    }
-}
-
-/// The path with its query; a target that goes on with its query right after the host has the path `/`.
-fn path_of(uri: &Uri) -> PathAndQuery {
-    let root = || PathAndQuery::from_static("/");
-    match uri.path_and_query() {
-        None => root(),
-        Some(path) if path.as_str().starts_with('?') => {
-            PathAndQuery::try_from(["/", path.as_str()].concat()).unwrap_or_else(|_| root())
-        }
-        Some(path) => path.clone(),
     }
 }
 

@@ -20,6 +20,7 @@ mod output;
 mod session;
 mod small_pieces;
 mod stream;
+mod streams;
 
 use vocabulary::Timestamp;
 

@@ -67,7 +67,7 @@ impl AppLife {
         is_listening: impl Future<Output = bool>,
         clock: Clock,
     ) -> Option<String> {
-        if self.source == AppUsageSource::Nobody {
+        if self.source == AppUsageSource::Unmeasured {
             return None;
         }
         let said = async { if is_listening.await { None } else { Some(self.end().await) } };
@@ -118,7 +118,7 @@ mod tests {
         let (told, clock) = (life(AppUsageSource::Stdin), Clock::start());
         let before = clock.now();
         assert_eq!(told.reason_of_end(ready(true), clock).await, None);
-        assert_eq!(life(AppUsageSource::Nobody).reason_of_end(pending(), clock).await, None);
+        assert_eq!(life(AppUsageSource::Unmeasured).reason_of_end(pending(), clock).await, None);
         assert_eq!(clock.now(), before, "without a wait");
         assert_eq!(told.reason_of_end(pending(), clock).await, None);
         assert_eq!(clock.now().saturating_since(before), END_SAID_WITHIN);

@@ -4,13 +4,14 @@
 //! map, and every problem is reported at once. Variables of Knative's that steer what is not built yet are
 //! accepted with a warning, so that an existing pod template works as it is.
 
+mod ports;
 mod reading;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 use std::time::Duration;
 
 use dataplane::probe::Probe;
+pub use ports::{PortPair, Ports};
 use runtime::{Environment, EnvironmentReader, LoggedRevision, RequestReporting, TrustedHosts};
 use vocabulary::{
     AppProtocol, CheckedValue, DRAIN_LIMIT_DEFAULT, IgnoredUserAgents, LinkToken, PodName, Problem,
@@ -93,45 +94,6 @@ pub struct Config {
     pub logged_as: LoggedRevision,
 }
 
-/// Ports; 0 means any that is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ports {
-    /// `QUEUE_SERVING_PORT`: requests of clients and activators.
-    pub requests: u16,
-    /// `EBB_ADMIN_PORT`, 8022: health, readiness and the hook that waits for the drain.
-    pub admin: u16,
-    /// `EBB_LINK_PORT`, 8024: the autoscaler's link.
-    pub link: u16,
-    /// `EBB_STAT_PORT`, 9090: Knative's measurements; `off` where no autoscaler of Knative's asks for them.
-    pub stat: Option<u16>,
-    /// `EBB_METRICS_PORT`, 9091: the page for Prometheus.
-    pub metrics: u16,
-}
-
-/// A port of the queue-proxy and the port of the app behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortPair {
-    /// The port at which the queue-proxy takes requests.
-    pub requests: u16,
-    /// The port of the app to which they go.
-    pub app: u16,
-}
-
-impl FromStr for PortPair {
-    type Err = PortPairError;
-
-    fn from_str(text: &str) -> Result<Self, PortPairError> {
-        let port = |text: &str| text.trim().parse().ok().filter(|port: &u16| *port > 0);
-        let pair = text.split_once(':').and_then(|(requests, app)| port(requests).zip(port(app)));
-        pair.map(|(requests, app)| Self { requests, app }).ok_or(PortPairError)
-    }
-}
-
-/// The text is no pair of ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no pair of ports; write \"8100:9090\", ours and the app's, with commas between several")]
-pub struct PortPairError;
-
 /// The judge of a pod's readiness once the probes here pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadinessJudge {
@@ -168,7 +130,7 @@ pub enum PortAudience {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppUsageSource {
     /// No source; on a cluster the metrics server knows the usage.
-    Nobody,
+    Unmeasured,
     /// The parent process, which writes lines to standard input.
     Stdin,
 }
@@ -293,7 +255,7 @@ impl Config {
             probes: AppProbes::from_reader(reader, app_port, app_protocol),
             announce,
             usage: reader
-                .choice("EBB_USAGE", &[("", AppUsageSource::Nobody), ("stdin", AppUsageSource::Stdin)]),
+                .choice("EBB_USAGE", &[("", AppUsageSource::Unmeasured), ("stdin", AppUsageSource::Stdin)]),
             drain_limit: timeouts.drain_limit(without_timeout),
             drain_linger: reader.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
             app_grace: reader.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),

@@ -189,7 +189,7 @@ impl LoadBook {
         }
     }
 
-    /// Closes `open` and whatever else has passed. Says which second is open then.
+    /// Closes `open` and each further second that has passed. Says which second is open then.
     fn close(&self, open: u64, now: Timestamp) -> u64 {
         let ended = self.seconds.ended(open, now);
         let mut load = self.meter.borrow_mut().close_seconds(ended.count(), now);

@@ -136,7 +136,7 @@ impl QueueProxyMetrics {
             connections: page.metric("open_connections", "Connections to the request port"),
             upgraded: page.metric("upgraded_streams", "WebSockets and the like"),
             unread_memory: page
-                .metric("unread_memory_bytes", "What connections hold of what nobody has read"),
+                .metric("unread_memory_bytes", "Bytes that connections hold and no reader has taken yet"),
             unread_memory_refusals: page.metric(
                 "unread_memory_refusals",
                 "Streams broken off because their connection held its part of that memory",

@@ -106,8 +106,8 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
 /// reaches it.
 fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
     match access {
-        LinkAccess::Anybody if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        LinkAccess::Anybody | LinkAccess::Token(_) | LinkAccess::Tls(_) => bind,
+        LinkAccess::Open if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        LinkAccess::Open | LinkAccess::Token(_) | LinkAccess::Tls(_) => bind,
     }
 }
 

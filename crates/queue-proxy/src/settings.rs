@@ -242,7 +242,7 @@ mod tests {
             headers.insert(names::EBB_HOP_KEY, HeaderValue::from_static(key));
             settings.has_valid_hop_key(&headers)
         };
-        assert!(!vouched("new") && !vouched(""), "nobody is trusted before the first link");
+        assert!(!vouched("new") && !vouched(""), "no key is trusted before the first link");
         let keys = ["new", "old"].map(|key| HopKey::new(key.to_owned()));
         let told = PodSettings { hop_keys: keys.to_vec(), ..PodSettings::default() };
         assert!(settings.set(&told));

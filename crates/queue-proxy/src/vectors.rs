@@ -13,8 +13,8 @@ struct OverturnedVector {
 const OVERTURNED: &[OverturnedVector] = &[
     OverturnedVector {
         id: "P1–P8",
-        reference: "answered on the request port to anybody",
-        ours: "answered there to our own hops (hop key), and to anybody on the admin port; from others the app answers",
+        reference: "answered on the request port to every client",
+        ours: "answered there to our own hops (hop key), and to every client on the admin port; else the app answers",
         why: "any client could pose as a prober (L12, design §8)",
     },
     OverturnedVector {
@@ -25,7 +25,7 @@ const OVERTURNED: &[OverturnedVector] = &[
     },
     OverturnedVector {
         id: "P9",
-        reference: "K-Kubelet-Probe bypasses breaker and load for everybody",
+        reference: "K-Kubelet-Probe bypasses breaker and load for every client",
         ours: "only with a hop key",
         why: "L12",
     },
@@ -33,7 +33,7 @@ const OVERTURNED: &[OverturnedVector] = &[
         id: "P13",
         reference: "/wait-for-drain makes the pod unready for a second",
         ours: "it waits up to ten seconds for a drain and changes nothing",
-        why: "anybody who reached the pod could take it out of service (L11)",
+        why: "any client that reached the pod could take it out of service (L11)",
     },
     OverturnedVector {
         id: "P15, P16",
@@ -50,7 +50,7 @@ const OVERTURNED: &[OverturnedVector] = &[
     OverturnedVector {
         id: "R1–R4, R17",
         reference: "a prober that runs when asked, up to 10 s",
-        ours: "the app is asked all the time, and whoever asks us gets the last answer at once",
+        ours: "the app is asked all the time, and each caller gets the last answer at once",
         why: "D4, L42: the kubelet's own limit ended first",
     },
     OverturnedVector {

@@ -1,12 +1,12 @@
 //! May this request come from a foreign web page in a browser?
 //!
-//! Whoever opens a web page lends its author a browser that reaches what its author does not: the API on
+//! A person who opens a web page lends its author a browser that reaches what its author does not: the API on
 //! loopback, the admin port of a pod. Two things give such a request away. It names the page's `Origin`,
 //! where that differs from the address asked; and where the page was made to seem of the same origin, by a
 //! name that first led to its author's server and now leads here (DNS rebinding), its `Host` is that name. An
 //! address cannot be led anywhere, so a request by address is allowed; kubelet and Prometheus do. Metrics
-//! name every revision and its load, and are no open page. What everybody may know ([`OPEN_PAGES`]) looks at
-//! neither.
+//! name every revision and its load, and are no open page. What every client may know ([`OPEN_PAGES`]) looks
+//! at neither.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -86,7 +86,7 @@ impl fmt::Display for ForeignRequest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{} {:?} is foreign: the request may come from somebody's web page; ask by address or as localhost, or allow the name (EBB_TRUSTED_HOSTS, --trusted-host)",
+            "{} {:?} is foreign: the request may come from another site's web page; ask by address or as localhost, or allow the name (EBB_TRUSTED_HOSTS, --trusted-host)",
             self.header, self.value
         )
     }
@@ -125,7 +125,7 @@ impl TrustedHosts {
     }
 
     /// A page of ours has the host and port that it asks; one that a proxy serves for us has a name that
-    /// somebody configured.
+    /// an administrator configured.
     fn is_own_origin(&self, origin: &str, asked: Option<Authority<'_>>) -> bool {
         let (scheme, authority) = origin.split_once("://").unwrap_or_default();
         let default_port = match scheme {

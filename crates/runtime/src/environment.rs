@@ -335,7 +335,7 @@ mod tests {
         let mut reader = EnvironmentReader::new(&environment);
         reader.refuse_unknown("EBB_", &["EBB_METRICS_PORT"]);
         assert_eq!(reader.port_or("EBB_METRICS_PORT", 9095), 9000);
-        let problems = reader.finish(()).expect_err("three are nobody's");
+        let problems = reader.finish(()).expect_err("three keys are unknown");
         let named: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
         assert_eq!(named, ["EBB_PORTS", "EBB_STAT_PORT_80_TCP", "EBB_X_SERVICE_PORT"]);
     }
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(reader.finish(()).map(|checked| checked.warnings), Ok(vec![]));
     }
 
-    /// Whoever starts a program of ours with settings for others' collectors gets one that works.
+    /// A program of ours that starts with settings for others' collectors works.
     #[test]
     fn a_protocol_of_traces_that_is_not_ours_is_a_warning() {
         let environment = environment(&[("X", r#"{"enableRequestLog":true,"tracing":{"protocol":"grpc"}}"#)]);

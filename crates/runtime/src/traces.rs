@@ -150,7 +150,7 @@ impl SampleRate {
         (0.0..=1.0).contains(&rate).then_some(Self(rate))
     }
 
-    /// Whether nobody has a trace who does not ask for one.
+    /// Whether no request has a trace unless its client asks for one.
     pub fn is_zero(self) -> bool {
         self.0 == 0.0
     }

@@ -28,6 +28,7 @@ mod published;
 mod record;
 mod revision;
 mod series;
+mod span;
 mod tally;
 mod varint;
 
@@ -37,7 +38,7 @@ pub use self::published::PublishedHistory;
 pub use self::record::{HistoryFault, HistoryRecord};
 pub use self::revision::RevisionHistory;
 pub use self::series::{Series, SeriesRange};
-pub use self::tally::HistorySpan;
+pub use self::span::HistorySpan;
 
 pub(crate) use self::facts::{CapacityCounts, DemandSeconds, RevisionCondition};
 

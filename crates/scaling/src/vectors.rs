@@ -134,10 +134,7 @@ pub(crate) const EXCEPTIONS: &[Exception] = &[
         "M19",
         "there is no ServerlessService; before the first valid decision the route is left as it is",
     ),
-    plumbing(
-        "M20",
-        "there are no Endpoints; the activator serves while no pod is ready, whoever is in the path",
-    ),
+    plumbing("M20", "there are no Endpoints; the activator serves while no pod is ready, with every route"),
     // O: the HPA class.
     plumbing(
         "O8",

@@ -1,16 +1,14 @@
 //! Reads the annotations of one revision, with every problem at once.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+mod single;
 
-use vocabulary::{CheckedValue, HeadSizeLimit, IgnoredUserAgents, PodCount, Problem, printable, shown};
+use std::collections::BTreeMap;
+
+use vocabulary::{CheckedValue, HeadSizeLimit, PodCount, Problem, printable, shown};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
-use super::keys::{
-    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, PROGRESS_DEADLINE_ANNOTATION, SettingKey, annotation as keys,
-    config_map,
-};
+use super::keys::{ANNOTATION_PREFIXES, CONFIG_MAP_NAME, annotation as keys, config_map};
 use super::limits;
 use super::metric::Metric;
 use super::reader::{SettingsPlace, SettingsReader};
@@ -21,6 +19,8 @@ use crate::hpa::reading::{
     DOCUMENT_ANNOTATION, HpaDocument, annotations_beside_document, document_of_short_form,
 };
 use crate::hpa::{PodRequests, UsageSource};
+
+pub use single::{drain_limit, ignored_user_agents, progress_deadline};
 
 /// A document of class hpa that stands by itself (kind `HorizontalPodAutoscaler`) and scales the revision.
 #[derive(Clone, Copy, Debug)]
@@ -270,7 +270,7 @@ fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
             reader.refuse_key(key, &format!("is not known; {}", suggestion::for_annotation(key)));
         }
     } else if let Some(meant) = suggestion::misspelt_prefix(key) {
-        reader.warn(key, &format!("is nobody's that we know; did you mean {meant}?"));
+        reader.warn(key, &format!("is of no program that we know; did you mean {meant}?"));
     }
 }
 
@@ -288,41 +288,4 @@ pub fn misplaced_annotations(metadata: &BTreeMap<String, String>) -> Vec<Problem
         ),
     };
     metadata.keys().filter(misplaced).map(problem).collect()
-}
-
-/// Whose requests are not measured, where the annotations of a template say so, for whoever makes pods.
-pub fn ignored_user_agents(
-    annotations: &BTreeMap<String, String>,
-) -> Result<Option<IgnoredUserAgents>, Problem> {
-    let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
-    let agents = reader.user_agents(&keys::IGNORE_USER_AGENTS);
-    the_only_problem(reader, agents)
-}
-
-/// How long requests without a timeout may take in a drain, where the annotations of a template say so, for
-/// whoever makes pods.
-pub fn drain_limit(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
-    let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
-    let limit = reader.duration(&keys::DRAIN_LIMIT, &limits::DRAIN_LIMIT);
-    the_only_problem(reader, limit)
-}
-
-/// How long a pod may take to get ready, where the annotations say so ([`PROGRESS_DEADLINE_ANNOTATION`]). An
-/// empty text says nothing, as in Knative.
-pub fn progress_deadline(annotations: &BTreeMap<String, String>) -> Result<Option<Duration>, Problem> {
-    const KEY: SettingKey = SettingKey { name: PROGRESS_DEADLINE_ANNOTATION, old: None };
-    let mut reader = SettingsReader::new(SettingsPlace::Annotations, annotations);
-    if reader.entry(&KEY).is_some_and(|entry| entry.value.is_empty()) {
-        return Ok(None);
-    }
-    let deadline = reader.duration(&KEY, &limits::WHOLE_SECONDS);
-    the_only_problem(reader, deadline)
-}
-
-/// Of a reader that has read one setting.
-fn the_only_problem<Value>(reader: SettingsReader<'_>, value: Value) -> Result<Value, Problem> {
-    match reader.finish(value) {
-        Ok(checked) => Ok(checked.value),
-        Err(mut problems) => Err(problems.remove(0)),
-    }
 }

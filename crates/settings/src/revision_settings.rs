@@ -73,7 +73,7 @@ pub struct RevisionSettings {
     pub own_stable_window: Option<Duration>,
     /// `ebb.dev/shadow`: whether everything is decided and nothing written.
     pub shadow: Option<bool>,
-    /// `ebb.dev/paused`: a person decides about the count, and at zero nobody waits for a pod.
+    /// `ebb.dev/paused`: a person decides about the count, and at zero no request waits for a pod.
     pub paused: Option<bool>,
     /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`); its presence
     /// means that class.
@@ -101,7 +101,7 @@ impl RevisionSettings {
         self.drain_limit.unwrap_or(cluster.drain_limit)
     }
 
-    /// Whose requests are not measured, of those for the revision.
+    /// The user agents whose requests for the revision are not measured.
     pub fn effective_ignored_user_agents(&self, cluster: &ClusterConfig) -> IgnoredUserAgents {
         self.ignored_user_agents.as_ref().unwrap_or(&cluster.ignored_user_agents).clone()
     }

@@ -45,7 +45,7 @@ impl Candidate {
     }
 }
 
-/// Chooses among pods; remembers whose turn it is.
+/// Chooses among pods; remembers the pod that has the next turn.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
     cursor: usize,

@@ -40,7 +40,7 @@ impl Claims {
         self.links.insert(link, None);
     }
 
-    /// A link was closed: nobody speaks for its buckets until another link claims them.
+    /// A link was closed: no link speaks for its buckets until another one claims them.
     pub fn closed(&mut self, link: LinkNumber) {
         self.links.remove(&link);
         self.release_claims_of(link);
@@ -194,7 +194,10 @@ mod tests {
         claims.claim(TWO, &second, owns(&[(1, 3)]));
         assert!(!claims.receives(TWO, &zero) && claims.receives(TWO, &one));
         claims.closed(TWO);
-        assert!(!claims.receives(TWO, &one) && !claims.receives(ONE, &one), "nobody speaks for it now");
+        assert!(
+            !claims.receives(TWO, &one) && !claims.receives(ONE, &one),
+            "no link speaks for the bucket now"
+        );
     }
 
     #[test]

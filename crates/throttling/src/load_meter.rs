@@ -5,7 +5,7 @@
 //!
 //! Knative's activator sends a message at the first request of an idle revision and subtracts it from the
 //! next report; if the message is lost, a waiting request is invisible. Here a second's value replaces
-//! whatever was said early, so nothing is ever subtracted.
+//! each early report, so nothing is ever subtracted.
 
 mod seconds;
 

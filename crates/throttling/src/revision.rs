@@ -385,7 +385,7 @@ impl ActivatorRevision {
         if self.activity == Activity::Idle {
             self.activity = Activity::Begun(now);
             self.meter = LoadMeter::new(now);
-            // The report from before the revision fell idle is over: whatever is held now is news.
+            // The report from before the revision fell idle is over: a request that is held now is news.
             self.report.closed_with(0);
             self.tell(RevisionNews { is_active: true, ..self.news });
         }

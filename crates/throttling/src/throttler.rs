@@ -142,7 +142,9 @@ impl Throttler {
         Ok(())
     }
 
-    /// [`Throttler::rejoin`] of a request that has its ticket.
+    /// A request that went past the queue to a pod that never started it takes its turn here. It was held
+    /// already, so the depth does not refuse it; and it is no retry of the queue's, so it does not draw on
+    /// the budget: the pod that refused it rests.
     pub(crate) fn rejoin_as(&mut self, ticket: Ticket, arrived: Timestamp) {
         self.fresh.insert(ticket, arrived);
     }
@@ -156,15 +158,6 @@ impl Throttler {
     pub(crate) fn take_waiting(&mut self) -> Vec<Ticket> {
         let retries = std::mem::take(&mut self.retries);
         retries.into_keys().chain(std::mem::take(&mut self.fresh).into_keys()).collect()
-    }
-
-    /// A request that went past the queue to a pod that never started it takes its turn here. It was held
-    /// already, so the depth does not refuse it; and it is no retry of the queue's, so it does not draw on
-    /// the budget: the pod that refused it rests.
-    pub fn rejoin(&mut self, arrived: Timestamp) -> Ticket {
-        let ticket = self.next_ticket.draw();
-        self.fresh.insert(ticket, arrived);
-        ticket
     }
 
     /// The next request that may go, and where.
@@ -190,7 +183,7 @@ impl Throttler {
         Some(Dispatch { ticket, arrived, pod, address, is_trial, slice })
     }
 
-    /// A pod takes requests: it has answered, or admitted one. Whatever made it suspect is over.
+    /// A pod takes requests: it has answered, or admitted one. The reason to suspect it is over.
     pub fn note_started(&mut self, pod: PodId) {
         self.pods.clear_suspicion(pod);
     }

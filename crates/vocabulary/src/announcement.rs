@@ -9,7 +9,7 @@ use crate::link::LinkToken;
 /// probes say.
 pub const FIRST_ANSWER: &str = r#"{"answered":true}"#;
 
-/// The ports that a queue-proxy has bound, and what proves who may call it.
+/// The ports that a queue-proxy has bound, and what proves that a caller may call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueProxyAnnouncement {
     /// The port on which it takes requests.
@@ -22,7 +22,7 @@ pub struct QueueProxyAnnouncement {
     pub stat: u16,
     /// Prometheus; 0 where the port could not be had.
     pub metrics: u16,
-    /// What the link port wants to hear first from whoever calls it; `None`: nothing, it is for this machine
+    /// What the link port wants to hear first from a caller; `None`: nothing, it is for this machine
     /// alone.
     #[serde(default)]
     pub link_token: Option<LinkToken>,

@@ -11,7 +11,8 @@ use crate::findings::shown;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppProtocol {
-    /// Nobody says. It is asked as clients ask; one that turns out to speak no HTTP/2 is asked over HTTP/1.1.
+    /// Not declared. It is asked as clients ask; an app that turns out to speak no HTTP/2 is asked over
+    /// HTTP/1.1.
     #[default]
     Unsaid,
     /// HTTP/1.1 to the app, whichever protocol the client speaks.

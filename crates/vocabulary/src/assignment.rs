@@ -24,7 +24,7 @@ pub struct Assignment {
     pub hosts: Vec<String>,
     /// Ports on which the activator takes requests of this revision alone, whatever their host.
     pub ports: BTreeSet<u16>,
-    /// Who is in the request path.
+    /// Whether the activators are in the request path.
     pub routing: Routing,
     /// The most requests that may run in one pod at once; 0 means no limit.
     pub container_concurrency: u32,
@@ -41,7 +41,7 @@ pub struct Assignment {
     pub hold: Option<String>,
     /// Whether this activator is to serve the revision, or to end doing so.
     pub standing: Standing,
-    /// Whose requests are passed on and answered, but neither measured nor waited with.
+    /// The user agents whose requests are passed on and answered, but neither measured nor queued.
     pub ignored_user_agents: IgnoredUserAgents,
     /// How large the head of a request for it may be.
     pub head_size_limit: HeadSizeLimit,
@@ -81,9 +81,9 @@ pub struct PodAssignment {
 pub struct PodExits(pub BTreeMap<u16, u16>);
 
 impl PodExits {
-    /// Where a request goes that came by `entrance`, a port of the activator, to the pod that takes requests
-    /// at `usual`.
-    pub fn exit(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
+    /// The address for a request that came by `entrance`, a port of the activator, in the pod that takes
+    /// requests at `usual`.
+    pub fn pod_address_for(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
         let port = self.0.get(&entrance);
         SocketAddr::new(usual.ip(), port.copied().unwrap_or(usual.port()))
     }
@@ -95,13 +95,13 @@ impl PodExits {
     }
 }
 
-/// Whose a pod is, among the activators that serve a revision. A hint that keeps several of them from filling
-/// the same pods: the queue-proxy alone decides what runs, so an activator whose own pods are full tries
-/// those of the others.
+/// The share of a pod among the activators that serve a revision. A hint that keeps several of them from
+/// filling the same pods: the queue-proxy alone decides what runs, so an activator whose own pods are full
+/// tries those of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slice {
-    /// There is one activator: nobody else fills the pod's slots.
+    /// There is one activator: no other one fills the pod's slots.
     #[default]
     Undivided,
     /// In this activator's slice; the others try it when theirs are full.

@@ -1,4 +1,4 @@
-//! What do objects of a cluster say by which names? Who writes them, and who only looks, go by the same.
+//! What do objects of a cluster say by which names? Their writers and their readers go by the same.
 
 use crate::ownership::Bucket;
 
@@ -12,7 +12,7 @@ pub const SLICE_WRITER: &str = "ebb.dev";
 pub const SELECTOR_SLICE_WRITER: &str = "endpointslice-controller.k8s.io";
 /// Its value on copies of the Endpoints objects of those without.
 pub const MIRROR_SLICE_WRITER: &str = "endpointslicemirroring-controller.k8s.io";
-/// The Lease of whoever decides about the first bucket, and the beginning of the others' names.
+/// The Lease of the first bucket's owner, and the beginning of the others' names.
 pub const OWNER_LEASE: &str = "ebb-autoscaler";
 /// The Lease of an autoscaler that has no bucket, where another one has several: it asks for one of them.
 pub const WAITING_LEASE: &str = "ebb-autoscaler-waiting";
@@ -33,7 +33,7 @@ pub fn owner_lease(bucket: Bucket) -> String {
 pub fn bucket_of_lease(name: &str) -> Option<Bucket> {
     let rest = name.strip_prefix(OWNER_LEASE)?;
     let bucket = if rest.is_empty() { Bucket(0) } else { Bucket(rest.strip_prefix('-')?.parse().ok()?) };
-    // Neither `ebb-autoscaler-0` nor `ebb-autoscaler-01` is anybody's.
+    // Neither `ebb-autoscaler-0` nor `ebb-autoscaler-01` is a bucket's.
     (owner_lease(bucket) == name).then_some(bucket)
 }
 

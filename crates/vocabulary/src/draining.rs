@@ -1,5 +1,5 @@
-//! How long may a pod take to end? One rule for whoever drains, whoever waits for that, and whoever ends what
-//! does not.
+//! How long may a pod take to end? One rule for the program that drains, the one that waits for that, and the
+//! one that ends what does not.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::assignment::RequestTimeouts;
 /// How long requests without a timeout may take in a pod that leaves, where `drain-limit` does not say: as
 /// long as Knative's default lets requests take that have one.
 pub const DRAIN_LIMIT_DEFAULT: Duration = Duration::from_secs(300);
-/// How long a pod that leaves may still be sent new connections: 30 s at most for the owner's word that
-/// nobody names it any more (longer than a lease, so that a new owner can say it), and 5 s more for the nodes
+/// How long a pod that leaves may still be sent new connections: 30 s at most for the owner's word that no
+/// route names it any more (longer than a lease, so that a new owner can say it), and 5 s more for the nodes
 /// to hear of that.
 pub const DRAIN_ACCEPTS_MAX: Duration = Duration::from_secs(35);
 /// What a drain has beyond its longest request: that may come as late as connections are accepted, and 10 s

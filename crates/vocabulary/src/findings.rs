@@ -1,7 +1,7 @@
 //! What is wrong with a document or a setting: every problem at once, each in one line.
 //!
 //! Annotations, ConfigMaps, documents, manifests and environments are read in different ways, and what is
-//! wrong with them is said in one: whoever reads goes on after a mistake and collects, so that nobody has to
+//! wrong with them is said in one: a reader goes on after a mistake and collects, so that no person has to
 //! mend a file line by line, and each message names the place, the value, what is allowed and what to do.
 
 use std::fmt;
@@ -11,8 +11,8 @@ use crate::likeness::nearest;
 /// Longer values are shown cut: a message is one line.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// One thing wrong with what was written. The message names no file and no revision; who read the file knows
-/// those and says them in front.
+/// One thing wrong with what was written. The message names no file and no revision; the reader of the file
+/// knows those and says them in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key as the user wrote it, for finding the line. Of several keys at odds with each other, the one
@@ -37,7 +37,7 @@ pub struct CheckedValue<Value> {
     pub warnings: Vec<Problem>,
 }
 
-/// Everything there is to say so far. Who reads files keeps with each item where it stands.
+/// Everything there is to say so far. A reader of files keeps with each item where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings<Item = Problem> {
     /// Refused: each makes the whole unusable.

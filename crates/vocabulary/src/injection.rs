@@ -19,8 +19,8 @@ pub const PORTS_ANNOTATION: &str = "ebb.dev/ports";
 /// Names ports that are no affair of ours, by number or by name.
 pub const PLAIN_PORTS_ANNOTATION: &str = "ebb.dev/plain-ports";
 
-/// Annotations that only whoever gives a pod its queue-proxy reads: no settings of a revision. What the
-/// queue-proxy may use is among them.
+/// Annotations that only the program reads that gives a pod its queue-proxy: no settings of a revision. What
+/// the queue-proxy may use is among them.
 pub const INJECTION_ANNOTATIONS: [&str; 9] = [
     INJECTED_ANNOTATION,
     PORTS_ANNOTATION,

@@ -1,6 +1,6 @@
 //! The words ebb's crates share: ids, quantities, points in time, measurements and assignments.
 //!
-//! Every other crate speaks in these types, so they carry the checks that nobody should have to repeat (a
+//! Every other crate speaks in these types, so they carry the checks that no caller should have to repeat (a
 //! [`units::Concurrency`] is never NaN) and nothing else: no I/O, no clocks, no behaviour of a particular
 //! program.
 

@@ -1,7 +1,7 @@
 //! Where a program takes the autoscaler's link, and what proves that a dialler is the autoscaler.
 //!
-//! A link's listener gives away who is told what runs where, so it must know its caller. On one machine that
-//! is a random number per process: the process hands it to whoever started it, together with its address, and
+//! A link's listener gives away what runs where, so it must know its caller. On one machine that is a random
+//! number per process: the process hands it to the program that started it, together with its address, and
 //! takes only a connection whose first frame carries it. On a cluster it is a certificate.
 
 use std::fmt;
@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// 128 random bits that only a process and those whom it trusts know. Never shown in logs; compared without
-/// telling by the time it takes how much was right.
+/// 128 random bits that only a process and the programs that it trusts know. Never shown in logs; compared
+/// without telling by the time it takes how much was right.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LinkToken([u8; Self::BYTES]);
@@ -92,7 +92,7 @@ impl From<LinkToken> for String {
 pub struct LinkAddress {
     /// The address and port on which it listens.
     pub socket: SocketAddr,
-    /// What it wants to hear first; `None`: it takes anybody, for only its own machine reaches it.
+    /// What it wants to hear first; `None`: it takes any caller, for only its own machine reaches it.
     #[serde(skip)]
     pub token: Option<LinkToken>,
     /// What the bytes travel in.
@@ -103,7 +103,7 @@ pub struct LinkAddress {
 /// What a program may do on links, by its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkRole {
-    /// It decides, and calls everybody else.
+    /// It decides, and calls all others.
     Autoscaler,
     /// It holds requests until a pod is free for them.
     Activator,
@@ -122,10 +122,10 @@ impl LinkRole {
 /// What the bytes of a link travel in, and by what its two ends know each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkChannel {
-    /// TCP without TLS; the token alone proves who may speak.
+    /// TCP without TLS; the token alone proves that the caller may speak.
     #[default]
     Plain,
-    /// TLS: it wants an autoscaler's certificate, and shows a key that nobody vouches for.
+    /// TLS: it wants an autoscaler's certificate, and shows a key that no authority vouches for.
     TlsOfPod,
     /// TLS: it wants an autoscaler's certificate, and shows an activator's.
     TlsOfActivator,

@@ -30,9 +30,10 @@ pub struct Load {
 }
 
 /// What requests that are refused under a hold count as, all of a second together: enough for one pod at any
-/// target, and too little for two, however many activators refuse. So a pod stays while somebody asks, and is
-/// started again and again by its platform: a workload whose database is back serves with nobody's help. They
-/// come and go at once, so by themselves they would be no concurrency, and by their rate far too many pods.
+/// target, and too little for two, however many activators refuse. So a pod stays while a client asks, and is
+/// started again and again by its platform: a workload whose database is back serves without a person's help.
+/// They come and go at once, so by themselves they would be no concurrency, and by their rate far too many
+/// pods.
 const REFUSED_IN_ALL: f64 = 1.0 / 8192.0;
 
 impl Load {

@@ -1,7 +1,7 @@
 //! Which autoscaler decides about which revisions?
 //!
 //! Revisions are hashed to buckets, and each bucket has one owner at a time. A bucket's epoch grows with
-//! every acquisition, so that whatever an earlier owner still says or orders is recognised by its number,
+//! every acquisition, so that a late word or order of an earlier owner is recognised by its number,
 //! however late it comes.
 
 use std::collections::BTreeMap;

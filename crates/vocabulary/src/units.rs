@@ -1,4 +1,4 @@
-//! A newtype per quantity. Constructors refuse NaN, infinities and negatives, so nobody checks again, and
+//! A newtype per quantity. Constructors refuse NaN, infinities and negatives, so no caller checks again, and
 //! every rounding has a name here.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What does an app use of its machine? Whoever started it reads that, and tells its queue-proxy: one line of
-//! JSON a second.
+//! What does an app use of its machine? The program that started it reads that, and tells its queue-proxy:
+//! one line of JSON a second.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Whose requests are no load? Health checks of load balancers and scrapes come for ever; if they counted, no
-//! pod would ever be without traffic.
+//! Which user agents' requests are no load? Health checks of load balancers and scrapes come for ever; if
+//! they counted, no pod would ever be without traffic.
 //!
 //! They are known by how their `User-Agent` begins, which is all that such programs reliably say of
-//! themselves. Anybody may say the same, so nothing but measuring follows from it: limits hold for these
+//! themselves. Any client may say the same, so nothing but measuring follows from it: limits hold for these
 //! requests too.
 
 use std::fmt;

@@ -84,7 +84,7 @@ pub struct PodSettings {
     pub version: Version,
     /// From which in-flight-plus-queued count on it reports at once; `None`: never.
     pub surge_threshold: Option<u32>,
-    /// Who is in the path: the losing side of a switch tells its clients to reconnect.
+    /// Whether the activators are in the path: the losing side of a switch tells its clients to reconnect.
     pub routing: Routing,
     /// Proofs that a request comes from an activator, all of which are taken.
     pub hop_keys: Vec<HopKey>,

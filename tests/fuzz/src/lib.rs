@@ -61,7 +61,7 @@ fn frames(mut input: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether these bytes are whole frames, none longer than everybody must accept.
+/// Whether these bytes are whole frames, none longer than every peer must accept.
 pub fn check_frames(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         let [high, middle, low, ..] = bytes else { panic!("half of a frame's head was written") };

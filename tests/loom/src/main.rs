@@ -8,7 +8,7 @@
 //! | a body that is held back | `dataplane/body/gate.rs` | who waits when it opens is woken or sees it open, and sees what was written before |
 //! | an answer, from the event that brings it to the request that waits | `activator/shared_revision/queue.rs` | no slot is lost and load is counted out once, whichever request leaves meanwhile |
 //! | places that all threads share | `activator/quota.rs` | never more than there are, and all are there again in the end |
-//! | room for one more client | `dataplane/connection/budget.rs` | who waits when somebody leaves is woken or sees the room |
+//! | room for one more client | `dataplane/connection/budget.rs` | a task that waits when a client leaves is woken or sees the room |
 //! | memory that all connections share | `protocol/http2/memory.rs` | two at once stay within the budget, and give all back |
 //!
 //! The breaker (`dataplane/breaker.rs`) is not among them: it lives on one thread (`Rc`), whatever waits there.
@@ -70,7 +70,7 @@ fn main() {
 
 fn a_waiter_at_a_gate_is_woken() {
     let gate = Gate::default();
-    // What the opener has done before must be seen by whoever comes through.
+    // What the opener has done before must be seen by the one that comes through.
     let written = Arc::new(AtomicUsize::new(0));
     let opener = thread::spawn({
         let (gate, written) = (gate.clone(), Arc::clone(&written));
@@ -257,7 +257,7 @@ fn a_waiter_for_room_is_woken() {
     budget.enter();
     let leaving = std::sync::Arc::clone(&budget);
     let leaving = thread::spawn(move || leaving.leave());
-    // Whoever is never woken is a deadlock to loom.
+    // A task that is never woken is a deadlock to loom.
     block_on(budget.room());
     leaving.join().expect("it leaves");
 }

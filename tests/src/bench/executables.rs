@@ -36,7 +36,7 @@ pub fn former_ebb() -> Option<PathBuf> {
 
 /// Cargo, as a shell would start it. What the cargo that runs this said of its package would look like a
 /// change to the build scripts that ask for it (ring's does), and all that stands on them be compiled again,
-/// here and by whoever builds next.
+/// here and by the next build.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {

@@ -39,7 +39,7 @@ pub struct Executions {
 }
 
 impl Executions {
-    /// Copies these executables into `folder`, so that nobody else starts them, and watches the copies.
+    /// Copies these executables into `folder`, so that no other program starts them, and watches the copies.
     /// Returns where they are.
     pub fn watch(originals: &[&Path], folder: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let (watcher, copies) = Watcher::begin(originals, folder)?;
@@ -49,7 +49,7 @@ impl Executions {
         Ok((Self { seen, is_over, watching: Some(watching) }, copies))
     }
 
-    /// The same, once a program is among it: whoever notes executions may be late.
+    /// The same, once a program is among it: the watcher of executions may be late.
     pub fn take_with(&self, program: usize) -> anyhow::Result<Vec<Execution>> {
         let mut taken = Vec::new();
         api::until(LATE, || {

@@ -1,4 +1,4 @@
-//! Who ends what a benchmark has started, when somebody kills the benchmark?
+//! Which program ends what a benchmark has started, when the benchmark is killed?
 //!
 //! A benchmark that ends drops its processes, which kills them. One that is killed drops nothing, and what it
 //! leaves behind would share the machine with the next measurement. So all that it starts is in a process

@@ -91,7 +91,7 @@ impl Samples {
     }
 }
 
-/// The same things, beginning with another one each round, so that nobody always follows the same neighbour's
+/// The same things, beginning with another one each round, so that none always follows the same neighbour's
 /// heat.
 pub fn rotated<Item>(items: &[Item], round: usize) -> impl Iterator<Item = &Item> {
     let start = round % items.len().max(1);

@@ -19,7 +19,7 @@ pub struct Up {
 }
 
 impl Up {
-    /// Starts this executable. Pods of these services start when somebody needs them.
+    /// Starts this executable. Pods of these services start when a request needs them.
     pub fn start(executable: &Path, services: &[Service], config: &ConfigMap) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let ebb = runtime.block_on(Ebb::up_as(executable, services, config, &["--log", "warn"]));

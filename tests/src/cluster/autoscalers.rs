@@ -23,12 +23,12 @@ const AUTOSCALERS: usize = 2;
 pub struct DecidingAutoscaler {
     /// The name of the autoscaler's pod.
     pub name: String,
-    /// How often the lease had come to somebody by then.
+    /// How often the lease had changed its holder by then.
     pub transitions: i32,
 }
 
 impl TestNamespace {
-    /// Who decides, if anybody does.
+    /// The autoscaler that decides, if one does.
     pub async fn owner(&self) -> Option<DecidingAutoscaler> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), SYSTEM);
         let spec = leases.get_opt("ebb-autoscaler").await.expect("leases can be read")?.spec?;
@@ -43,7 +43,7 @@ impl TestNamespace {
         if is_another { Ok(present) } else { Err(format!("{present:?}")) }
     }
 
-    /// `Ok` with who decides by now, if somebody has begun to since then, whatever his name.
+    /// `Ok` with the autoscaler that decides by now, if one has begun to since then, of whatever name.
     pub async fn decider_after(&self, former: &DecidingAutoscaler) -> Result<DecidingAutoscaler, String> {
         let present = self.owner().await.ok_or("nobody decides")?;
         if present.transitions > former.transitions { Ok(present) } else { Err(format!("{present:?}")) }
@@ -66,7 +66,7 @@ impl TestNamespace {
         .await
     }
 
-    /// Ends the process of an autoscaler, and takes its pod away at once, so that nobody starts it again
+    /// Ends the process of an autoscaler, and takes its pod away at once, so that nothing starts it again
     /// under its name.
     pub async fn kill_autoscaler(&self, name: &str) {
         let pods = self.system_pods();

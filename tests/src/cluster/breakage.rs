@@ -1,4 +1,4 @@
-//! How something is broken, as nobody breaks it through the API: a process is killed, a part of the cluster
+//! How something is broken, in a way that the API does not offer: a process is killed, a part of the cluster
 //! ends. The cluster of tests runs on this machine, so its processes are seen here.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A kind of workload that somebody else has brought: a custom resource with a scale, and its controller,
+//! A kind of workload that another project has brought: a custom resource with a scale, and its controller,
 //! which makes as many pods as that says.
 
 use std::time::Duration;

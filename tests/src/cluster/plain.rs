@@ -1,4 +1,4 @@
-//! The same app as anybody has it: a Deployment and a Service with a selector, and nothing of ebb.
+//! The same app as people have it: a Deployment and a Service with a selector, and nothing of ebb.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

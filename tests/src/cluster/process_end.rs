@@ -1,11 +1,11 @@
-//! What may be missing when a process ends that nobody asked: what it held, and what was sent to it before
+//! What may be missing when a process ends unasked: what it held, and what was sent to it before
 //! that could be known. All else is a loss.
 
 use std::time::Duration;
 
 use crate::client::{Outcome, Tally, Unanswered};
 
-/// From the end of what a Service leads to until no request is sent there any more: somebody must notice,
+/// From the end of what a Service leads to until no request is sent there any more: a proxy must notice,
 /// write a slice, and kube-proxy must read it.
 const LED_PAST_WITHIN: Duration = Duration::from_secs(2);
 /// How long an activator on a busy machine may take to read that a connection was closed, and one request to
@@ -15,7 +15,7 @@ const READ_LATE: Duration = Duration::from_millis(500);
 /// The end of a process, as [`crate::bench::clock::now`] counts.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessEnd {
-    /// When somebody began to end it.
+    /// When its end was begun.
     pub begun: Duration,
     /// When it had nothing open any more.
     pub over: Duration,
@@ -24,7 +24,7 @@ pub struct ProcessEnd {
 /// Who sends requests to what has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestSender {
-    /// An activator, which sees that nobody is there and keeps what comes later.
+    /// An activator, which sees that no pod is there and keeps what comes later.
     Activator,
     /// The nodes of Kubernetes, until a slice says otherwise.
     Service,
@@ -63,7 +63,7 @@ impl ProcessEnd {
     }
 }
 
-/// Whether it looks like the end of whoever had the request, or was to have it.
+/// Whether it looks like the end of the process that had the request, or was to have it.
 fn is_of_an_end(request: &Unanswered) -> bool {
     match &request.outcome {
         Outcome::Answered => false,

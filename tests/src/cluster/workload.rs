@@ -23,7 +23,7 @@ use crate::wait::eventually;
 /// Says whose a slice is.
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// From a ready pod until its Service takes connections: a decision each two seconds, and kube-proxy, which
-/// gathers changes for one; the rest is for a busy machine. Half of what `routing-dwell` is, so that nobody
+/// gathers changes for one; the rest is for a busy machine. Half of what `routing-dwell` is, so that no test
 /// waits for that unnoticed.
 const SERVED_WITHIN: Duration = Duration::from_secs(15);
 /// As many as the manifests ask for.
@@ -65,7 +65,7 @@ pub enum PlanKind {
     ReplicaSet,
     /// Older than all of them.
     ReplicationController,
-    /// A resource that somebody else has brought, with a scale (`Fleet`, of the group `tests.ebb.dev`).
+    /// A resource that another project has brought, with a scale (`Fleet`, of the group `tests.ebb.dev`).
     Custom,
 }
 
@@ -98,7 +98,7 @@ enum InjectionWay {
     /// The command `ebb inject` gives the sidecar.
     Command,
     /// Nothing gives the pods a sidecar yet.
-    Nobody,
+    None,
     Webhook,
 }
 
@@ -107,7 +107,7 @@ enum InjectionWay {
 enum ServicePlan {
     /// ebb: the Service names the workload and has no selector.
     Adopted,
-    /// Kubernetes: it has a selector, as anybody's.
+    /// Kubernetes: it has a selector, as usual.
     Selecting,
 }
 
@@ -144,7 +144,7 @@ impl WorkloadPlan {
         self
     }
 
-    /// With a Service as anybody's, which Kubernetes serves until it is adopted.
+    /// With a usual Service, which Kubernetes serves until it is adopted.
     #[must_use]
     pub fn served_by_kubernetes(mut self) -> Self {
         self.service = ServicePlan::Selecting;
@@ -154,7 +154,7 @@ impl WorkloadPlan {
     /// Its pods have no queue-proxy and do not ask for one.
     #[must_use]
     pub fn not_injected(mut self) -> Self {
-        self.injection = InjectionWay::Nobody;
+        self.injection = InjectionWay::None;
         self
     }
 
@@ -165,7 +165,7 @@ impl WorkloadPlan {
         self
     }
 
-    /// A variable of its queue-proxies' environment, as somebody might forge it.
+    /// A variable of its queue-proxies' environment, as a stranger might forge it.
     #[must_use]
     pub fn sidecar_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
@@ -266,7 +266,7 @@ impl WorkloadPlan {
         Workload { namespace: namespace.clone(), name: self.name, kind: self.kind, address }
     }
 
-    /// Makes only a Service, of somebody else's Deployment.
+    /// Makes only a Service, of another workload's Deployment.
     pub async fn create_service_of(self, namespace: &TestNamespace, workload: &Workload) -> Workload {
         let address =
             self.create_service(namespace, &format!("{}/{}", workload.kind.word(), workload.name)).await;
@@ -323,7 +323,7 @@ impl WorkloadPlan {
             }
         };
         if self.kind == PlanKind::Custom {
-            // Nobody writes a default into it.
+            // No default is written into it.
             spec["replicas"] = json!(1);
         }
         if self.kind == PlanKind::StatefulSet {
@@ -366,7 +366,7 @@ impl WorkloadPlan {
         match self.injection {
             InjectionWay::Command => {}
             InjectionWay::Webhook => return template,
-            InjectionWay::Nobody => {
+            InjectionWay::None => {
                 template["metadata"]["labels"] = json!({"app": self.name});
                 return template;
             }
@@ -538,12 +538,12 @@ impl Workload {
         .await;
     }
 
-    /// Waits until somebody accepts connections to its Service.
+    /// Waits until a program accepts connections to its Service.
     pub async fn takes_connections(&self) {
         self.accepts_at(self.address, PATIENCE).await;
     }
 
-    /// Waits until somebody accepts connections to a port of its Service: the node hears of that a little
+    /// Waits until a program accepts connections to a port of its Service: the node hears of that a little
     /// later than it stands in a slice.
     pub async fn takes_connections_at(&self, port: u16) {
         self.accepts_at(self.at(port), PATIENCE).await;
@@ -672,7 +672,7 @@ impl Workload {
         patched.expect("a person may change it");
     }
 
-    /// The Service names the workload, or nobody any more.
+    /// The Service names the workload, or none any more.
     pub async fn name_revision(&self, revision: Option<&str>) {
         self.patch_service(json!({"metadata": {"annotations": {"ebb.dev/revision": revision}}})).await;
     }
@@ -713,7 +713,7 @@ impl Workload {
         slices.into_iter().map(writer).collect()
     }
 
-    /// Waits until nobody but this writer has slices of its Service.
+    /// Waits until no other writer than this one has slices of its Service.
     pub async fn has_only_slices_of(&self, writer: &str) {
         eventually(&format!("only slices of {writer}"), PATIENCE, || async {
             let writers = self.slice_writers().await;

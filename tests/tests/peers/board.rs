@@ -62,7 +62,7 @@ fn board() -> Value {
 }
 
 /// Everything that a board shows happens here: a start from zero, a panic, refusals, two revisions, traces
-/// that nobody takes.
+/// that are not taken.
 async fn loaded_ebb(folder: &Path) -> Ebb {
     let file = folder.join("observability.yaml");
     std::fs::write(&file, config_map(unused_address(), "1")).expect("the folder can be written");

@@ -73,7 +73,7 @@ const CLIENTS: &[Client] = &[
     Client { name: "Python's httpx", protocol: "h2c", command: python_client, words: &["body", "cancel"] },
     Client { name: "Python's grpcio", protocol: "h2c", command: python_grpc_client, words: ALL },
     Client { name: "java.net.http", protocol: "http1", command: java_client, words: &["body", "cancel"] },
-    // It offers an upgrade, which nobody has to take, and goes on with HTTP/1.1.
+    // It offers an upgrade, which no server has to take, and goes on with HTTP/1.1.
     Client {
         name: "java.net.http that would upgrade",
         protocol: "upgrade",

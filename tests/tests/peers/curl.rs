@@ -1,4 +1,4 @@
-//! curl, over HTTP/1.1, HTTP/2 with prior knowledge, and with the offer of an upgrade that nobody takes.
+//! curl, over HTTP/1.1, HTTP/2 with prior knowledge, and with the offer of an upgrade that no proxy takes.
 
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
@@ -33,7 +33,7 @@ pub(crate) fn check(door: &Door) {
 fn curl(door: &Door, path: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--header", &format!("Host: {}", door.host)]);
-    // Over HTTP/1.1 trailers are sent only to whoever says that it reads them.
+    // Over HTTP/1.1 trailers are sent only to a client that says that it reads them.
     command.args(["--header", "TE: trailers"]).args(arguments);
     command.arg(format!("http://127.0.0.1:{}{path}", door.port));
     command

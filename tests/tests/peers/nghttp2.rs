@@ -1,7 +1,7 @@
 //! nghttp2's client and its load generator.
 //!
 //! `nghttp` reads all of a body before it sends any, so it has no turns; `h2load` sends no trailers and shows
-//! nobody's, and counts what comes back without a look at it.
+//! no app's, and counts what comes back without a look at it.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -34,8 +34,8 @@ pub(crate) fn check(door: &Door) {
 
     let small = folder.path().join("small");
     std::fs::write(&small, vec![b'x'; LOAD_BYTES]).expect("there is room for a body");
-    // To an app of HTTP/1.1 a body of a known length has no trailers, and it sends some to whoever says that
-    // they are read.
+    // To an app of HTTP/1.1 a body of a known length has no trailers, and it sends some to a client that says
+    // that they are read.
     let with_trailers = ["--no-content-length", "--header", "te: trailers", "--trailer", "x-sent: 7"];
     let verbose = ["--null-out", "--verbose", "--data"];
     let said = text(nghttp(door, "/stream").args(with_trailers).args(verbose).arg(&small));
@@ -86,7 +86,7 @@ fn check_load(said: &str, requests: usize, bytes: usize) {
     }
 }
 
-/// Whoever went is gone at the app, sooner or later.
+/// A client that went is gone at the app, sooner or later.
 fn until_alone(door: &Door) {
     let said = || text(nghttp(door, "/").args(["--null-out", "--verbose"]));
     while !said().contains("x-in-flight: 1\n") {

@@ -7,7 +7,7 @@ use std::process::Command;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
 /// All crates of which the product is made.
-const EVERYTHING: &[&str] = &[
+pub(crate) const EVERYTHING: &[&str] = &[
     "vocabulary",
     "settings",
     "scaling",
@@ -29,7 +29,7 @@ const EVERYTHING: &[&str] = &[
 
 /// Each crate, and which of ours it may use, itself aside. A crate that is missing here fails the test, so
 /// that the table stays whole.
-const MAY_USE: &[(&str, &[&str])] = &[
+pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("vocabulary", &[]),
     ("settings", &["vocabulary"]),
     ("scaling", &["vocabulary", "settings"]),
@@ -307,7 +307,7 @@ fn modules_use_one_another_in_one_direction() {
         for (module, used) in &mut uses {
             used.remove(module);
         }
-        // Whoever uses only what is settled is settled too; what is left uses itself by a detour.
+        // A module that uses only settled ones is settled too; what is left uses itself by a detour.
         while let Some(settled) = uses
             .iter()
             .find(|(_, used)| used.iter().all(|used| !uses.contains_key(used)))

@@ -1,4 +1,4 @@
-//! What is linked, and by whom: the sidecar stays small, and nobody asks for what nobody uses.
+//! What is linked, and by whom: the sidecar stays small, and no crate asks for a dependency without using it.
 //!
 //! Sources are read as text. A dependency is used where its name stands before `::`, ends an import or is
 //! renamed by it; that finds every way in which these crates use theirs.

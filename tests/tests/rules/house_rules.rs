@@ -26,7 +26,7 @@ fn comment_above<'t>(lines: &[&'t str], at: usize) -> Vec<&'t str> {
 }
 
 /// `select!` drops every branch but one, wherever that stands. Whether that loses anything is the first
-/// question of whoever reads it.
+/// question of its reader.
 #[test]
 fn every_select_says_why_its_branches_may_be_cancelled() {
     let (mut silent, mut seen) = (Vec::new(), 0);
@@ -143,7 +143,7 @@ fn seeds_lie_where_their_property_looks_for_them() {
     assert!(orphans.is_empty(), "no property tries these seeds:\n{}", orphans.join("\n"));
 }
 
-/// Somebody who asks for a part, and measures the whole without a word, takes the numbers for that part's.
+/// A person who asks for a part, and measures the whole without a word, takes the numbers for that part's.
 #[test]
 fn every_benchmark_measures_a_part_or_says_that_it_has_none() {
     let benches = sources(&["tests/benches"]);
@@ -164,8 +164,8 @@ fn all_sources() -> Vec<(String, String)> {
     sources(&["crates", "tests/src", "tests/tests", "tests/benches"])
 }
 
-/// One right margin for code, which rustfmt keeps, and comments, which nobody did. Pictures, tables and words
-/// that are longer by themselves may cross it.
+/// One right margin for code, which rustfmt keeps, and comments, which no tool did. Pictures, tables and
+/// words that are longer by themselves may cross it.
 #[test]
 fn comments_keep_the_right_margin() {
     const MARGIN: usize = 110;

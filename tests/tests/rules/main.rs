@@ -7,5 +7,6 @@ mod circles;
 mod dependencies;
 mod file_graph;
 mod house_rules;
+mod map;
 mod sizes;
 mod words;

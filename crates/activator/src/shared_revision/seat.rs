@@ -120,7 +120,7 @@ impl RequestSeat {
         Ok(())
     }
 
-    /// The pod takes requests: whatever made it suspect, or full, is over.
+    /// The pod takes requests: it is no longer suspect, nor full.
     pub(crate) fn started(&self) {
         // For all others a started request changes nothing, and the lock is not taken: this is the way of
         // nearly every request.

@@ -74,7 +74,7 @@ impl AssignedSettings {
     /// The address at which the pod that usually takes requests at `usual` takes those of the revision's port
     /// `entrance`.
     pub(crate) fn pod_address_for(&self, usual: SocketAddr, entrance: u16) -> SocketAddr {
-        self.exits.get(&usual).map_or(usual, |exits| exits.exit(usual, entrance))
+        self.exits.get(&usual).map_or(usual, |exits| exits.pod_address_for(usual, entrance))
     }
 }
 

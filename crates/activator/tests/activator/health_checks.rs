@@ -1,4 +1,4 @@
-//! Requests that nobody measures: passed on while a pod is ready, answered here while none is, and never
+//! Requests that are not measured: passed on while a pod is ready, answered here while none is, and never
 //! heard of by the autoscaler.
 
 use std::sync::atomic::Ordering;

@@ -93,7 +93,7 @@ async fn requests_refused_under_a_hold_count_as_demand_for_one_pod_however_many_
     for value in [load.concurrency.value(), load.request_rate.value()] {
         assert!(value > 0.0 && value < 0.001, "{load:?}");
     }
-    // Nobody asks any more: the next second holds nothing.
+    // No request comes any more: the next second holds nothing.
     let is_idle = |report: &vocabulary::ActivatorWord| {
         let vocabulary::ActivatorWord::Loads { loads, .. } = report else { return None };
         loads.is_empty().then_some(())

@@ -13,8 +13,8 @@ use vocabulary::{PodState, RequestTimeouts, Routing, Slice};
 
 use crate::world::{Caller, HOST, Pod, World, assignment, until, with_concurrency, within};
 
-/// An address that nobody listens on, and nobody else can have as long as this lives: other tests take any
-/// port that is free.
+/// An address without a listener, and that no other socket can have as long as this lives: other tests take
+/// any port that is free.
 struct DeadAddress(TcpSocket);
 
 impl DeadAddress {

@@ -303,7 +303,7 @@ pub(crate) struct Pod {
     pub(crate) permits: Arc<Semaphore>,
     /// How many requests are refused as not started.
     pub(crate) refusals: Arc<AtomicUsize>,
-    /// How many requests that are to go at once, or that nobody measures, find no room.
+    /// How many requests that are to go at once, or are not measured, find no room.
     pub(crate) full: Arc<AtomicUsize>,
     pub(crate) connections: Arc<AtomicUsize>,
 }

@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use vocabulary::{PodName, PodState};
 
 use super::*;
 

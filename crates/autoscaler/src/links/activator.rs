@@ -31,7 +31,7 @@ pub(super) async fn keep(
             reason = speak(&mut writer, &owner, &outbox, clock) => Err(reason),
         };
         drop((reader, writer));
-        // Before anybody hears that the link is gone, so that nothing that is put in after that is lost with
+        // Before any task hears that the link is gone, so that nothing that is put in after that is lost with
         // it.
         outbox.disconnected();
         peer.ended(up, ended).await;

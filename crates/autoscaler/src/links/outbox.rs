@@ -137,7 +137,7 @@ impl OrderOutbox {
         *slots = Slots::default();
     }
 
-    /// Waits for a change. Cancel-safe; a change while nobody waits is kept.
+    /// Waits for a change. Cancel-safe; a change while no task waits is kept.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -185,7 +185,7 @@ impl Slots {
             Urgency::AtOnce => now,
             Urgency::Soon => sent_at.map_or(now, |sent_at| now.max(sent_at + FRAME_EVERY)),
         };
-        // An urgent change that has not left yet makes whatever replaces it urgent.
+        // An urgent change that has not left yet makes the change that replaces it urgent.
         let due = due_before.map_or(due, |before| due.min(before));
         self.due.insert((due, revision.clone()));
         self.latest.insert(revision, OutboxEntry { slot: Some(slot), sent_at, due: Some(due) });

@@ -1,13 +1,13 @@
 //! Which link may be dialled now? At most 64 at once and 500 a second, the important ones first.
 //!
 //! After a restart thousands of links are due at the same instant. Dialling them all at once would overflow
-//! listen queues and starve the few that matter most: activators first, then pods of revisions that somebody
+//! listen queues and starve the few that matter most: activators first, then pods of revisions that a request
 //! waits for, then the rest.
 //!
 //! Turns follow a schedule, one each 2 ms, and not "2 ms after the last": timers have a granularity of a
 //! millisecond and fire late on a busy machine, so a pause after each turn would be half as long again and
 //! more, and with it the time until everything is linked. What is late is caught up with, but only a few
-//! turns of it: a pacer that was idle must not owe a burst to the first who come.
+//! turns of it: a pacer that was idle must not owe a burst to the first callers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -28,13 +28,13 @@ const GOOD_LINK: Duration = Duration::from_secs(5);
 pub(super) const REFUSALS_WITHIN: Duration = Duration::from_millis(200);
 /// The wait between these two, at most.
 const SECOND_LOOK_AFTER: Duration = Duration::from_millis(50);
-/// An attempt that nobody answers for this long gives its turn to others: a dead node's pods would hold all
+/// An attempt without an answer for this long gives its turn to others: a dead node's pods would hold all
 /// turns for the ten seconds that an attempt may take.
 const TURN_MAX: Duration = Duration::from_millis(500);
 /// Without a link for this long, people are told.
 const BLOCKED_AFTER: Duration = Duration::from_secs(60);
 
-/// Whom a link task dials.
+/// The pod or activator that a link task dials.
 pub(super) struct LinkTarget {
     pub(super) id: LinkId,
     pub(super) kind: PeerKind,
@@ -43,7 +43,7 @@ pub(super) struct LinkTarget {
     pub(super) priority: Priority,
 }
 
-/// Whether anybody listens where a link stood.
+/// Whether a process listens where a link stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefusalSpell {
     /// No link stood yet, so a refusal says nothing: it may not listen yet.
@@ -161,15 +161,15 @@ impl LinkPeer {
         self.say(ControlEvent::LinkChanged { link: self.target.id, news }).await;
     }
 
-    /// Two refusals in a row, soon after each other, where a link stood: whoever listened there has ended or
-    /// is being restarted.
+    /// Two refusals in a row, soon after each other, where a link stood: the process that listened there has
+    /// ended or is being restarted.
     async fn note_refusal(&mut self, error: &LinkError) {
         let is_refusal =
             matches!(error, LinkError::Connect(error) if error.kind() == ErrorKind::ConnectionRefused);
         let now = self.clock.now();
         self.refusing = match self.refusing {
             RefusalSpell::NeverLinked | RefusalSpell::Told => return,
-            // Silence may be the network's. A refusal is the host's own word that nobody listens.
+            // Silence may be the network's. A refusal is the host's own word that no process listens.
             RefusalSpell::No | RefusalSpell::Once { .. } if !is_refusal => RefusalSpell::No,
             RefusalSpell::Once { at } if now.saturating_since(at) <= REFUSALS_WITHIN => {
                 self.tell_news(LinkNews::Refused).await;
@@ -233,7 +233,7 @@ impl LinkPeer {
         let wait = self.backoff.next_wait();
         let wait = match self.refusing {
             // Waits have grown to more than the two may lie apart where many attempts came before a link that
-            // soon broke: nobody would ever hear that its peer has ended.
+            // soon broke: no owner would ever hear that its peer has ended.
             RefusalSpell::Once { .. } => wait.min(SECOND_LOOK_AFTER),
             RefusalSpell::NeverLinked if is_awaited => wait.min(AWAITED_WAIT_MAX),
             RefusalSpell::NeverLinked | RefusalSpell::No | RefusalSpell::Told => wait,

@@ -78,7 +78,7 @@ async fn speak(writer: &mut Writer<PodOrder>, settings: &mut watch::Receiver<Arc
     // process.
     settings.mark_changed();
     loop {
-        // Cancel-safe: settings stay changed until they are taken, and who was idle is so still.
+        // Cancel-safe: settings stay changed until they are taken, and an idle pod is still idle.
         let order = tokio::select! {
             biased;
             Ok(()) = settings.changed() => PodOrder::Settings(Arc::clone(&settings.borrow_and_update())),

@@ -16,11 +16,11 @@ use super::*;
 /// What an attempt to dial meets.
 #[derive(Clone, Copy, Debug)]
 enum DialAnswer {
-    /// The host refuses the connection: nobody listens.
+    /// The host refuses the connection: no process listens.
     Refusal,
     /// The same, heard of so late.
     LateRefusal(Duration),
-    /// Somebody does, and cuts the connection.
+    /// A process does, and cuts the connection.
     Reset,
     /// Neither one nor the other, ever.
     Silence,
@@ -35,7 +35,7 @@ enum ReachAnswer {
     Unknown,
     /// The kernel of the peer's host takes the connection.
     Accepted,
-    /// The host says that nobody listens.
+    /// The host says that no process listens.
     Refusal,
     /// A router says that the host is not there.
     Unreachable,
@@ -175,7 +175,7 @@ async fn refusals_before_the_first_link_say_nothing_and_delay_no_later_word() {
     assert_eq!(told(&before, SHORT, &[Refusal; 2]).await, [LinkNews::Lost, LinkNews::Refused]);
 }
 
-/// How often a pod is dialled in each of `spans`, one after the other, while nobody listens.
+/// How often a pod is dialled in each of `spans`, one after the other, while no process listens.
 async fn dialled_within<const N: usize>(priority: Priority, spans: [Duration; N]) -> [usize; N] {
     const ENOUGH: usize = 10_000;
     let (linked, _nobody) = mpsc::channel(1);

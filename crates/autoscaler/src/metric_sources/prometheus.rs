@@ -28,7 +28,7 @@ pub(super) struct PrometheusServer {
     pub(super) url: String,
     /// Read at each question, because tokens are renewed.
     pub(super) bearer_token_file: Option<String>,
-    /// Who vouches for a server that is asked over TLS; `None`: whom the machine trusts.
+    /// The authorities that vouch for a server over TLS; `None`: those that the machine trusts.
     pub(super) ca_file: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! How is a metric of a document asked for in `PromQL`?
 //!
-//! The metric's name is that of a recorded series and its selector becomes matchers, so nobody who may write
-//! a document can write a query. Who asks for an external metric gets that of its own namespace, unless the
-//! admin says that series have no such label. All series are summed by the server.
+//! The metric's name is that of a recorded series and its selector becomes matchers, so no person who may
+//! write a document can write a query. A document that asks for an external metric gets that of its own
+//! namespace, unless the admin says that series have no such label. All series are summed by the server.
 
 use std::fmt::Write as _;
 
@@ -29,8 +29,8 @@ pub(super) fn query_of(
             query(metric, &matchers)
         }
         MetricSpec::Pods { .. } => {
-            Err("metrics of pods other than cpu, memory, ebb.concurrency and ebb.rps are served \
-                                        by nobody here; write it as type External"
+            Err("metrics of pods other than cpu, memory, ebb.concurrency and ebb.rps have no \
+                                        source here; write it as type External"
                 .to_owned())
         }
         MetricSpec::Resource { .. } | MetricSpec::Own { .. } => Err("pods report it themselves".to_owned()),

@@ -75,7 +75,7 @@ async fn without_a_server_every_metric_fails_with_the_remedy() {
     };
     let said = source.ask(0, &external(vec![]), ANSWERS_WITHIN).await;
     assert!(matches!(said.samples, MetricSamples::Failed(_)));
-    assert_eq!(said.shown, "nobody is asked: set prometheus-url in ConfigMap config-autoscaler");
+    assert_eq!(said.shown, "no server is asked: set prometheus-url in ConfigMap config-autoscaler");
     assert_eq!(said.query.as_deref(), Some("sum({__name__=\"jobs_waiting\"})"));
 }
 

@@ -1,4 +1,4 @@
-//! Whom is a server to prove itself by that is asked over TLS?
+//! Which authorities vouch for a server that is asked over TLS?
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Those whom the machine trusts, read once: they change with the machine.
+/// The authorities that the machine trusts, read once: they change with the machine.
 static OF_THE_MACHINE: OnceLock<Arc<ClientConfig>> = OnceLock::new();
 
 /// A connector that trusts the authorities of a file, or those of the machine. A file is read at each
@@ -45,7 +45,7 @@ async fn roots_of_file(file: &str) -> Result<RootCertStore, String> {
 
 fn roots_of_machine() -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    // One that cannot be read vouches for nobody; the others still do.
+    // A certificate that cannot be read vouches for no server; the others still do.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         let remedy = "install ca-certificates, or set prometheus-ca-file in ConfigMap config-autoscaler";

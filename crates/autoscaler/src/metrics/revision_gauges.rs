@@ -1,8 +1,8 @@
 //! The gauges of each revision, read from snapshots when a page is written.
 //!
-//! The event loop sets none of them: a page of ten thousand revisions costs whoever asks for it. Several
-//! autoscalers of one process share a page, and a revision that two of them know for a moment, while its
-//! bucket changes hands, is that of the later owner.
+//! The event loop sets none of them: a page of ten thousand revisions costs the reader that asks for it.
+//! Several autoscalers of one process share a page, and a revision that two of them know for a moment, while
+//! its bucket changes hands, is that of the later owner.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

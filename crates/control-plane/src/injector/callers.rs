@@ -3,20 +3,20 @@
 //! API servers keep a connection or two each, and kubelet connects for a moment; any program in the cluster
 //! may call, too. The number of places is fixed. When all are taken, one caller makes room for the next:
 //!
-//! | who | goes |
+//! | a caller that | goes |
 //! |---|---|
 //! | has not agreed on a channel | first, the oldest; those that have said nothing before those that have |
 //! | has agreed, and asks nothing | when it was silent for longest: an API server whose connection is closed makes another |
 //! | has sent a review lately | not for five minutes, if it is one of the last sixteen |
 //! | has a review under way | never |
 
-use std::collections::BTreeMap;
+mod book;
+
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use runtime::Clock;
@@ -25,37 +25,9 @@ use tokio::sync::Notify;
 use vocabulary::Timestamp;
 
 use super::metrics::InjectorMetrics;
+use book::{CallerBook, CallerRecord};
 
-/// A caller that is about to send its first bytes does so within this time.
-const SETTLING_TIME: Duration = Duration::from_millis(50);
-/// A handshake takes two round trips and a signature of each side.
-const HANDSHAKE_MIN: Duration = Duration::from_millis(250);
-/// How long a caller's TLS handshake may take while others have no place.
-const CROWDED_HANDSHAKE_MAX: Duration = Duration::from_secs(1);
-
-/// The limits of connections to the webhook.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CallerLimits {
-    /// The number of callers that may have a connection at once.
-    pub(super) places: usize,
-    /// No caller that has agreed loses its place to another before it was silent for this long.
-    pub(super) silence_min: Duration,
-    /// The number of callers that keep their places because they have sent a review.
-    pub(super) known: usize,
-    /// How long a caller keeps its place after a review.
-    pub(super) known_for: Duration,
-}
-
-impl CallerLimits {
-    /// Some dozen API servers with room for others. Each may ask as much as it likes: how many questions are
-    /// held at once has a limit of its own.
-    pub(super) const WEBHOOK: Self = Self {
-        places: 64,
-        silence_min: Duration::from_secs(1),
-        known: 16,
-        known_for: Duration::from_mins(5),
-    };
-}
+pub(super) use book::CallerLimits;
 
 /// The places, and the callers that have them.
 pub(super) struct CallerPlaces {
@@ -65,99 +37,6 @@ pub(super) struct CallerPlaces {
     book: Mutex<CallerBook>,
     /// Wakes waiting callers: a caller has left, or may be asked to leave from now on.
     changed: Notify,
-}
-
-#[derive(Default)]
-struct CallerBook {
-    last: u64,
-    callers: BTreeMap<u64, CallerRecord>,
-}
-
-/// What is known of a caller.
-struct CallerRecord {
-    came_at: Timestamp,
-    heard_at: Option<Timestamp>,
-    has_agreed: bool,
-    reviews_under_way: usize,
-    reviewed_at: Option<Timestamp>,
-    must_go: bool,
-    task: Arc<AtomicWaker>,
-}
-
-/// In which order callers make room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum DismissalRank {
-    Silent,
-    Agreeing,
-    Agreed,
-}
-
-impl CallerRecord {
-    fn rank(&self) -> DismissalRank {
-        match (self.has_agreed, self.heard_at) {
-            (true, _) => DismissalRank::Agreed,
-            (false, Some(_)) => DismissalRank::Agreeing,
-            (false, None) => DismissalRank::Silent,
-        }
-    }
-
-    /// Since when it has been of its rank without a word, and from when on it may be sent away.
-    fn may_go_from(&self, limits: CallerLimits) -> (Timestamp, Timestamp) {
-        let (since, patience) = match self.rank() {
-            DismissalRank::Silent => (self.came_at, SETTLING_TIME),
-            DismissalRank::Agreeing => (self.came_at, HANDSHAKE_MIN),
-            DismissalRank::Agreed => (self.heard_at.unwrap_or(self.came_at), limits.silence_min),
-        };
-        (since, since + patience)
-    }
-}
-
-impl CallerBook {
-    /// Those that keep their places because they have sent a review.
-    fn known(&self, limits: CallerLimits, now: Timestamp) -> Vec<u64> {
-        let reviewed =
-            self.callers.iter().filter_map(|(number, caller)| Some((caller.reviewed_at?, *number)));
-        let mut reviewed: Vec<_> = reviewed.filter(|(at, _)| now < *at + limits.known_for).collect();
-        reviewed.sort_unstable();
-        reviewed.into_iter().rev().take(limits.known).map(|(_, number)| number).collect()
-    }
-
-    /// Sends callers away, if some may go. Otherwise says when one may.
-    fn make_room(&mut self, limits: CallerLimits, now: Timestamp) -> Result<usize, Option<Timestamp>> {
-        if self.callers.values().any(|caller| caller.must_go) {
-            return Ok(0);
-        }
-        let mut gone = 0;
-        for caller in self.callers.values_mut() {
-            if !caller.has_agreed && now >= caller.came_at + CROWDED_HANDSHAKE_MAX {
-                caller.send_away();
-                gone += 1;
-            }
-        }
-        if gone > 0 {
-            return Ok(gone);
-        }
-        let known = self.known(limits, now);
-        let others = self.callers.iter_mut().filter(|(number, _)| !known.contains(number));
-        let mut others: Vec<_> =
-            others.map(|(_, caller)| caller).filter(|caller| caller.reviews_under_way == 0).collect();
-        others.sort_by_key(|caller| (caller.rank(), caller.may_go_from(limits)));
-        let next_at = others.iter().map(|caller| caller.may_go_from(limits).1).min();
-        match others.into_iter().find(|caller| caller.may_go_from(limits).1 <= now) {
-            Some(caller) => {
-                caller.send_away();
-                Ok(1)
-            }
-            None => Err(next_at),
-        }
-    }
-}
-
-impl CallerRecord {
-    fn send_away(&mut self) {
-        self.must_go = true;
-        self.task.wake();
-    }
 }
 
 impl CallerPlaces {
@@ -349,6 +228,8 @@ impl<Stream: AsyncWrite + Unpin> AsyncWrite for CallerStream<Stream> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use runtime::MetricsRegistry;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -435,7 +316,7 @@ mod tests {
             handshake.hear();
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(handshakes.iter().all(|place| !is_to_go(place)), "nobody waits");
+        assert!(handshakes.iter().all(|place| !is_to_go(place)), "no caller waits");
         assert!(tokio::time::timeout(Duration::from_millis(10), places.take()).await.is_err());
         assert!(handshakes.iter().all(is_to_go));
     }

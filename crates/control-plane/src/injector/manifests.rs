@@ -16,7 +16,7 @@ fn webhooks(kind: &str) -> Vec<Value> {
     configuration["webhooks"].as_array().expect("a list").clone()
 }
 
-/// A pod that asks for a queue-proxy is of no use without one; whatever only checks stands in nobody's way.
+/// A pod that asks for a queue-proxy is of no use without one; a check alone stands in no writer's way.
 #[test]
 fn only_who_asks_for_a_queue_proxy_waits_for_the_injector() {
     let elsewhere = json!([{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["ebb-system", "kube-system"]}]);

@@ -5,7 +5,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use runtime::MetricsRegistry;
+use runtime::{MetricsListing, MetricsRegistry};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReviewLabels {
@@ -34,28 +34,19 @@ pub(super) struct InjectorMetrics {
 
 impl InjectorMetrics {
     pub(super) fn register(registry: &MetricsRegistry) -> Self {
-        let metrics = Self {
-            reviews: Family::default(),
-            connections: Gauge::default(),
-            connections_max: Gauge::default(),
-            crowded_out: Counter::default(),
-        };
-        registry.with(|registry| {
-            let Self { reviews, connections, connections_max, crowded_out } = metrics.clone();
-            registry.register(
-                "injector_reviews",
-                "Questions of API servers, by what became of them",
-                reviews,
-            );
-            registry.register("injector_open_connections", "Callers of the webhook", connections);
-            registry.register("injector_connections_max", "How many there may be", connections_max);
-            registry.register(
+        registry.with(|registry| Self::declare(&mut MetricsListing::new(registry)))
+    }
+
+    fn declare(page: &mut MetricsListing<'_>) -> Self {
+        Self {
+            reviews: page.metric("injector_reviews", "Questions of API servers, by what became of them"),
+            connections: page.metric("injector_open_connections", "Callers of the webhook"),
+            connections_max: page.metric("injector_connections_max", "How many callers there may be"),
+            crowded_out: page.metric(
                 "injector_closed_idle_connections",
                 "Callers whose connection was closed to make room for others",
-                crowded_out,
-            );
-        });
-        metrics
+            ),
+        }
     }
 
     pub(super) fn ended(&self, question: ReviewQuestion, ending: ReviewEnding) {

@@ -65,8 +65,8 @@ fn put<'a>(configs: impl Iterator<Item = &'a mut WebhookClientConfig>, bundle: &
     is_news
 }
 
-/// Writes a configuration over what was read, if `change` changes it. Whoever else wants it otherwise is
-/// followed at the next look.
+/// Writes a configuration over what was read, if `change` changes it. Another writer that wants it otherwise
+/// is followed at the next look.
 async fn write<Configuration>(
     api: &Api<Configuration>,
     change: impl Fn(&mut Configuration) -> bool,

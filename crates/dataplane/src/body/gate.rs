@@ -2,7 +2,7 @@
 //!
 //! Two hops hold one back: the activator until a queue-proxy has a slot for its request, the queue-proxy
 //! until the app asks for what its client keeps. Both wait for the same words, `100 Continue`, or for
-//! somebody who knows better. Every order of opening and asking is tried by `tests/loom`.
+//! a caller that knows better. Every order of opening and asking is tried by `tests/loom`.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -66,7 +66,7 @@ pub(crate) fn relay<Guard: 'static>(
     // A panic drops both sides, which closes them, and with them what is held.
     tokio::task::spawn_local(async move {
         // The slot of the request and the drain's count last as long as the stream: a WebSocket is a request
-        // in flight to those who scale and to those who wait for the end.
+        // in flight to the meters of load and to drains that wait for the end.
         let _held = (guard, entered);
         let mut timers = timers;
         let activity = timers.activity();

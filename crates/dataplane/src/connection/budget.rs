@@ -4,8 +4,8 @@
 //! A connection is a file descriptor, of which a process has a limited number, and a request needs a second
 //! one for its upstream: a process that gave all to clients could serve none of them. All servers of a
 //! process share one budget, whatever threads they run on. When nearly all of it is used, each of them closes
-//! connections that hold nothing (see [`crate::connection::drain`]); when all of it is, whoever connects
-//! waits in the kernel.
+//! connections that hold nothing (see [`crate::connection::drain`]); when all of it is, a client that
+//! connects waits in the kernel.
 
 use std::sync::Arc;
 

@@ -232,7 +232,7 @@ impl Drain {
         if connection.occupation() == Occupation::Working && !connection.is_from_hop() {
             connection.set_occupation(Occupation::Resting);
             // Only now is the exact time worth a look at the clock, which each request would pay for; and
-            // whoever makes room may have waited for just such a connection.
+            // the task that makes room may have waited for just such a connection.
             if self.0.budget.surplus().is_some() {
                 self.0.looked_at.set(self.0.clock.now());
                 self.0.budget.ask_for_room();
@@ -311,7 +311,7 @@ impl Drain {
 
     /// Has an upgraded stream told when one of its ends is gone, for as long as the returned value lives.
     pub(crate) fn watch(&self, streams: [&TcpStream; 2]) -> WatchedStreams {
-        // One that has ended already needs nobody to say so.
+        // For one that has ended already no task has to say so.
         let ends: Vec<_> = streams.into_iter().filter_map(|stream| ConnectionEnds::of(stream).ok()).collect();
         let lost = Rc::<Notify>::default();
         let watched = ends.iter().map(|ends| (*ends, Rc::clone(&lost)));

@@ -21,7 +21,7 @@ thread_local! {
     static BUFFER: RefCell<BytesMut> = RefCell::default();
 }
 
-/// The next bytes where they lie, for who looks at them at once; none at the end.
+/// The next bytes where they lie, for a reader that looks at them at once; none at the end.
 pub(crate) fn poll_read_in_place(
     stream: &mut (impl AsyncRead + Unpin),
     context: &mut Context<'_>,

@@ -38,7 +38,7 @@ fn run(test: impl Future<Output = ()>) {
         .block_on(&runtime, async { tokio::time::timeout(PATIENCE, test).await.expect("in time") });
 }
 
-/// Runs a test whose clock goes on when nobody else does.
+/// Runs a test whose clock goes on when no task does.
 fn run_paused(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

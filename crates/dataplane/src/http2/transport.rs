@@ -1,8 +1,8 @@
 //! Moves the bytes of one connection.
 //!
-//! In turns, so that nobody waits for long behind a connection that has much to say: a turn ends after so
-//! many reads, or so many frames, whichever comes first, and the rest waits for the next one. And a peer that
-//! does not take what it made us write is not listened to until it does.
+//! In turns, so that no connection waits for long behind a connection that has much to say: a turn ends after
+//! so many reads, or so many frames, whichever comes first, and the rest waits for the next one. And a peer
+//! that does not take what it made us write is not listened to until it does.
 
 use std::io;
 use std::pin::Pin;
@@ -45,7 +45,7 @@ pub(crate) enum ConnectionEnd {
 #[derive(Debug)]
 pub(crate) struct Transport {
     socket: Socket,
-    /// What was read and not looked at yet: before anybody knew that it is HTTP/2, or because the turn was
+    /// What was read and not looked at yet: before it was known to be HTTP/2, or because the turn was
     /// over.
     ahead: BytesMut,
     session: Rc<Session>,

@@ -4,16 +4,16 @@
 //!
 //! | seen | status, `ebb-error` | text |
 //! |---|---|---|
-//! | nobody listens, no connection in time, closed before an answer | 502 `upstream-closed` | the app (the pod) did not answer: what was seen |
+//! | no process listens, no connection in time, closed before an answer | 502 `upstream-closed` | the app (the pod) did not answer: what was seen |
 //! | an answer that makes no sense, or a reset of its stream | 502 `upstream-reset` | the same |
 //! | an app does not speak what its port is named for | 502 `upstream-reset` | what to name it |
 //! | our own limit of connections | 503 `queue-full`, `Retry-After` | the same, with the limit |
 //! | what the client sent is no body | 400 `bad-request` | what is wrong with it |
-//! | the client broke off | none | there is nobody to tell |
+//! | the client broke off | none | there is no client to tell |
 //! | the app refused it as often as it may | 502 `upstream-reset` | how often (`app_refusals.rs`) |
 //! | a limit of time | 504, the limit's name | which one of which revision, and how long it is |
 //!
-//! Where it is certain that no app has begun, the refusal says so (`ebb-not-started`), and whoever sent the
+//! Where it is certain that no app has begun, the refusal says so (`ebb-not-started`), and the sender of the
 //! request may send it elsewhere.
 
 use std::fmt::Display;
@@ -49,7 +49,7 @@ impl From<Refusal> for HopFailure {
     }
 }
 
-/// For an app that is said to speak HTTP/2: one of which nobody says so is asked over HTTP/1.1 then.
+/// For an app that is said to speak HTTP/2: an undeclared one is asked over HTTP/1.1 then.
 const NOT_HTTP2: &str =
     "the app does not speak HTTP/2, but its port is named h2c; name it http1, or leave the name out";
 
@@ -108,7 +108,7 @@ impl NextHop {
     }
 }
 
-/// The column of reasons. `None`: nobody is there to hear one.
+/// The column of reasons. `None`: no client is there to hear one.
 const fn reason_of(kind: &SendErrorKind) -> Option<RefusalReason> {
     Some(match kind {
         SendErrorKind::ConnectRefused

@@ -4,26 +4,24 @@
 //! Nothing lies between the service and the socket. What waits for its next request holds a socket and no
 //! buffer; a body is read from the socket by its reader, when the reader asks.
 
+mod failure;
 mod heads;
+mod sending;
 mod wire;
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 
 use http::{Response, StatusCode};
-use protocol::http1::{
-    AnnouncedResponse, BodyFraming, OutgoingMessage, RequestHead, ResponseForm, WrongLength, spare_buffer,
-    write_response,
-};
-use thiserror::Error;
+use protocol::http1::{OutgoingMessage, RequestHead, ResponseForm, spare_buffer, write_response};
 
 use super::limits::ServerLimits;
 use super::service::{Abort, Service};
 use super::unserved;
 use crate::body::upgrade::{ClientUpgrade, SwitchedTo};
-use crate::body::{Body, BodyError, ResponseBody};
+use crate::body::{Body, ResponseBody};
 use crate::connection::Connection;
 use crate::connection::drain::Drain;
 use crate::http1::LINGER_LIMIT;
@@ -32,38 +30,14 @@ use crate::server::date;
 use crate::socket::Socket;
 use crate::socket::stream::ReadAheadStream;
 use heads::{COUNTED_BYTES, ClientStart, HeadReader};
+use sending::SendingResponse;
 use wire::body::RequestBody;
 use wire::{BegunBody, ServerWire};
 
-/// Anything that ends a connection early.
-pub(super) type ConnectionError = Box<dyn std::error::Error + Send + Sync>;
-
-/// So many bytes are as good as sent: the kernel takes them from us, whatever the client does.
-const SMALL_REST: usize = 16 * 1024;
-
-/// How many pieces of a body are written before others get their turn: responses that are sent at the same
-/// time end at about the same time.
-const PIECES_PER_TURN: u32 = 4;
+pub(super) use failure::ConnectionError;
 
 /// The form of an answer to what is no request.
 const PLAIN_ANSWER: ResponseForm = ResponseForm { is_http10: false, is_head: false, keeps_alive: false };
-
-/// Why an exchange ended before its response did.
-#[derive(Debug, Error)]
-enum BrokenResponse {
-    #[error("the client has gone")]
-    ClientGone,
-    #[error("the client has ended its sending side, and got no byte of its response for too long")]
-    Silent,
-    #[error("the body of a response is not as long as its head says")]
-    Length,
-}
-
-impl From<WrongLength> for BrokenResponse {
-    fn from(_: WrongLength) -> Self {
-        Self::Length
-    }
-}
 
 /// What becomes of a connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +245,7 @@ impl<S: Service> ServedConnection<'_, S> {
         }
     }
 
-    /// The response is out. What becomes of the connection depends on the rest of the request, which somebody
+    /// The response is out. What becomes of the connection depends on the rest of the request, which a reader
     /// may still be reading.
     async fn settle(&self, is_last: bool) -> ConnectionFate {
         // The client may wait for the end of the connection to know that the response is whole. It gets that
@@ -308,84 +282,6 @@ impl<S: Service> ServedConnection<'_, S> {
         poll_fn(|context| sending.poll(context)).await?;
         self.linger().await;
         Ok(())
-    }
-}
-
-/// A response on its way out.
-struct SendingResponse<'w, B> {
-    wire: &'w ServerWire,
-    outgoing: OutgoingMessage,
-    /// `None` once it is not needed any more. What it holds is free before a client can know that the
-    /// response is over, and act on that.
-    body: Option<B>,
-    announced: AnnouncedResponse,
-    is_switched: bool,
-    /// Why the body broke off. What came before goes out first.
-    failure: Option<ConnectionError>,
-}
-
-impl<B: ResponseBody> SendingResponse<'_, B> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        let sent = ready!(self.poll_send(context));
-        if sent.is_err() && self.announced.framing == BodyFraming::UntilClose {
-            self.wire.reset();
-        }
-        Poll::Ready(sent)
-    }
-
-    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        ready!(self.wire.poll_end_interim(context))?;
-        let mut pieces = 0;
-        while !self.outgoing.is_done() {
-            if pieces == PIECES_PER_TURN {
-                context.waker().wake_by_ref();
-                return self.poll_gone(context);
-            }
-            pieces += 1;
-            let next = self.poll_body(context);
-            if self.outgoing.rest().is_some_and(|rest| rest <= SMALL_REST) {
-                self.body = None;
-            }
-            if self.wire.poll_flush(&mut self.outgoing, context)?.is_pending() {
-                if let Some(body) = &mut self.body
-                    && let Poll::Ready(expired) = body.poll_expired(context)
-                {
-                    return Poll::Ready(Err(BodyError::Expired(expired).into()));
-                }
-                return self.poll_gone(context);
-            }
-            if let Some(failure) = self.failure.take() {
-                return Poll::Ready(Err(failure));
-            }
-            if next.is_pending() {
-                return self.poll_gone(context);
-            }
-        }
-        if self.wire.poll_sent(context)?.is_pending() {
-            return self.poll_gone(context);
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Takes as much of the body as goes out at once.
-    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while self.failure.is_none() && self.outgoing.wants_body() {
-            let Some(body) = &mut self.body else { break };
-            let frame = ready!(self.wire.during(|| Pin::new(body).poll_frame(context)));
-            let taken = match frame.transpose() {
-                Ok(frame) => self.outgoing.take(frame).map_err(|wrong| BrokenResponse::from(wrong).into()),
-                Err(error) => Err(error.into()),
-            };
-            self.failure = taken.err();
-        }
-        Poll::Ready(())
-    }
-
-    fn poll_gone(&self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        if self.wire.poll_gone(context).is_ready() {
-            return Poll::Ready(Err(BrokenResponse::ClientGone.into()));
-        }
-        self.wire.poll_silent(context).map(|()| Err(BrokenResponse::Silent.into()))
     }
 }
 

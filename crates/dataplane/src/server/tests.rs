@@ -93,7 +93,7 @@ fn run(test: impl Future<Output = ()>) {
     LocalSet::new().block_on(&runtime, patient).expect("the test hangs");
 }
 
-/// Looks again after everybody had a turn.
+/// Looks again after all tasks had a turn.
 async fn until(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if condition() {
@@ -179,7 +179,7 @@ fn a_waiting_client_gets_room_when_another_connection_begins_to_rest() {
         until("all are held", || server.service.seen.borrow().len() == ROOM).await;
         let mut late = server.connect().await;
         late.write_all(b"GET /late HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("open");
-        // Nobody is cut off for it.
+        // No client is cut off for it.
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(server.service.seen.borrow().len(), ROOM);
         server.service.gate.notify_waiters();

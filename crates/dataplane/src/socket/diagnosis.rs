@@ -22,8 +22,8 @@ const HEADER: usize = 16;
 const QUESTION: usize = HEADER + 56;
 /// `struct inet_diag_msg`, behind which attributes follow.
 const MESSAGE: usize = HEADER + 72;
-/// Of which family the socket is, and in which state. Where there is no connection, the kernel tells of who
-/// listens there.
+/// Of which family the socket is, and in which state. Where there is no connection, the kernel tells of the
+/// process that listens there.
 const FAMILY: usize = HEADER;
 const STATE: usize = HEADER + 1;
 const LISTENS: u8 = 10;
@@ -282,8 +282,8 @@ mod tests {
                 assert_eq!(diagnosis.attempts(&ends).expect("it is there"), 0, "{ends:?}");
             }
             let ends = ConnectionEnds::of(&accepted).expect("open");
-            let nobody = ConnectionEnds { peer: SocketAddr::new(to, 1), ..ends };
-            diagnosis.attempts(&nobody).expect_err("nobody is connected from there");
+            let unconnected = ConnectionEnds { peer: SocketAddr::new(to, 1), ..ends };
+            diagnosis.attempts(&unconnected).expect_err("no client is connected from there");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Peers that are gone without a word while bytes are on their way to them.
 //!
 //! Of a connection on which nothing is under way the kernel asks whether its peer lives
-//! ([`keep_alive`](crate::socket::options::keep_alive)). Bytes that nobody has acknowledged it sends again
-//! instead, by default for a quarter of an hour, and so long a dead client would keep its request, its slot
-//! and its pod. HTTP/2 has pings. For HTTP/1.1, and for what follows a switch of protocols, the kernel says
-//! of a socket how often it has tried since it last heard of the peer: hardly ever more than once for one
-//! that lives and only does not read, which is what tells a paused download from a dead client.
+//! ([`keep_alive`](crate::socket::options::keep_alive)). Bytes that the peer has not acknowledged it sends
+//! again instead, by default for a quarter of an hour, and so long a dead client would keep its request, its
+//! slot and its pod. HTTP/2 has pings. For HTTP/1.1, and for what follows a switch of protocols, the kernel
+//! says of a socket how often it has tried since it last heard of the peer: hardly ever more than once for
+//! one that lives and only does not read, which is what tells a paused download from a dead client.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -42,8 +42,8 @@ impl AsyncRead for TlsSocket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // What the kernel had no room for goes on its way by whoever looks at the connection next, and that
-        // is who reads. A failure shows in the read.
+        // What the kernel had no room for goes on its way by the task that looks at the connection next, and
+        // that is the reader. A failure shows in the read.
         let _ = self.poll_make_room(context);
         Pin::new(&mut self.0).poll_read(context, buffer)
     }

@@ -2,7 +2,7 @@
 //!
 //! To make one, to put it into the runtime's wheel and to take it out again costs more than all else that a
 //! request does about time, while one that is in the wheel moves to a later point for next to nothing. So
-//! those that nobody needs are kept for the next request. One that fires meanwhile wakes the task that used
+//! those that no task needs are kept for the next request. One that fires meanwhile wakes the task that used
 //! it last, which finds that nothing has happened.
 
 use std::cell::RefCell;

@@ -61,7 +61,7 @@ pub struct UpstreamLimits {
     pub connections_per_address: usize,
     /// How large the head of a response may be, until [`super::Upstreams::limit_heads`] says otherwise.
     pub head: HeadLimits,
-    /// How much of an HTTP/2 response a stream accepts before anybody has read of it, in bytes: as long as
+    /// How much of an HTTP/2 response a stream accepts before a reader takes of it, in bytes: as long as
     /// its client takes nothing, that is all that is held of it here.
     pub unread_window: u32,
     /// Like `unread_window`, on a connection on which more than `unread_window` of several responses was

@@ -27,7 +27,7 @@ pub(super) struct Pool {
     /// Counts the connections on which bytes came behind a whole response.
     pub(super) late_bytes: Counter,
     /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
-    /// collisions that nobody can cause.
+    /// collisions that no client can cause.
     pub(super) hosts: RefCell<BTreeMap<SocketAddr, Host>>,
     /// Whether a task is running that closes what was idle for too long.
     is_sweeping: Cell<bool>,

@@ -52,7 +52,10 @@ fn verdict(
         );
     }
     let Some(left) = until.duration_since(now).ok().filter(|left| !left.is_zero()) else {
-        return CheckFinding::wrong(what, format!("it ended, and those who must know it refuse it; {logs}"));
+        return CheckFinding::wrong(
+            what,
+            format!("it has expired, and the programs that check it refuse it; {logs}"),
+        );
     };
     let what = format!("{what} for {}", in_words(left));
     let due = from + until.duration_since(from).unwrap_or_default() * 2 / 3;

@@ -199,7 +199,7 @@ async fn injector_endpoints(cluster: &Cluster) -> CheckFinding {
     })
 }
 
-/// Whether one decides, and answers; and hears whom it must hear.
+/// Whether an autoscaler decides and answers, and hears all its pods and activators.
 async fn owner(cluster: &Cluster, findings: &mut CheckFindings) {
     let what = "an autoscaler decides, and answers".to_owned();
     let list = match cluster.get::<RevisionList>("/v1/revisions").await {

@@ -46,7 +46,7 @@ impl Cluster {
         match (Answer::merged(answers, &silent), first_error) {
             (Some(answer), _) => Ok(answer),
             (None, Some(error)) => Err(error),
-            (None, None) => bail!("nobody was asked for {path}"),
+            (None, None) => bail!("no autoscaler was asked for {path}"),
         }
     }
 
@@ -72,13 +72,13 @@ impl Cluster {
             if let Some(holder) = holder.filter(|holder| !holder.is_empty()) {
                 named.insert(holder);
             } else {
-                let nobody = format!("the owner of bucket {number} (there is none)");
-                missing.push(ReplicaName::new(&nobody));
+                let vacant = format!("the owner of bucket {number} (there is none)");
+                missing.push(ReplicaName::new(&vacant));
             }
         }
         if named.is_empty() {
             bail!(
-                "no autoscaler decides in cluster {} (Lease {OWNER_LEASE} in {} names nobody); is ebb installed? `ebb check` says what is wrong",
+                "no autoscaler decides in cluster {} (Lease {OWNER_LEASE} in {} names no holder); is ebb installed? `ebb check` says what is wrong",
                 self.context,
                 self.system
             );

@@ -118,7 +118,7 @@ impl Cluster {
                 written => return written.with_context(|| format!("{name} could not be changed")),
             }
         }
-        bail!("{name} is written by somebody else all the time; try again")
+        bail!("{name} is written by another client all the time; try again")
     }
 
     pub(crate) async fn slice_writers(&self, name: &ServiceName) -> anyhow::Result<SliceWriters> {

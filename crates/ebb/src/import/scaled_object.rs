@@ -274,7 +274,7 @@ spec:
         assert_valid(&imported);
     }
 
-    /// What would otherwise be lost without a word: the trigger asks another server, as somebody else, and
+    /// What would otherwise be lost without a word: the trigger asks another server, as another user, and
     /// counts otherwise.
     #[test]
     fn a_prometheus_trigger_keeps_its_kind_of_target_and_names_what_is_said_elsewhere() {

@@ -2,7 +2,7 @@
 //!
 //! They are named as the person named them and not by where links lead: programs that renew certificates
 //! (certbot, for one) move the links. A service of the machine runs as a user that systemd makes up, who may
-//! read what everybody may and what the groups may that the unit names; what nobody but root may read is told
+//! read what all users may and what the groups may that the unit names; what root alone may read is told
 //! here, for the service could only fail to start.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use super::units::TlsFacts;
 use crate::cli::InstallOptions;
 use crate::up;
 
-/// The right of everybody to read a file; a group's is the same, eight times.
+/// The right of all users to read a file; a group's is the same, eight times.
 const READ: u32 = 0o4;
 /// The same, to enter a directory.
 const ENTER: u32 = 0o1;
@@ -111,18 +111,18 @@ mod tests {
         allow(folder.path(), 0o755);
         allow(&archive, 0o755);
         allow(&key, 0o644);
-        assert_eq!(groups_that_read(&link).expect("everybody may"), BTreeSet::new());
+        assert_eq!(groups_that_read(&link).expect("all users may"), BTreeSet::new());
         allow(&key, 0o600);
         let problem = groups_that_read(&link).expect_err("its owner alone may").to_string();
         assert!(problem.contains("key-1.pem is for its owner alone"), "{problem}");
         allow(&key, 0o640);
         let own = fs::metadata(&key).expect("it is there").gid();
-        // Only root may give a file away; whoever else runs this has a group other than root's.
+        // Only root may give a file away; another user who runs this has a group other than root's.
         let group = if own == 0 { 4321 } else { own };
         chown(&key, None, Some(group)).expect("it is ours");
         assert_eq!(groups_that_read(&link).expect("a group may"), BTreeSet::from([group]));
         allow(&archive, 0o700);
-        let problem = groups_that_read(&link).expect_err("nobody may enter").to_string();
+        let problem = groups_that_read(&link).expect_err("no user may enter").to_string();
         assert!(problem.contains("archive is for its owner alone"), "{problem}");
     }
 }

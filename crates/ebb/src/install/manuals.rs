@@ -12,7 +12,7 @@ use crate::{manual, output};
 
 /// With this in one of its first lines a file is ours: any other is left alone.
 const MARK: &str = "Written by `ebb install`";
-/// For everybody on this machine, beside what packages bring.
+/// For all users of this machine, beside what packages bring.
 const OF_MACHINE: &str = "/usr/local/share";
 /// Below the directory, where each shell looks.
 const SCRIPTS: [(Shell, &str); 3] = [
@@ -38,8 +38,8 @@ pub(super) enum ManualsTask {
     ShowRemoval,
 }
 
-/// Writes or removes all of them, or shows where. A service runs without them, so a file of somebody else is
-/// named, left alone, and no reason to fail.
+/// Writes or removes all of them, or shows where. A service runs without them, so a file of another program
+/// is named, left alone, and no reason to fail.
 pub(super) fn carry_out(directory: &Path, task: ManualsTask) -> anyhow::Result<()> {
     for ManualFile { path, text } in all(directory)? {
         let place = path.display();

@@ -1,4 +1,4 @@
-//! For whom systemd runs the service: the machine, or one user.
+//! Whether systemd runs the service for the machine or for one user.
 
 use std::path::PathBuf;
 

@@ -149,7 +149,7 @@ fn options_of(tls: &TlsFacts) -> String {
 /// The service reads keys without being their owner, and gives the file with its token to a group.
 fn groups_of(facts: &UnitFacts) -> Vec<String> {
     let mut numbers: BTreeSet<u32> = facts.tls.iter().flat_map(|tls| tls.groups.iter().copied()).collect();
-    // The manager of one user's services can put nobody into a group.
+    // The manager of one user's services can put no process into a group.
     numbers.extend(
         facts.token_group.iter().filter(|_| facts.manager == ServiceScope::System).map(|group| group.number),
     );

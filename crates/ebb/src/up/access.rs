@@ -81,7 +81,7 @@ impl ApiAccess {
             let error = format!("{error:#}");
             warn!(
                 error,
-                "the API's token is in no file, so whatever needs it is refused; set XDG_STATE_HOME"
+                "the API's token is in no file, so each request that needs it is refused; set XDG_STATE_HOME"
             );
             (handed.unwrap_or_else(ApiToken::random), None)
         });
@@ -108,7 +108,7 @@ impl ApiAccess {
         **self.0.token.load()
     }
 
-    /// To be called at the end of `ebb up`, when nobody has taken over.
+    /// To be called at the end of `ebb up`, when no other one has taken over.
     pub(super) fn leave(&self) {
         self.0.file.iter().for_each(TokenFile::leave);
     }

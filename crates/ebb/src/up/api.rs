@@ -31,7 +31,7 @@ pub(super) struct RestartOrder {
     pub(super) done: oneshot::Sender<Result<(), String>>,
 }
 
-/// What a person may order, and who may.
+/// The orders that a person may give, and the proof of being that person.
 pub(super) struct PersonalOrders {
     pub(super) restarts: mpsc::Sender<RestartOrder>,
     pub(super) platform: Arc<LocalPlatform>,

@@ -1,26 +1,24 @@
 //! The three parts of `ebb up`, and how each is started, rebuilt and ended.
 
 mod activators;
+mod starter;
 pub(super) mod succession;
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{Activator, ActivatorConfig, Limits, Listeners, TlsListener, TrustedForwarders};
+use activator::{Limits, TrustedForwarders};
 use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
 use axum::Router;
-use dataplane::{ConnectionBudget, MemoryBudget};
+use dataplane::MemoryBudget;
 use futures_util::future::join_all;
 use link::TcpDialler;
-use orchestration::{ActivatorFacts, ActivatorLife};
 use platform::Platform;
-use platform_local::{FrontDoor, LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
-use runtime::{Clock, DescriptorLimit, LogFormat, MetricsRegistry, RequestReporting};
-use tokio::sync::watch;
+use platform_local::{LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
+use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
-use vocabulary::{LinkAddress, ReplicaName};
+use vocabulary::ReplicaName;
 
 use super::api::CurrentRouter;
 use super::inheritance::Inheritance;
@@ -28,12 +26,12 @@ use super::shutdown;
 use super::watchdog::WatchedParts;
 use crate::cli::UpOptions;
 use activators::{AnnouncedActivators, RunningActivator};
+use starter::ActivatorStarter;
+
+pub(super) use starter::Entrances;
 
 /// How `ebb up` starts an autoscaler: by [`Autoscaler::start`], unless a harness puts something around it.
 pub type StartAutoscaler = fn(AutoscalerConfig, Arc<dyn Platform>) -> Autoscaler;
-
-/// More threads than this would take requests from each other without serving them sooner.
-const WORKERS_MAX: usize = 8;
 
 /// The running supervisor, activators and autoscalers, with what they share.
 pub(super) struct Parts {
@@ -62,15 +60,6 @@ pub(super) struct Foundations {
     pub(super) inheritance: Option<Inheritance>,
     /// Why the `ebb up` before this one failed, if it did.
     pub(super) former_failure: Option<String>,
-}
-
-/// The sockets at which clients come in. All activators accept there.
-pub(super) struct Entrances {
-    /// The addresses of the sockets below.
-    pub(super) front_door: FrontDoor,
-    pub(super) requests: TcpListener,
-    /// For those that speak TLS, if somewhere they do.
-    pub(super) tls: Option<TlsListener>,
 }
 
 /// The manifests that `ebb up` serves.
@@ -247,62 +236,6 @@ impl Parts {
             never = shutdown::report(|| activators.held(), at_most) => match never {},
         }
         (self.autoscalers, self.platform)
-    }
-}
-
-/// Makes activators that accept from the same listening sockets.
-struct ActivatorStarter {
-    entrances: Entrances,
-    clock: Clock,
-    metrics: activator::ActivatorMetrics,
-    /// Shared by all of them: their clients take descriptors of one process.
-    connections: Arc<ConnectionBudget>,
-    /// Of each; what connections hold unread is bounded for all of them together.
-    limits: Limits,
-    /// What they tell about each request.
-    reporting: watch::Receiver<Arc<RequestReporting>>,
-    log_format: LogFormat,
-    forwarders: TrustedForwarders,
-    /// How many accept at once; they share the machine's cores.
-    at_once: usize,
-    started: u64,
-}
-
-impl ActivatorStarter {
-    /// Starts and announces as many activators as accept at once.
-    fn start_all(&mut self, activators: &AnnouncedActivators) -> anyhow::Result<Vec<RunningActivator>> {
-        (0..self.at_once).map(|_| self.start().inspect(|activator| activators.add(activator))).collect()
-    }
-
-    fn start(&mut self) -> anyhow::Result<RunningActivator> {
-        let link =
-            runtime::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening for the activator's link")?;
-        self.started += 1;
-        let name = ReplicaName::new(&format!("activator-{}", self.started));
-        let link_token = Some(runtime::new_link_token());
-        let address = LinkAddress { token: link_token, ..link.local_addr()?.into() };
-        let facts = ActivatorFacts { name, link: address, life: ActivatorLife::Ready };
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(WORKERS_MAX);
-        let config = ActivatorConfig {
-            name: facts.name.clone(),
-            workers: cores.div_ceil(self.at_once),
-            limits: self.limits,
-            connections: Arc::clone(&self.connections),
-            clock: self.clock,
-            metrics: self.metrics.clone(),
-            reporting: self.reporting.clone(),
-            log_format: self.log_format,
-            forwarders: self.forwarders.clone(),
-        };
-        let Entrances { requests, tls, front_door: _ } = &self.entrances;
-        let requests = requests.try_clone().context("lending the listening socket")?;
-        let tls =
-            tls.as_ref().map(TlsListener::try_clone).transpose().context("lending the socket for TLS")?;
-        let listeners = Listeners { requests, tls, link, link_access: link_token.into() };
-        Ok(RunningActivator {
-            activator: Activator::start(config, listeners).context("starting the activator")?,
-            facts,
-        })
     }
 }
 

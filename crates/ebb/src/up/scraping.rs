@@ -122,7 +122,7 @@ mod tests {
         let router = Router::new().route("/metrics", get(pod_page));
         let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
         let serving = PageServer::new(router).serve(listener, &places).expect("it listens");
-        // A panic of it would be seen below: nobody would answer.
+        // A panic of it would be seen below: no answer would come.
         let server = tokio::spawn(serving);
         let pods = (0..PODS_MAX + 50).map(|number| ScrapedPod {
             revision: RevisionName::parse("default/service/hello").expect("a name"),

@@ -104,7 +104,7 @@ pub(super) fn replace_this(api: SocketAddr) {
     match successor(api) {
         Ok(mut child) => {
             info!(pid = child.id(), "SIGUSR2: a successor is started, to take over");
-            // After a panic nobody says how that one ended; whether it has taken over is seen elsewhere.
+            // After a panic no word says how that one ended; whether it has taken over is seen elsewhere.
             tokio::spawn(async move {
                 let status = child.wait().await;
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());

@@ -1,4 +1,4 @@
-//! How does one `ebb up` take the place of another, so that nobody notices?
+//! How does one `ebb up` take the place of another, so that no client notices?
 //!
 //! ```text
 //! the new one                      the running one

@@ -4,7 +4,7 @@
 //! A reader of the file may do what the user of `ebb up` may. So it lies in a folder that this user alone can
 //! write to, and is looked at and written through that open folder: no name on the way can be made to mean
 //! another place. It is never written in place. A reader sees the former token or the new one, and what lies
-//! there already, such as somebody's link, is replaced and not followed.
+//! there already, such as another user's link, is replaced and not followed.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::Write as _;
@@ -173,7 +173,7 @@ impl TokenFile {
         Ok(())
     }
 
-    /// To be called at the end of `ebb up`, when nobody has taken over.
+    /// To be called at the end of `ebb up`, when no other one has taken over.
     pub(super) fn leave(&self) {
         if self.life == TokenLife::OneRun {
             let _ = unlinkat(&self.folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);

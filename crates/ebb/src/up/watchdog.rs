@@ -3,7 +3,7 @@
 //!
 //! A panic ends the process by itself, but a part that hangs (a deadlock, a loop without an end) would leave
 //! it half alive. So before each word the supervisor and the autoscaler are asked something, every thread of
-//! the activators must have moved since the last time, and whoever asks is a task on the thread that all
+//! the activators must have moved since the last time, and the task that asks runs on the thread that all
 //! others of this process share.
 
 use std::collections::BTreeMap;

@@ -205,6 +205,31 @@ fn the_configuration_of_the_cluster_is_checked_and_other_objects_are_not() {
     }
 }
 
+/// Retired settings are accepted for one version, and the person who applies them is told their names.
+#[test]
+fn retired_settings_are_accepted_and_warned_of_by_name() {
+    let data = json!({"hpa-ignore-terminating-pods": "true", "hpa-tolerance": "0x1p-2"});
+    let config = json!({"kind": "ConfigMap", "metadata": {"name": "config-autoscaler"}, "data": data});
+    let annotated = workload(&json!({"autoscaling.knative.dev/target": "0x1p4"}));
+    let rows = [
+        (config, vec!["hpa-ignore-terminating-pods", "hpa-tolerance"]),
+        (annotated, vec!["autoscaling.knative.dev/target"]),
+    ];
+    for (object, keys) in rows {
+        let response = ask(ReviewQuestion::Validate, &object, &Value::Null);
+        assert_eq!(response["allowed"], true, "{response}");
+        let warnings = response["warnings"].as_array().expect("there are some");
+        let warns_of = |key: &str| {
+            let mut texts = warnings.iter().filter_map(Value::as_str);
+            texts.any(|text| text.contains(key) && text.contains("is retired"))
+        };
+        for key in &keys {
+            assert!(warns_of(key), "{key} is missing in {response}");
+        }
+        assert_eq!(warnings.len(), keys.len(), "{response}");
+    }
+}
+
 #[test]
 fn config_maps_whose_keys_others_know_are_checked_by_those() {
     let config =
@@ -219,7 +244,7 @@ fn config_maps_whose_keys_others_know_are_checked_by_those() {
 }
 
 /// What the API server is answered for each pod of the corpus, to the byte: the first time, and the second.
-/// The object has parts that nobody looks at, too.
+/// The object has parts that no check looks at, too.
 #[test]
 fn the_answers_are_those_that_are_written_down() {
     let pods: Vec<Value> =

@@ -108,7 +108,7 @@ async fn a_caller_without_the_token_is_not_taken_for_the_autoscaler() {
     assert_eq!(acceptor.refusals.unsaid(), 2, "the log spoke of the first and counts the others");
 }
 
-/// A message may be 64 MiB from the autoscaler; from somebody who has not said who it is nothing is
+/// A message may be 64 MiB from the autoscaler; from a stranger nothing is
 /// collected.
 #[tokio::test]
 async fn strangers_are_read_one_small_frame() {
@@ -128,7 +128,7 @@ async fn strangers_are_read_one_small_frame() {
             let mut stranger = TcpStream::connect(address.socket).await.unwrap();
             stranger.write_all(&sent).await.unwrap();
             let closed = async {
-                // A reset is an end as well: there may be bytes that nobody read.
+                // A reset is an end as well: there may be unread bytes.
                 while matches!(stranger.read(&mut [0; 16]).await, Ok(1..)) {}
             };
             tokio::select! {

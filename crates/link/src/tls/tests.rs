@@ -218,7 +218,7 @@ async fn a_door_that_is_renewed_shows_it_to_the_next_and_links_that_stand_go_on(
     assert_eq!(accepted.reader.next().await.unwrap(), Some(ActivatorOrder::Heartbeat));
 }
 
-/// Its certificate is good; TLS 1.2 would show it to whoever listens on the way.
+/// Its certificate is good; TLS 1.2 would show it to listeners on the way.
 #[tokio::test]
 async fn a_peer_with_an_older_tls_is_refused() {
     let authority = Authority::new("one");

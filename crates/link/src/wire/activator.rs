@@ -8,7 +8,7 @@ use vocabulary::{
     RevisionName, Standing, Version,
 };
 
-use super::{WireError, fields, proto};
+use super::{WireError, fields, measures, proto};
 use crate::ActivatorOrder;
 use crate::history::History;
 
@@ -22,7 +22,7 @@ impl From<&ActivatorWord> for proto::ActivatorReport {
             ActivatorWord::Present { revision, count, oldest_wait } => {
                 proto::ActivatorReportBody::Present(proto::RevisionPresent {
                     revision: revision.as_str().to_owned(),
-                    count: Some(fields::count_out(*count)),
+                    count: Some(measures::count_out(*count)),
                     oldest_wait: fields::nanoseconds(*oldest_wait),
                 })
             }
@@ -49,7 +49,7 @@ impl TryFrom<proto::ActivatorReport> for ActivatorWord {
             },
             proto::ActivatorReportBody::Present(present) => Self::Present {
                 revision: fields::revision("present.revision", present.revision)?,
-                count: fields::count(fields::present("present.count", present.count)?),
+                count: measures::count(fields::present("present.count", present.count)?),
                 oldest_wait: Duration::from_nanos(present.oldest_wait),
             },
             proto::ActivatorReportBody::Acknowledged(acknowledged) => Self::Acknowledged {
@@ -74,7 +74,7 @@ impl From<&ActivatorHello> for proto::ActivatorHello {
             present: (hello.present.iter())
                 .map(|(revision, count)| proto::RevisionPresent {
                     revision: revision.as_str().to_owned(),
-                    count: Some(fields::count_out(*count)),
+                    count: Some(measures::count_out(*count)),
                     oldest_wait: 0,
                 })
                 .collect(),
@@ -104,7 +104,7 @@ impl TryFrom<proto::ActivatorHello> for ActivatorHello {
         let history = hello.history.into_iter().map(|second| Ok((second.second, loads(second.loads)?)));
         let present = hello.present.into_iter().map(|present| {
             let count = fields::present("hello.present.count", present.count)?;
-            Ok((fields::revision("hello.present.revision", present.revision)?, fields::count(count)))
+            Ok((fields::revision("hello.present.revision", present.revision)?, measures::count(count)))
         });
         let routings = hello.routings.into_iter().map(|known| {
             let routing = fields::routing("hello.routings.routing", known.routing)?;
@@ -125,7 +125,7 @@ impl TryFrom<proto::ActivatorHello> for ActivatorHello {
 fn second_out(second: u64, loads: &[RevisionLoad]) -> proto::Second {
     let loads = loads.iter().map(|load| proto::RevisionLoad {
         revision: load.revision.as_str().to_owned(),
-        load: fields::load_out(&load.load),
+        load: measures::load_out(&load.load),
         oldest_wait: fields::nanoseconds(load.oldest_wait),
     });
     proto::Second { second, loads: loads.collect() }
@@ -135,7 +135,7 @@ fn loads(loads: Vec<proto::RevisionLoad>) -> Result<Vec<RevisionLoad>, WireError
     let loads = loads.into_iter().map(|load| {
         Ok(RevisionLoad {
             revision: fields::revision("loads.revision", load.revision)?,
-            load: fields::load(load.load)?,
+            load: measures::load(load.load)?,
             oldest_wait: Duration::from_nanos(load.oldest_wait),
         })
     });

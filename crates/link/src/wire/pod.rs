@@ -7,7 +7,7 @@ use vocabulary::{
     AdoptionId, Concurrency, Departure, Load, PodHello, PodSettings, PodWord, RequestRate, Sample,
 };
 
-use super::{WireError, fields, proto};
+use super::{WireError, fields, measures, proto};
 use crate::PodOrder;
 use crate::history::History;
 
@@ -17,20 +17,20 @@ impl From<&PodWord> for proto::PodReport {
             PodWord::Hello(hello) => proto::PodReportBody::Hello(Box::new(hello.into())),
             PodWord::Load { sample, usage, late_bytes } => proto::PodReportBody::Load(proto::Sample {
                 second: sample.second,
-                load: fields::load_out(&sample.load),
-                usage: usage.map(fields::usage_out),
-                late_bytes: late_bytes.map(fields::late_bytes_out),
+                load: measures::load_out(&sample.load),
+                usage: usage.map(measures::usage_out),
+                late_bytes: late_bytes.map(measures::late_bytes_out),
             }),
             PodWord::State { state, detail } => proto::PodReportBody::State(proto::StateChange {
                 state: fields::state_number(*state),
                 detail: fields::cut_detail(detail),
             }),
-            PodWord::Present(count) => proto::PodReportBody::Present(fields::count_out(*count)),
+            PodWord::Present(count) => proto::PodReportBody::Present(measures::count_out(*count)),
             PodWord::SettingsAcknowledged(version) => {
                 proto::PodReportBody::SettingsAcknowledged(fields::version_out(*version))
             }
             PodWord::Adopted(connections) => {
-                proto::PodReportBody::Adopted(fields::adopted_connections_out(connections))
+                proto::PodReportBody::Adopted(measures::adopted_connections_out(connections))
             }
         };
         Self { body: Some(body) }
@@ -45,21 +45,21 @@ impl TryFrom<proto::PodReport> for PodWord {
             proto::PodReportBody::Load(sample) => Self::Load {
                 sample: Sample {
                     second: fields::second("load.second", sample.second)?,
-                    load: fields::load(sample.load)?,
+                    load: measures::load(sample.load)?,
                 },
-                usage: sample.usage.map(fields::usage),
-                late_bytes: sample.late_bytes.map(fields::late_bytes),
+                usage: sample.usage.map(measures::usage),
+                late_bytes: sample.late_bytes.map(measures::late_bytes),
             },
             proto::PodReportBody::State(change) => Self::State {
                 state: fields::state("state.state", change.state)?,
                 detail: fields::detail("state.detail", change.detail)?,
             },
-            proto::PodReportBody::Present(count) => Self::Present(fields::count(count)),
+            proto::PodReportBody::Present(count) => Self::Present(measures::count(count)),
             proto::PodReportBody::SettingsAcknowledged(version) => {
                 Self::SettingsAcknowledged(fields::version("settings_acknowledged", Some(version))?)
             }
             proto::PodReportBody::Adopted(connections) => {
-                Self::Adopted(fields::adopted_connections("adopted.peers", &connections)?)
+                Self::Adopted(measures::adopted_connections("adopted.peers", &connections)?)
             }
         })
     }

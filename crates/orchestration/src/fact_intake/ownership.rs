@@ -33,7 +33,7 @@ impl FactIntake<'_> {
             }
         }
         let ownership = &self.state.ownership;
-        // Whoever has the bucket now gives the order that releases an entrance; ours would have no right any
+        // The bucket's present owner gives the order that releases an entrance; ours would have no right any
         // more.
         self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
         let mut present = ownership.epochs.iter();

@@ -267,8 +267,8 @@ proptest! {
         }
     }
 
-    /// A pod ends only when nobody who may send to it still can, unless the time for saying so is over; and
-    /// versions only grow.
+    /// A pod ends only when no activator that may send to it still can, unless the time for saying so is
+    /// over; and versions only grow.
     #[test]
     fn no_activator_may_send_to_a_released_pod_and_versions_only_grow(
         choice in choice(),
@@ -278,7 +278,7 @@ proptest! {
         prop_assert_eq!(world.breaches, Vec::<String>::new());
     }
 
-    /// A path is called acknowledged only when everybody who serves acts upon it, and it is written.
+    /// A path is called acknowledged only when all that serve act upon it, and it is written.
     #[test]
     fn an_acknowledged_path_is_one(choice in choice(), happenings in happenings()) {
         live(choice, &happenings, |world| {
@@ -342,8 +342,8 @@ proptest! {
     }
 
     /// Nothing that waits is refused but by `Remove`, a named limit, or a hold that the assignment carries:
-    /// whoever holds something of a revision that exists hears of the pods that there are, whether it is to
-    /// serve or not, whoever the owner is, and is not told that the revision is gone.
+    /// an activator that holds something of a revision that exists hears of the pods that there are, whether
+    /// it is to serve or not, under every owner, and is not told that the revision is gone.
     #[test]
     fn every_activator_with_waiting_requests_gets_pod_updates(choice in choice(), happenings in happenings()) {
         let world = live(choice, &happenings, |world| {

@@ -432,7 +432,7 @@ impl World {
         self.orchestrator.handle(ControlEvent::Platform(fact), self.now);
     }
 
-    /// A pod may end when nobody acts upon an assignment that lets it be picked.
+    /// A pod may end when no activator acts upon an assignment that lets it be picked.
     fn judge_release(&mut self, pod: &PodName, proof: ReleaseProof) {
         for (name, known) in &self.activators {
             let picks = known.applied.iter().flat_map(|applied| &applied.pods);
@@ -548,7 +548,7 @@ impl World {
         known.read(self.now);
     }
 
-    /// Everybody who is linked and reads says what it acts upon.
+    /// Each activator that is linked and reads says what it acts upon.
     pub(super) fn acknowledge_all(&mut self) {
         for name in self.activators.keys().cloned().collect::<Vec<_>>() {
             self.acknowledge(&name);
@@ -621,7 +621,7 @@ impl World {
         }
     }
 
-    /// Nobody has acknowledged anything to the present owner.
+    /// No activator has acknowledged anything to the present owner.
     pub(super) fn owner_changed(&mut self) {
         self.inherited = self.written.clone();
         self.unreachable.clear();

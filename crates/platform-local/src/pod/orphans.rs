@@ -2,8 +2,8 @@
 //!
 //! TERM goes to the first process of each container, as in a container: a master tells its own workers, and a
 //! second TERM means "at once" to many. A shell or a launcher (`sh -c "export A=1; app"`, `npm start`) tells
-//! nobody and ends. What it had started is an orphan then, a child of this process, and gets TERM in its
-//! place:
+//! no other process and ends. What it had started is an orphan then, a child of this process, and gets TERM
+//! in its place:
 //!
 //! ```text
 //! TERM ──► sh  (ends)          the grace runs from here, for all of them
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! So each process has TERM once, from its parent or from here. Once nothing is left the pod has ended;
-//! whatever is left when the grace of the first TERM is over is killed, and people are told.
+//! each process that is left when the grace of the first TERM is over is killed, and people are told.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) enum OrphanAge {
 /// The orphans of containers that were told to end.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    /// They were orphans before TERM (daemons). Whose they are is not known, and the first process of their
+    /// They were orphans before TERM (daemons). Their container is not known, and the first process of their
     /// container may tell them itself.
     older: Vec<Pid>,
     told: Vec<Pid>,

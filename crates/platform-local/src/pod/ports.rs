@@ -1,9 +1,9 @@
 //! A port for the app that no other pod of this machine will be given.
 //!
-//! Asking the kernel for a free port and handing the number on is a race: nobody holds the port until the app
-//! binds it. So each `ebb pod` also binds an abstract socket named after the port and holds it for its whole
-//! life; who gets the name owns the port, whichever `ebb` it belongs to, and the kernel frees the name when
-//! the process ends, however it ends.
+//! Asking the kernel for a free port and handing the number on is a race: no process holds the port until the
+//! app binds it. So each `ebb pod` also binds an abstract socket named after the port and holds it for its
+//! whole life; the process that gets the name owns the port, whichever `ebb` it belongs to, and the kernel
+//! frees the name when the process ends, however it ends.
 
 use std::io;
 use std::os::fd::AsRawFd;

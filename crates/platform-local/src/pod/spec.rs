@@ -27,7 +27,7 @@ pub(crate) struct PodSpec {
     pub(crate) template: Template,
     /// How long requests without a timeout may take once the pod is told to end.
     pub(crate) drain_limit: Duration,
-    /// Whose requests its queue-proxy does not measure.
+    /// The user agents whose requests its queue-proxy does not measure.
     pub(crate) ignored_user_agents: IgnoredUserAgents,
     /// How many files the app may have open (the soft limit); `None`: as many as `ebb pod`.
     #[serde(default)]

@@ -93,6 +93,6 @@ mod tests {
         std::fs::File::from(output).write_all(b"printed").expect("it is open");
         let mut printed = String::new();
         reader.read_to_string(&mut printed).expect("it can be read");
-        assert_eq!(printed, "printed", "and nobody else holds it open");
+        assert_eq!(printed, "printed", "and no other process holds it open");
     }
 }

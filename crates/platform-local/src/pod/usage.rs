@@ -3,7 +3,7 @@
 //! The kernel adds what a process used to its parent once that has waited for it, and orphans end as children
 //! of ours. So the sum over all living processes, each with its ended children, and over ours that ended,
 //! misses nothing but children that their parent never waits for. Of a family only the members are read every
-//! second; who is a member is looked up every few seconds, because each thread may have children and has to
+//! second; its members are looked up every few seconds, because each thread may have children and has to
 //! be asked for them: an app with a hundred threads would otherwise cost more than it is worth. A child that
 //! begins in between counts from the next look on, with all it used.
 //!

@@ -3,12 +3,12 @@
 //! ```text
 //! supervisor ──question──► the watch over each pod ──question──► the readers of its outputs
 //!      ◄── copies of their descriptors, and what they had begun to read; then they stand still ──
-//! record and descriptors ──► whoever takes over …
-//! supervisor ◄── decision: given (all copies are dropped, nobody waits for a pod any more) or kept (everybody goes on)
+//! record and descriptors ──► the `ebb up` that takes over …
+//! supervisor ◄── decision: given (all copies are dropped, no task waits for a pod any more) or kept (all go on)
 //! ```
 //!
 //! While they stand still nothing is read and nothing is ordered, so nothing is lost between the two: what
-//! pods say and print waits in their sockets and pipes for whoever goes on.
+//! pods say and print waits in their sockets and pipes for the one that goes on.
 
 mod exchange;
 mod handles;

@@ -4,8 +4,8 @@
 //! stops, at once, or when it has not renewed its lease in time, and stays where it went until the home is
 //! rebuilt: one that hung once is no better place for it than where it is.
 //!
-//! A lease that ran out stays its holder's while nobody else is alive. The supervisor alone judges orders, so
-//! no two can act on one bucket, and a bucket that nobody decides about would help nobody.
+//! A lease that ran out stays its holder's while no other autoscaler is alive. The supervisor alone judges
+//! orders, so no two can act on one bucket, and a bucket without an owner would help no revision.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -187,7 +187,7 @@ impl Leases {
         self.seats.get(&seat).is_some_and(|occupant| occupant.until > now)
     }
 
-    /// Until when a lease lasts that is taken or renewed now: for ever where nobody else could have it.
+    /// Until when a lease lasts that is taken or renewed now: for ever where no other one could have it.
     fn lease_from(&self, now: Timestamp) -> Timestamp {
         if self.buckets.len() > 1 { now + LEASE } else { Timestamp::MAX }
     }

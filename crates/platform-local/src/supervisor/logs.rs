@@ -1,4 +1,4 @@
-//! What pods print: where it goes, and who waits when nobody reads it.
+//! What pods print: where it goes, and which side waits when it is not read.
 //!
 //! ```text
 //! app ──pipe──► a task per pipe ──► the last lines of each revision, for `ebb logs`
@@ -6,7 +6,7 @@
 //!                      └── bounded queue ──► one thread ──► our standard output
 //! ```
 //!
-//! Our output is a file or a pipe that somebody collects: then no line is dropped, and while the queue is
+//! Our output is a file or a pipe that a program collects: then no line is dropped, and while the queue is
 //! full the task reads no more, so the app's own pipe fills and the app waits, as it does in a container. Or
 //! it is a terminal: then a stopped one (Ctrl-S) must not stop the pods, so lines for which there is no room
 //! are dropped, and how many is said once there is room again. Either can be chosen
@@ -41,7 +41,7 @@ const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(200);
 /// How long an end waits for output that is still being read.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whoever reads what one container prints.
+/// The task that reads what one container prints.
 #[derive(Debug)]
 struct OutputReaders {
     container: Option<String>,
@@ -63,9 +63,9 @@ async fn stand_still(
 #[derive(Debug)]
 pub(crate) struct PodLog {
     writer: LineWriter,
-    /// The pod has ended: what it printed is read, and nobody waits for more.
+    /// The pod has ended: what it printed is read, and no task waits for more.
     ending: CancellationToken,
-    /// Whoever reads it: of each container, the app's first.
+    /// The readers of it: of each container, the app's first.
     readers: Vec<OutputReaders>,
     reading: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -77,7 +77,7 @@ impl PodLog {
         Self { writer, ending: CancellationToken::new(), readers: Vec::new(), reading: Vec::new() }
     }
 
-    /// Reads what containers print until nobody can print any more.
+    /// Reads what containers print until no process can print any more.
     pub(super) fn read(&mut self, outputs: Vec<ContainerOutputs>) -> io::Result<()> {
         for ContainerOutputs { container, stdout, stderr } in outputs {
             let writer = self.writer.of_container(container.clone());
@@ -104,7 +104,7 @@ impl PodLog {
         Ok(ask)
     }
 
-    /// Copies of what is read, for somebody else. Nothing more is read until the verdict, and after it only
+    /// Copies of what is read, for another process. Nothing more is read until the verdict, and after it only
     /// if nothing was given.
     pub(super) async fn hand_over(
         &self,
@@ -119,7 +119,7 @@ impl PodLog {
         outputs
     }
 
-    /// A line of the queue-proxy's own log. Nobody waits for those, there or here.
+    /// A line of the queue-proxy's own log. No process waits for those, there or here.
     pub(crate) fn note_queue_proxy(&mut self, line: &str) {
         self.writer.write_now(LogStream::QueueProxy, line);
     }
@@ -137,8 +137,8 @@ impl PodLog {
         tokio::time::timeout(LAST_WORDS_PATIENCE, asking).await.ok().flatten().unwrap_or_default()
     }
 
-    /// The pod has ended; returns when all that it printed is on its way. Where that is stuck because nobody
-    /// reads our output, it is read on without anybody waiting.
+    /// The pod has ended; returns when all that it printed is on its way. Where that is stuck because our
+    /// output is not read, it is read on and no task waits.
     pub(crate) async fn ended(&mut self) {
         self.ending.cancel();
         let read = async {

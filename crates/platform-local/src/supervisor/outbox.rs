@@ -50,10 +50,10 @@ pub(crate) enum PlatformTopic {
     Synced,
 }
 
-/// What is still to be said, to whom.
+/// The news that a subscriber has still to hear.
 #[derive(Debug)]
 pub(crate) struct FactOutbox {
-    /// `None` once nobody listens any more.
+    /// `None` once the subscriber listens no more.
     subscriber: Option<mpsc::Sender<PlatformFact>>,
     /// Whether something is left that had no room.
     is_full: bool,
@@ -72,10 +72,10 @@ pub(crate) struct FactOutbox {
 }
 
 impl FactOutbox {
-    /// For a subscriber who knows nothing.
+    /// For a subscriber that knows nothing.
     pub(crate) fn new(subscriber: mpsc::Sender<PlatformFact>, ownership: Ownership, fleet: &Fleet) -> Self {
-        // Everything counts as changed: who has just come knows nothing, and is told in the same way as
-        // everybody.
+        // Everything counts as changed: a new subscriber knows nothing, and is told in the same way as
+        // all others.
         let all: BTreeSet<RevisionName> = fleet.names().cloned().collect();
         let changes = Changes {
             revisions: all.clone(),
@@ -117,7 +117,7 @@ impl FactOutbox {
         if self.ownership == ownership {
             return false;
         }
-        // Of a bucket that it had, with the same epoch, it knows everything. With another epoch somebody else
+        // Of a bucket that it had, with the same epoch, it knows everything. With another epoch another owner
         // may have decided in between.
         let is_gained = |name: &&RevisionName| {
             ownership.epoch_of(name).is_some_and(|epoch| self.ownership.epoch_of(name) != Some(epoch))
@@ -132,8 +132,8 @@ impl FactOutbox {
 
     /// Notes how an order of the subscriber ended.
     pub(crate) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
-        // Whoever does not listen any more has given no order that could matter to it, and the list would
-        // only grow.
+        // A subscriber that does not listen any more has given no order that could matter to it, and the list
+        // would only grow.
         if self.is_connected() {
             self.outcomes.push_back((order, outcome));
         }
@@ -146,7 +146,7 @@ impl FactOutbox {
 
     /// Notes the names of revisions that changed, or of which pods did.
     pub(crate) fn note_changes(&mut self, changes: &Changes) {
-        // What was changed before it was removed is not said: whoever is slow hears of the end alone. What
+        // What was changed before it was removed is not said: a slow subscriber hears of the end alone. What
         // was said of it is forgotten, so that a revision of the same name begins with nothing.
         for name in &changes.removed {
             self.changes.revisions.remove(name);
@@ -178,13 +178,13 @@ impl FactOutbox {
     }
 
     fn deliver_what_fits(&mut self, fleet: &Fleet, status: &PlatformStatus) -> bool {
-        // Nobody listens, and whoever comes is told everything in an outbox of its own.
+        // No subscriber listens, and a new one is told everything in an outbox of its own.
         let Some(subscriber) = self.subscriber.clone() else {
             self.changes = Changes::default();
             return false;
         };
         loop {
-            // Room first, then the event. Names wait here and not events, so that a subscriber who is slow
+            // Room first, then the event. Names wait here and not events, so that a subscriber that is slow
             //
             //     change, change, change  -->  one name  -->  what is true when there is room
             //
@@ -204,7 +204,7 @@ impl FactOutbox {
         }
     }
 
-    /// Returns when there is room for more, or nobody listens any more.
+    /// Returns when there is room for more, or the subscriber listens no more.
     pub(crate) async fn wait_for_room(&self) {
         if let Some(subscriber) = &self.subscriber {
             let _ = subscriber.reserve().await;

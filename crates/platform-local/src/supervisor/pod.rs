@@ -107,8 +107,8 @@ impl SupervisedPod {
             PodStage::Serving => StageRecord::Serving,
             PodStage::Leaving { until } => StageRecord::Leaving { within: until.saturating_since(now) },
             PodStage::Ending { until } => StageRecord::Ending { within: until.saturating_since(now) },
-            // A pod that only waits is started anew by whoever takes over, and one that was killed has
-            // nothing to be handed.
+            // A pod that only waits is started anew by the `ebb up` that takes over, and one that was killed
+            // has nothing to be handed.
             PodStage::Waiting { .. } | PodStage::Killed => return None,
         };
         Some(HandOverPod {
@@ -133,7 +133,7 @@ impl SupervisedPod {
             name: record.name,
             template: record.template,
             // Spans become points on our own axis. The time that the handing over took is not counted against
-            // anybody.
+            // any pod.
             stage: match record.stage {
                 StageRecord::Serving => PodStage::Serving,
                 StageRecord::Leaving { within } => PodStage::Leaving { until: now + within },

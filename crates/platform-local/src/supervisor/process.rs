@@ -1,33 +1,29 @@
 //! One `ebb pod` process: started, listened to, told to end, and followed to its end.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+mod pod_process;
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio::sync::{mpsc, watch};
 use vocabulary::{PodName, RevisionName};
 
 use crate::executable::this_executable;
 use crate::lines::Lines;
-use crate::pod::{Container, LONGEST_LINE, PodMessage, PodSpec, send_outputs};
+use crate::pod::{LONGEST_LINE, PodMessage, PodSpec};
 use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::fleet::PodNews;
-use crate::supervisor::handover::{
-    ContainerOutputs, HandOverQuestion, HandOverVerdict, PipeHandles, PodHandles, decided,
-};
+use crate::supervisor::handover::{HandOverQuestion, HandOverVerdict, PodHandles, decided};
 use crate::supervisor::logs::{LogSink, PodLog};
 use crate::supervisor::process_control::ProcessControl;
+use pod_process::{PodProcess, send_spec, spawn};
 
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Variables by which a service manager and `ebb up` speak to each other; pods do not get them.
-const OF_SERVICE_MANAGER: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// What the supervisor wants of a process; it only ever grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,68 +122,6 @@ pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
     }
 }
 
-/// A process, and our ends of what connects us.
-struct PodProcess {
-    control: ProcessControl,
-    /// Its standard input is the other end.
-    socket: UnixStream,
-    /// The bytes of a message that another process began to read.
-    begun: Vec<u8>,
-    /// Of each container, the app's first.
-    outputs: Vec<ContainerOutputs>,
-}
-
-impl PodProcess {
-    fn taken_over(handles: PodHandles) -> std::io::Result<Self> {
-        let socket = std::os::unix::net::UnixStream::from(handles.socket);
-        socket.set_nonblocking(true)?;
-        Ok(Self {
-            control: ProcessControl::of_descriptor(handles.process, handles.pid)?,
-            socket: UnixStream::from_std(socket)?,
-            begun: handles.begun,
-            outputs: handles.outputs,
-        })
-    }
-}
-
-/// The process leads a group of its own, so that Ctrl-C in a terminal reaches `ebb up` alone, and so that the
-/// group can be killed whole. Its arguments name its pod, for readers of a list of processes.
-fn spawn(ebb: &Path, spec: &PodSpec) -> std::io::Result<PodProcess> {
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let mut command = Command::new(ebb);
-    for name in OF_SERVICE_MANAGER {
-        command.env_remove(name);
-    }
-    let mut child = command
-        .arg0("ebb")
-        .arg("pod")
-        .arg(spec.full_name())
-        .process_group(0)
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let stdout = child.stdout.take().map(ChildStdout::into_owned_fd).transpose()?;
-    let stderr = child.stderr.take().map(ChildStderr::into_owned_fd).transpose()?;
-    let (mut outputs, mut theirs) = (Vec::new(), Vec::new());
-    outputs.push(outputs_of(&spec.template.app, stdout, stderr));
-    for container in &spec.template.sidecars {
-        let ((stdout, to_stdout), (stderr, to_stderr)) = (std::io::pipe()?, std::io::pipe()?);
-        theirs.extend([OwnedFd::from(to_stdout), to_stderr.into()]);
-        outputs.push(outputs_of(container, Some(stdout.into()), Some(stderr.into())));
-    }
-    send_outputs(&ours, &theirs)?;
-    let socket = UnixStream::from_std(ours)?;
-    Ok(PodProcess { control: ProcessControl::of_child(child), socket, begun: Vec::new(), outputs })
-}
-
-fn outputs_of(container: &Container, stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> ContainerOutputs {
-    let new =
-        |pipe: Option<OwnedFd>| pipe.map(|pipe| PipeHandles { pipe, begun: Vec::new(), last: Vec::new() });
-    ContainerOutputs { container: container.name.clone(), stdout: new(stdout), stderr: new(stderr) }
-}
-
 /// The task that watches over a process.
 struct ProcessWatch {
     pod: PodName,
@@ -282,7 +216,7 @@ impl ProcessWatch {
             std::io::Result::Ok(PodHandles { socket, process, pid, begun: begun.to_vec(), outputs })
         };
         let mut early = verdict.clone();
-        // Copies that are cancelled are dropped and so closed: the verdict was that nobody needs them.
+        // Copies that are cancelled are dropped and so closed: the verdict was that no process needs them.
         let handles = tokio::select! {
             handles = copies => handles,
             verdict = decided(&mut early) => return verdict,
@@ -329,11 +263,4 @@ impl ProcessWatch {
     async fn tell(&self, news: PodNews) {
         let _ = self.news.send((self.pod.clone(), news)).await;
     }
-}
-
-/// A process that is gone already does not read; that shows when its output ends.
-async fn send_spec(input: &mut UnixStream, spec: &PodSpec) {
-    let mut line = serde_json::to_vec(spec).expect("specifications are plain data");
-    line.push(b'\n');
-    let _ = input.write_all(&line).await;
 }

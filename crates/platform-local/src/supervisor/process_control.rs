@@ -1,8 +1,8 @@
 //! How a pod's process is reached: told to end, killed whole, and waited for.
 //!
-//! One that we started is our child: until we have waited for it, nobody else can get its number. One that
-//! was taken over is not, and its parent or the machine's first process collects it whenever it likes; so it
-//! is reached through a descriptor, which never comes to mean another process.
+//! One that we started is our child: until we have waited for it, no other process can get its number. One
+//! that was taken over is not, and its parent or the machine's first process collects it whenever it likes;
+//! so it is reached through a descriptor, which never comes to mean another process.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -52,7 +52,7 @@ impl ProcessControl {
     /// A descriptor of the process, for another `ebb up`.
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
         match self {
-            // Nobody has waited for it, so the number is its own.
+            // No process has waited for it, so the number is its own.
             Self::Child(_, pid) => Ok(open(*pid)?),
             Self::TakenOver(process, _) => process.as_fd().try_clone_to_owned(),
         }

@@ -2,10 +2,10 @@
 //!
 //! To start a pod keeps a core busy, for ten milliseconds or, with an interpreter that loads a framework, for
 //! seconds. Where many are to be started, all at once would share the cores with each other and with those
-//! that serve: the first would be ready hardly before the last, and nobody would be answered meanwhile. So a
-//! pod takes a place from its start until it is *ready*, and there are a few places for each core. A start
-//! that leaves a core idle, or uses hardly anything of the cores while other programs keep them busy (it
-//! waits for a database, say), gives its place up soon: what counts is measured, not guessed.
+//! that serve: the first would be ready hardly before the last, and no request would be answered meanwhile.
+//! So a pod takes a place from its start until it is *ready*, and there are a few places for each core. A
+//! start that leaves a core idle, or uses hardly anything of the cores while other programs keep them busy
+//! (it waits for a database, say), gives its place up soon: what counts is measured, not guessed.
 //!
 //! While no core is idle, what starts takes from what serves. A revision whose pods took little of the cores
 //! until they were ready grows all the same; one whose starts work for long gets a pod for each core at once,
@@ -16,7 +16,7 @@
 //!
 //! Memory is measured as well: how much less of it was free when a pod was ready than when it was started.
 //! While there is less than what starts and what is to be started take so, a further pod of a revision waits:
-//! what would be swapped or killed for memory answers nobody. A revision's first pod never does.
+//! a pod that would be swapped or killed for memory answers no request. A revision's first pod never does.
 //!
 //! Beyond a number of processes the machine's memory would not hold them; then the rest wait until one ends,
 //! and say so. The last of those places are kept for revisions that have no pod at all.
@@ -420,7 +420,7 @@ mod tests {
         for pod in ["a", "b", "c", "d"] {
             add(&mut starts, pod, 0);
         }
-        assert!(!starts.depend_on_cores(), "nobody has begun, and all are urgent");
+        assert!(!starts.depend_on_cores(), "no start has begun, and all are urgent");
         assert_eq!(started(&mut starts, NOW), ["a", "b"]);
         assert!(starts.depend_on_cores());
         assert_eq!(started(&mut starts, NOW), [""; 0]);
@@ -437,7 +437,7 @@ mod tests {
         let mebibytes = |count: u64| Machine { free_memory: Some(count * 1024), ..IDLE };
         let mut starts = Starts::on(8, usize::MAX);
         add(&mut starts, "web-1", 0);
-        assert!(starts.depend_on_memory(), "nobody knows what it takes");
+        assert!(starts.depend_on_memory(), "its need is not known");
         assert_eq!(started_on(mebibytes(1000), &mut starts, NOW), ["web-1"]);
         starts.note_ready(&PodName::new("web-1"), Some(600 * 1024), NOW);
         add(&mut starts, "web-0", 0);
@@ -451,7 +451,7 @@ mod tests {
         let (pods, reason) = starts.short_of_memory(mebibytes(900)).expect("one waits");
         assert_eq!(pods, [PodName::new("web-4")]);
         assert!(reason.starts_with("waits for memory"), "{reason}");
-        // Nobody waits where nothing is known.
+        // No start waits where nothing is known.
         for pod in ["new-1", "web-2", "web-3"] {
             starts.note_ended(&PodName::new(pod));
         }
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(started_on(BUSY, &mut starts, NOW + PATIENCE), [""; 0]);
         assert_eq!(started(&mut starts, NOW + PATIENCE), ["waits-1", "waits-2"]);
         assert_eq!(started_on(BUSY, &mut starts, NOW + PATIENCE + LONG_PATIENCE), ["waits-3"]);
-        assert_eq!(starts.next_deadline(), None, "nobody waits");
+        assert_eq!(starts.next_deadline(), None, "no start waits");
     }
 
     #[test]
@@ -681,6 +681,6 @@ mod tests {
         add(&mut starts, "new-1", 0);
         assert_eq!(starts.beyond_ceiling(full(14, 5)).expect("one waits").0, [PodName::new("big-2")]);
         assert_eq!(started_on(full(14, 5), &mut starts, NOW), ["new-1"]);
-        assert_eq!(started_on(full(15, 0), &mut starts, NOW), ["big-2"], "nobody needs them");
+        assert_eq!(started_on(full(15, 0), &mut starts, NOW), ["big-2"], "no sleeping revision needs them");
     }
 }

@@ -155,8 +155,8 @@ impl SupervisedRevision {
     /// Takes an order. A wake from zero is attempted at once, whatever failed before.
     pub(crate) fn scale_to(&mut self, order: CountOrder) {
         let CountOrder { count, end_first, why } = order;
-        // A request waits. Whatever has failed before may be mended by now, and a wait of minutes would be
-        // the answer to it.
+        // A request waits. The cause of an earlier failure may be mended by now, and a wait of minutes would
+        // be the answer to it.
         if self.wanted == PodCount::ZERO && count > PodCount::ZERO {
             self.restarts.remove(&self.present);
         }
@@ -209,7 +209,7 @@ impl SupervisedRevision {
         }
     }
 
-    /// Does whatever is to be done at this moment: starts and ends pods so that those are there that should
+    /// Does all that is to be done at this moment: starts and ends pods so that those are there that should
     /// be, and keeps deadlines.
     pub(crate) fn advance(&mut self, around: &mut RevisionSurroundings<'_>) {
         self.keep_deadlines(around);

@@ -726,7 +726,7 @@ mod telling {
         assert!(!told.contains(&"NotOwner".to_owned()), "{told:?}");
     }
 
-    /// Counts and routes are told to nobody while their owner orders them, so who takes over is told them
+    /// Counts and routes are told to no seat while their owner orders them, so the next owner is told them
     /// first.
     #[test]
     fn a_new_owner_gets_the_former_owners_counts_and_routes_before_the_bucket() {

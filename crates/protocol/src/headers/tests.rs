@@ -1,3 +1,8 @@
+use std::net::IpAddr;
+
+use http::{Request, Version};
+
+use super::forwarded::FORWARDED_PARTS_BYTES_MAX;
 use super::*;
 
 fn map(pairs: &[(&str, &str)]) -> HeaderMap {

@@ -1,4 +1,4 @@
-//! The head of a request: what it says, and why it cannot be answered by anybody but us.
+//! The head of a request: what it says, and why it cannot be answered by an app.
 //!
 //! Where two servers could read two different requests out of the same bytes, there is none: lines end with
 //! carriage return and line feed, a length is one number, and what is encoded for the transfer ends in

@@ -50,7 +50,7 @@ impl ResponseReader {
     }
 
     /// The head of the response, if it is whole. Interim responses before it are passed over, because clients
-    /// get those of our server only; of each `100 Continue` somebody is told.
+    /// get those of our server only; of each `100 Continue` the caller is told.
     pub fn take_head(
         &mut self,
         method: &Method,

@@ -8,15 +8,15 @@
 pub(crate) const DIFFERENCES: &[(&str, &str)] = &[
     (
         BAD_TARGET_CHARACTER,
-        "browsers and tools send such characters; they pass to the letter, and nobody divides a request at them",
+        "browsers and tools send such characters; they pass to the letter, and no reader divides a request at them",
     ),
     (
         BAD_HOST_ORDER,
-        "each of its characters may stand in a host, and nobody is found under such a name; it is passed on as it is",
+        "each of its characters may stand in a host, and no server is found under such a name; it is passed on as it is",
     ),
     (
         BLANKS_BEHIND_SIZE,
-        "old servers pad the sizes of their chunks, and everybody who reads past the blanks reads the same size",
+        "old servers pad the sizes of their chunks, and every reader past the blanks reads the same size",
     ),
 ];
 
@@ -99,7 +99,7 @@ fn head_of(lines: &[&[u8]]) -> Result<StrictRequestHead, &'static str> {
 /// Checks the form of a target (RFC 9112 §3.2).
 fn check_target(method: &[u8], target: &[u8]) -> Result<(), &'static str> {
     if method == b"CONNECT" {
-        return Err("CONNECT, which nobody here does");
+        return Err("CONNECT, which no program here does");
     }
     if target == b"*" {
         return if method == b"OPTIONS" { Ok(()) } else { Err("an asterisk without OPTIONS") };

@@ -39,10 +39,10 @@ const BYTES_PER_UNIT: usize = 1024;
 /// then, and close the app's connection for it.
 const CANCELLED: u64 = 10;
 
-/// A stream that has to be refused because of what its peer sent, before anybody works on it: a head was read
-/// for it, and an answer is written. One that is open costs as much as one that the peer breaks off itself:
-/// a client that makes us break its requests off (by room beyond all bounds, or data behind the end) has us
-/// begin and stop the same work.
+/// A stream that has to be refused because of what its peer sent, before a service works on it: a head was
+/// read for it, and an answer is written. One that is open costs as much as one that the peer breaks off
+/// itself: a client that makes us break its requests off (by room beyond all bounds, or data behind the end)
+/// has us begin and stop the same work.
 const REFUSED: u64 = 8;
 
 /// Window for a few bytes where there was none: a task is woken to write a piece that is hardly longer than

@@ -5,8 +5,8 @@ use std::fmt;
 /// How long the head of a frame is.
 pub const FRAME_HEAD_BYTES: usize = 9;
 
-/// As long as the payload of a frame may be, in both directions: the least that everybody must accept. Longer
-/// frames would only delay what else is to be sent.
+/// As long as the payload of a frame may be, in both directions: the least that every peer must accept.
+/// Longer frames would only delay what else is to be sent.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
 
 /// The window of a connection or stream of which nothing else was said.
@@ -36,7 +36,7 @@ pub enum FrameKind {
     Data,
     /// A head, or its beginning.
     Headers,
-    /// Nothing that anybody looks at any more.
+    /// Nothing that a reader looks at any more.
     Priority,
     /// A stream is broken off (`RST_STREAM`).
     Reset,

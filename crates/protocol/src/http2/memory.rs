@@ -3,10 +3,10 @@
 //! Windows bound what one stream holds, and a client may open hundreds of streams on hundreds of connections.
 //! So what is held is counted in a budget of the process, and a connection may hold a part of what is *free*:
 //! a quarter of it, as switches divide their buffers among ports. Alone it may hold much; the more there are
-//! that hold much, the less each of them, and a part always stays free for those that hold little. Nobody has
-//! to look for the one that holds most: it is the one that gets no more. What it does then is the session's
-//! affair: for a body it breaks off the stream that was not read for the longest time; for a head it reads no
-//! more for a while, and then refuses the stream that the head would open.
+//! that hold much, the less each of them, and a part always stays free for those that hold little. No
+//! connection has to look for the one that holds most: it is the one that gets no more. What it does then is
+//! the session's affair: for a body it breaks off the stream that was not read for the longest time; for a
+//! head it reads no more for a while, and then refuses the stream that the head would open.
 //!
 //! Large heads have a smaller budget inside: what many hostile clients hold of them costs them nothing but
 //! time, and apps that want such heads get few at a time.
@@ -40,7 +40,7 @@ pub fn head_memory(bytes: usize, fields: usize) -> usize {
 /// As much as all connections may hold, where memory is not scarcer than that.
 const BUDGET_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// As much as one connection may hold, however much is free: 250 requests whose bodies nobody reads hold half
+/// As much as one connection may hold, however much is free: 250 requests with unread bodies hold half
 /// of it.
 const CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 
@@ -64,7 +64,7 @@ const FREE_PARTS: usize = 4;
 const LARGE_HEADS_FREE_PARTS: usize = 2;
 
 /// From one part of so many on, what is held is so much that new streams get no more room than they need: 16
-/// MiB of 256, which are 1,000 responses of 16 KiB that nobody reads. Honest clients read, so it takes an
+/// MiB of 256, which are 1,000 unread responses of 16 KiB. Honest clients read, so it takes an
 /// attack or a great many slow ones.
 const SCARCE_PARTS: usize = 16;
 

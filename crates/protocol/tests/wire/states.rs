@@ -56,7 +56,7 @@ enum Deed {
     Leave,
 }
 
-/// Both ends of a stream, as far as somebody still holds them.
+/// Both ends of a stream, as far as they are still held.
 struct Ends {
     sender: Option<Sender>,
     receiver: Option<Receiver>,
@@ -119,7 +119,7 @@ impl World {
     fn peer(&mut self, frame: PeerFrame, piece: usize) {
         let allowed = self.model.judge(frame);
         let bytes = frame.bytes(self.divided.take());
-        // A piece of DATA that nobody reads costs its sender credit, of which a test has as much as a
+        // An unread piece of DATA costs its sender credit, of which a test has as much as a
         // connection at its beginning.
         let piece = if bytes.len() > 1_000 { piece.max(512) } else { piece };
         if let PeerFrame::Head { kind, is_divided: true, .. } = frame {

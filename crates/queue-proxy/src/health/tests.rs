@@ -31,12 +31,12 @@ async fn an_app_without_a_probe_is_ready_at_once() {
     }
 }
 
-/// R1, R2: while nobody listens the pod is starting, for as long as that takes; it is ready as soon as
-/// somebody does.
+/// R1, R2: while no process listens the pod is starting, for as long as that takes; it is ready as soon as
+/// one does.
 #[tokio::test(flavor = "current_thread")]
 async fn an_app_is_ready_once_its_port_answers_and_the_wait_says_why() {
     let following = async {
-        // Bound and not yet listening: nobody else can take the port meanwhile.
+        // Bound and not yet listening: no other process can take the port meanwhile.
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let port = socket.local_addr().expect("bound").port();
@@ -147,7 +147,7 @@ async fn a_question_about_a_starting_app_is_answered_as_soon_as_it_is_ready() {
     };
     let ((), heard) = tokio::join!(gets_ready, heard);
     assert_eq!(heard, began + Duration::from_millis(500));
-    // From then on nobody waits, whatever becomes of it.
+    // From then on no probe waits, whatever becomes of it.
     health.set(PodState::Unready, "readiness probe: 500".to_owned());
     health.started(at_most, clock).await;
     health.set_draining();

@@ -1,8 +1,8 @@
 //! Answers probes of Knative's kind from what is known of the app.
 //!
 //! On the request port only our own hops may probe: the probe headers of other senders were stripped, and
-//! what remains is an ordinary request. On the admin port everybody may. The answer never waits for the app
-//! (L42).
+//! what remains is an ordinary request. On the admin port every client may. The answer never waits for the
+//! app (L42).
 
 use dataplane::{Body, names};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};

@@ -1,5 +1,5 @@
 //! The drain vectors of family P, as we do it: a drain says so, finishes what it holds, and ends as soon as
-//! nobody needs the pod.
+//! no client needs the pod.
 
 use std::time::Duration;
 

@@ -42,7 +42,7 @@ async fn next_whole_second(proxy: &mut Proxy) -> Load {
 }
 
 /// The slot is the health check's, and who waits for it is seen by the autoscaler. The other way round it is
-/// the health check that waits, and nobody is seen to wait.
+/// the health check that waits, and no request is seen to wait.
 #[test]
 fn they_have_a_slot_or_wait_for_one_and_are_no_load() {
     run(async {
@@ -107,7 +107,7 @@ fn ignored_user_agents_come_from_the_environment_and_from_our_hops() {
             ("-".into(), CHECK.1.into())
         );
         assert!(next_whole_second(&mut proxy).await.is_zero());
-        // Nobody hides from the autoscaler by a word of ours, and the default was replaced.
+        // No client hides from the autoscaler by a word of ours, and the default was replaced.
         let lying = begun(&proxy, &[("Ebb-Unmeasured", "1")]).await;
         eventually("it runs", || app.state.running.get() == 5).await;
         assert_eq!(app.state.saw("ebb-unmeasured"), "-");

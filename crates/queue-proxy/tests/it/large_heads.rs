@@ -17,7 +17,7 @@ use crate::world::{ask, environment, run};
 
 const MEMORY_MIB: u64 = 128;
 
-/// What the process may take where this machine lets nobody make a group: the budget is larger then.
+/// What the process may take where no group can be made on this machine: the budget is larger then.
 const UNLIMITED_MIB: u64 = 384;
 
 /// A control group with a limit of memory; removed at the end.
@@ -109,7 +109,7 @@ impl Drop for LimitedProxy {
 /// How large the head of the app's answer to `/large` is.
 const LARGE_ANSWER_BYTES: usize = 120_000;
 
-/// The port of an app that speaks HTTP/1.1, and answers everybody but who asks for `/never`.
+/// The port of an app that speaks HTTP/1.1, and answers every request but one for `/never`.
 async fn app() -> u16 {
     counting_app(Rc::default()).await
 }

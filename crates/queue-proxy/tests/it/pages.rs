@@ -121,7 +121,7 @@ fn p13_waiting_for_a_drain_that_does_not_come_disturbs_nobody() {
     });
 }
 
-/// A drain begins from TERM or the owner's word. Whoever reaches the admin port could otherwise take the pod
+/// A drain begins from TERM or the owner's word. A client of the admin port could otherwise take the pod
 /// out of service.
 #[test]
 fn no_page_begins_a_drain() {

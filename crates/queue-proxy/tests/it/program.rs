@@ -11,7 +11,7 @@ use vocabulary::QueueProxyAnnouncement;
 
 use crate::world::{App, Proxy, ask, environment, eventually, link_address, run};
 
-/// The program with ports of its own choice, and which those are. Nobody reads its log.
+/// The program with ports of its own choice, and which those are. Its log is not read.
 fn started(app: u16, changes: &[(&str, &str)]) -> (Child, QueueProxyAnnouncement) {
     started_with(Stdio::null(), app, changes)
 }
@@ -135,7 +135,7 @@ fn a_metrics_port_in_use_is_an_error_in_the_log_and_no_end() {
     });
 }
 
-/// As on a cluster, where it would be one more port for anybody.
+/// As on a cluster, where it would be one more open port.
 #[test]
 fn a_stat_port_that_is_off_is_no_port() {
     let (mut child, ports) = started(9, &[("EBB_STAT_PORT", "off")]);
@@ -163,7 +163,7 @@ fn listeners_of(pid: u32) -> usize {
     text.lines().filter(is_listening).count()
 }
 
-/// The token goes to whoever reads our standard output, and to no log.
+/// The token goes to the reader of our standard output, and to no log.
 #[test]
 fn an_announcement_says_who_may_call() {
     run(async {

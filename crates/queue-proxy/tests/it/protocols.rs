@@ -285,7 +285,8 @@ fn a_client_that_asks_before_it_sends_may_wait_long_for_its_turn() {
 #[test]
 fn requests_that_find_out_together_where_the_app_listens_all_get_there() {
     run(async {
-        // Nobody listens there over IPv4 as long as this is kept: another test's server might, and be found.
+        // No process listens there over IPv4 as long as this is kept: another test's server might, and be
+        // found.
         let unheard = tokio::net::TcpSocket::new_v4().expect("a socket");
         unheard.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let port = unheard.local_addr().expect("bound").port();

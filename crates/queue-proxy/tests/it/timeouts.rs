@@ -220,7 +220,7 @@ fn an_idle_websocket_is_closed_by_the_idle_limit() {
     });
 }
 
-/// O11: a client that leaves takes its request with it, and nothing is answered to nobody.
+/// O11: a client that leaves takes its request with it, and no client gets an answer then.
 #[test]
 fn o11_who_breaks_off_a_request_body_cancels_the_apps_work() {
     run(async {

@@ -115,7 +115,7 @@ fn the_refusal_says_what_to_do() {
     let foreign = TrustedHosts::default().check(&Uri::from_static("/"), &headers).expect_err("foreign");
     assert_eq!(
         foreign.to_string(),
-        "host \"evil.example\" is foreign: the request may come from somebody's web page; ask by address or as localhost, or allow the name \
+        "host \"evil.example\" is foreign: the request may come from another site's web page; ask by address or as localhost, or allow the name \
          (EBB_TRUSTED_HOSTS, --trusted-host)"
     );
 }

@@ -94,8 +94,8 @@ impl ObservabilityReading<'_> {
             ENABLE_PROBES => self.settings.enable_probe_request_log = self.switch(key, value),
             TEMPLATE => {
                 value.clone_into(&mut self.settings.request_log_template);
-                // Whether it is used or not: who turns the log on later should not meet what is wrong with it
-                // only then.
+                // Whether it is used or not: a person who turns the log on later should not meet what is
+                // wrong with it only then.
                 let checked = Observability { enable_request_log: true, ..self.settings.clone() };
                 if let Err(problem) = checked.request_log() {
                     self.findings.refuse_place(key, &problem);

@@ -1,3 +1,5 @@
+use http::{Method, Version};
+
 use super::*;
 
 fn line(template: &str, headers: &[(&'static str, &'static str)]) -> String {

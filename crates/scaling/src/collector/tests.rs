@@ -44,7 +44,7 @@ fn g37_without_a_heard_reporter_there_is_no_data() {
     report(&mut collector, POD, 0, 4.0, 2.5);
     assert_close(stable(&collector, 5.4), 4.0);
     assert_eq!(collector.observe(&[], seconds(5.5)), None, "silent for 3 s");
-    // Somebody is heard again, but all that is known is older than the window.
+    // A reporter is heard again, but all that is known is older than the window.
     collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(90.0));
     assert_eq!(collector.observe(&[], seconds(90.0)), None);
 }

@@ -4,6 +4,9 @@
 //! read. Writing all of them would be most of what a decision costs; here saying something copies a few
 //! numbers, and only `Display` looks for words.
 
+mod numbers;
+mod zero;
+
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -13,6 +16,9 @@ use settings::Metric;
 use vocabulary::{PeerList, PodCount, format_duration};
 
 use crate::hpa::HpaSentence;
+use numbers::{is_one, rough, rounded, two_decimals, unit};
+
+pub(crate) use zero::ZeroText;
 
 /// One sentence for people, with the numbers that mattered. `to_string` and serde give the words.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,23 +90,6 @@ pub(crate) struct ConnectionHoldText {
     pub(crate) age: Option<NonZeroU32>,
     pub(crate) peers: PeerList,
     pub(crate) unreadable_pods: u8,
-}
-
-/// Sentences of the rules around zero. The time to go is part of why a pod stays, but not of a reason, which
-/// would otherwise differ at every look.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ZeroText {
-    Disabled,
-    InFlight { requests: f64, age: Option<Duration> },
-    GivenUp { timeout: Duration },
-    Starting { timeout: Duration },
-    ActivatorsFirst,
-    RecentlyActive { window: Duration, to_go: Option<Duration> },
-    Unacknowledged,
-    NoTraffic { time: Duration },
-    Retained { retention: Duration, to_go: Option<Duration> },
-    Answered { time: Duration },
-    Grace { grace: Duration, to_go: Option<Duration> },
 }
 
 /// Sentences about the present state of a revision.
@@ -288,57 +277,6 @@ impl fmt::Display for ConnectionHoldText {
     }
 }
 
-impl fmt::Display for ZeroText {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Disabled => to.write_str("scale to zero is turned off (enable-scale-to-zero)"),
-            Self::InFlight { requests, age } => {
-                write!(to, "{requests} {} in flight", if is_one(requests) { "request" } else { "requests" })?;
-                if let Some(age) = age {
-                    write!(to, " for {}", rough(age))?;
-                }
-                to.write_str(": one pod stays (in-flight-holds-pods)")
-            }
-            Self::GivenUp { timeout } => {
-                let timeout = format_duration(timeout);
-                write!(
-                    to,
-                    "no pods got ready within the activation timeout of {timeout}, and no request waits: given up"
-                )
-            }
-            Self::Starting { timeout } => {
-                let timeout = format_duration(timeout);
-                write!(to, "still starting; given up {timeout} after the start if no request waits then")
-            }
-            Self::ActivatorsFirst => to.write_str("the activators take over first, then the last pod may go"),
-            Self::RecentlyActive { window, to_go } => {
-                let window = format_duration(window);
-                write!(to, "active for less than the stable window of {window}: one pod stays")?;
-                write_to_go(to, to_go)
-            }
-            Self::Unacknowledged => {
-                to.write_str("not every activator has acknowledged that it answers for the revision")
-            }
-            Self::NoTraffic { time } => {
-                write!(to, "no traffic for {}, and the activators answer", rough(time))
-            }
-            Self::Retained { retention, to_go } => {
-                let retention = format_duration(retention);
-                write!(to, "the last pod is retained for {retention} after traffic ended")?;
-                write_to_go(to, to_go)
-            }
-            Self::Answered { time } => {
-                write!(to, "no traffic, and the activators have answered for {}", rough(time))
-            }
-            Self::Grace { grace, to_go } => {
-                let grace = format_duration(grace);
-                write!(to, "the activators must answer for the grace period of {grace} first")?;
-                write_to_go(to, to_go)
-            }
-        }
-    }
-}
-
 impl fmt::Display for StandingText {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -356,46 +294,6 @@ impl fmt::Display for StandingText {
             Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
         }
     }
-}
-
-/// Rounded up, so that it never says that nothing is left.
-fn write_to_go(to: &mut fmt::Formatter<'_>, time: Option<Duration>) -> fmt::Result {
-    let Some(time) = time else { return Ok(()) };
-    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
-    write!(to, "; {} to go", format_duration(Duration::from_secs(seconds)))
-}
-
-/// A load for people that is not zero, however small it is.
-fn rounded(value: f64) -> String {
-    if value > 0.0 && two_decimals(value) == 0.0 {
-        "less than 0.01".to_owned()
-    } else {
-        two_decimals(value).to_string()
-    }
-}
-
-/// A span for people: to the second.
-fn rough(span: Duration) -> String {
-    format_duration(Duration::from_secs(span.as_secs()))
-}
-
-fn unit(metric: Metric, value: f64) -> &'static str {
-    match (metric, is_one(value)) {
-        (Metric::Concurrency, true) => "request in flight",
-        (Metric::Concurrency, false) => "requests in flight",
-        (Metric::Rps, true) => "request per second",
-        (Metric::Rps, false) => "requests per second",
-    }
-}
-
-/// Whether a number that was rounded for people is one.
-fn is_one(value: f64) -> bool {
-    (value - 1.0).abs() < f64::EPSILON
-}
-
-/// Two decimals are enough for people.
-fn two_decimals(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

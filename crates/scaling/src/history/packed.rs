@@ -9,9 +9,14 @@
 //! A block that has ended is never written again, so all copies of the rows share it. What a copy costs is
 //! two references; the first row that is added after that copies the open block, at most a kilobyte.
 
+mod row_codec;
+
 use std::sync::Arc;
 
 use super::varint;
+use row_codec::{BlockFaultKind, BlockView, RunReader, write_row};
+
+pub(super) use row_codec::{BlockFault, RowRun};
 
 /// A block that holds as many bytes is ended. A longer block has its first row, which is written from zero,
 /// and its place in the list for more rows; a shorter one is dropped sooner after its last row is too old,
@@ -63,14 +68,6 @@ impl RowBlock {
     fn view(&self) -> BlockView<'_> {
         BlockView { first: self.first, rows: self.rows, bytes: &self.bytes }
     }
-}
-
-/// A block as it is read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BlockView<'b> {
-    pub(super) first: u64,
-    pub(super) rows: u64,
-    pub(super) bytes: &'b [u8],
 }
 
 /// The newest rows, and all that is needed to add the next.
@@ -136,14 +133,6 @@ impl<const N: usize> OpenBlock<N> {
             varint::put(&mut self.bytes, repeats);
         }
     }
-}
-
-/// Equal rows that follow each other.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RowRun<const N: usize> {
-    pub(super) first: u64,
-    pub(super) count: u64,
-    pub(super) row: [u32; N],
 }
 
 impl<const N: usize> PackedRows<N> {
@@ -276,86 +265,6 @@ fn with_newest(blocks: &[RowBlock], newest: RowBlock, next: u64, limits: &RowLim
         goes
     });
     kept.collect()
-}
-
-fn write_row<const N: usize>(bytes: &mut Vec<u8>, before: &[u32; N], row: &[u32; N]) {
-    let pairs = || before.iter().zip(row).enumerate().filter(|(_, (before, now))| before != now);
-    varint::put(bytes, pairs().fold(0, |changed, (place, _)| changed | 1 << place));
-    for (_, (&before, &now)) in pairs() {
-        varint::put(bytes, varint::difference(before, now));
-    }
-}
-
-/// Reads a block from its first row on.
-struct RunReader<'b, const N: usize> {
-    bytes: &'b [u8],
-    next: u64,
-    row: [u32; N],
-}
-
-impl<'b, const N: usize> RunReader<'b, N> {
-    fn new(block: BlockView<'b>) -> Self {
-        Self { bytes: block.bytes, next: block.first, row: [0; N] }
-    }
-
-    fn read(&mut self) -> Result<RowRun<N>, BlockFaultKind> {
-        let mut number = || varint::take(&mut self.bytes).ok_or(BlockFaultKind::CutOff);
-        let changed = number()?;
-        let mut count = 1;
-        if changed == 0 {
-            count = u64::from(number()?);
-        } else if u64::from(changed) >> N != 0 {
-            return Err(BlockFaultKind::Field);
-        }
-        for (place, field) in self.row.iter_mut().enumerate() {
-            if changed & (1 << place) != 0 {
-                *field = varint::moved(*field, number()?);
-            }
-        }
-        let first = self.next;
-        self.next = first.saturating_add(count);
-        Ok(RowRun { first, count, row: self.row })
-    }
-}
-
-impl<const N: usize> Iterator for RunReader<'_, N> {
-    type Item = Result<RowRun<N>, BlockFaultKind>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.bytes.is_empty() { None } else { Some(self.read()) }
-    }
-}
-
-/// The place of a fault in restored blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BlockFault {
-    pub(super) block: usize,
-    pub(super) offset: usize,
-    pub(super) kind: BlockFaultKind,
-}
-
-/// The nature of a fault in restored blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockFaultKind {
-    /// The bytes end within a row.
-    CutOff,
-    /// A row changes a number that no row has.
-    Field,
-    /// There are more or fewer rows than the block says.
-    Count,
-    /// The block begins before the one before it ends.
-    Overlap,
-}
-
-impl BlockFaultKind {
-    pub(super) fn sentence(self) -> &'static str {
-        match self {
-            Self::CutOff => "the bytes end within a row",
-            Self::Field => "a row changes a number that no row has",
-            Self::Count => "the number of rows is not the one that the block gives",
-            Self::Overlap => "the block begins before the one before it ends",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::revision::{HOUR, HOURS_KEPT, MINUTE, OpenSpan, RevisionHistory};
-use super::tally::{HistorySpan, span_of, span_of_second};
+use super::span::HistorySpan;
+use super::tally::{span_of, span_of_second};
 
 /// The past that a series reaches back to, each range with its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

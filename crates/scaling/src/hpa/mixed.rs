@@ -9,7 +9,7 @@
 //! ```text
 //!   every 2 s, and at a surge:  deciders ──► K        K > current: rise at once (4, 6)
 //!   at a sync:                  all metrics ──► raw ──► windows ──► limits ──► D        (2, 3, 7, 9)
-//!   whoever did it:             an event, and for a rise a recommendation (5)
+//!   at every change:            an event, and for a rise a recommendation (5)
 //! ```
 
 use settings::ScalingSpec;

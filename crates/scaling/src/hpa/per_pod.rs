@@ -2,8 +2,8 @@
 //!
 //! The arithmetic follows Kubernetes in whole numbers and doubles step by step: percentages and averages are
 //! cut to whole numbers before they are compared, ratios are taken before they are multiplied. Pods without a
-//! sample, and pods that are just starting while the others have too much to do, are taken as whatever makes
-//! the change smaller; if that turns its direction, nothing changes.
+//! sample, and pods that are just starting while the others have too much to do, are taken as the number that
+//! makes the change smaller; if that turns its direction, nothing changes.
 
 use settings::hpa::{HpaSettings, ResourceName};
 use vocabulary::{MilliValue, PodCount, Timestamp};

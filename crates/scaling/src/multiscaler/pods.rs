@@ -24,7 +24,7 @@ pub(super) struct PodCounts {
     pub(super) terminating: PodCount,
 }
 
-/// A pod on its way out counts as not ready, whatever it still does.
+/// A pod on its way out counts as not ready, even while it still answers.
 fn is_ready(pod: PodFact) -> bool {
     pod.is_ready && pod.phase != PodPhase::Terminating
 }

@@ -3,7 +3,7 @@
 //! Knative decides by the sign of the excess burst capacity at every look, so a load near the boundary
 //! rewrites the route every few seconds. Here the activators come in at once, but leave only after there has
 //! been room for a while (`routing-dwell`; zero is Knative's behaviour). What is not known is not touched:
-//! after a restart the route stays as it is until there is a decision. Where nobody serves yet there is
+//! after a restart the route stays as it is until there is a decision. Where no address serves yet there is
 //! nothing to dwell on: the first decision holds at once.
 
 use std::time::Duration;

@@ -268,7 +268,7 @@ fn a_restart_orders_no_more_than_the_upper_bound() {
     let (min_scale, max_scale) = (PodCount::new(3), Some(PodCount::new(8)));
     let mut world = World::new(ScalingSpec { min_scale, max_scale, ..spec() });
     world.create(12);
-    // Somebody writes another count before there is a decision.
+    // Another client writes a count before there is a decision.
     world.create(11);
     world.edit(|spec| spec.min_scale = PodCount::new(4));
     world.run_until(30.0);

@@ -16,6 +16,7 @@ mod document;
 mod document_annotation;
 mod document_fields;
 mod flat_metrics;
+mod metric_target;
 mod metrics;
 mod names;
 mod node;

@@ -4,12 +4,10 @@ use std::fmt::Write as _;
 
 use vocabulary::MilliValue;
 
+use super::behavior::{Behavior, PolicyAmount, RulesOrigin, ScalingRules, SelectPolicy};
 use super::reading::{DocumentNode, HpaDocument};
 use super::selector::{LabelCondition, LabelSelector};
-use super::spec::{
-    Behavior, MetricIdentifier, MetricSpec, PolicyAmount, ResourceTarget, RulesOrigin, ScalingRules,
-    SelectPolicy, TotalTarget,
-};
+use super::spec::{MetricIdentifier, MetricSpec, ResourceTarget, TotalTarget};
 
 /// The `spec` of a document, without a target to scale.
 pub fn spec_of(document: &HpaDocument) -> DocumentNode {

@@ -259,14 +259,14 @@ fn a_hexadecimal_number_warns_by_name_and_leaves_the_default() {
     assert_eq!((checked.value.target, checked.warnings.len()), (None, 1));
 }
 
-/// The value is wrong for every type of setting, so a key that is not refused is a key that nobody reads.
+/// The value is wrong for every type of setting, so a key that is not refused is a key without a reader.
 #[test]
 fn every_known_key_is_read() {
     const WRONG: &str = "wrong,,.knative.dev";
     for key in keys::ALL {
         assert!(ClusterConfig::parse(&map(&[(key.name, WRONG)])).is_err(), "{}", key.name);
     }
-    // What a document says is read by whoever can read its format.
+    // What a document says is read by a caller that can read its format.
     let annotations = annotation::ALL.iter().filter(|key| key.name != DOCUMENT_ANNOTATION);
     for name in annotations.flat_map(|key| [Some(key.name), key.old]).flatten() {
         let result = RevisionSettings::read(&map(&[(name, WRONG)]), &ClusterConfig::default(), None);

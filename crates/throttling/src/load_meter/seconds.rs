@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_late_look_ends_every_second_that_has_passed_and_an_early_one_the_open_one() {
         let seconds = ReporterSeconds::since(Timestamp::from_millis(500));
-        // The first that is open, when somebody looks in milliseconds, and what has ended then.
+        // The first second that is open at a time in milliseconds, and what has ended then.
         for (open, now, ended) in [
             (0, 1_500, 0..1),
             (0, 1_499, 0..1),

@@ -109,7 +109,7 @@ fn s7_counts_are_divided_by_the_nominal_period() {
     expect("S7", load, [3.0, 2.0, 3.9, 1.5]);
 }
 
-/// Six arrivals, while whoever closes the seconds had no core for three of them.
+/// Six arrivals, while the thread that closes the seconds had no core for three of them.
 #[test]
 fn a_stall_is_shared_out_over_its_seconds() {
     let mut meter = LoadMeter::new(Timestamp::ZERO);

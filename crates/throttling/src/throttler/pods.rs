@@ -1,25 +1,14 @@
 //! The pods of a revision: which may be picked, what runs in each, and which are suspect.
 
+mod avoidance;
+
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use vocabulary::{Interner, PodAssignment, PodId, PodName, PodState, Slice, Timestamp};
 
 use super::outside::OutsideAttempts;
 use crate::balancer::{Balancer, Candidate, Policy};
-
-/// How long a pod that did not start a request rests, even if there is no other; doubles with every further
-/// failure.
-const REST_MIN: Duration = Duration::from_millis(10);
-/// The longest time for which a suspect pod rests.
-const REST_MAX: Duration = Duration::from_millis(500);
-/// How much longer it is left alone while there are others.
-const AVOIDED_FACTOR: u32 = 10;
-/// How long a pod of our slice that others have filled is left alone; doubles with every further refusal.
-const FULL_MIN: Duration = Duration::from_millis(1);
-/// The longest such wait: an idle slot is found within it.
-const FULL_MAX: Duration = Duration::from_millis(50);
-
+use avoidance::{Fullness, Suspicion};
 /// To the balancer, a pod that is left alone looks full.
 const NO_ROOM: Candidate = Candidate { in_flight: u32::MAX, slots: u32::MAX };
 
@@ -37,20 +26,6 @@ struct ThrottledPod {
     /// filled it.
     fullness: Option<Fullness>,
     suspicion: Option<Suspicion>,
-}
-
-/// How often in a row a pod of our slice had no room, and until when it is left alone.
-#[derive(Clone, Copy, Debug)]
-struct Fullness {
-    refusals: u32,
-    until: Timestamp,
-}
-
-impl Fullness {
-    fn after(refusals: u32, now: Timestamp) -> Self {
-        let doubled = FULL_MIN.saturating_mul(1 << refusals.saturating_sub(1).min(16));
-        Self { refusals, until: now + doubled.min(FULL_MAX) }
-    }
 }
 
 impl ThrottledPod {
@@ -72,24 +47,6 @@ impl ThrottledPod {
 
     fn is_full(&self, now: Timestamp) -> bool {
         self.fullness.is_some_and(|fullness| fullness.until > now)
-    }
-}
-
-/// A pod failed to start requests that were sent to it, this often in a row.
-#[derive(Clone, Copy, Debug)]
-struct Suspicion {
-    failures: u32,
-    /// Until when it is left alone while other pods are not suspect.
-    avoided_until: Timestamp,
-    /// Until when it is left alone in any case.
-    rests_until: Timestamp,
-}
-
-impl Suspicion {
-    fn after(failures: u32, now: Timestamp) -> Self {
-        let doubled = REST_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
-        let rest = doubled.min(REST_MAX);
-        Self { failures, avoided_until: now + rest * AVOIDED_FACTOR, rests_until: now + rest }
     }
 }
 
@@ -335,14 +292,6 @@ impl ThrottledPods {
                 self.names.release(&name);
             }
         }
-    }
-}
-
-impl Suspicion {
-    /// When the pod may be tried again.
-    fn ends(&self, all_suspect: bool) -> Timestamp {
-        // With no better pod to go to, leaving it alone for long would only keep requests waiting.
-        if all_suspect { self.rests_until } else { self.avoided_until }
     }
 }
 

@@ -18,8 +18,8 @@ type Checked = Result<(), Box<dyn std::error::Error>>;
 
 const PIECE: u64 = 64 * 1024;
 
-/// A message that cannot be sent, upon which the stream is reset. (Whoever only drops the answer goes on to
-/// send: this client resets a stream when nobody holds either half.)
+/// A message that cannot be sent, upon which the stream is reset. (A client that only drops the answer goes
+/// on to send: this client resets a stream when neither half is held.)
 const LEAVE: Bytes = Bytes::new();
 
 /// Encodes and decodes messages as plain bytes.

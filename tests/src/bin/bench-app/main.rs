@@ -224,7 +224,7 @@ impl App {
             unkind.keep(body).await;
             return http::Response::new(Full::default());
         }
-        // What arrives is counted by nobody, only taken.
+        // What arrives is not counted, only taken.
         while let Some(Ok(_frame)) = body.frame().await {}
         let path = head.uri.path();
         let size = path.strip_prefix("/bytes/").and_then(|size| size.parse().ok());

@@ -1,4 +1,4 @@
-//! An app that writes down when each request began and ended in it, for whoever compares that with what
+//! An app that writes down when each request began and ended in it, for a test that compares that with what
 //! clients saw (`tests::slots`).
 
 use std::fs::{File, OpenOptions};

@@ -55,7 +55,7 @@ pub(crate) async fn serve(mut stream: TcpStream) {
         "/trailers" => trailers(),
         _ => plain("200 OK", &head),
     };
-    // Whoever is gone needs no answer.
+    // A client that is gone needs no answer.
     let _ = stream.write_all(answer.as_bytes()).await;
     if path == "/refuse-upload-rudely" {
         return;

@@ -55,7 +55,7 @@ impl Streams {
 
 /// Sends every piece of the body back as it comes, and counts as in flight until that ends. The trailers are
 /// `grpc-status: 0` and, as `x-echoed`, the request's own trailer `x-sent`, or its header of that name, for
-/// not every client can send trailers; HTTP/1.1 must announce them, and over HTTP/2 nobody does.
+/// not every client can send trailers; HTTP/1.1 must announce them, and over HTTP/2 no app does.
 pub(crate) fn echo(request: Request<Incoming>, counted: Counted) -> Response<Body> {
     let content_type = request.headers().get("content-type").cloned();
     let is_http1 = request.version() == Version::HTTP_11;

@@ -39,7 +39,7 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
 
         // The number changes while both versions run: the new ones wait until the old ones have gone.
         namespace.set_buckets(2).await;
-        // Whoever has both at first gives one to who has none.
+        // The autoscaler that has both at first gives one to the other.
         let owners_of_two = eventually("each has one", PATIENCE, || async {
             let owners = namespace.bucket_owners().await;
             let distinct: BTreeSet<_> = owners.values().collect();
@@ -62,7 +62,7 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         assert_eq!(listed(&namespace).await.len(), 5);
         tokio::join!(first.has_pods(0), second.has_pods(0));
 
-        // Whoever is killed had one of them, and the other autoscaler has the other.
+        // The killed one had one of them, and the other autoscaler has the other.
         let killed = owners_of_two[&Bucket(1)].clone();
         namespace.kill_autoscaler(&killed).await;
         eventually("another one decides about the second bucket", FOLLOWED_AFTER_KILL, || async {
@@ -80,7 +80,7 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         of_second.assert_all_answered();
         traffic.await.expect("the client does not panic").assert_all_answered();
 
-        // And back, for whoever comes next.
+        // And back, for the next one.
         namespace.set_buckets(1).await;
         first.has_pods(0).await;
         for workload in [&first, &second, &kept, &moved] {

@@ -33,7 +33,7 @@ const METRICS_PORT: u16 = 9091;
 /// The name of both webhook configurations in the cluster.
 const WEBHOOK: &str = "ebb-injector";
 
-/// A program that shows a certificate to whoever calls.
+/// A program that shows a certificate to each caller.
 struct ShowingProgram {
     component: &'static str,
     port: u16,
@@ -78,7 +78,7 @@ impl ShowingProgram {
         let name = ServerName::try_from(self.name.clone()).expect("it is a name");
         let stream = TcpStream::connect(SocketAddr::new(at, self.port)).await;
         let stream = stream.map_err(|error| error.to_string())?;
-        // Whoever wants to see a certificate of ours ends this, but only after it has shown its own.
+        // A caller that wants to see a certificate of ours ends this, but only after it has shown its own.
         let agreed = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
         let agreed = agreed.map_err(|error| error.to_string())?;
         let chain = agreed.get_ref().1.peer_certificates().and_then(|chain| chain.first());

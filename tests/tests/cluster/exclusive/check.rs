@@ -48,7 +48,7 @@ fn missing_parts_and_refused_settings_are_told_with_their_remedy_until_they_are_
         let bindings = Api::<ClusterRoleBinding>::all(namespace.client.clone());
         let mut binding = bindings.get(BINDING).await.expect("it is there");
 
-        // Whoever validates is not there, so what it would refuse is written.
+        // The webhook is not there, so what it would refuse is written.
         scale_injector(&namespace, 0).await;
         eventually("nobody refuses the key", PATIENCE, async || {
             write_key(&namespace, Some("soon")).await.map(drop).map_err(|error| error.to_string())

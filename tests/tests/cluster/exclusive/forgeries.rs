@@ -73,7 +73,7 @@ fn a_forged_slice_takes_no_port_of_another_tenant_across_restarts_of_activators_
                 }
                 answer(&[&bank, &thief]).await;
 
-                // Whoever takes over finds the forged one, for nobody is there to write it anew.
+                // The next owner finds the forged one, for no autoscaler is there to write it anew.
                 kubectl(&["-n", SYSTEM, "scale", "deployment/autoscaler", "--replicas=0"]).await;
                 let gone = ["-n", SYSTEM, "wait", "pod", "--for=delete", "--timeout=2m", "-l"];
                 let gone = [&gone[..], &["app.kubernetes.io/component=autoscaler"]].concat();

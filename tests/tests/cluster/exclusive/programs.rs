@@ -165,7 +165,7 @@ fn an_injector_that_ends_in_any_way_while_pods_are_made_costs_nobody_a_request()
     });
 }
 
-/// A pod that asks for a queue-proxy is of no use without one; nobody else waits for the injector.
+/// A pod that asks for a queue-proxy is of no use without one; no other pod waits for the injector.
 #[test]
 fn without_injectors_only_pods_that_ask_for_a_queue_proxy_are_refused() {
     in_namespace("noinjector", async |namespace| {

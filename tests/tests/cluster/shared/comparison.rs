@@ -1,7 +1,7 @@
 //! Class hpa beside Kubernetes' own autoscaler: the same answers, the same pods, the same counts, conditions
 //! and reasons.
 //!
-//! The metrics APIs are served by this process ([`crate::metrics_adapter`]). Whoever serves them holds
+//! The metrics APIs are served by this process ([`crate::metrics_adapter`]). The test that serves them holds
 //! kube-controller-manager's autoscaler in its hand: a pass over one autoscaler asks for its first metric
 //! after it has read the scale, and waits for the answer. While it waits, its former pass is over to the last
 //! write, so what the API server holds then is exactly what that pass came to, and the count is exactly the

@@ -47,7 +47,7 @@ fn a_request_to_an_app_that_only_crashes_is_refused_with_its_third_failure_and_n
             assert!(answer.contains(text), "{text:?} is missing in {answer}");
         }
         has_event_of_both(&app, "CrashLoop").await;
-        // While somebody asks, one pod is wanted, and never a second one.
+        // While requests come, one pod is wanted, and never a second one.
         let begun = clock::now();
         while clock::since(begun) < AT_REST_AFTER {
             let tally = app.load().paced(10, Duration::from_millis(100)).await;

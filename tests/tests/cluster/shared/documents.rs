@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const OPERATING: &str = "docs/kubernetes-operating.md";
 
-/// What somebody has who knows nothing of ebb.
+/// The manifests of a person who knows nothing of ebb.
 const APP: &str = "
 apiVersion: v1
 kind: Service

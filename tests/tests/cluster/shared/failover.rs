@@ -1,5 +1,5 @@
-//! Whoever decides is killed, freezes or leaves: another one follows, counts and routes stay as they are, and
-//! no request is lost.
+//! The autoscaler that decides is killed, freezes or leaves: another one follows, counts and routes stay as
+//! they are, and no request is lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn traffic(workload: &Workload, time: Duration) -> JoinHandle<Tally> {
     tokio::spawn(async move { load.steady(20, time).await })
 }
 
-/// What must not change while nobody decides, nor when another begins to.
+/// What must not change while no autoscaler decides, nor when another begins to.
 #[derive(Debug, PartialEq)]
 struct Surroundings {
     count: i32,
@@ -105,7 +105,7 @@ fn an_owner_that_is_killed_is_followed_and_a_rollout_meanwhile_loses_no_request(
                     namespace.successor_of(&former).await
                 }),
                 async {
-                    // In the middle of the time in which nobody decides.
+                    // In the middle of the time in which no autoscaler decides.
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     rolled.restart().await;
                 }

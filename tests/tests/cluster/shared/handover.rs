@@ -153,7 +153,7 @@ fn without_annotation_and_selector_ebb_serves_on_and_lets_go_once_there_is_a_sel
     });
 }
 
-/// An app as it is without ebb: pods that nobody injects, which say goodbye by a hook that sleeps.
+/// An app as it is without ebb: pods without a sidecar, which say goodbye by a hook that sleeps.
 fn plain_plan() -> WorkloadPlan {
     let hook = json!({"preStop": {"sleep": {"seconds": 3}}});
     WorkloadPlan::new("hello").not_injected().app_field("lifecycle", hook).served_by_kubernetes()

@@ -86,7 +86,7 @@ fn list(kind: &str, api_version: &str, items: &[Value]) -> Answer {
     Answer::found(&json!({"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items}))
 }
 
-/// What `ebb get` prints; another suite may just be ending whoever answers.
+/// What `ebb get` prints; another suite may just be ending the one that answers.
 async fn ebb_get(namespace: &TestNamespace, format: &str) -> Result<String, String> {
     let output = ebb(namespace, &["get", "-o", format]).await;
     let [out, errors] =

@@ -1,4 +1,4 @@
-//! A smaller count ends the pods that serve nobody, whichever Kubernetes would have chosen: the component
+//! A smaller count ends the pods that serve no request, whichever Kubernetes would have chosen: the component
 //! `pod-deletion-cost` is installed.
 
 use std::net::{IpAddr, SocketAddr};
@@ -76,7 +76,7 @@ fn a_smaller_count_ends_the_pods_that_serve_nobody_and_without_the_hint_those_th
     in_namespace("idle-first", async |namespace| {
         let (with, without) =
             tokio::join!(fall(&namespace, "hinted", "true"), fall(&namespace, "unhinted", "false"));
-        // Were those marked that serve nobody, and ended the others all the same?
+        // Were those marked that serve no request, and ended the others all the same?
         println!("with the hint: {with:?}; without it: {without:?}");
         assert_eq!((with.drained, without.drained), (0, 2));
         assert_eq!((with.passed_over, without.passed_over), (0, 0));

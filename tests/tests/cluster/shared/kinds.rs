@@ -99,7 +99,7 @@ fn another_service_to_the_same_port_holds_the_count_until_it_is_called_a_bypass(
         let hello = WorkloadPlan::new("hello").annotated(min_scale, "1").create(&namespace).await;
         hello.has_pods(1).await;
         let api = namespace.api::<Service>();
-        // What leads to no port of requests keeps nobody.
+        // What leads to no port of requests keeps no pod.
         for (name, port) in
             [("metrics", json!({"port": 19091})), ("other", json!({"port": 80, "targetPort": 8080}))]
         {

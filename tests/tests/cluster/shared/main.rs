@@ -1,7 +1,7 @@
 //! ebb on a real Kubernetes, every request accounted for: `tests/cluster/run`.
 //!
 //! The cluster is up, and has ebb in it, before these begin. Each has a namespace of its own, so they run
-//! side by side, but for those that leave the cluster without anybody who decides for a while (`failover`).
+//! side by side, but for those that leave the cluster without a decider for a while (`failover`).
 
 mod adopted_connections;
 mod commands;

@@ -39,7 +39,7 @@ const APIS: [(&str, &str, &str, &str); 4] = [
     ("external.metrics.k8s.io", "v1beta1", "jobs", "ExternalMetricValueList"),
 ];
 
-/// What is answered to a path with its query; `None` if nobody knows it.
+/// What is answered to a path with its query; `None` if it is unknown.
 pub(crate) type Answering = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Answer>> + Send + Sync>;
 
 /// One answer of a metrics API.
@@ -83,7 +83,7 @@ impl Adapter {
         Self { registrations, serving }
     }
 
-    /// Nobody serves these APIs any more.
+    /// No process serves these APIs any more.
     pub(crate) async fn stop(self) {
         for (group, version, _, _) in APIS {
             let name = format!("{version}.{group}");

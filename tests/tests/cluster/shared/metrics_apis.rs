@@ -1,4 +1,4 @@
-//! The metrics APIs of a cluster are served by one at a time: tests that register somebody for them take
+//! The metrics APIs of a cluster are served by one at a time: tests that register a server for them take
 //! turns.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -76,7 +76,7 @@ where
     namespace.api::<Object>().create(&PostParams::default(), &object).await.expect("it can be made");
 }
 
-/// A Deployment that nobody has adopted, with Kubernetes' own autoscaler, and in shadow. Returns where its
+/// A Deployment that was not adopted, with Kubernetes' own autoscaler, and in shadow. Returns where its
 /// pods are asked to burn CPU.
 async fn create_burner(namespace: &TestNamespace) -> SocketAddr {
     let app = json!({

@@ -1,4 +1,4 @@
-//! Whoever decides fights no person.
+//! The autoscaler that decides fights no person.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tests::eventually;
 async fn survives_zero(hello: &Workload) {
     hello.has_pods(1).await;
     let load = hello.load();
-    // Longer than a pod goes on with its connections whom nobody tells that it is released.
+    // Longer than a pod goes on with its connections without the word that it is released.
     let traffic = tokio::spawn(async move { load.steady(20, Duration::from_secs(60)).await });
     tokio::task::yield_now().await;
     let first = hello.pod_names().await;
@@ -61,7 +61,7 @@ fn a_person_who_writes_more_and_then_fewer_under_load_loses_nobody_a_request() {
             let traffic = app.load().path("/?sleep=200").in_background(20);
             for _ in 0..2 {
                 app.scale_by_hand(3).await;
-                // As long as pods take; one is enough, so whoever decides may take them away before the
+                // As long as pods take; one is enough, so the autoscaler may take them away before the
                 // person does.
                 tokio::time::sleep(Duration::from_secs(3)).await;
                 app.scale_by_hand(1).await;

@@ -57,7 +57,7 @@ fn ports_of_which_ebb_keeps_out_lead_to_the_apps_own_and_wake_and_keep_no_pod() 
         hello.has_event("SessionAffinity").await;
         hello.has_pods(0).await;
         let before = hello.generation().await;
-        // The node hears a little later than the pod is gone that nobody is there.
+        // The node hears a little later than the pod is gone that no process is there.
         for port in [443, 81] {
             eventually(&format!("port {port} is refused"), PATIENCE, || async {
                 // Until then it may lead to the pod that is gone, from where nothing comes back.

@@ -1,5 +1,5 @@
 //! Each port of a Service is its own, by whatever name it is called: through activators, direct, renamed, and
-//! after it was somebody else's.
+//! after it was another Service's.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -100,7 +100,7 @@ fn a_port_that_is_renamed_added_and_removed_under_load_loses_nothing() {
         assert!(added.answered() > 0, "{:?}", added.outcomes);
         hello.set_service_ports(&[("web".to_owned(), 80, json!("http"))]).await;
         let mut tally = traffic.await.expect("the client does not panic");
-        // Until the slices have the new name too, a node takes the port for one that nobody serves.
+        // Until the slices have the new name too, a node takes the port for one without endpoints.
         let by_the_node = |request: &Unanswered| {
             request.outcome == Outcome::ConnectionRefused
                 && (renamed_after..renamed_by).contains(&request.begun)
@@ -146,7 +146,7 @@ fn a_port_that_nobody_declared_is_served_direct_and_keeps_the_count() {
         assert_eq!(ask(hello.at(82), "hello").await.1, "7070");
         let tally = hello.load().steady(2, Duration::from_secs(20)).await;
         tally.assert_none_lost();
-        // Three stable windows, and nobody had asked: it would have gone.
+        // Three stable windows, and no request had come: it would have gone.
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert_eq!(hello.count().await, 1);
         // Without that port it goes.
@@ -161,7 +161,7 @@ fn a_foreign_name_or_a_former_port_never_leads_to_another_services_pods() {
         let mine = WorkloadPlan::new("mine").create(&namespace).await;
         let others = WorkloadPlan::new("others").create(&namespace).await;
         mine.has_pods(0).await;
-        // The other one's name at my Service is mine, and at no other port of an activator anybody's.
+        // The other one's name at my Service is mine, and at no other port of an activator any Service's.
         let theirs = format!("others.{}.svc.cluster.local", namespace.name);
         assert!(ask(mine.address, &theirs).await.2.starts_with("mine-"));
         let activators = namespace.activators().await;

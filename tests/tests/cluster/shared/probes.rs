@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tests::cluster::{PATIENCE, TestNamespace, WorkloadPlan, in_namespace};
 use tests::eventually;
 
-/// Until the app listens. Whoever asked it before would be refused.
+/// Until the app listens. A request before that would be refused.
 const START_DELAY_MS: &str = "1500";
 
 /// A command that fails until the app listens.

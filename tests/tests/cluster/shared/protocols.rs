@@ -31,7 +31,7 @@ impl EchoCall {
         let io = TokioIo::new(TcpStream::connect(at).await.expect("somebody listens"));
         let shaken = hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await;
         let (mut sender, connection) = shaken.expect("the server speaks HTTP/2");
-        // How a connection ends is seen by whoever waits for an answer on it.
+        // A request that waits for an answer on it sees how a connection ends.
         tokio::spawn(async { connection.await.unwrap_or_default() });
         let (messages, receiver) = mpsc::channel::<Bytes>(1);
         let frames = stream::unfold(receiver, |mut receiver| async move {

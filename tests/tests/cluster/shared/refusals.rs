@@ -13,10 +13,10 @@ use tests::cluster::{PATIENCE, TestNamespace, WorkloadPlan, bring, in_namespace}
 use tests::eventually;
 use vocabulary::{INJECT_LABEL, REVISION_ANNOTATION};
 
-/// A Service of anybody's that names a workload, and what people are told.
+/// A Service that names a workload, and what people are told.
 struct RefusedService {
     name: &'static str,
-    /// Its selector and its ports are everybody's, where this says nothing else.
+    /// Its selector and its ports are the usual ones, where this says nothing else.
     spec: Value,
     names: &'static str,
     reason: &'static str,
@@ -97,7 +97,7 @@ async fn create(namespace: &TestNamespace, refused: &RefusedService) {
     made.unwrap_or_else(|error| panic!("{}: {error}", refused.name));
 }
 
-/// What everybody knows Services by, slices and Endpoints, by kind and name.
+/// What all clients know Services by, slices and Endpoints, by kind and name.
 async fn known(namespace: &TestNamespace) -> BTreeMap<String, ObjectMeta> {
     let all = ListParams::default();
     let slices = namespace.api::<EndpointSlice>().list(&all).await.expect("slices can be listed").items;
@@ -110,7 +110,7 @@ async fn known(namespace: &TestNamespace) -> BTreeMap<String, ObjectMeta> {
     slices.chain(endpoints).map(named).collect()
 }
 
-/// Waits until Kubernetes has made all that it makes for these, with somebody in it.
+/// Waits until Kubernetes has made all that it makes for these, with a pod in it.
 async fn are_served_by_kubernetes(namespace: &TestNamespace, services: &[RefusedService]) {
     eventually("Kubernetes serves all of them", PATIENCE, || async {
         let slices = namespace.api::<EndpointSlice>().list(&ListParams::default()).await;

@@ -15,7 +15,7 @@ use tests::eventually;
 fn a_request_through_the_cluster_ip_wakes_a_deployment_and_idle_takes_it_back_to_zero() {
     in_namespace("story", async |namespace| {
         let hello = WorkloadPlan::new("hello").create(&namespace).await;
-        // Nobody asks for it, so what Kubernetes gave it at first goes.
+        // No request comes for it, so what Kubernetes gave it at first goes.
         hello.has_pods(0).await;
         let served_by = hello.served_by().await;
         assert!(
@@ -67,7 +67,7 @@ fn a_new_service_without_activators_in_its_path_is_served_once_a_pod_is_ready() 
     });
 }
 
-/// With the windows that everybody has who sets none.
+/// With the windows of a revision that sets none.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(60);
 
 async fn has_count_after_a_default_window(workload: &Workload, count: i32) {

@@ -23,7 +23,7 @@ async fn identity(namespace: &TestNamespace, secret: &str) -> Identity {
     Identity::from_pem(chain, key, roots).expect("it is good")
 }
 
-/// Whether somebody who shows that is told anything on a link.
+/// Whether a caller that shows that is told anything on a link.
 async fn is_told<In: Message, Out: Message>(
     identity: &Identity,
     at: IpAddr,
@@ -109,7 +109,7 @@ fn a_caller_that_claims_to_be_an_activator_is_taken_for_a_client() {
     });
 }
 
-/// It is linked to at its own address, and says on that link to be somebody else's pod.
+/// It is linked to at its own address, and says on that link to be another owner's pod.
 #[test]
 fn a_pod_that_claims_to_be_another_is_not_heard_for_it() {
     in_namespace("claims", async |namespace| {
@@ -165,7 +165,7 @@ fn pods_of_another_namespace_are_never_reached() {
                 assert!(!answer.contains(&pod), "{target}: {answer}");
                 assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("own-"), "{target}: {answer}");
             }
-            // A request that says which pod it is for is nobody else's, wherever it arrives.
+            // A request that says which pod it is for is no other pod's, wherever it arrives.
             let door = SocketAddr::new(hello.pod_addresses().await[0], 8012);
             let answer = raw_get(door, &format!("h\r\nebb-pod: {}/own-1", theirs.name)).await;
             assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("ebb-not-started: 1"), "{answer}");
@@ -219,7 +219,7 @@ fn certificates_and_their_authority_are_replaced_under_load() {
         })
         .await;
         assert!(namespace.link_ca().await.contains(&former["tls.crt"]), "both are known for a time");
-        // Every link is dialled anew, to a pod that knows the former authority alone, by whoever follows.
+        // Every link is dialled anew, to a pod that knows the former authority alone, by the next owner.
         let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), SYSTEM);
         let autoscalers = ListParams::default().labels("app.kubernetes.io/component=autoscaler");
         for pod in pods.list(&autoscalers).await.expect("pods can be listed").items {
@@ -228,7 +228,7 @@ fn certificates_and_their_authority_are_replaced_under_load() {
         }
         let tally = traffic.await.expect("the client does not panic");
         tally.assert_nothing_missing();
-        // Only whoever hears of its load takes it away, and wakes it again.
+        // Only an owner that hears of its load takes it away, and wakes it again.
         hello.has_pods(0).await;
         hello.load().one().await.assert_all_answered();
     });

@@ -16,7 +16,7 @@ const UNUSED: [(&str, &str, &str); 6] = [
     // Asked for by admission of OpenShift alone.
     ("autoscaler", "endpointslices/restricted", "create"),
     ("autoscaler", "endpoints/restricted", "create"),
-    // Read only when somebody else wrote a count at that moment; shown before a server that fails on demand
+    // Read only when another client wrote a count at that moment; shown before a server that fails on demand
     // (`a_foreign_count_is_kept_and_an_event_names_it` in platform-kubernetes).
     ("autoscaler", "deployments/scale", "get"),
     ("autoscaler", "statefulsets/scale", "get"),
@@ -37,7 +37,7 @@ struct Request {
 }
 
 impl Request {
-    /// `None` for what is no resource, and so is everybody's (versions, health).
+    /// `None` for what is no resource, and so is open to all (versions, health).
     fn read(line: &str) -> Option<Self> {
         let entry: Value = serde_json::from_str(line).expect("the log has one object a line");
         let about = entry.get("objectRef")?;
@@ -69,7 +69,7 @@ impl Request {
     }
 }
 
-/// Names in a rule of which nobody used any verb.
+/// Names in a rule of which no verb was used.
 fn unused_names<'r>(rule: &'r PolicyRule, used: &[&Request]) -> Vec<&'r str> {
     let is_used =
         |name: &&String| used.iter().any(|request| request.name == **name && request.is_allowed_by(rule));
@@ -77,7 +77,7 @@ fn unused_names<'r>(rule: &'r PolicyRule, used: &[&Request]) -> Vec<&'r str> {
     names.filter(|name| !is_used(name)).map(String::as_str).collect()
 }
 
-/// Each resource of a rule with some verb, and each verb with some resource, that nobody asked for.
+/// Each resource of a rule with some verb, and each verb with some resource, that was not asked for.
 fn unused<'r>(rule: &'r PolicyRule, used: &[&Request]) -> Vec<(&'r str, &'r str)> {
     let resources: Vec<&str> = rule.resources.iter().flatten().map(String::as_str).collect();
     let of_rule: Vec<&&Request> = used.iter().filter(|request| request.is_allowed_by(rule)).collect();

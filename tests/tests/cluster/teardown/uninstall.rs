@@ -45,7 +45,7 @@ fn given_back_and_deleted_under_load_ebb_leaves_nothing_and_nobody_without_an_an
         let phase = ["get", "namespace", SYSTEM, "--ignore-not-found", "-o", "jsonpath={.status.phase}"];
         assert!(["", "Terminating"].contains(&kubectl(&phase).await.as_str()));
 
-        // Nobody injects any more, and nothing stands in the way of a pod that asks for it.
+        // No injector runs any more, and nothing stands in the way of a pod that asks for it.
         kept.restart().await;
         kept.scale_by_hand(2).await;
         kept.has_pods(2).await;

@@ -71,7 +71,7 @@ async fn another_user_sees_counts_and_neither_commands_nor_reads_what_apps_print
     assert_eq!(metadata.permissions().mode() & MODES, 0o600);
     assert!(!ebb.output().contains(&read(&file)), "the token is in no log");
 
-    // A request without a token, whoever sends it.
+    // A request without a token, from any sender.
     let order = "POST /v1/restart/autoscaler";
     let token = read(&file);
     for question in

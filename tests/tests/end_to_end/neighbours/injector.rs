@@ -1,4 +1,4 @@
-//! Strangers at an injector: what anybody in the cluster may send to it ends neither the injector nor the
+//! Strangers at an injector: what any program of the cluster may send to it ends neither the injector nor the
 //! injection of others' pods.
 
 use std::net::SocketAddr;

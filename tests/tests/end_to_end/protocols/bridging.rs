@@ -1,5 +1,5 @@
 //! A client and an app need not speak the same protocol: the name of the app's port says what it speaks
-//! (`http1`, `h2c`), and where nobody says, it is found out.
+//! (`http1`, `h2c`), and where it is not declared, it is found out.
 
 use http::{HeaderMap, Method};
 use hyper::body::Frame;

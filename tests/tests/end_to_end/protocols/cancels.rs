@@ -14,7 +14,7 @@ use crate::protocols::world::{ROUTINGS, Routing, warm};
 const IMPATIENT: usize = 16;
 /// How many each of them breaks off: together, and over a hop that they share, far more than any one may.
 const CANCELLED_BY_EACH: usize = 400;
-/// How far apart: 200 in a second, which nobody can call an attack.
+/// How far apart: 200 in a second, which is no attack.
 const APART: Duration = Duration::from_millis(5);
 /// How many connections do as they should.
 const HONEST: usize = 4;

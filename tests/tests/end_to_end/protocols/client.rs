@@ -86,7 +86,7 @@ impl Client {
         // sending side, whose client may still read its answer.
         stream.set_zero_linger().expect("the connection is open");
         let io = TokioIo::new(stream);
-        // How a connection ends is seen by whoever waits for a response on it.
+        // A request that waits for a response on it sees how a connection ends.
         let (sender, connection) = match protocol {
             Protocol::Http1 => {
                 let (sender, connection) = http1::handshake(io).await.expect("nothing is sent yet");

@@ -56,7 +56,7 @@ async fn a_request_of_a_half_closed_client_wakes_a_pod_and_is_answered_by_it() {
 }
 
 /// One client waits for a slot, one for the head of its response, one for the next piece of a stream. Each
-/// holds a place that nobody else can have.
+/// holds a place that no other one can have.
 #[tokio::test]
 async fn no_place_outlives_a_closed_client_by_more_than_90_seconds() {
     let ebb = Arc::new(warm(|service| service.spec("containerConcurrency: 2")).await);

@@ -129,7 +129,7 @@ async fn headers_of_one_hop_end_there() {
     }
 }
 
-/// Vectors H24 and, for `h2c`, L44: nobody switches who was not asked to, or cannot.
+/// Vectors H24 and, for `h2c`, L44: no end switches that was not asked to, or cannot.
 #[tokio::test]
 async fn an_upgrade_that_the_app_does_not_take_is_an_ordinary_request() {
     let ebb = warm(|service| service.args(&["--raw"])).await;

@@ -71,7 +71,7 @@ async fn a_client_that_waits_for_100_continue_uploads() {
 async fn an_app_that_refuses_the_expectation_is_heard() {
     let ebb = warm(|service| service.args(&["--raw"])).await;
     for routing in ROUTINGS {
-        // Nobody asks for a body that the app does not want.
+        // No proxy asks for a body that the app does not want.
         let (first, rest) = upload(&ebb, &routing.host(), "/refuse-expectation", "a body").await;
         assert!(first.starts_with("HTTP/1.1 417 "), "{routing:?}: {first}");
         assert_eq!(rest, "unexpected\n", "{routing:?}");

@@ -57,7 +57,7 @@ async fn assert_served(mut waiting: JoinSet<Answer>, count: usize) {
     }
 }
 
-/// Vectors B1 to B3: what a pod says to whoever talks to it directly, as a Service on a cluster does.
+/// Vectors B1 to B3: what a pod says to a client that talks to it directly, as a Service on a cluster does.
 #[tokio::test]
 async fn a_pod_refuses_at_once_what_finds_its_queue_full() {
     let ebb = warm(|service| service.spec("containerConcurrency: 1")).await;
@@ -66,7 +66,7 @@ async fn a_pod_refuses_at_once_what_finds_its_queue_full() {
     for protocol in PROTOCOLS {
         let occupied = occupy(&ebb, Routing::Direct, protocol, "held").await;
         let mut waiting = crowd(pod, protocol).await;
-        // The slot is still taken: whoever is answered now is refused.
+        // The slot is still taken: a request that is answered now is refused.
         for _ in 0..SURPLUS {
             let refused = within("a refusal", waiting.join_next()).await;
             let refused = refused.expect("all were sent").expect("it does not panic");
@@ -79,7 +79,7 @@ async fn a_pod_refuses_at_once_what_finds_its_queue_full() {
     }
 }
 
-/// Through the front door nobody is sent away for that: what no pod took in waits before it.
+/// Through the front door no request is sent away for that: what no pod took in waits before it.
 #[tokio::test]
 async fn a_request_that_a_full_pod_does_not_take_in_waits_for_it() {
     let ebb = warm(|service| service.spec("containerConcurrency: 1")).await;

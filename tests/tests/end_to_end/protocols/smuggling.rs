@@ -2,7 +2,8 @@
 //! finds in it what ebb found.
 //!
 //! The app notes what arrives as [`tests::strict`] reads it. Behind each request of doubtful length comes
-//! another, `/smuggled-N`; whoever ends the first one elsewhere than ebb does finds it in the wrong place.
+//! another, `/smuggled-N`; a server that ends the first one elsewhere than ebb does finds it in the wrong
+//! place.
 
 mod http1;
 mod http2;

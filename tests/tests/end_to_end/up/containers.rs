@@ -9,7 +9,7 @@ use crate::up::lifecycle::until_dead;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A Service that never serves; nobody asks whether it is ready.
+/// A Service that never serves; no probe asks whether it is ready.
 fn script(name: &str, script: &str) -> Service {
     Service::running(name, &["sh", "-c", script])
         .scaling("min-scale", "1")
@@ -164,7 +164,7 @@ async fn an_app_reads_nothing_and_is_killed_when_it_hears_no_order_to_end() {
     ebb.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(ebb.ended().await.code(), Some(0), "{}", ebb.output());
     until_dead(&[app]).await;
-    // By its own pod, in time, and not by whoever watches over that.
+    // By its own pod, in time, and not by the supervisor that watches over that.
     assert!(!ebb.output().contains("is killed pod="), "{}", ebb.output());
     assert!(!ebb.output().contains("did not end within its time"), "{}", ebb.output());
 }

@@ -181,7 +181,7 @@ async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failur
     }
     let revision = ebb.revision("crashes").await.expect("ebb answers");
     assert_eq!(revision.field("last_failure")["reason"], "the app exited with code 3", "{revision:?}");
-    // What is mended serves again, without anybody doing more than that.
+    // What is mended serves again, without any other step.
     ebb.rewrite(&service.command(&[&tests::ebb::test_app()]));
     ebb.until("crashes", "a pod that works", |revision| revision.ready() == 1).await;
     ebb.load("crashes").one().await.assert_all_answered();
@@ -336,7 +336,7 @@ async fn with_no_link_at_all_nothing_is_scaled_down() {
     ebb.until_pods("silent", 1).await;
     assert!(relay.carried() >= 2, "the activator's link and the pod's");
     relay.set(Mood::Cut);
-    // Twice the stable window without a word from anybody: missing data is not zero.
+    // Twice the stable window without a word from a reporter: missing data is not zero.
     for _ in 0..60 {
         let revision = ebb.revision("silent").await.expect("ebb answers");
         assert!(revision.wanted() >= 1, "{revision:?}");

@@ -27,7 +27,7 @@ fn metrics(revision: &Revision) -> String {
     revision.field("metrics").as_str().unwrap_or_default().to_owned()
 }
 
-/// 17.5 % of a core in all, where each pod is meant to use 5 %: between three and four pods, whoever gets
+/// 17.5 % of a core in all, where each pod is meant to use 5 %: between three and four pods, whichever gets
 /// which request.
 #[tokio::test]
 async fn cpu_alone_finds_the_right_count_and_comes_back() {

@@ -216,8 +216,8 @@ async fn a_stop_says_what_it_waits_for_and_how_long_at_most() {
     hanging.await.expect("the request ends").assert_none_lost();
 }
 
-/// Whoever runs the tests may ignore SIGHUP, as nohup does, and what a process ignores its children ignore
-/// too.
+/// The process that runs the tests may ignore SIGHUP, as nohup does, and what a process ignores its children
+/// ignore too.
 pub(crate) const HEARS_HANGUPS: [&str; 2] = ["env", "--default-signal=HUP"];
 
 #[tokio::test]

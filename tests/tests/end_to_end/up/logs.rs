@@ -13,14 +13,14 @@ use tokio::process::{Child, ChildStdout, Command};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An app that prints and then lives on. Nobody asks whether it is ready.
+/// An app that prints and then lives on. No probe asks whether it is ready.
 fn printer(name: &str, script: &str) -> Service {
     Service::running(name, &["sh", "-c", &format!("{script}; exec sleep 1000")])
         .scaling("min-scale", "1")
         .container("readinessProbe:\n  exec:\n    command: [\"true\"]")
 }
 
-/// `ebb up` with this Service whose standard output nobody reads but the test; its folder goes with what is
+/// `ebb up` with this Service whose standard output the test alone reads; its folder goes with what is
 /// returned.
 fn piped(service: &Service, arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>, TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -39,7 +39,8 @@ fn piped(service: &Service, arguments: &[&str]) -> (Child, Lines<BufReader<Child
     (child, lines, folder)
 }
 
-/// Pods start while activators are still made ready; whoever has started `ebb up` reads its first lines.
+/// Pods start while activators are still made ready; the program that has started `ebb up` reads its first
+/// lines.
 #[tokio::test]
 async fn every_address_is_printed_before_any_pod_prints() {
     let service = printer("early", "echo now").scaling("min-scale", "8");
@@ -159,7 +160,7 @@ async fn dropped_lines_are_counted() {
         count.ok_or(page)
     };
     assert_eq!(eventually("the counter", PATIENCE, dropped).await, 0);
-    // From here on nobody reads.
+    // From here on no reader reads.
     std::fs::write(&go, "").expect("writing");
     eventually("dropped lines", PATIENCE, || async {
         let count = dropped().await?;

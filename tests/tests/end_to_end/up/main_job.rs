@@ -162,7 +162,7 @@ async fn a_watch_outlives_a_restart_of_everything() {
     shown().await;
     first.signal(nix::sys::signal::Signal::SIGTERM);
     first.ended().await;
-    // What was shown before is read away; then nothing more comes until somebody answers again.
+    // What was shown before is read away; then nothing more comes until an autoscaler answers again.
     let _second = Ebb::up_at(&services, &ConfigMap::short(), api).await;
     shown().await;
     shown().await;

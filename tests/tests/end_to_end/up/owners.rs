@@ -1,4 +1,4 @@
-//! Several autoscalers: they divide the services among them, and whoever stops, hangs or dies is replaced
+//! Several autoscalers: they divide the services among them, and one that stops, hangs or dies is replaced
 //! without a trace in traffic and counts.
 
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ async fn an_owner_that_hangs_past_its_lease_is_replaced_and_its_late_orders_chan
             owner_of(revision) != hung && revision.wanted() >= 3
         })
         .await;
-    // Twice the load: whoever decides now wants more than the order that still stands.
+    // Twice the load: the present owner wants more than the order that still stands.
     let more = ebb.load("alpha").path("/?sleep=500").in_background(40);
     let most = ebb
         .until("alpha", "pods for twice the load", |revision| revision.wanted() >= 5 && revision.ready() >= 5)
@@ -149,7 +149,7 @@ async fn an_owner_killed_under_load_changes_no_count_and_loses_nothing() {
     .await;
     grip.kill(&owner).await;
     tests::eventually("another owner", TAKEN_OVER, || async {
-        // Until its lease ends, nobody decides about what was its own.
+        // Until its lease ends, no autoscaler decides about what was its own.
         match ebb.revision("alpha").await {
             Ok(revision) if owner_of(&revision) != owner => Ok(()),
             Ok(_) => Err("the killed one still".to_owned()),

@@ -97,7 +97,7 @@ async fn a_request_that_the_activator_refuses_has_a_line_of_the_same_shape() {
     let arguments = ["-f", file.to_str().expect("UTF-8")];
     let ebb = Ebb::up_with(&[service], &ConfigMap::short(), &arguments).await;
     ebb.until_pods("hello", 1).await;
-    // One answer of a pod, which has the line of it, and one of nobody's.
+    // One answer of a pod, which has the line of it, and one of no pod.
     ebb.load("hello").path("/served").one().await.assert_all_answered();
     assert_eq!(ebb.load("nobody").path("/refused").one().await.refused(), 1);
     let written = until_lines(&ebb, 2).await;

@@ -90,7 +90,7 @@ async fn units_are_written_as_systemd_wants_them_and_removed_again() {
             assert!(service.lines().any(|written| written == line), "{line} is not in\n{service}");
         }
         assert_eq!(hardening(&service), expected_hardening(manager, more), "{service}");
-        // Again, as after an upgrade; then it goes, but for what is somebody else's.
+        // Again, as after an upgrade; then it goes, but for what is another program's.
         assert_eq!(install(&place, &arguments).await.0, 0);
         let foreign = share.join("zsh/site-functions/_ebb");
         std::fs::write(&foreign, "#compdef ebb\n# mine\n").expect("writing");
@@ -291,7 +291,7 @@ async fn a_reload_keeps_pods_and_a_restart_ends_them_and_neither_refuses_a_conne
     let ended = tokio::time::timeout(PATIENCE, first.wait()).await.expect("it ends");
     assert!(ended.expect("it was started").success());
     assert!(pods.iter().all(|pid| is_alive(*pid)));
-    // A restart: nobody runs for a while, and connections wait in the sockets.
+    // A restart: none runs for a while, and connections wait in the sockets.
     signal_process(new, Signal::SIGTERM);
     until_dead(&pods).await;
     until_dead(&[new]).await;

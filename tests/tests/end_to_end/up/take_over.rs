@@ -1,4 +1,4 @@
-//! One `ebb up` takes the place of another: nobody is refused, nothing is lost, and the pods are the same
+//! One `ebb up` takes the place of another: no client is refused, nothing is lost, and the pods are the same
 //! processes before and after.
 
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn the_death_of_the_old_one_ends_no_pod_and_that_of_the_new_one_ends_all()
     new.load("kept").burst(20).await.assert_all_answered();
     assert_eq!(processes(&new.until_pods("kept", 3).await), before);
 
-    // One pod's own process dies: what is below it goes with it, although nobody is its parent any more.
+    // One pod's own process dies: what is below it goes with it, although it has no parent any more.
     let revision = new.until_pods("kept", 3).await;
     let victim = &revision.pods()[0];
     let pid = |which: &str| victim["details"][which].as_str().and_then(|pid| pid.parse::<u32>().ok());
@@ -247,7 +247,7 @@ async fn without_a_running_predecessor_a_take_over_is_an_ordinary_start() {
     let before = processes(&first.until_pods("kept", 1).await);
     first.signal(Signal::SIGKILL);
     first.ended().await;
-    // Its socket is still there, and nobody at it.
+    // Its socket is still there, and no process at it.
     let api = first.api.to_string();
     let second = Ebb::up_with(&services, &ConfigMap::short(), &["--take-over", "--api", &api]).await;
     until_dead(&before).await;

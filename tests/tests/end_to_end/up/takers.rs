@@ -1,5 +1,5 @@
-//! Whoever asks for everything and does not take it, or may not: until the last message the running one owns
-//! everything, and goes on as if nobody had asked.
+//! A process that asks for everything and does not take it, or may not: until the last message the running
+//! one owns everything, and goes on as if it had not been asked.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -124,7 +124,7 @@ async fn a_taker_that_gives_up_on_the_way_changes_nothing() {
     let tally = steady.await.expect("no panic");
     tally.assert_none_lost();
     assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
-    // Somebody still gives orders, and whoever takes it all finds it all.
+    // An autoscaler still gives orders, and a process that takes it all finds it all.
     ebb.rewrite(&three("kept").scaling("min-scale", "2").scaling("max-scale", "2"));
     let two = processes(&ebb.until_pods("kept", 2).await);
     let new = ebb.successor().await;
@@ -148,7 +148,7 @@ async fn the_socket_is_for_its_user_alone_and_others_are_refused_all_the_same() 
         eprintln!("not shown here, where nobody can become another user: that others are refused");
         return;
     }
-    // Even if somebody opened the door to it.
+    // Even if the door to it were open.
     for (path, mode) in [(outer.path(), 0o755), (&folder, 0o755), (&socket, 0o666), (ebb.folder(), 0o755)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
     }

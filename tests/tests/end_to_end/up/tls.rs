@@ -82,7 +82,7 @@ pub(crate) async fn curl(
     if output.status.success() { Ok(text) } else { Err(output.status.code().unwrap_or(-1)) }
 }
 
-/// Fails unless everybody who is told where the service is hears this.
+/// Fails unless every page that tells where the service is says this.
 async fn assert_url(ebb: &Ebb, url: &str) {
     let list = ebb.json(&["get", "-o", "json"]).await.expect("it answers");
     assert_eq!(list["revisions"][0]["url"], url);
@@ -390,7 +390,7 @@ async fn a_take_over_hands_over_the_listener_for_tls() {
         let mut second = first.successor_with(&arguments).await;
         assert_eq!(second.requests_over_tls().await, at);
         assert_eq!(first.ended().await.code(), Some(0), "{}", first.output());
-        // Somebody has asked the new one alone.
+        // A client has asked the new one alone.
         assert_eq!(curl(at, &identity.certificate, &host, &[]).await.as_deref(), Ok("ok\n"));
         is_over.set(true);
         second

@@ -17,7 +17,7 @@ use super::*;
 const SEVEN: &str =
     r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1.5,"7"]}]}}"#;
 
-/// Answers 7 to whoever asks, and keeps what was asked.
+/// Answers 7 to each question, and keeps what was asked.
 async fn serve<Stream: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream, asked: &Mutex<Vec<String>>) {
     let mut request = vec![0; 4096];
     let Ok(length) = stream.read(&mut request).await else { return };

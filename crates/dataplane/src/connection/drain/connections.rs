@@ -2,7 +2,7 @@
 //!
 //! A connection begins and ends to rest with every request, so both must cost next to nothing: the resting
 //! ones are a list through the slots in which all connections are kept anyway. No timer belongs to a
-//! connection; who sweeps looks at the oldest.
+//! connection; a sweep looks at the oldest.
 
 use std::rc::Rc;
 

@@ -281,7 +281,7 @@ fn a_request_that_the_server_may_have_begun_is_reported() {
     });
 }
 
-/// The app may send little of an answer that nobody takes, twice as much as was read of one whose reader
+/// The app may send little of an untaken answer, twice as much as was read of one whose reader
 /// stops, and much of one that is read.
 #[test]
 fn an_answer_gets_as_much_room_as_its_reader_takes() {
@@ -356,7 +356,7 @@ fn streams_get_room_for_a_frame_once_others_have_used_it_and_memory_is_not_scarc
     });
 }
 
-/// How much of a response that nobody reads comes before its stream is broken off.
+/// How much of an unread response comes before its stream is broken off.
 async fn room_of_a_response(peer: &mut PeerRole, stream: u32) -> usize {
     assert_eq!(peer.next_of_note().await, head(stream, true));
     peer.write(&response(stream, 0, 200, &[])).await;
@@ -383,7 +383,7 @@ fn refusal() -> Vec<u8> {
     frame(FrameKind::Reset, 0, 1, &ErrorCode::REFUSED_STREAM.0.to_be_bytes())
 }
 
-/// Whoever passes the answer on must not tell its client that it is safe to ask again.
+/// A proxy that passes the answer on must not tell its client that it is safe to ask again.
 #[test]
 fn a_refusal_after_the_answer_began_is_not_passed_on_as_one() {
     run(async {
@@ -428,7 +428,7 @@ fn a_connection_that_was_closed_while_it_was_idle_loses_no_request() {
         assert_eq!(peer.next_of_note().await, head(1, true));
         peer.write(&response(1, END_STREAM, 200, &[])).await;
         assert_eq!(whole(sent.await.expect("no panic")).await.0, 200);
-        // Closed, and the request is on its way before anybody had a chance to notice.
+        // Closed, and the request is on its way before a task had a chance to notice.
         drop(peer);
         let sent = world.send(Body::empty());
         let mut peer = world.accept().await;

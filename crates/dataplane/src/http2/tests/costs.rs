@@ -118,7 +118,7 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
     });
 }
 
-/// Each as often as nobody does in earnest, and seldom enough that somebody might.
+/// Each more often than an honest client would, and seldom enough that one might.
 #[test]
 fn a_peer_that_makes_work_without_end_is_sent_away_and_one_that_does_so_at_times_is_not() {
     let post = request(1, 0, &[]);

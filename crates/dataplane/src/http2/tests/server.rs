@@ -256,8 +256,8 @@ fn a_stream_that_waits_is_not_overtaken() {
             let ReceivedFrame::Data { stream: 1, data, .. } = got else { panic!("{got:?}") };
             received += data.len();
         }
-        // In this order, so that whoever answers the second request is there before the first stream hears of
-        // the room.
+        // In this order, so that the task that answers the second request is there before the first stream
+        // hears of the room.
         let mut lines = REQUEST;
         lines[3].1 = "/large";
         let second = frame(FrameKind::Headers, END_HEADERS | END_STREAM, 3, &block(&lines));
@@ -341,7 +341,7 @@ fn credit_returns_for_bytes_that_were_read_and_for_no_others() {
         let head = world.peer.next_but(is_room).await;
         assert!(matches!(head, ReceivedFrame::Head { stream: 1, .. }), "{head:?}");
         assert_eq!(world.peer.next_of_note().await, data(1, format!("Ok({sent})"), true));
-        // Nobody reads this one.
+        // This one is not read.
         lines[3].1 = "/never";
         world.peer.frame(FrameKind::Headers, END_HEADERS, 3, &block(&lines)).await;
         for _ in 0..5 {

@@ -91,7 +91,7 @@ impl HeadReader {
                 Poll::Pending => break,
             }
         }
-        // What has arrived by now is still served. Who connected and asked nothing yet holds nothing; a drain
+        // What has arrived by now is still served. A client that has asked nothing yet holds nothing; a drain
         // need not wait for it.
         let is_unwanted = drain.phase() == Phase::Closing || !self.reader.has_begun() && wire.is_dismissed();
         if is_unwanted && !wire.has_more_in_kernel() {

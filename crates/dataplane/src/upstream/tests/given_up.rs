@@ -1,4 +1,4 @@
-//! Requests over HTTP/1.1 that nobody waits for any more.
+//! Requests over HTTP/1.1 without a waiting client.
 
 use std::io;
 

@@ -13,7 +13,7 @@ async fn app_saying(answer: Vec<u8>, piece: usize) -> SocketAddr {
             stream.set_nodelay(true).expect("open");
             assert!(stream.read(&mut [0; 4096]).await.expect("a request") > 0);
             for bytes in answer.chunks(piece) {
-                // Whoever has heard enough has closed.
+                // A client that has heard enough has closed.
                 if stream.write_all(bytes).await.is_err() {
                     break;
                 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-/// What such an app sends behind the head: the answer to somebody else's request, if it is taken for one.
+/// What such an app sends behind the head: the answer to another client's request, if it is taken for one.
 const LATE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\npoisoned";
 
 /// How an app sends it.
@@ -60,7 +60,7 @@ async fn app_with(head: &'static str, lateness: Option<Lateness>) -> App {
                     for bytes in LATE.chunks(piece) {
                         // The app's own slowness, which is what this is about.
                         tokio::time::sleep(after).await;
-                        // Whoever does not want it has closed.
+                        // A client that does not want it has closed.
                         if stream.write_all(bytes).await.is_err() {
                             return;
                         }

@@ -21,7 +21,7 @@ pub(crate) struct PodHandles {
 pub(crate) struct ContainerOutputs {
     /// Which, where there are several.
     pub(crate) container: Option<String>,
-    /// `None`: nobody prints there any more.
+    /// `None`: no process prints there any more.
     pub(crate) stdout: Option<PipeHandles>,
     pub(crate) stderr: Option<PipeHandles>,
 }

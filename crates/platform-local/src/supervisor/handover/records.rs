@@ -90,7 +90,7 @@ pub(crate) struct KillRecord {
 pub(crate) struct RestartsRecord {
     /// How long the wait after the next failure is.
     pub(crate) next_wait: Duration,
-    /// How long nobody is started yet.
+    /// How long no pod is started yet.
     pub(crate) wait_left: Duration,
     pub(crate) last_before: Option<Duration>,
     /// The last failure that lengthened the wait.
@@ -121,7 +121,7 @@ pub(crate) struct HandOverPod {
     #[serde(default)]
     pub(crate) trouble_without_output: Option<String>,
     pub(crate) drain_limit: Duration,
-    /// `None`: as nobody says otherwise.
+    /// `None`: as long as no word says otherwise.
     #[serde(default)]
     pub(crate) app_grace: Option<Duration>,
     pub(crate) announced: Option<QueueProxyAnnouncement>,
@@ -222,7 +222,7 @@ impl OutputsRecord {
 mod tests {
     use super::*;
 
-    /// As the first version wrote it. It is never edited: whoever runs that version can be upgraded to this
+    /// As the first version wrote it. It is never edited: an `ebb up` of that version can be upgraded to this
     /// one for as long as this test passes.
     const FIRST: &str = include_str!("testdata/record-1.json");
 

@@ -14,7 +14,7 @@ impl DroppedLines {
         registry.with(|registry| {
             registry.register(
                 "supervisor_dropped_log_lines",
-                "Lines of pods that were dropped on their way to standard output because nobody read it in time",
+                "Lines of pods that were dropped on their way to standard output because no reader took them in time",
                 self.0.clone(),
             );
         });

@@ -218,7 +218,7 @@ mod tests {
                 log.write(LogStream::Stdout, &number.to_string()).await;
             }
         });
-        // It cannot finish before somebody reads.
+        // It cannot finish before a reader reads.
         tokio::time::timeout(Duration::from_millis(50), async {
             while !printing.is_finished() {
                 tokio::task::yield_now().await;

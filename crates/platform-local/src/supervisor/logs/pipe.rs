@@ -106,8 +106,8 @@ impl PipeReader {
         self.answer(&ended, &mut asked).await;
     }
 
-    /// Nobody prints there any more, but what was printed last may still be asked for: of several containers
-    /// one ends before its pod has.
+    /// No process prints there any more, but what was printed last may still be asked for: of several
+    /// containers one ends before its pod has.
     async fn answer(&self, ended: &CancellationToken, asked: &mut mpsc::Receiver<PipeQuestion>) {
         loop {
             // Cancel-safe: questions stay in their channel.

@@ -27,7 +27,7 @@ impl LogSink {
         Arc::clone(&self.store)
     }
 
-    /// Waits until everything is written, for as long as somebody reads it.
+    /// Waits until everything is written, for as long as a reader reads.
     pub(crate) async fn flush(&self) {
         self.output.flush().await;
     }

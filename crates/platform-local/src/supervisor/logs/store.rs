@@ -1,4 +1,4 @@
-//! The last lines of every revision, for whoever asks later.
+//! The last lines of every revision, for readers that ask later.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::dropped::DroppedLines;
 
 /// What is kept of one revision: a few thousand lines.
 const KEPT_BYTES: usize = 1 << 20;
-/// Whose ends are remembered, for whoever asks what came before.
+/// The pods whose ends are remembered, for readers that ask what came before.
 const ENDS_REMEMBERED: usize = 16;
 
 /// Where a line was printed.
@@ -56,7 +56,7 @@ pub struct LogLine {
 }
 
 impl LogLine {
-    /// Who printed it, as it stands before the line: `POD`, or `POD/CONTAINER`.
+    /// The pod that printed it, as it stands before the line: `POD`, or `POD/CONTAINER`.
     pub fn printer(&self) -> String {
         match &self.container {
             Some(container) => format!("{}/{container}", self.pod),
@@ -138,7 +138,7 @@ impl LogStore {
         {
             lines.bytes -= cost(&oldest);
         }
-        // Whoever is woken reads at once, and would wait for the lock.
+        // A woken reader reads at once, and would wait for the lock.
         drop(kept);
         self.latest.send_replace(line.number);
         line
@@ -170,13 +170,13 @@ impl LogStore {
         self.dropped.of(revision)
     }
 
-    /// The lines that somebody wants, oldest first.
+    /// The lines that a reader wants, oldest first.
     pub fn read(&self, revision: &RevisionName, query: &LogQuery) -> Vec<Arc<LogLine>> {
         let kept = self.kept.lock();
         let Some(lines) = kept.revisions.get(revision) else { return Vec::new() };
         let oldest = query.since.and_then(|since| runtime::wall_time().checked_sub(since));
-        // The pod that ended last may have said nothing, or nothing that is still here. Whoever asks for the
-        // one before wants to know why something failed, and an empty page would be no answer.
+        // The pod that ended last may have said nothing, or nothing that is still here. A person who asks for
+        // the one before wants to know why something failed, and an empty page would be no answer.
         let printed = |pod: &&PodName| lines.lines.iter().any(|line| line.pod == **pod);
         let only = query.previous.then(|| lines.ended.iter().rev().find(printed).cloned());
         let is_wanted = |line: &&Arc<LogLine>| {
@@ -187,7 +187,7 @@ impl LogStore {
         lines.lines.iter().filter(is_wanted).cloned().collect()
     }
 
-    /// Changes with every line of anybody.
+    /// Changes with every line of every pod.
     pub fn news(&self) -> watch::Receiver<u64> {
         self.latest.subscribe()
     }

@@ -59,7 +59,7 @@ impl SupervisedRevision {
     }
 
     /// The revision of another process, as it was there; `service` is what the files say of it now, if they
-    /// do. Whatever they say otherwise is an edit, which is to follow.
+    /// do. Any other difference in them is an edit, which is to follow.
     pub(crate) fn taken_over(
         record: HandOverRevision,
         service: Option<&ManifestService>,

@@ -31,7 +31,7 @@ pub(crate) enum ChunkedState {
         size: Option<u64>,
         line_bytes: u32,
     },
-    /// After the size, which is all that anybody needs.
+    /// After the size, which is all that a reader needs.
     Extension {
         size: u64,
         line_bytes: u32,

@@ -50,7 +50,7 @@ pub(super) enum Literal {
 
 impl HpackDecoder {
     /// Gives each field of a whole head to `take`, with the bytes that it counts for (RFC 9113 §6.5.2). Once
-    /// `take` breaks off, the rest is read for the table's sake only: of a megabyte of fields that nobody
+    /// `take` breaks off, the rest is read for the table's sake only: of a megabyte of fields that no reader
     /// wants, what enters no table is stepped over.
     pub fn decode(
         &mut self,

@@ -53,7 +53,7 @@ impl Session {
             let error = if is_unsent { StreamError::Unsent } else { StreamError::Closed };
             stream.state.borrow_mut().fail(error);
         }
-        // The queue would keep the streams for as long as anybody holds the session.
+        // The queue would keep the streams for as long as a handle holds the session.
         core.blocked.clear();
         core.output.clear();
     }

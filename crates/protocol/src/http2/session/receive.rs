@@ -93,7 +93,7 @@ impl Core {
             FrameKind::Ping => self.ping_by_peer(head, &payload, now)?,
             FrameKind::GoAway => return self.go_away(head, &mut payload, now),
             FrameKind::WindowUpdate => self.window_update(head, &payload, now)?,
-            FrameKind::PushPromise => return Err(Fault::protocol("PUSH_PROMISE that nobody may send")),
+            FrameKind::PushPromise => return Err(Fault::protocol("PUSH_PROMISE that no peer may send")),
             FrameKind::Data | FrameKind::Unknown => self.charge(Cost::Frame(head.length), now)?,
         }
         Ok(None)

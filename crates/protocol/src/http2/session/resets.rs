@@ -2,7 +2,7 @@
 //!
 //! When a client's connection ends, all its requests are broken off at once, on connections to an app that
 //! other clients share. Servers take many resets in a moment for an attack and end the connection, with
-//! everybody's streams on it (since 2023 most of them do; hyper from 20 streams on that its service has not
+//! all clients' streams on it (since 2023 most of them do; hyper from 20 streams on that its service has not
 //! seen yet). So only a few are said until a ping behind them has come back, which shows that the peer has
 //! looked at them; the rest wait for that. Its streams count as open until then, so a peer that answers no
 //! pings gets no more requests on the connection than it has streams.

@@ -95,7 +95,7 @@ impl Session {
             let mut state = stream.state.borrow_mut();
             state.sending.is_gone = true;
             // It may go while it is called, and the room that was kept for it would never be given to
-            // anybody.
+            // another stream.
             core.on_waiter_resumed(&mut state.sending);
             (state.sending.is_ended, state.receiving.is_gone)
         };

@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// Blocks that nobody wrote, on tables that grow and shrink.
+    /// Blocks that no encoder wrote, on tables that grow and shrink.
     #[test]
     fn anything_is_the_same_to_both(blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..6)) {
         let (mut other, mut decoder) = (fluke_hpack::Decoder::new(), HpackDecoder::default());

@@ -79,7 +79,7 @@ async fn hypers(text: &[u8], method: &Method) -> Option<ToldResponse> {
     let request = Request::builder().method(method.clone()).uri("/").header("host", "h");
     let request = request.body(Empty::<Bytes>::new()).expect("legal");
     let app = async move {
-        // Whoever answers before it is asked is refused for that.
+        // A server that answers before it is asked is refused for that.
         let _ = far.read(&mut [0; 1024]).await;
         // Who has read a malformed head is gone.
         let _ = far.write_all(text).await;
@@ -147,7 +147,7 @@ fn each_difference_of_responses_is_one() {
     Difference::assert_each(STRICTER, |text| (ours(text, &Method::GET), runs(hypers(text, &Method::GET))));
 }
 
-/// HTTP/1.0 knows no chunks: what is divided so is the body itself to whoever reads by its rules.
+/// HTTP/1.0 knows no chunks: what is divided so is the body itself to a reader by its rules.
 #[test]
 fn neither_takes_chunks_of_http_1_0() {
     let text = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";

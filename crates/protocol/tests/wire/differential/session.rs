@@ -1,5 +1,5 @@
 //! A session against the crate `h2` at the other end, in both roles: random bodies, trailers and cancelled
-//! streams over a pipe that is as narrow and as odd as it may be. Whoever asks gets back what it sent,
+//! streams over a pipe that is as narrow and as odd as it may be. A client gets back what it sent,
 //! whatever becomes of other streams.
 
 use std::cell::Cell;
@@ -27,7 +27,7 @@ struct Exchange {
     /// In pieces of this size.
     piece: usize,
     has_trailers: bool,
-    /// Whoever asks breaks it off in the middle.
+    /// The client breaks it off in the middle.
     is_cancelled: bool,
 }
 

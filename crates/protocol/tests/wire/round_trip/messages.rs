@@ -10,7 +10,7 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) headers: HeaderMap,
-    /// In the pieces in which somebody gives it.
+    /// In the pieces in which the writer gives it.
     pub(crate) body: Vec<Bytes>,
     pub(crate) trailers: HeaderMap,
     /// Whether its length is known before it is sent.
@@ -40,7 +40,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// Headers of no meaning to anybody here.
+/// Headers of no meaning to any program here.
 fn headers(most: usize) -> impl Strategy<Value = HeaderMap> {
     let name = "x-[a-z0-9!#$%&'*+.^_`|~-]{1,12}";
     // Blanks around a value are not part of it.

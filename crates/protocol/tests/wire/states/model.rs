@@ -205,7 +205,7 @@ impl Model {
         }
     }
 
-    /// A stream error, which one that is idle cannot have: nobody may break it off (§6.4).
+    /// A stream error, which one that is idle cannot have: no end may break it off (§6.4).
     fn error_of(&self, id: u32, code: ErrorCode) -> Outcome {
         let is_idle = self.stream(id).state == StreamState::Idle && !self.may_be_unserved(id);
         if is_idle { ConnectionError(code) } else { StreamError(code) }
@@ -299,7 +299,7 @@ impl Model {
         } else if overflowing.iter().any(|stream| stream.is_active()) {
             vec![FLOW]
         } else {
-            // Nobody has to keep windows of what is closed, and nobody must not.
+            // No end has to keep windows of what is closed, and each may.
             vec![Accepted, FLOW]
         }
     }

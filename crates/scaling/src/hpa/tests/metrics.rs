@@ -5,7 +5,7 @@ use super::*;
 /// `id | current | target | pods | settings | count | reported | average`. Pods: a number is what a settled
 /// pod uses; `u` one that never was ready, `p` one that is pending, `m` one without a sample, `i` one on its
 /// way out, `f` a failed one, each of the last three but `m` with a sample that would matter; `x3200` is a
-/// sample of a pod that nobody knows. `req=` the requests in the order of the pods (`-` for none).
+/// sample of an unknown pod. `req=` the requests in the order of the pods (`-` for none).
 pub(in crate::hpa) const UTILIZATION: &str = "
     A1  | 3 | 30%  | 300 500 700 | | 5 | 50 | 500
     A2  | 3 | 30%  | u 500 700 | | 4 | 60 | 600

@@ -213,7 +213,7 @@ fn point_5_every_change_is_an_event_and_every_rise_a_recommendation() {
     assert_eq!(workload.decider.state().history().events().1.len(), 1);
 }
 
-/// Were it remembered, the next sync would order again what nobody needs any more.
+/// Were it remembered, the next sync would order again what is not needed any more.
 #[test]
 fn point_5_a_rise_that_failed_leaves_no_recommendation() {
     // No panic, which would keep asking for what it asked for, as class kpa does.
@@ -392,7 +392,7 @@ fn point_9_at_zero_metrics_of_pods_are_not_asked_and_the_target_is_not_paused() 
     assert_eq!(outcome.desired, PodCount::new(2), "the minimum was raised");
     assert_eq!(workload.decider.state().metrics()[1], MetricStatus::NotAsked);
     assert!(workload.decider.state().warnings().is_empty());
-    // Without an own metric, somebody else's zero is a pause.
+    // Without an own metric, another client's zero is a pause.
     let mut workload = Workload::of(vec![per_packet()], "min=2 max=99", 0);
     assert_eq!(workload.ask(&mut [fails()]).cause, RescaleCause::Paused);
 }
@@ -538,8 +538,8 @@ mod edges {
                 if is_sync && rise.is_none() {
                     let outcome = workload.ask(&mut [OWN, backlog.map_or_else(fails, asking_for)]);
                     wanted = outcome.desired;
-                    // Zero that somebody else asked for is no pause here, so the lower bound holds as far as
-                    // anything is known; where nothing is, whoever carries the answer out sees to it.
+                    // Zero that another client asked for is no pause here, so the lower bound holds as far as
+                    // anything is known; where nothing is, the code that carries the answer out sees to it.
                     prop_assert!(wanted >= workload.spec.min || outcome.raw.is_none());
                 }
                 prop_assert!(wanted <= workload.spec.max);

@@ -114,7 +114,7 @@ fn passes_end_as_in_the_reference() {
     }
 }
 
-/// Row K4, with what it says of the metric that nobody knows.
+/// Row K4, with what it says of the unknown metric.
 #[test]
 fn a_metric_of_unknown_kind_is_the_fault_of_the_spec() {
     let spec = spec("min=2 max=6", 2);

@@ -116,7 +116,7 @@ struct SentRequest {
     ended_at: Option<Millis>,
 }
 
-/// One revision and everybody around it.
+/// One revision and all programs around it.
 pub(super) struct ClosedLoop {
     plan: ClosedLoopPlan,
     spec: Arc<ScalingSpec>,

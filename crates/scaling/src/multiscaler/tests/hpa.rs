@@ -186,7 +186,7 @@ fn requests_and_cpu_together_go_to_zero_and_back() {
     );
 }
 
-/// Between the sync that asked for zero and the rules that let the last pod go somebody comes.
+/// Between the sync that asked for zero and the rules that let the last pod go a request comes.
 #[test]
 fn a_way_to_zero_ends_when_requests_come() {
     let mut world = World::new(settings(0, 10, vec![concurrency()]));
@@ -243,8 +243,8 @@ fn the_next_sync_starts_from_a_count_written_by_another_client() {
     assert_eq!(world.status().wanted, PodCount::new(5));
 }
 
-/// Zero pods that somebody else asks for are a pause, as in Kubernetes; with an own metric nobody can mean
-/// that.
+/// Zero pods that another client asks for are a pause, as in Kubernetes; with an own metric no person can
+/// mean that.
 #[test]
 fn a_lower_bound_brings_a_revision_back_from_zero_unless_it_is_paused() {
     let after_foreign_zero = |metrics| {
@@ -380,7 +380,7 @@ fn policies_look_back_on_changes_that_were_carried_out_and_on_no_others() {
             world.handle(Event::ScaleEnded { revision: REVISION, ending });
         }
         if endings.last() == Some(&ScaleEnding::Failed) {
-            // As somebody who reads the count again says it.
+            // As a client that reads the count again says it.
             world.create(2);
         }
         world.forget();
@@ -391,7 +391,7 @@ fn policies_look_back_on_changes_that_were_carried_out_and_on_no_others() {
     }
 }
 
-/// Zero pods say nothing, whoever is asked; what is not theirs is asked for all the same.
+/// Zero pods say nothing to any source; what is not theirs is asked for all the same.
 #[test]
 fn at_zero_metrics_of_pods_are_not_asked_for() {
     let packets = MetricSpec::Pods {

@@ -17,7 +17,7 @@ enum Happening {
     InActivator(u16),
     /// The first pod holds this much that came to it directly.
     InPod(u16),
-    /// Nobody holds anything from now on.
+    /// No reporter holds a request from now on.
     Idle,
     /// As many pods as were asked for are ready.
     PodsFollow,

@@ -5,7 +5,7 @@ use vocabulary::Findings;
 use super::api_version::HpaApiVersion;
 use super::document_fields::{DocumentFields, Spelling, double};
 use super::node::DocumentNode;
-use crate::hpa::spec::{Behavior, PolicyAmount, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy};
+use crate::hpa::behavior::{Behavior, PolicyAmount, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy};
 
 /// The names of the fields in one of the two spellings.
 struct FieldNames {

@@ -14,7 +14,7 @@ use super::names::is_dns_subdomain;
 use super::node::DocumentNode;
 use super::{behavior, metrics};
 use crate::hpa::settings::HpaSettings;
-use crate::hpa::spec::{Behavior, HpaSpec, MetricSpec, ObjectReference, ResourceName, ResourceTarget};
+use crate::hpa::{Behavior, HpaSpec, MetricSpec, ObjectReference, ResourceName, ResourceTarget};
 
 /// The target of CPU where a document names no metric, in percent of the requests.
 const DEFAULT_CPU_UTILIZATION: u32 = 80;

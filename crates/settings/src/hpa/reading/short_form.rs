@@ -2,18 +2,17 @@
 //! document that they mean.
 //!
 //! As Knative's autoscaler for this class does it, but for two things. Knative's `concurrency` and `rps` name
-//! metrics that somebody would have to serve; here they are our own measurements, and with them `min-scale` 0
-//! means zero. And where Knative rounds a target down to nothing, or forgets a metric because it has no
+//! metrics that an adapter would have to serve; here they are our own measurements, and with them `min-scale`
+//! 0 means zero. And where Knative rounds a target down to nothing, or forgets a metric because it has no
 //! target, the annotation is refused.
 
 use vocabulary::{MilliValue, PodCount, Problem, printable, shown};
 
 use super::document::HpaDocument;
 use super::names::is_path_segment;
+use crate::hpa::behavior::{Behavior, RulesOrigin, ScalingRules};
 use crate::hpa::selector::LabelSelector;
-use crate::hpa::spec::{
-    Behavior, MetricIdentifier, MetricSpec, ResourceName, ResourceTarget, RulesOrigin, ScalingRules,
-};
+use crate::hpa::spec::{MetricIdentifier, MetricSpec, ResourceName, ResourceTarget};
 use crate::{ClusterConfig, Metric, RevisionSettings};
 
 const METRIC: &str = "autoscaling.knative.dev/metric";

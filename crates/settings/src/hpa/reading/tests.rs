@@ -8,10 +8,8 @@ use vocabulary::{CheckedValue, MilliValue, PodCount, Problem};
 
 use super::*;
 use crate::Metric;
-use crate::hpa::spec::{
-    Behavior, MetricSpec, PolicyAmount, ResourceName, ResourceTarget, RulesOrigin, ScalingPolicy,
-    ScalingRules, SelectPolicy, TotalTarget,
-};
+use crate::hpa::behavior::{Behavior, PolicyAmount, RulesOrigin, ScalingPolicy, ScalingRules, SelectPolicy};
+use crate::hpa::spec::{MetricSpec, ResourceName, ResourceTarget, TotalTarget};
 
 fn yaml(text: &str) -> DocumentNode {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))

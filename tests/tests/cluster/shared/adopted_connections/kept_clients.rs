@@ -83,7 +83,7 @@ impl KeptClients {
 
     /// Ends the clients; returns those whose connection had ended before.
     pub(super) async fn end(self) -> Vec<CutClient> {
-        // Nobody listens if each of them was cut.
+        // No client listens if each of them was cut.
         let _ = self.is_over.send(true);
         let joined = tokio::task::spawn_blocking(|| self.thread.join()).await;
         joined.expect("it is awaited").expect("the thread of the clients does not panic")

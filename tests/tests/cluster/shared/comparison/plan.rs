@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tests::cluster::TestNamespace;
 use vocabulary::PodCount;
 
-/// The kind of our targets: a count that nobody acts upon, with pods that the script makes.
+/// The kind of our targets: a count without a controller, with pods that the script makes.
 const GROUP: &str = "comparison.ebb.dev";
 /// What objects' numbers are about: kind and name.
 const FRONT: (&str, &str) = ("Service", "front");
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     /// The spec of `autoscaling/v2`, without `scaleTargetRef`.
     pub(crate) spec: Value,
     pub(crate) pods: usize,
-    /// Whether somebody else writes the count now and then.
+    /// Whether another client writes the count now and then.
     pub(crate) is_disturbed: bool,
 }
 
@@ -249,7 +249,7 @@ fn of_several() -> Vec<Row> {
     ]
 }
 
-/// A namespace, counts that somebody else writes, and all kinds together.
+/// A namespace, counts that another client writes, and all kinds together.
 fn of_rest(namespace: &str) -> Vec<Row> {
     vec![
         (

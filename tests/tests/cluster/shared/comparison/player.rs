@@ -108,7 +108,7 @@ struct Pass {
     pods: Vec<Vec<Pod>>,
     /// Whether it was asked if a pod changes after it.
     is_followed: bool,
-    /// The count that somebody else wrote since the scale was read. A count of this pass is written over it,
+    /// The count that another client wrote since the scale was read. A count of this pass is written over it,
     /// as Kubernetes does since 1.37.
     foreign: Option<PodCount>,
 }
@@ -224,7 +224,7 @@ impl Player {
         self.pass = Some(pass);
     }
 
-    /// Somebody else writes the count, or how many pods there are.
+    /// Another client writes the count, or how many pods there are.
     async fn disturb(&mut self, pass: &mut Pass) {
         if self.plan.is_disturbed && self.number.is_multiple_of(9) {
             // Above and below the bounds, within them, and zero, which pauses.
@@ -277,8 +277,8 @@ impl Player {
         (autoscaler.data["status"].clone(), scale)
     }
 
-    /// A target at zero that somebody else put there asks no metrics, so there is no gate: once it is seen to
-    /// rest, it is ended.
+    /// A target at zero that another client put there asks no metrics, so there is no gate: once it is seen
+    /// to rest, it is ended.
     pub(crate) async fn resume_if_paused(&mut self) {
         if !self.is_paused || self.next_metric != 0 {
             return;

@@ -129,7 +129,7 @@ impl Script {
         }
         let pod = json!({
             "metadata": {"name": name, "labels": {"app": self.name}},
-            // Nobody schedules it, so that nobody but the script says how it is.
+            // It is not scheduled, so that the script alone says how it is.
             "spec": {"schedulerName": "nobody", "containers": containers, "automountServiceAccountToken": false},
         });
         let pod = serde_json::from_value(pod).expect("a Pod");

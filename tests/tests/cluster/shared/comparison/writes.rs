@@ -20,7 +20,7 @@ pub(crate) struct Writes {
 pub(crate) struct Write {
     pub(crate) received: WallTime,
     pub(crate) answered: WallTime,
-    /// Otherwise somebody else wrote meanwhile, and it is tried again, or it is refused.
+    /// Otherwise another client wrote meanwhile, and it is tried again, or it is refused.
     pub(crate) is_carried_out: bool,
 }
 

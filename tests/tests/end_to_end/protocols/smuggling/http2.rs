@@ -30,7 +30,7 @@ const fn asking(what: &'static str, pseudo: [&'static str; 4]) -> MalformedMessa
     MalformedMessage { what, pseudo, fields: &[], body: "hello" }
 }
 
-/// A `host` beside `:authority` is not among them: nobody may look at it, and it is not passed on.
+/// A `host` beside `:authority` is not among them: no server may look at it, and it is not passed on.
 const CASES: &[MalformedMessage] = &[
     with("a length less than the body", &[("content-length", "0")]),
     with("a length more than the body", &[("content-length", "50")]),

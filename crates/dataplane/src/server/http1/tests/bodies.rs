@@ -6,6 +6,7 @@ use http::HeaderMap;
 use http_body::Frame;
 
 use super::*;
+use crate::body::BodyError;
 
 #[test]
 fn an_upload_that_is_refused_in_full_flow_gets_its_answer() {

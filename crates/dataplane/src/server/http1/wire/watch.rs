@@ -2,7 +2,7 @@
 //!
 //! A client that has gone is found by reading, as long as its bytes are read. Two kinds of clients are not:
 //!
-//! * One that has sent more than anybody has asked for: a body that waits for an app, or the next request.
+//! * One that has sent more than a reader has asked for: a body that waits for an app, or the next request.
 //! * One that has ended its sending side behind a whole request (`nc -N`, `socat`): no further request comes,
 //!   and it waits for its answer. `close()` sends the same FIN as `shutdown(SHUT_WR)`, so a client that was
 //!   closed looks the same until its kernel has forgotten the socket.

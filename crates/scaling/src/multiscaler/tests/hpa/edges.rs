@@ -151,7 +151,7 @@ enum Turn {
     Answer(Option<i64>),
     /// The activator holds this much, and says so.
     Present(u32),
-    /// Somebody else writes a count.
+    /// Another client writes a count.
     Written(u32),
     /// The least count of the document is another.
     Least(u32),
@@ -211,7 +211,7 @@ fn reasons_go_on_after_a_metric_has_failed() {
     let mut world = World::new(settings(1, 10, vec![queue()]));
     world.create(3);
     world.activator_starts();
-    // Nobody answers within the time for it.
+    // No answer comes within its time.
     world.busy(30, 0, 0);
     let failed = world.multiscaler.decisions(REVISION).find(|decision| decision.trigger == Trigger::Sync);
     let failed = failed.expect("the sync ended without an answer");

@@ -18,7 +18,7 @@ fn in_shadow_everything_is_decided_and_nothing_ordered() {
     let last = seen.last.expect("they differed");
     assert_eq!((last.ours, last.theirs), (PodCount::new(2), PodCount::ONE));
     assert!(last.why.is_some() && seen.differs_since == Some(Timestamp::from_secs(1015)), "{seen:?}");
-    // Somebody else does what was decided here.
+    // Another autoscaler does what was decided here.
     world.create(2);
     world.busy(15, 450, 0);
     let seen = world.status().shadow.expect("it is in shadow");
@@ -65,7 +65,7 @@ fn in_shadow_an_own_metric_without_links_fails_for_want_of_reporters() {
     assert!(told.iter().any(|text| text == expected), "{told:?}");
 }
 
-/// Whoever gives the count: a policy of one pod in ten minutes is used up by somebody else's change.
+/// For every writer of the count: a policy of one pod in ten minutes is used up by another client's change.
 #[test]
 fn in_shadow_policies_look_back_on_changes_of_others() {
     let mut spec = ScalingSpec { shadow: true, ..settings(1, 10, vec![cpu()]) };

@@ -1,0 +1,28 @@
+//! How single values stand in the answers of the API: words, sentences and ages.
+
+use std::time::Duration;
+
+use scaling::Sentence;
+use serde::Serialize;
+use vocabulary::Timestamp;
+
+pub(super) fn sentence(said: Option<Sentence>) -> Option<String> {
+    said.map(|sentence| sentence.to_string())
+}
+
+/// The name that serde knows a plain enum's value by.
+pub(super) fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+pub(super) fn age_ms(at: Timestamp, now: Timestamp) -> u64 {
+    age(now.saturating_since(at))
+}
+
+pub(super) fn age(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

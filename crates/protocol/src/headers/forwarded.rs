@@ -1,0 +1,113 @@
+//! The trace of a request's way: `Forwarded` and `X-Forwarded-*`, as Knative keeps them.
+
+use std::net::IpAddr;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+pub(super) const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
+pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(super) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// As long as the parts of a `Forwarded` may be. From longer ones none is built: each comma can become six
+/// bytes, and what a request gains on its way must fit into what its next hop allows for.
+pub(super) const FORWARDED_PARTS_BYTES_MAX: usize = 2 * 1024;
+
+/// The address of the peer that sent a request to this process, in the form in which it is added to
+/// `X-Forwarded-For`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAddress(pub IpAddr);
+
+impl ClientAddress {
+    /// The address as it is written.
+    pub fn to_value(self) -> HeaderValue {
+        HeaderValue::try_from(self.0.to_canonical().to_string()).expect("an address is header text")
+    }
+}
+
+/// Forgets what a sender says of a request's way here: `Forwarded`, and every `X-Forwarded-*`.
+pub fn strip_forwarded(headers: &mut HeaderMap) {
+    let is_about_way = |name: &HeaderName| *name == FORWARDED || name.as_str().starts_with("x-forwarded-");
+    let about_way: Vec<HeaderName> = headers.keys().filter(|name| is_about_way(name)).cloned().collect();
+    for name in about_way {
+        headers.remove(name);
+    }
+}
+
+/// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when
+/// only those are there, then appends the sender to `X-Forwarded-For` (in this order, as Knative does: the
+/// last hop is in the latter only).
+pub fn set_forwarded(headers: &mut HeaderMap, sender: ClientAddress) {
+    set_forwarded_for(headers, &sender.to_value());
+}
+
+/// [`set_forwarded`] with the sender's address as it is written, from [`ClientAddress::to_value`].
+pub fn set_forwarded_for(headers: &mut HeaderMap, sender: &HeaderValue) {
+    let is_known = |name: &HeaderName| {
+        matches!(name.as_str(), "forwarded" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto")
+    };
+    if !headers.keys().any(is_known) {
+        headers.insert(X_FORWARDED_FOR, sender.clone());
+        return;
+    }
+    if headers.get(FORWARDED).is_none_or(HeaderValue::is_empty)
+        && let Some(forwarded) = forwarded_from_parts(headers)
+    {
+        headers.insert(FORWARDED, forwarded);
+    }
+    let mut known: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
+    known.push(sender.as_bytes());
+    let value = HeaderValue::from_bytes(&known.join(&b", "[..])).expect("header text joined is header text");
+    headers.insert(X_FORWARDED_FOR, value);
+}
+
+/// `Forwarded` as Knative builds it. An empty first node suppresses the separator before the host, in which
+/// we follow it on purpose: no app can rely on a better spelling of nonsense.
+fn forwarded_from_parts(headers: &HeaderMap) -> Option<HeaderValue> {
+    let first =
+        |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (nodes, host, proto) = (first(X_FORWARDED_FOR), first(X_FORWARDED_HOST), first(X_FORWARDED_PROTO));
+    if nodes.is_empty() && host.is_empty() && proto.is_empty() {
+        return None;
+    }
+    if nodes.len() + host.len() + proto.len() > FORWARDED_PARTS_BYTES_MAX {
+        return None;
+    }
+    let mut text = String::new();
+    let mut nodes = nodes.split(',').map(str::trim);
+    let mut is_separated = false;
+    if !first(X_FORWARDED_FOR).is_empty() {
+        let node = nodes.next().unwrap_or_default();
+        push_node(&mut text, node);
+        is_separated = !node.is_empty();
+    }
+    for (name, value) in [("host", host), ("proto", proto)] {
+        if !value.is_empty() {
+            if is_separated {
+                text.push(';');
+            }
+            text.push_str(name);
+            text.push('=');
+            text.push_str(value);
+            is_separated = true;
+        }
+    }
+    if !first(X_FORWARDED_FOR).is_empty() {
+        for node in nodes {
+            text.push_str(", ");
+            push_node(&mut text, node);
+        }
+    }
+    HeaderValue::try_from(text).ok()
+}
+
+fn push_node(text: &mut String, node: &str) {
+    text.push_str("for=");
+    if node.contains(':') {
+        text.push_str("\"[");
+        text.push_str(node);
+        text.push_str("]\"");
+    } else {
+        text.push_str(node);
+    }
+}

@@ -1,0 +1,67 @@
+//! The host that a request is for, and the form of its target for the next hop.
+
+use http::header::{HOST, HeaderValue};
+use http::uri::{Authority, Parts, PathAndQuery, Scheme};
+use http::{Request, Uri, Version};
+
+/// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
+/// from `Host`.
+pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
+    match request.uri().authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
+    }
+}
+
+/// Brings the target of a request into the form that its next hop expects, with the host it is for: HTTP/1.1
+/// gets a path and `Host`, HTTP/2 a whole URI. `host` overrides what the request says; without any,
+/// `fallback` (the address it is sent to) stands in.
+pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback: &str) {
+    let is_http2 = request.version() == Version::HTTP_2;
+    let is_changed = host.is_some();
+    if !is_http2 && !is_changed && request.uri().authority().is_none() && request.headers().contains_key(HOST)
+    {
+        return;
+    }
+    let host = host
+        .or_else(|| {
+            request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
+        })
+        .or_else(|| request.headers().get(HOST).cloned())
+        .or_else(|| HeaderValue::from_str(fallback).ok());
+    if is_http2 {
+        if (is_changed || request.uri().authority().is_none())
+            && let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok())
+        {
+            let mut parts = Parts::default();
+            parts.scheme = Some(Scheme::HTTP);
+            parts.authority = Some(authority);
+            parts.path_and_query = Some(path_of(request.uri()));
+            if let Ok(uri) = Uri::from_parts(parts) {
+                *request.uri_mut() = uri;
+            }
+        }
+        request.headers_mut().remove(HOST);
+        return;
+    }
+    if request.uri().authority().is_some() {
+        let mut parts = Parts::default();
+        parts.path_and_query = Some(path_of(request.uri()));
+        *request.uri_mut() = Uri::from_parts(parts).expect("a path alone is a target");
+    }
+    if let Some(host) = host {
+        request.headers_mut().insert(HOST, host);
+    }
+}
+
+/// The path with its query; a target that goes on with its query right after the host has the path `/`.
+fn path_of(uri: &Uri) -> PathAndQuery {
+    let root = || PathAndQuery::from_static("/");
+    match uri.path_and_query() {
+        None => root(),
+        Some(path) if path.as_str().starts_with('?') => {
+            PathAndQuery::try_from(["/", path.as_str()].concat()).unwrap_or_else(|_| root())
+        }
+        Some(path) => path.clone(),
+    }
+}

@@ -1,0 +1,117 @@
+//! The target of a metric: read as it is written, then checked against the kind of the metric.
+
+use vocabulary::{Findings, MilliValue};
+
+use super::document_fields::{DocumentFields, Spelling};
+use super::node::DocumentNode;
+use crate::hpa::spec::{ResourceTarget, TotalTarget};
+
+/// A target with the fields that were written, before they are checked against the metric.
+pub(super) struct Target {
+    place: String,
+    kind: TargetKind,
+    value: Option<MilliValue>,
+    average_value: Option<MilliValue>,
+    average_utilization: Option<u32>,
+}
+
+/// The values of the field `target.type`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TargetKind {
+    Utilization,
+    Value,
+    AverageValue,
+}
+
+pub(super) fn target(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> Option<Target> {
+    let place = fields.place("target");
+    let Some(node) = fields.take("target") else {
+        findings.refuse_place(&place, "is missing; write what to aim at, with its type");
+        return None;
+    };
+    let before = findings.problems.len();
+    let mut inner = DocumentFields::of(node, &place, Spelling::Exact, findings)?;
+    let kind = match inner.required_text("type", "Utilization, Value or AverageValue", findings) {
+        None => None,
+        Some("Utilization") => Some(TargetKind::Utilization),
+        Some("Value") => Some(TargetKind::Value),
+        Some("AverageValue") => Some(TargetKind::AverageValue),
+        Some(other) => {
+            let flaw = "is no type of target; write Utilization, Value or AverageValue";
+            findings.refuse(&inner.place("type"), &DocumentNode::Text(other.to_owned()), flaw);
+            None
+        }
+    };
+    let value = inner.amount("value", findings);
+    let average_value = inner.amount("averageValue", findings);
+    let average_utilization = inner.integer("averageUtilization", 1, i64::from(i32::MAX), findings);
+    inner.finish(findings);
+    // What is wrong with a field was said; that it is therefore missing need not be.
+    let kind = kind.filter(|_| findings.problems.len() == before)?;
+    Some(Target { place, kind, value, average_value, average_utilization })
+}
+
+impl Target {
+    /// The type is not looked at, as in Kubernetes: which field is there says enough.
+    pub(super) fn of_resource(self, findings: &mut Findings) -> Option<ResourceTarget> {
+        match (self.average_utilization, self.average_value) {
+            (Some(percent), None) => Some(ResourceTarget::Utilization(percent)),
+            (None, Some(value)) => Some(ResourceTarget::AverageValue(value)),
+            (Some(_), Some(_)) => {
+                let flaw = "has both averageUtilization and averageValue; remove one of them";
+                findings.refuse_place(&self.place, flaw);
+                None
+            }
+            (None, None) => {
+                let flaw = "has neither averageUtilization nor averageValue; write one of them";
+                findings.refuse_place(&self.place, flaw);
+                None
+            }
+        }
+    }
+
+    pub(super) fn of_pods(self, findings: &mut Findings) -> Option<MilliValue> {
+        if self.average_value.is_none() {
+            findings.refuse_place(
+                &self.place,
+                "has no averageValue, the only target of a metric of pods; write one",
+            );
+        } else if self.value.is_some() || self.average_utilization.is_some() {
+            findings
+                .warn(&self.place, "has more than averageValue, which alone is looked at; remove the others");
+        }
+        self.average_value
+    }
+
+    pub(super) fn of_object(self, findings: &mut Findings) -> Option<TotalTarget> {
+        let (chosen, name) = match self.kind {
+            TargetKind::Value => (self.value.map(TotalTarget::Value), "value"),
+            TargetKind::AverageValue => (self.average_value.map(TotalTarget::AverageValue), "averageValue"),
+            TargetKind::Utilization => {
+                let flaw =
+                    "has type Utilization, which is for resources of pods; write Value or AverageValue";
+                findings.refuse_place(&self.place, flaw);
+                return None;
+            }
+        };
+        if chosen.is_none() {
+            findings.refuse_place(&self.place, &format!("has no {name}, which its type asks for; write one"));
+        }
+        chosen
+    }
+
+    pub(super) fn of_external(self, findings: &mut Findings) -> Option<TotalTarget> {
+        match (self.value, self.average_value) {
+            (Some(value), None) => Some(TotalTarget::Value(value)),
+            (None, Some(value)) => Some(TotalTarget::AverageValue(value)),
+            (Some(_), Some(_)) => {
+                findings.refuse_place(&self.place, "has both value and averageValue; remove one of them");
+                None
+            }
+            (None, None) => {
+                findings.refuse_place(&self.place, "has neither value nor averageValue; write one of them");
+                None
+            }
+        }
+    }
+}
