@@ -19,6 +19,7 @@ pub mod memory_group;
 pub mod options;
 pub mod plot;
 pub mod process;
+pub mod promises;
 pub mod proxies;
 pub mod report;
 pub mod statistics;
