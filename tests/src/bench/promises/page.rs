@@ -34,7 +34,7 @@ impl PromisePage {
 
     /// The page as a file for a browser.
     pub fn html(&self) -> String {
-        let header: String = COLUMNS.iter().map(|column| format!("<th>{column}</th>")).collect();
+        let header = format!("<th>{}</th>", COLUMNS.join("</th><th>"));
         let rows: String = self.promises.iter().map(row).collect();
         let [summary, unmeasured] = [self.summary(), self.unmeasured_words()].map(|text| escaped(&text));
         format!(
