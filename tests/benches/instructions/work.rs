@@ -120,10 +120,9 @@ impl Work {
     fn lengths(&self) -> RunLengths {
         match self {
             Self::Hop(cell) if cell.connections == 1 => RunLengths { short: 300, long: 2_300 },
-            Self::Hop(_) => RunLengths { short: 640, long: 3_200 },
             // Each of 64 connections has asked each revision once.
             Self::Activator { revisions: 2.. } => RunLengths { short: 6_400, long: 12_800 },
-            Self::Activator { .. } => RunLengths { short: 640, long: 3_200 },
+            Self::Hop(_) | Self::Activator { .. } => RunLengths { short: 640, long: 3_200 },
             // The first wakes fill caches.
             Self::Wake => RunLengths { short: 2, long: u32::try_from(SLEEPERS).unwrap_or(u32::MAX) },
         }

@@ -97,7 +97,7 @@ impl ClosedLoop {
         let request = Request::builder().method(method);
         // HTTP/2 has the host in the target and no header for it.
         let request = match self.protocol {
-            Protocol::Http1 => request.uri(&self.path).header(http::header::HOST, host),
+            Protocol::Http1 => request.uri(self.path.as_str()).header(http::header::HOST, host),
             Protocol::H2c => request.uri(format!("http://{host}{}", self.path)),
         };
         Ok(request.body(Full::new(body))?)

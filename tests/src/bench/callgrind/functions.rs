@@ -74,7 +74,7 @@ fn crate_of_path(name: &str) -> Option<&str> {
             break;
         }
     }
-    let end = rest.find(|letter| !is_of_identifier(letter)).unwrap_or(rest.len());
+    let end = rest.find(|letter: char| !is_of_identifier(letter)).unwrap_or(rest.len());
     let (first, behind) = rest.split_at(end);
     if !first.is_empty() && behind.starts_with("::") {
         return Some(first);
