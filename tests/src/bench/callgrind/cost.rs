@@ -21,7 +21,7 @@ pub struct RunPairs {
 /// What one request costs in user space.
 #[derive(Clone, Debug)]
 pub struct RequestCost {
-    /// All instructions.
+    /// All instructions in user space.
     pub instructions: f64,
     /// Those of `memcpy` and `memmove`.
     pub copying: f64,
