@@ -77,9 +77,16 @@ def two_nodes(limit):
     return cluster(2, act)(limit)
 
 
-def benchmark(name: str):
-    executable = {"EBB_EXECUTABLE": os.environ.get("CARGO_TARGET_DIR", "target") + "/debug/ebb"}
+def benchmark(name: str, profile="debug"):
+    executable = {"EBB_EXECUTABLE": os.environ.get("CARGO_TARGET_DIR", "target") + f"/{profile}/ebb"}
     return command(f"bench-{name}", ["cargo", "bench", "--workspace", "--profile", "dev", "--bench", name, "--", "--quick"], executable)
+
+
+def instructions(limit):
+    """Counts of the release build beside the committed ones. The stage `release` has made it, unless this run began behind that."""
+    if code := run(["cargo", "build", "--release", "--quiet"], ROOT, LOGS / "build-release.log", limit):
+        return Outcome(words=[f"`cargo build --release` ended with {code}"])
+    return benchmark("instructions", "release")(limit)
 
 
 def stages() -> list[Stage]:
@@ -92,6 +99,7 @@ def stages() -> list[Stage]:
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
         Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),
         *[Stage(f"bench-{name}", 90, benchmark(name)) for name in BENCHMARKS],
+        Stage("bench-instructions", 180, instructions),
         Stage("bench-windows_and_decider", 60,
               command("bench-windows_and_decider", ["cargo", "test", "--workspace", "--bench", "windows_and_decider"])),
     ]

@@ -258,5 +258,6 @@ fn fill(report: &mut Report, cell: &str, turns: &BTreeMap<&str, Turns>) {
     }
     let noise = turns[CONTROL].cpu_us.over(&reference.cpu_us).summary(2);
     let ratio = turns[ACTIVATOR].cpu_us.over(&reference.cpu_us).median();
-    report.goal(Goal::at_most(&format!("{cell}: CPU per request × HAProxy's (noise {noise})"), ratio, LIMIT));
+    let goal = Goal::at_most(&format!("{cell}: CPU per request × HAProxy's"), ratio, LIMIT);
+    report.goal(goal.beside(&format!("HAProxy again {noise}")));
 }

@@ -9,7 +9,9 @@
 //! These programs read clocks (`clock.rs`), as no other part of the project does: time is what they measure.
 
 pub mod api;
+pub mod callgrind;
 pub mod clock;
+pub mod closed_loop;
 pub mod executables;
 pub mod executions;
 pub mod guard;
@@ -19,6 +21,7 @@ pub mod memory_group;
 pub mod options;
 pub mod plot;
 pub mod process;
+pub mod promises;
 pub mod proxies;
 pub mod report;
 pub mod statistics;

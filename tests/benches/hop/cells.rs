@@ -270,14 +270,17 @@ fn report_cell(cell: &Cell, turns: &BTreeMap<&'static str, Turns>, report: &mut 
     for (name, _) in OURS {
         let turn = &turns[name];
         let ratio = turn.cpu_us.over(&reference.cpu_us).median();
-        let goal = format!("{}, {name}: CPU per request × HAProxy's (noise {noise})", cell.name);
-        report.goal(Goal::at_most(&goal, ratio, limit));
+        let goal = format!("{}, {name}: CPU per request × HAProxy's", cell.name);
+        report.goal(Goal::at_most(&goal, ratio, limit).beside(&format!("HAProxy again {noise}")));
         // In one round both are added to the same latency without a proxy, so the difference of the two is
         // all there is to look at.
         let difference = |turn: &Turns| turn.p99_us.less(&reference.p99_us);
         let noise = difference(&turns[CONTROL]);
-        let goal = format!("{}, {name}: p99 in µs beyond HAProxy's (noise {})", cell.name, noise.summary(0));
+        let goal = format!("{}, {name}: p99 in µs beyond HAProxy's", cell.name);
         let beyond = difference(turn).median();
-        report.goal(Goal::at_most_as_far_as_known(&goal, beyond, 0.0, noise.uncertainty_of_median()));
+        report.goal(
+            Goal::at_most_as_far_as_known(&goal, beyond, 0.0, noise.uncertainty_of_median())
+                .beside(&format!("HAProxy again {}", noise.summary(0))),
+        );
     }
 }

@@ -11,11 +11,10 @@ pub fn ebb() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("EBB_EXECUTABLE") {
         return Ok(path.into());
     }
-    let folder = profile_folder()?;
-    let target = folder.parent().context("cargo's folder holds one for each profile")?;
+    let (folder, target) = (profile_folder()?, target_folder()?);
     let mut command = cargo();
     command.args(["build", "--quiet", "-p", "ebb"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    command.arg("--target-dir").arg(target);
+    command.arg("--target-dir").arg(&target);
     // Cargo puts the profile `bench` into the folder `release`. What is measured then is what is given out.
     let is_optimised = folder.ends_with("release");
     if is_optimised {
@@ -72,6 +71,11 @@ fn built(name: &str) -> anyhow::Result<PathBuf> {
 /// The suites' app, which cargo builds with the benchmarks too.
 pub fn test_app() -> anyhow::Result<PathBuf> {
     built("test-app")
+}
+
+/// Cargo's folder for everything that it makes, in which this program lies.
+pub fn target_folder() -> anyhow::Result<PathBuf> {
+    profile_folder()?.parent().map(Path::to_owned).context("cargo's folder holds one for each profile")
 }
 
 fn profile_folder() -> anyhow::Result<PathBuf> {

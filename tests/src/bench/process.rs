@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use serde::Serialize;
 
+use super::api;
 use super::machine::spawn_on;
+use crate::ebb::signal_process;
 
 /// A running process. Dropping it kills it.
 #[derive(Debug)]
@@ -64,6 +67,16 @@ impl Process {
             None => Ok(()),
             Some(status) => bail!("a process ended with {status}:\n{}", self.log()),
         }
+    }
+
+    /// Asks it to end (SIGTERM), and waits until it has. Fails with its log if that takes longer than `limit`
+    /// or it ends badly.
+    pub fn end(mut self, limit: Duration) -> anyhow::Result<()> {
+        signal_process(self.pid(), Signal::SIGTERM);
+        let ended = api::until(limit, || self.child.try_wait()?.context("it was asked to end and lives on"));
+        let status = ended.with_context(|| format!("its log:\n{}", self.log()))?;
+        ensure!(status.success(), "it ended with {status}:\n{}", self.log());
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a benchmark found: tables for people as soon as they are there, a verdict for each goal, and
-//! everything once more as JSON.
+//! What a benchmark found: tables for people as soon as they are there, a verdict for each goal, everything
+//! once more as JSON, and the promises for the page of all benchmarks.
 
 use std::fmt;
 use std::path::Path;
@@ -9,6 +9,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 
 use super::machine::Machine;
+use super::promises::{self, Promise, Verdict};
 use super::statistics::Samples;
 
 /// The version of [`Report`]'s JSON.
@@ -53,31 +54,6 @@ pub struct Goal {
     pub verdict: Verdict,
 }
 
-/// What became of a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The goal was reached in this run.
-    Met,
-    /// The number is beyond its limit by less than these rounds can tell: more of them would decide.
-    Even,
-    /// The goal was not reached in this run.
-    Missed,
-}
-
-impl Verdict {
-    /// Of a number that may be at most `limit`, and is known but for `uncertainty`.
-    fn at_most(value: f64, limit: f64, uncertainty: f64) -> Self {
-        if value <= limit {
-            Self::Met
-        } else if value <= limit + uncertainty {
-            Self::Even
-        } else {
-            Self::Missed
-        }
-    }
-}
-
 impl Goal {
     /// That a number does not exceed a limit.
     pub fn at_most(goal: &str, value: f64, limit: f64) -> Self {
@@ -102,14 +78,22 @@ impl Goal {
     pub fn holds(goal: &str, found: impl Into<String>, met: Met) -> Self {
         Self { goal: goal.to_owned(), found: found.into(), verdict: met.into() }
     }
+
+    /// With a number of this run beside what was found. In the goal's own words it would make another goal of
+    /// each run.
+    #[must_use]
+    pub fn beside(mut self, remark: &str) -> Self {
+        self.found = format!("{}; {remark}", self.found);
+        self
+    }
 }
 
 /// That a request costs no more CPU time (in µs) than in the version before, measured in the same rounds.
 /// `noise` are the differences of HAProxy to itself there.
 pub fn no_dearer_than_before(cell: &str, ours: &Samples, former: &Samples, noise: &Samples) -> Goal {
-    let ratio = ours.over(former).summary(3);
-    let goal = format!("{cell}: CPU µs per request beyond the version before (× it: {ratio})");
+    let goal = format!("{cell}: CPU µs per request beyond the version before");
     Goal::at_most_as_far_as_known(&goal, ours.less(former).median(), 0.0, noise.uncertainty_of_median())
+        .beside(&format!("× it {}", ours.over(former).summary(3)))
 }
 
 /// Whether a goal is met.
@@ -238,24 +222,41 @@ impl Report {
         Ok(())
     }
 
-    /// Prints the verdict and writes the JSON where that was asked for. Fails if something could not be
-    /// measured, or nothing was.
+    /// Prints the verdict, writes the JSON where that was asked for, and keeps what was found of the promises
+    /// unless this was the short form. Fails if something could not be measured, or nothing was.
     pub fn finish(&self, json: Option<&Path>) -> anyhow::Result<()> {
         println!("{self}");
         if let Some(path) = json {
             let text = serde_json::to_string_pretty(self).context("a report is plain data")?;
             std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
         }
+        if !self.quick && !self.goals.is_empty() {
+            promises::keep(&promises::folder()?, &self.benchmark, &self.promises())?;
+        }
         if !self.failures.is_empty() {
             bail!("{}", self.failures.join("\n"));
         }
-        if self.goals.is_empty() {
+        if self.goals.is_empty() && self.measurements.is_empty() {
             bail!(
                 "nothing was measured: no part of {} has the text of --only in its name; the names stand in the tables of `--quick`",
                 self.benchmark
             );
         }
         Ok(())
+    }
+
+    fn promises(&self) -> Vec<Promise> {
+        let command = promises::command(&self.benchmark);
+        let promise = |goal: &Goal| Promise {
+            benchmark: self.benchmark.clone(),
+            goal: goal.goal.clone(),
+            found: goal.found.clone(),
+            verdict: goal.verdict,
+            command: command.clone(),
+            commit: self.machine.commit.clone(),
+            processor: self.machine.processor.clone(),
+        };
+        self.goals.iter().map(promise).collect()
     }
 }
 
@@ -267,12 +268,7 @@ impl fmt::Display for Report {
         }
         let mut verdict = Table::new("Goals", &["", "goal", "found"]);
         for goal in &self.goals {
-            let word = match goal.verdict {
-                Verdict::Met => "met",
-                Verdict::Even => "even",
-                Verdict::Missed => "MISSED",
-            };
-            verdict.row([word.to_owned(), goal.goal.clone(), goal.found.clone()]);
+            verdict.row([goal.verdict.word().to_owned(), goal.goal.clone(), goal.found.clone()]);
         }
         writeln!(formatter, "{verdict}")?;
         if self.quick {
@@ -302,6 +298,24 @@ mod tests {
         assert!(error.starts_with("nothing was measured: no part of nothing has"), "{error}");
         report.goal(Goal::at_most("something", 1.0, 2.0));
         report.finish(None).expect("one was");
+    }
+
+    #[test]
+    fn a_promise_has_the_goal_in_the_same_words_in_every_run() {
+        let mut report = Report::new("something", true, 1);
+        report.goal(Goal::at_most("cores", 0.3, 0.5).beside("noise 0.01"));
+        let promises = report.promises();
+        assert_eq!(promises.len(), 1);
+        assert_eq!((promises[0].benchmark.as_str(), promises[0].goal.as_str()), ("something", "cores"));
+        assert_eq!(promises[0].found, "0.30 (limit 0.50); noise 0.01");
+        assert_eq!(promises[0].commit, report.machine.commit);
+    }
+
+    #[test]
+    fn measurements_without_a_goal_are_enough() {
+        let mut report = Report::new("something", true, 1);
+        report.measured("cell", "ebb", "instructions", &Samples(vec![1.0]));
+        report.finish(None).expect("something was measured");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -15,7 +16,7 @@ use crate::{ConfigMap, Ebb, Service};
 pub struct Up {
     ebb: Ebb,
     /// The runtime of the task that collects what `ebb up` prints.
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Up {
@@ -23,7 +24,7 @@ impl Up {
     pub fn start(executable: &Path, services: &[Service], config: &ConfigMap) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let ebb = runtime.block_on(Ebb::up_as(executable, services, config, &["--log", "warn"]));
-        Ok(Self { ebb, _runtime: runtime })
+        Ok(Self { ebb, runtime })
     }
 
     /// The address at which `ebb up` takes requests.
@@ -34,6 +35,14 @@ impl Up {
     /// The process id of `ebb up`.
     pub fn pid(&self) -> u32 {
         self.ebb.pid()
+    }
+
+    /// Asks it to end (SIGTERM), and waits until it has ended with its pods. Fails if it ends badly.
+    pub fn end(mut self) -> anyhow::Result<()> {
+        self.ebb.signal(Signal::SIGTERM);
+        let status = self.runtime.block_on(self.ebb.ended());
+        ensure!(status.success(), "`ebb up` ended with {status}:\n{}", self.ebb.output());
+        Ok(())
     }
 
     /// The harness's view of it.
