@@ -11,6 +11,7 @@
 mod annotations;
 mod class;
 mod cluster;
+mod count_schedule;
 pub mod hpa;
 mod keys;
 mod limits;
@@ -35,6 +36,7 @@ pub use annotations::{
 };
 pub use class::Class;
 pub use cluster::ClusterConfig;
+pub use count_schedule::{check_schedule_bounds, read_count_schedule};
 pub use keys::{
     ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,

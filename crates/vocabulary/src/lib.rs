@@ -9,6 +9,7 @@ mod announcement;
 mod app_protocol;
 mod assignment;
 mod cluster_names;
+mod count_schedule;
 mod draining;
 mod duration;
 mod findings;
@@ -40,6 +41,9 @@ pub use cluster_names::{
     AUTHORITY_SECRET, BUCKETS_ANNOTATION, MIRROR_SLICE_WRITER, OWNER_LEASE, REVISION_ANNOTATION,
     SELECTOR_SLICE_WRITER, SLICE_WRITER, SLICE_WRITER_LABEL, TLS_CHAIN, TLS_KEY, TLS_REVOKED, TLS_ROOTS,
     WAITING_LEASE, bucket_of_lease, owner_lease,
+};
+pub use count_schedule::{
+    CountSchedule, ScheduleContradiction, ScheduleLine, ScheduledBounds, WeekMinute, Weekdays,
 };
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};

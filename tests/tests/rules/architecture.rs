@@ -10,6 +10,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 pub(crate) const EVERYTHING: &[&str] = &[
     "vocabulary",
     "settings",
+    "forecasting",
     "scaling",
     "orchestration",
     "throttling",
@@ -32,6 +33,7 @@ pub(crate) const EVERYTHING: &[&str] = &[
 pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("vocabulary", &[]),
     ("settings", &["vocabulary"]),
+    ("forecasting", &["vocabulary"]),
     ("scaling", &["vocabulary", "settings"]),
     ("orchestration", &["vocabulary", "settings", "scaling"]),
     ("throttling", &["vocabulary"]),
@@ -91,8 +93,16 @@ const NEVER: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that answer questions about numbers and time, and may do nothing else.
-const PURE: &[&str] =
-    &["vocabulary", "settings", "scaling", "throttling", "protocol", "orchestration", "simulator"];
+const PURE: &[&str] = &[
+    "vocabulary",
+    "settings",
+    "forecasting",
+    "scaling",
+    "throttling",
+    "protocol",
+    "orchestration",
+    "simulator",
+];
 
 /// Dependencies that can do I/O, and so have no place in a pure crate.
 const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];
