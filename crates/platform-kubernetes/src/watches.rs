@@ -2,6 +2,7 @@
 //! hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by then is
 //! found by what the new list does not name.
 
+mod begun_again;
 mod custom;
 mod expiry;
 mod news;
@@ -30,6 +31,7 @@ use crate::resources::other_slice;
 use crate::resources::workload::ObjectVersion;
 use crate::resources::workload::objects;
 use crate::resources::{ObjectKey, autoscaler, pod, service};
+use begun_again::BegunAgain;
 use expiry::{LIST_AGAIN_AFTER, has_expired};
 pub(crate) use news::{Change, News, ShownPod};
 
@@ -155,7 +157,7 @@ fn spawn<Object, Record>(
 {
     let kind = Object::kind(&());
     let watch = async move {
-        let begin = || watcher(api.clone(), config.clone()).default_backoff().boxed();
+        let begin = || watcher(api.clone(), config.clone()).backoff(BegunAgain::new()).boxed();
         let mut events = begin();
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {

@@ -82,6 +82,10 @@ impl PortBooks {
         let share = self.book(bucket).share;
         for other in &elsewhere {
             given.extend(&other.given);
+            // Where the number of buckets grew, the owner of another bucket lets ports rest that it finds in
+            // its notes and at none of its Services, also those of Services that are in this bucket by now.
+            // What rests is no other Service's.
+            given.extend(other.resting.keys());
             notes.number = notes.number.max(other.number);
             let resting = other.resting.iter().filter(|(port, _)| share.has(**port));
             notes.resting.extend(resting.map(|(port, until)| (*port, *until)));
@@ -269,9 +273,13 @@ mod tests {
 
     /// As a signed slice of the first bucket's revision says.
     fn claim(uid: &str, port: u16) -> PortClaim {
+        claim_of(uid, 0, port)
+    }
+
+    fn claim_of(uid: &str, bucket: u16, port: u16) -> PortClaim {
         let entry = PortEntry { name: None, number: 80, target: None, port: Some(port) };
         let number = ClaimNumber(3);
-        PortClaim { uid: uid.to_owned(), revision: revision(0), entries: vec![entry], number }
+        PortClaim { uid: uid.to_owned(), revision: revision(bucket), entries: vec![entry], number }
     }
 
     fn owning(buckets: &[u16]) -> PortBooks {
@@ -313,6 +321,32 @@ mod tests {
         settle(&mut books, "b", &revision(0));
         record(&mut books);
         assert_eq!(given(&books, "b"), [10_002], "the former one rests");
+    }
+
+    /// Else connections that are on their way to the port would be refused: the new owner does not know that
+    /// it is to be kept open for a while.
+    #[test]
+    fn a_service_that_moves_to_a_new_bucket_keeps_its_port_also_if_the_former_buckets_owner_was_faster() {
+        let only = PortNotes {
+            next: Some(10_001),
+            given: [10_000].into(),
+            number: Some(ClaimNumber(3)),
+            ..PortNotes::default()
+        };
+        let mut first = PortBooks::new(2);
+        first.take_over(Bucket(0), PortHandover { notes: only.clone(), ..PortHandover::default() }, WALL);
+        let later: Vec<PortNotes> = first.news().map(|(_, notes)| notes).collect();
+        assert!(later.iter().all(|notes| notes.given.is_empty()), "{later:?}");
+        for elsewhere in [vec![only], later] {
+            let moved = claim_of("moved", 1, 10_000);
+            let mut second = PortBooks::new(2);
+            second.learn(&moved);
+            let handover = PortHandover { notes: PortNotes::default(), elsewhere, claims: vec![moved] };
+            second.take_over(Bucket(1), handover, WALL);
+            settle(&mut second, "moved", &revision(1));
+            record(&mut second);
+            assert_eq!(given(&second, "moved"), [10_000]);
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
+use super::begun_again::BegunAgain;
 use super::expiry::{LIST_AGAIN_AFTER, has_expired};
 use super::news::{Change, News};
 use crate::notice::{NOT_SCALABLE, Notice};
@@ -256,7 +257,7 @@ impl KindWatch {
     /// Returns why the kind cannot be watched any more; `None` once the receiver is gone.
     async fn run(&self) -> Option<Notice> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
-        let begin = || watcher(api.clone(), watcher::Config::default()).default_backoff().boxed();
+        let begin = || watcher(api.clone(), watcher::Config::default()).backoff(BegunAgain::new()).boxed();
         let mut events = begin();
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {

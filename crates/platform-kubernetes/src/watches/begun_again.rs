@@ -1,0 +1,48 @@
+//! How soon is a watch begun again that broke?
+
+use std::time::Duration;
+
+use kube::runtime::utils::Backoff as WatchBackoff;
+use runtime::Backoff;
+
+/// The first wait, and the longest one. kube's own waits grow to a minute, so that requests which hold for a
+/// pod would wait for a minute more when the API server is back.
+const WAITS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(5));
+
+/// The waits between attempts at a watch; they begin anew when the server answers.
+pub(super) struct BegunAgain(Backoff);
+
+impl BegunAgain {
+    pub(super) fn new() -> Self {
+        Self(Backoff::new(WAITS.0, WAITS.1))
+    }
+}
+
+impl Iterator for BegunAgain {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.0.next_wait())
+    }
+}
+
+impl WatchBackoff for BegunAgain {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_an_outage_of_any_length_a_watch_is_begun_again_within_5_s() {
+        let mut waits = BegunAgain::new();
+        let outage: Vec<Duration> = waits.by_ref().take(100).collect();
+        assert!(outage.iter().all(|wait| *wait <= Duration::from_secs(5)), "{outage:?}");
+        assert!(outage.is_sorted(), "{outage:?}");
+        waits.reset();
+        assert_eq!(waits.next(), Some(WAITS.0));
+    }
+}
