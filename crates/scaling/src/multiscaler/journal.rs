@@ -14,6 +14,8 @@ pub struct DecisionJournal {
     changes: Arc<VecDeque<Arc<Decision>>>,
     /// The latest, if it changed nothing.
     unchanged: Option<Decision>,
+    /// The last reason of that one, whose list the next decision takes.
+    last_reason: Option<Reason>,
 }
 
 /// How a decision that changed nothing compares with the one before.
@@ -43,7 +45,7 @@ impl DecisionJournal {
 
     /// Remembers a decision that changed something.
     pub(super) fn note_change(&mut self, decision: Arc<Decision>, limit: usize) {
-        self.unchanged = None;
+        (self.unchanged, self.last_reason) = (None, None);
         self.make_room(limit);
         Arc::make_mut(&mut self.changes).push_back(decision);
     }
@@ -51,9 +53,12 @@ impl DecisionJournal {
     /// Remembers a decision that changed nothing until the next one comes.
     pub(super) fn note_unchanged(&mut self, decision: Decision, limit: usize) -> QuietNews {
         self.make_room(limit);
+        let last_reason = decision.reasons.last().copied();
+        let former_reason = std::mem::replace(&mut self.last_reason, last_reason);
         let is_same = self.unchanged.as_ref().is_some_and(|former| {
             (former.inputs, former.why_not_zero) == (decision.inputs, decision.why_not_zero)
                 && former.excess_burst_capacity == decision.excess_burst_capacity
+                && former_reason == last_reason
         });
         self.unchanged = Some(decision);
         if is_same { QuietNews::LaterAlone } else { QuietNews::OtherNumbers }
@@ -127,6 +132,12 @@ mod tests {
         assert_eq!(journal.note_unchanged(explained(3), 3), QuietNews::OtherNumbers);
         journal.empty_list();
         assert_eq!(journal.note_unchanged(explained(4), 3), QuietNews::LaterAlone);
+        let text = StandingText::NoData.into();
+        let reasons = vec![Reason { stage: Stage::NoData, before: None, after: None, text }];
+        let with_reason = |second| Decision { reasons: reasons.clone(), ..explained(second) };
+        assert_eq!(journal.note_unchanged(with_reason(4), 3), QuietNews::OtherNumbers);
+        journal.empty_list();
+        assert_eq!(journal.note_unchanged(with_reason(4), 3), QuietNews::LaterAlone);
         journal.note_change(Arc::new(decision(5)), 3);
         assert_eq!(journal.note_unchanged(decision(6), 3), QuietNews::OtherNumbers);
     }
