@@ -11,7 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use dataplane::probe::Probe;
-pub(crate) use ports::{PortPair, Ports};
+pub(crate) use ports::PortPair;
+pub use ports::Ports;
 use runtime::{Environment, EnvironmentReader, LoggedRevision, RequestReporting, TrustedHosts};
 use vocabulary::{
     AppProtocol, CheckedValue, DRAIN_LIMIT_DEFAULT, IgnoredUserAgents, LinkToken, PodName, Problem,
