@@ -44,8 +44,8 @@ pub fn read_count_schedule(place: &str, text: &str) -> Result<CountSchedule, Vec
     findings.finish(schedule).map(|checked| checked.value)
 }
 
-/// What no count could obey: a line that asks for more pods than `max-scale` allows, or that allows fewer than
-/// `min-scale` asks for.
+/// What no count could obey: a line that asks for more pods than `max-scale` allows, or that allows fewer
+/// than `min-scale` asks for.
 pub fn check_schedule_bounds(
     place: &str,
     schedule: &CountSchedule,
