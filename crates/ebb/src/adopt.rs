@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Service;
 
 use crate::cli::AdoptOptions;
 use crate::cluster::Cluster;
-use crate::cluster::service::{self, LOOKS_EVERY, ServiceName, SliceWriters, looks};
+use crate::cluster::service::{self, LOOKS_EVERY, ServiceName, SliceWait, SliceWriters, looks};
 use crate::output;
 
 /// A reason against it that stands so long stays: what is known of a cluster is seconds old at most.
@@ -92,8 +92,10 @@ async fn prepared(
 
 /// Waits until ebb's endpoints stand alone.
 async fn adopted(cluster: &Cluster, name: &ServiceName, patience: Duration) -> anyhow::Result<()> {
-    if cluster.is_written_by(name, SliceWriters::OURS_ALONE, patience).await? {
-        return Ok(());
+    match cluster.wait_for_writers(name, SliceWriters::OURS_ALONE, patience).await? {
+        SliceWait::Stand => return Ok(()),
+        SliceWait::Deleted => bail!("{name} was deleted meanwhile"),
+        SliceWait::Late => {}
     }
     let why = problems(&ask(cluster).await?, name);
     bail!(

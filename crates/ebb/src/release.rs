@@ -15,7 +15,7 @@ use crate::adopt::{appended, ask, problems};
 use crate::cli::ReleaseOptions;
 use crate::cluster::Cluster;
 use crate::cluster::problem::ProblemSubject;
-use crate::cluster::service::{self, ServiceName, SliceWriters};
+use crate::cluster::service::{self, ServiceName, SliceWait, SliceWriters};
 use crate::output;
 
 /// In what the autoscaler says of a workload whose count it writes in no case, and of no other.
@@ -37,7 +37,10 @@ pub(crate) fn run(options: &ReleaseOptions) -> anyhow::Result<ExitCode> {
         let released = join_all(names.iter().map(|name| release(&cluster, name, options))).await;
         for (name, released) in names.iter().zip(released) {
             match released {
-                Ok(()) => output::print_line(&format!("{name} is served by Kubernetes again"))?,
+                Ok(Released::ToKubernetes) => {
+                    output::print_line(&format!("{name} is served by Kubernetes again"))?;
+                }
+                Ok(Released::Deleted) => output::print_line(&format!("{name} was deleted meanwhile"))?,
                 Err(error) => {
                     output::print_error(&error);
                     ended = ExitCode::FAILURE;
@@ -48,8 +51,25 @@ pub(crate) fn run(options: &ReleaseOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn release(cluster: &Cluster, name: &ServiceName, options: &ReleaseOptions) -> anyhow::Result<()> {
-    let present = cluster.service(name).await?;
+/// What became of a Service that was to be given back.
+enum Released {
+    /// Kubernetes' own endpoints serve it.
+    ToKubernetes,
+    /// The Service, perhaps with its namespace, was deleted in the meantime.
+    Deleted,
+}
+
+async fn release(
+    cluster: &Cluster,
+    name: &ServiceName,
+    options: &ReleaseOptions,
+) -> anyhow::Result<Released> {
+    let present = match cluster.find_service(name).await? {
+        Some(present) => present,
+        // It was listed a moment ago.
+        None if options.service.is_none() => return Ok(Released::Deleted),
+        None => cluster.service(name).await?,
+    };
     let selector = match options.selector.as_slice() {
         [] if !service::selector(&present).is_empty() => service::selector(&present),
         [] => cluster.former_selector(name, &present).await?,
@@ -61,8 +81,10 @@ async fn release(cluster: &Cluster, name: &ServiceName, options: &ReleaseOptions
         bail!("{name} is as it was: {why}");
     }
     cluster.change_service(name, |_| service::given_back(&selector)).await?;
-    if cluster.is_written_by(name, SliceWriters::KUBERNETES_ALONE, options.timeout).await? {
-        return Ok(());
+    match cluster.wait_for_writers(name, SliceWriters::KUBERNETES_ALONE, options.timeout).await? {
+        SliceWait::Stand => return Ok(Released::ToKubernetes),
+        SliceWait::Deleted => return Ok(Released::Deleted),
+        SliceWait::Late => {}
     }
     let why = ask(cluster).await.map(|list| problems(&list, name)).unwrap_or_default();
     bail!(

@@ -74,6 +74,17 @@ impl SliceWriters {
     pub(crate) const KUBERNETES_ALONE: Self = Self { is_ours_there: false, is_kubernetes_there: true };
 }
 
+/// What came of waiting for the writers of a Service's slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SliceWait {
+    /// The slices are of the writers that were waited for.
+    Stand,
+    /// They were not in time.
+    Late,
+    /// The Service was deleted meanwhile.
+    Deleted,
+}
+
 impl Cluster {
     /// In a namespace, or in all of them.
     pub(crate) async fn services_that_name_a_workload(
@@ -93,9 +104,14 @@ impl Cluster {
         Ok(NamedServices { names: names.collect(), among })
     }
 
-    pub(crate) async fn service(&self, name: &ServiceName) -> anyhow::Result<Service> {
+    /// `None`: there is no such Service.
+    pub(crate) async fn find_service(&self, name: &ServiceName) -> anyhow::Result<Option<Service>> {
         let found = self.api_in::<Service>(&name.namespace).get_opt(&name.name).await;
-        let found = found.with_context(|| format!("{name} could not be read"))?;
+        found.with_context(|| format!("{name} could not be read"))
+    }
+
+    pub(crate) async fn service(&self, name: &ServiceName) -> anyhow::Result<Service> {
+        let found = self.find_service(name).await?;
         found.with_context(|| format!("there is no {name}; say in which namespace it is with -n"))
     }
 
@@ -135,20 +151,23 @@ impl Cluster {
         Ok(writers)
     }
 
-    /// Waits until the slices are of these writers; whether that came about in time.
-    pub(crate) async fn is_written_by(
+    /// Waits until the slices are of these writers.
+    pub(crate) async fn wait_for_writers(
         &self,
         name: &ServiceName,
         wanted: SliceWriters,
         patience: Duration,
-    ) -> anyhow::Result<bool> {
+    ) -> anyhow::Result<SliceWait> {
         for _ in 0..looks(patience) {
             if self.slice_writers(name).await? == wanted {
-                return Ok(true);
+                return Ok(SliceWait::Stand);
+            }
+            if self.find_service(name).await?.is_none() {
+                return Ok(SliceWait::Deleted);
             }
             tokio::time::sleep(LOOKS_EVERY).await;
         }
-        Ok(false)
+        Ok(SliceWait::Late)
     }
 
     /// The one workload whose pods a Service selects.

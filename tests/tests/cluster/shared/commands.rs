@@ -5,7 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use tests::cluster::{TestNamespace, WorkloadPlan, ebb, in_namespace, succeeds, text};
+use tests::cluster::{PATIENCE, TestNamespace, WorkloadPlan, ebb, in_namespace, succeeds, text};
+use tests::eventually;
 
 const KUBERNETES: &str = "endpointslice-controller.k8s.io";
 const OURS: &str = "ebb.dev";
@@ -66,6 +67,30 @@ fn release_all_brings_back_what_rests_at_zero() {
         hello.has_only_slices_of(KUBERNETES).await;
         hello.has_pods(1).await;
         hello.load().one().await.assert_all_answered();
+    });
+}
+
+#[test]
+fn a_service_that_is_deleted_while_it_is_given_back_is_no_failure() {
+    in_namespace("deleted", async |namespace| {
+        // No pod of it is ever ready, so that the command waits.
+        let plan = WorkloadPlan::new("hello").app_args(&["--start-delay-ms", "600000"]);
+        let hello = plan.create(&namespace).await;
+        let deleted = async {
+            eventually("the Service has its selector back", PATIENCE, || async {
+                let service = namespace.api::<Service>().get("hello").await.expect("it is there");
+                let selector = service.spec.and_then(|spec| spec.selector).unwrap_or_default();
+                if selector.is_empty() { Err("it has none".to_owned()) } else { Ok(()) }
+            })
+            .await;
+            hello.delete().await;
+        };
+        let release = succeeds(&namespace, &["release", "service/hello", "--selector", "app=hello"]);
+        let (said, ()) = tokio::join!(release, deleted);
+        assert!(
+            said.contains("service/hello in deleted-") && said.contains("was deleted meanwhile"),
+            "{said}"
+        );
     });
 }
 

@@ -143,10 +143,7 @@ fn a_port_that_nobody_declared_is_served_direct_and_keeps_the_count() {
         let hello = plan.create(&namespace).await;
         hello.has_pods(1).await;
         has_port_named(&hello, "bare").await;
-        eventually("the node knows the slice", PATIENCE, || async {
-            TcpStream::connect(hello.at(82)).await.map(drop).map_err(|error| error.to_string())
-        })
-        .await;
+        hello.takes_connections_at(82).await;
         assert_eq!(ask(hello.at(82), "hello").await.1, "7070");
         let tally = hello.load().steady(2, Duration::from_secs(20)).await;
         tally.assert_none_lost();
