@@ -96,7 +96,7 @@ mod tests {
             (19.9, "ok       it is good for 10 days"),
             (20.1, "remark   it is good for 9 days\n           it should have been renewed by now"),
             (29.5, "remark   it is good for 12 hours"),
-            (30.0, "WRONG    it is good\n           it ended"),
+            (30.0, "WRONG    it is good\n           it has expired"),
         ] {
             let said = text(after(days), Some(CertificateValidity { from: after(0.0), until: after(30.0) }));
             assert!(said.contains(expected), "after {days} days: {said}");
