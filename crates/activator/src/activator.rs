@@ -20,7 +20,7 @@ use crate::config::{ActivatorConfig, Listeners, TlsListener};
 use crate::context::Context;
 use crate::held::Holdings;
 use crate::link::LinkContext;
-use crate::metering::Metering;
+use crate::metering::SecondsMeter;
 use crate::reporting::RequestReporter;
 use crate::revision_ports::RevisionPorts;
 use crate::worker_listeners::WorkerListeners;
@@ -274,10 +274,10 @@ impl Control {
         let ports = RevisionPorts::new(self.ports_at, self.backends.clone(), count);
         let link = LinkContext::new(Arc::clone(&self.context), self.assignments, self.backends, ports);
         let link = Rc::new(link);
-        let metering = Metering::new(self.context, Rc::clone(&link), self.workers);
-        // Cancelled for good, with the link: metering is of no use without it.
+        let meter = SecondsMeter::new(self.context, Rc::clone(&link), self.workers);
+        // Cancelled for good, with the link: the meter is of no use without it.
         tokio::select! {
-            () = metering.run() => {}
+            () = meter.run() => {}
             never = link.run(listener, self.access) => match never {},
             () = self.ending.link.cancelled() => {}
         }

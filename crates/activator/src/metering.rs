@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::link::LinkContext;
 
 /// What is counted once a second.
-pub(crate) struct Metering {
+pub(crate) struct SecondsMeter {
     context: Arc<Context>,
     link: Rc<LinkContext>,
     /// The threads that serve requests, and how many tasks of theirs are counted.
@@ -19,13 +19,13 @@ pub(crate) struct Metering {
 }
 
 /// Its tasks end with an activator; another one of this process goes on counting.
-impl Drop for Metering {
+impl Drop for SecondsMeter {
     fn drop(&mut self) {
         self.count_tasks(0);
     }
 }
 
-impl Metering {
+impl SecondsMeter {
     pub(crate) fn new(context: Arc<Context>, link: Rc<LinkContext>, workers: Vec<RuntimeMetrics>) -> Self {
         Self { context, link, workers, counted_tasks: Cell::default() }
     }
@@ -133,8 +133,8 @@ mod tests {
             let context = context();
             let assignments = Arc::new(Assignments::new(Arc::clone(&context)));
             let link = link(&context, &assignments);
-            let metering = Metering::new(Arc::clone(&context), Rc::clone(&link), Vec::new());
-            let mut running = Box::pin(metering.run());
+            let meter = SecondsMeter::new(Arc::clone(&context), Rc::clone(&link), Vec::new());
+            let mut running = Box::pin(meter.run());
             let began = Timestamp::from_secs(context.clock.now().whole_secs());
             let wait_until = async |milliseconds| {
                 let at = began + Duration::from_millis(milliseconds);

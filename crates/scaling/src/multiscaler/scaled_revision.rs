@@ -75,8 +75,17 @@ pub(super) struct ScaledRevision {
     clock: WallClock,
     /// `None` for a revision that was never used. Readers share it until it is changed.
     history: Option<Arc<RevisionHistory>>,
-    /// Whether the history knows that nothing is asked for: its ticks need not be told.
-    history_rests: bool,
+    history_feed: HistoryFeed,
+}
+
+/// Which seconds the history is told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum HistoryFeed {
+    /// Each second that ends.
+    #[default]
+    EachSecond,
+    /// None: the history knows that nothing is asked for, and readers add the time that passes.
+    Resting,
 }
 
 /// How far a revision is another one to readers than when that was last asked.
@@ -126,7 +135,7 @@ impl ScaledRevision {
             wake: None,
             clock: WallClock::default(),
             history: None,
-            history_rests: false,
+            history_feed: HistoryFeed::EachSecond,
             spec,
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use vocabulary::{PodCount, Reporter, Sample, Timestamp};
 
-use super::{DecisionNews, ScaledRevision};
+use super::{DecisionNews, HistoryFeed, ScaledRevision};
 use crate::history::{
     CapacityCounts, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory, WallClock,
 };
@@ -23,7 +23,8 @@ impl ScaledRevision {
     /// The history for readers, as it is now. It costs one more reference.
     pub(in crate::multiscaler) fn published_history(&self) -> Option<PublishedHistory> {
         let history = Arc::clone(self.history.as_ref()?);
-        let rest = self.history_rests.then(|| RevisionCondition { waiting: 0, ..self.condition() });
+        let rests = self.history_feed == HistoryFeed::Resting;
+        let rest = rests.then(|| RevisionCondition { waiting: 0, ..self.condition() });
         Some(PublishedHistory::new(history, self.clock, rest))
     }
 
@@ -54,7 +55,7 @@ impl ScaledRevision {
     ) {
         history.resume_at(self.clock.second_at(now));
         self.history = Some(Arc::from(history));
-        self.history_rests = false;
+        self.history_feed = HistoryFeed::EachSecond;
         self.news = DecisionNews::Changed;
     }
 
@@ -76,14 +77,15 @@ impl ScaledRevision {
 
     /// Tells the history of the time since the last evaluation, unless the revision rested all the while.
     pub(super) fn keep_history_at_evaluation(&mut self, now: Timestamp) {
-        if self.history_rests && self.is_quiet(now) {
+        if self.history_feed == HistoryFeed::Resting && self.is_quiet(now) {
             return self.forget_old_rows(now);
         }
         self.keep_history(now);
         self.note_waiting();
         // Told once more when nothing is asked for any longer: the last second with demand is closed by that.
-        self.history_rests = self.is_quiet(now);
-        if self.history_rests {
+        self.history_feed = HistoryFeed::EachSecond;
+        if self.is_quiet(now) {
+            self.history_feed = HistoryFeed::Resting;
             // From now on readers add the time that passes, so this is news to them in any case.
             let condition = self.condition();
             self.change_history(|history, _| history.rest(condition));
@@ -120,7 +122,7 @@ impl ScaledRevision {
 
     /// Something happens, or a past second of a reporter comes into the windows.
     pub(super) fn end_rest_of_history(&mut self) {
-        if std::mem::take(&mut self.history_rests) && self.history.is_some() {
+        if std::mem::take(&mut self.history_feed) == HistoryFeed::Resting && self.history.is_some() {
             // A reader must not take it for rest any longer.
             self.news = DecisionNews::Changed;
         }
