@@ -112,15 +112,12 @@ impl Forecaster {
     /// A minute has ended, and the demand in it is known. Each minute is told once and in its turn; after a
     /// gap, rules begin anew with the minutes before them.
     pub fn end_minute(&mut self, ended: &EndedMinute<'_>) {
-        match self.near.take().filter(|near| near.minute == ended.minute) {
-            Some(near) => {
-                let played = self.played(&near, ended);
-                self.replay.play(&played);
-            }
-            None => {
-                self.replay.leave_gap();
-                self.memory.forget();
-            }
+        if let Some(near) = self.near.take().filter(|near| near.minute == ended.minute) {
+            let played = self.played(&near, ended);
+            self.replay.play(&played);
+        } else {
+            self.replay.leave_gap();
+            self.memory.forget();
         }
         let begins = ended.minute.saturating_add(1);
         self.choose(ended, begins);

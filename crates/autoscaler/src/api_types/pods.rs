@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use vocabulary::{PodName, PodState};
 
 /// One pod, by the platform's facts and by its own link.
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in the API")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodView {
     /// Unique among the pods of its revision.

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_allocation_counts_once_whatever_the_allocator_calls_itself() {
         let (ours, libc) = ("/opt/ebb", "/usr/lib/libc.so.6");
-        for (caller, callee, expected) in [
+        for (from, to, expected) in [
             ((ours, "alloc::raw_vec::finish_grow"), (ours, "mi_malloc_aligned"), true),
             ((ours, "alloc::raw_vec::finish_grow"), (ours, "mi_realloc_aligned"), true),
             ((ours, "tokio::task::new"), (ours, "mi_zalloc_aligned"), true),
@@ -151,8 +151,8 @@ mod tests {
             ((ours, "alloc::sync::Arc::drop_slow"), (ours, "mi_free"), false),
             ((ours, "dataplane::malloc::of"), (ours, "dataplane::server::serve"), false),
         ] {
-            let [caller, callee] = [caller, callee].map(|(object, name)| function(object, name));
-            let call = ProfiledCall { caller, callee };
+            let [from, to] = [from, to].map(|(object, name)| function(object, name));
+            let call = ProfiledCall { caller: from, callee: to };
             assert_eq!(call.asks_for_memory(), expected, "{call:?}");
         }
     }
