@@ -37,10 +37,10 @@ pub(crate) fn run(options: &ReleaseOptions) -> anyhow::Result<ExitCode> {
         let released = join_all(names.iter().map(|name| release(&cluster, name, options))).await;
         for (name, released) in names.iter().zip(released) {
             match released {
-                Ok(Released::ToKubernetes) => {
+                Ok(ReleaseEnding::ToKubernetes) => {
                     output::print_line(&format!("{name} is served by Kubernetes again"))?;
                 }
-                Ok(Released::Deleted) => output::print_line(&format!("{name} was deleted meanwhile"))?,
+                Ok(ReleaseEnding::Deleted) => output::print_line(&format!("{name} was deleted meanwhile"))?,
                 Err(error) => {
                     output::print_error(&error);
                     ended = ExitCode::FAILURE;
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &ReleaseOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// What became of a Service that was to be given back.
-enum Released {
+enum ReleaseEnding {
     /// Kubernetes' own endpoints serve it.
     ToKubernetes,
     /// The Service, perhaps with its namespace, was deleted in the meantime.
@@ -63,11 +63,11 @@ async fn release(
     cluster: &Cluster,
     name: &ServiceName,
     options: &ReleaseOptions,
-) -> anyhow::Result<Released> {
+) -> anyhow::Result<ReleaseEnding> {
     let present = match cluster.find_service(name).await? {
         Some(present) => present,
         // It was listed a moment ago.
-        None if options.service.is_none() => return Ok(Released::Deleted),
+        None if options.service.is_none() => return Ok(ReleaseEnding::Deleted),
         None => cluster.service(name).await?,
     };
     let selector = match options.selector.as_slice() {
@@ -82,8 +82,8 @@ async fn release(
     }
     cluster.change_service(name, |_| service::given_back(&selector)).await?;
     match cluster.wait_for_writers(name, SliceWriters::KUBERNETES_ALONE, options.timeout).await? {
-        SliceWait::Stand => return Ok(Released::ToKubernetes),
-        SliceWait::Deleted => return Ok(Released::Deleted),
+        SliceWait::Stand => return Ok(ReleaseEnding::ToKubernetes),
+        SliceWait::Deleted => return Ok(ReleaseEnding::Deleted),
         SliceWait::Late => {}
     }
     let why = ask(cluster).await.map(|list| problems(&list, name)).unwrap_or_default();

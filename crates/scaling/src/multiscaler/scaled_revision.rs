@@ -81,10 +81,10 @@ pub(super) struct ScaledRevision {
 /// Which seconds the history is told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum HistoryFeed {
-    /// Each second that ends.
+    /// The history is told of each second that ends.
     #[default]
     EachSecond,
-    /// None: the history knows that nothing is asked for, and readers add the time that passes.
+    /// The history knows that nothing is asked for, and readers add the time that passes.
     Resting,
 }
 
