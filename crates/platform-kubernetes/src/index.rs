@@ -8,20 +8,20 @@ mod adoption;
 mod autoscalers;
 mod config_maps;
 mod count;
+mod entrances;
 mod facts;
 mod failures;
 mod handover;
 mod kinds;
 mod labels;
-mod notices;
 mod ownership;
-mod ports;
+mod problems;
 mod proofs;
 mod restraint;
 mod routes;
 mod serving;
 mod targets;
-mod workloads;
+mod workload_changes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ use failures::{PodFailures, WaitRefusal};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
-pub(crate) use notices::Announcement;
+pub(crate) use problems::Announcement;
 use proofs::KnownSlice;
 
 /// A subject of which the autoscaler has to be sent a fact. Facts go out in this order: those of a later

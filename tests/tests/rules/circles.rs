@@ -24,7 +24,7 @@ const KNOWN: &[KnownCircle] = &[KnownCircle {
         "index/count.rs",
         "index/failures.rs",
         "index/kinds.rs",
-        "index/notices.rs",
+        "index/problems.rs",
         "index/proofs.rs",
     ],
     reason: "`Index` becomes five structs of `cluster`",

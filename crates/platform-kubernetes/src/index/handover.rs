@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::{RevisionName, Timestamp};
 
-use super::notices::{Announcement, service_subject};
+use super::problems::{Announcement, service_subject};
 use super::proofs::KnownSlice;
 use super::{Index, Topic};
 use crate::custody::{Custody, Traces, custody};

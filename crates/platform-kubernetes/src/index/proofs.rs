@@ -9,7 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::Bucket;
 
 use super::Index;
-use super::notices::service_subject;
+use super::problems::service_subject;
 use crate::notice::{FORGED_SLICE, Notice};
 use crate::port_book::PortClaim;
 use crate::resources::ObjectKey;
