@@ -14,6 +14,7 @@ mod failures;
 mod handover;
 mod kinds;
 mod labels;
+mod notices;
 mod ownership;
 mod problems;
 mod proofs;
@@ -21,9 +22,10 @@ mod restraint;
 mod routes;
 mod serving;
 mod targets;
+mod topic;
 mod workload_changes;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
@@ -52,21 +54,10 @@ use failures::{PodFailures, WaitRefusal};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
 use labels::{PodLabels, WorkloadLabels};
-pub(crate) use problems::Announcement;
+pub(crate) use notices::Announcement;
+use notices::Notices;
 use proofs::KnownSlice;
-
-/// A subject of which the autoscaler has to be sent a fact. Facts go out in this order: those of a later
-/// variant rely on those of an earlier one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Topic {
-    Configuration,
-    Problems(Subject),
-    Revision(RevisionName),
-    Pods(RevisionName),
-    Failure(RevisionName),
-    Activators,
-    Route(RevisionName),
-}
+use topic::Topic;
 
 /// Everything of a cluster that concerns us.
 #[derive(Debug)]
@@ -131,16 +122,7 @@ pub(crate) struct Index {
     /// Revisions whose route was ordered here, by the present owner. Slices may still say the route before
     /// that.
     ordered_routes: BTreeSet<RevisionName>,
-    notices: BTreeMap<Subject, Vec<Notice>>,
-    /// What there is to say of each ConfigMap.
-    config_map_notices: BTreeMap<&'static str, Vec<Notice>>,
-    /// News of objects for which no Event was written yet.
-    announcements: VecDeque<Announcement>,
-    /// Revisions of which the autoscaler was sent facts.
-    sent_revisions: BTreeSet<RevisionName>,
-    topics: BTreeSet<Topic>,
-    /// Revisions whose slices may have to be written.
-    unrouted: BTreeSet<RevisionName>,
+    notices: Notices,
     /// Whether every object is known that was there when the watches began.
     is_listed: bool,
 }
@@ -212,12 +194,7 @@ impl Index {
             endpoints: BTreeMap::new(),
             routes: BTreeMap::new(),
             ordered_routes: BTreeSet::new(),
-            notices: BTreeMap::new(),
-            config_map_notices: BTreeMap::new(),
-            announcements: VecDeque::new(),
-            sent_revisions: BTreeSet::new(),
-            topics: BTreeSet::new(),
-            unrouted: BTreeSet::new(),
+            notices: Notices::default(),
             is_listed: false,
         }
     }
@@ -240,7 +217,7 @@ impl Index {
         let day = |workload: &Workload, turn| self.keys.day(&workload.record.uid, turn);
         let is_over = |workload: &Workload| day(workload, former) != day(workload, present);
         let over = self.workloads.iter().filter(|(_, workload)| is_over(workload));
-        self.topics.extend(over.map(|(revision, _)| Topic::Revision(revision.clone())));
+        self.notices.tell_all(over.map(|(revision, _)| Topic::Revision(revision.clone())));
     }
 
     pub(crate) fn put_pod(&mut self, record: PodObject, now: Timestamp) {
@@ -294,7 +271,7 @@ impl Index {
 
     pub(crate) fn remove_pod(&mut self, name: &PodName) {
         self.forget_pod(name);
-        self.put_notices(Subject::Pod(name.clone()), Vec::new());
+        self.notices.put(Subject::Pod(name.clone()), Vec::new());
     }
 
     fn forget_pod(&mut self, name: &PodName) {
@@ -319,7 +296,7 @@ impl Index {
         // came from the autoscaler.
         for revision in self.owners_of(&record) {
             self.review_failures(&revision);
-            self.unrouted.insert(revision);
+            self.notices.reroute(revision);
         }
     }
 
@@ -329,7 +306,7 @@ impl Index {
         pod.reach = reach;
         let record = pod.record.clone();
         for revision in self.owners_of(&record) {
-            self.unrouted.insert(revision);
+            self.notices.reroute(revision);
         }
     }
 
@@ -356,9 +333,9 @@ impl Index {
     /// An activator is another than before: slices that name it have to be written anew, also without a new
     /// order.
     fn activator_changed(&mut self, name: &ReplicaName) {
-        self.topics.insert(Topic::Activators);
+        self.notices.tell(Topic::Activators);
         let naming = self.routes.iter().filter(|(_, route)| route.activators.contains(name));
-        self.unrouted.extend(naming.map(|(revision, _)| revision.clone()));
+        self.notices.reroute_all(naming.map(|(revision, _)| revision.clone()));
     }
 
     /// In which zone a node is; `None` for one without, and for one that is gone.
@@ -369,7 +346,7 @@ impl Index {
         };
         if former.as_deref() != zone {
             // The zone of a node changes rarely, so no list of the pods on a node is kept.
-            self.unrouted.extend(self.served.keys().cloned());
+            self.notices.reroute_all(self.served.keys().cloned());
         }
     }
 
@@ -377,7 +354,7 @@ impl Index {
     pub(crate) fn set_route(&mut self, revision: &RevisionName, route: RouteInForce) {
         self.routes.insert(revision.clone(), route);
         self.ordered_routes.insert(revision.clone());
-        self.unrouted.insert(revision.clone());
+        self.notices.reroute(revision.clone());
     }
 
     /// These buckets have another owner from now on, perhaps this autoscaler. Until that owner orders routes,
@@ -411,7 +388,7 @@ impl Index {
 
     /// Revisions whose slices may have to be written.
     pub(crate) fn take_unrouted(&mut self) -> BTreeSet<RevisionName> {
-        std::mem::take(&mut self.unrouted)
+        self.notices.take_unrouted()
     }
 
     fn touch_owners(&mut self, pod: &PodObject) {
@@ -424,22 +401,22 @@ impl Index {
         self.review_failures(revision);
         self.notice_services_of(revision);
         self.review_hooks(revision);
-        self.topics.insert(Topic::Pods(revision.clone()));
-        self.unrouted.insert(revision.clone());
+        self.notices.tell(Topic::Pods(revision.clone()));
+        self.notices.reroute(revision.clone());
     }
 
     fn revision_changed(&mut self, revision: &RevisionName) {
-        self.topics.insert(Topic::Revision(revision.clone()));
-        self.topics.insert(Topic::Pods(revision.clone()));
+        self.notices.tell(Topic::Revision(revision.clone()));
+        self.notices.tell(Topic::Pods(revision.clone()));
         if self.workloads.get(revision).is_some_and(|workload| workload.last_failure.is_some()) {
-            self.topics.insert(Topic::Failure(revision.clone()));
+            self.notices.tell(Topic::Failure(revision.clone()));
         }
         // A route that was found before its revision was known is told now.
         self.find_route(revision);
         if self.routes.contains_key(revision) {
-            self.topics.insert(Topic::Route(revision.clone()));
+            self.notices.tell(Topic::Route(revision.clone()));
         }
-        self.unrouted.insert(revision.clone());
+        self.notices.reroute(revision.clone());
         self.notice_workload(revision);
     }
 }

@@ -55,7 +55,7 @@ impl Index {
         if adopted != known.adopted
             && let Some(revision) = self.revision_of_service(key)
         {
-            self.topics.insert(Topic::Pods(revision));
+            self.notices.tell(Topic::Pods(revision));
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use orchestration::Subject;
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use settings::CONFIG_MAP_NAME;
 use settings::ClusterConfig;
@@ -18,7 +17,7 @@ impl Index {
         let problems = match ClusterConfig::parse(data) {
             Ok(checked) => {
                 self.cluster = Arc::new(checked.value);
-                self.topics.insert(Topic::Configuration);
+                self.notices.tell(Topic::Configuration);
                 let all: Vec<RevisionName> = self.workloads.keys().cloned().collect();
                 for revision in &all {
                     self.read_settings(revision);
@@ -41,8 +40,6 @@ impl Index {
 
     fn put_config_map(&mut self, name: &'static str, messages: impl Iterator<Item = String>) {
         let notices = messages.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
-        self.config_map_notices.insert(name, notices);
-        let all = self.config_map_notices.values().flatten().cloned().collect();
-        self.put_notices(Subject::Configuration, all);
+        self.notices.put_of_config_map(name, notices);
     }
 }

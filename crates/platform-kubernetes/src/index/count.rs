@@ -135,7 +135,7 @@ impl Index {
     ) -> Option<EndedWrite> {
         let ended = self.counts.writers.get_mut(revision)?.answered(ending, now)?;
         if ended.is_news {
-            self.topics.insert(Topic::Revision(revision.clone()));
+            self.notices.tell(Topic::Revision(revision.clone()));
         }
         Some(ended)
     }

@@ -13,7 +13,7 @@ use crate::resources::activator::ActivatorObject;
 impl Index {
     /// The next fact for the autoscaler, if anything has changed.
     pub(crate) fn next_fact(&mut self, now: Timestamp) -> Option<PlatformFact> {
-        while let Some(topic) = self.topics.pop_first() {
+        while let Some(topic) = self.notices.next_topic() {
             if let Some(fact) = self.render(topic, now) {
                 return Some(fact);
             }
@@ -24,22 +24,22 @@ impl Index {
     /// Makes facts of all objects, for an autoscaler that has received none yet.
     pub(crate) fn resend_everything(&mut self) {
         // An autoscaler that never heard of an object must not be told that it is gone.
-        self.sent_revisions.clear();
-        self.topics.extend([Topic::Configuration, Topic::Activators]);
-        let problems = self.notices.keys().cloned().map(Topic::Problems);
-        self.topics.extend(problems);
+        self.notices.forget_all_sent();
+        self.notices.tell_all([Topic::Configuration, Topic::Activators]);
+        let problems: Vec<Topic> = self.notices.subjects().cloned().map(Topic::Problems).collect();
+        self.notices.tell_all(problems);
         self.resend_counts_and_routes();
         let pods = self.workloads.keys().cloned().map(Topic::Pods);
-        self.topics.extend(pods);
+        self.notices.tell_all(pods);
         let failed = self.workloads.iter().filter(|(_, workload)| workload.last_failure.is_some());
-        self.topics.extend(failed.map(|(revision, _)| Topic::Failure(revision.clone())));
+        self.notices.tell_all(failed.map(|(revision, _)| Topic::Failure(revision.clone())));
     }
 
     /// Makes facts of all counts and routes once more, for a new owner: the former one may have changed them.
     pub(crate) fn resend_counts_and_routes(&mut self) {
         self.counts.told_anew();
-        self.topics.extend(self.workloads.keys().cloned().map(Topic::Revision));
-        self.topics.extend(self.routes.keys().cloned().map(Topic::Route));
+        self.notices.tell_all(self.workloads.keys().cloned().map(Topic::Revision));
+        self.notices.tell_all(self.routes.keys().cloned().map(Topic::Route));
     }
 
     /// `None` for a topic without a fact: a workload that no Service of ours names.
@@ -47,17 +47,17 @@ impl Index {
         match topic {
             Topic::Configuration => Some(PlatformFact::ConfigChanged(Arc::clone(&self.cluster))),
             Topic::Problems(about) => {
-                let notices = self.notices.get(&about).into_iter().flatten();
+                let notices = self.notices.of(&about).iter();
                 let problems = notices.map(|notice| in_words(&about, notice)).collect();
                 Some(PlatformFact::ProblemsChanged { about, problems })
             }
             Topic::Revision(revision) => self.render_revision(revision),
             Topic::Pods(revision) => {
-                self.sent_revisions.contains(&revision).then(|| self.render_pods(revision, now))
+                self.notices.is_sent(&revision).then(|| self.render_pods(revision, now))
             }
             Topic::Failure(revision) => {
                 let workload =
-                    self.workloads.get(&revision).filter(|_| self.sent_revisions.contains(&revision))?;
+                    self.workloads.get(&revision).filter(|_| self.notices.is_sent(&revision))?;
                 let failure = workload.last_failure.clone()?;
                 Some(PlatformFact::PodFailed { revision, failure })
             }
@@ -67,7 +67,7 @@ impl Index {
             }
             Topic::Route(revision) => {
                 let route =
-                    self.routes.get(&revision).filter(|_| self.sent_revisions.contains(&revision))?.clone();
+                    self.routes.get(&revision).filter(|_| self.notices.is_sent(&revision))?.clone();
                 Some(PlatformFact::RouteFound { revision, route })
             }
         }
@@ -77,13 +77,13 @@ impl Index {
         let facts = self.workloads.get(&revision).and_then(|workload| self.revision_facts(workload));
         match facts {
             Some(facts) => {
-                self.sent_revisions.insert(revision);
+                self.notices.revision_sent(revision);
                 Some(PlatformFact::RevisionChanged(Arc::new(facts)))
             }
             // A new port may not be used before it is on the Lease. Until then the autoscaler keeps what it
             // was told of the revision: were it told that it is gone, activators would refuse its requests.
             None if self.awaits_ports(&revision) => None,
-            None if !self.sent_revisions.remove(&revision) => None,
+            None if !self.notices.forget_sent(&revision) => None,
             // Its pods go on without us.
             None if self.workloads.contains_key(&revision) => Some(PlatformFact::RevisionGivenBack(revision)),
             None => Some(PlatformFact::RevisionRemoved(revision)),

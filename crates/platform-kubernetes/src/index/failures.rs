@@ -218,7 +218,7 @@ impl Index {
         let Some(workload) = self.workloads.get_mut(revision) else { return };
         if workload.last_failure.as_ref() != Some(&last) {
             workload.last_failure = Some(last);
-            self.topics.insert(Topic::Failure(revision.clone()));
+            self.notices.tell(Topic::Failure(revision.clone()));
         }
     }
 
@@ -232,7 +232,7 @@ impl Index {
             present.notice = former.notice.clone();
         }
         if std::mem::replace(&mut workload.wait_refusal, present) != workload.wait_refusal {
-            self.topics.insert(Topic::Pods(revision.clone()));
+            self.notices.tell(Topic::Pods(revision.clone()));
             self.notice_workload(revision);
             self.notice_services_of(revision);
         }

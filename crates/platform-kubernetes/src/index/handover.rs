@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::{RevisionName, Timestamp};
 
-use super::problems::{Announcement, service_subject};
+use super::notices::Announcement;
+use super::problems::service_subject;
 use super::proofs::KnownSlice;
 use super::{Index, Topic};
 use crate::custody::{Custody, Traces, custody};
@@ -112,7 +113,7 @@ impl Index {
         self.review(&service);
         if let Some(revision) = self.revision_of_service(&service) {
             self.find_route(&revision);
-            self.unrouted.insert(revision);
+            self.notices.reroute(revision);
         }
     }
 
@@ -122,7 +123,7 @@ impl Index {
         let Some(slice) = self.slices.remove(key) else { return };
         let Some(service) = slices::service_of(&slice.object) else { return };
         // Before the review, after which the Service may have no revision any more.
-        self.unrouted.extend(self.revision_of_service(&service));
+        self.notices.reroute_all(self.revision_of_service(&service));
         self.review(&service);
     }
 
@@ -144,13 +145,13 @@ impl Index {
         if let Some(revision) = self.revision_of_service(service) {
             self.notice_service(service);
             self.find_route(&revision);
-            self.unrouted.insert(revision);
+            self.notices.reroute(revision);
         }
     }
 
     /// What an Endpoints object that we keep says.
     pub(crate) fn put_endpoints(&mut self, key: ObjectKey, subsets: Vec<EndpointSubset>) {
-        self.unrouted.extend(self.revision_of_service(&key));
+        self.notices.reroute_all(self.revision_of_service(&key));
         self.endpoints.insert(key, subsets);
     }
 
@@ -306,7 +307,7 @@ impl Index {
         if let Some(about) = service_subject(key) {
             let text = format!("Kubernetes serves it again; ebb's endpoints of {revision} are gone");
             let notice = Notice::new(GIVEN_BACK, text);
-            self.announce(Announcement { about, notice, tone: Tone::Normal });
+            self.notices.announce(Announcement { about, notice, tone: Tone::Normal });
         }
         self.lingering.insert(key.clone(), (revision, None));
     }
@@ -320,7 +321,7 @@ impl Index {
         let text = format!("it is served through ebb, for {}/{}", revision.kind(), revision.name());
         if let Some(about) = service_subject(key) {
             let notice = Notice::new(ADOPTED, text);
-            self.announce(Announcement { about, notice, tone: Tone::Normal });
+            self.notices.announce(Announcement { about, notice, tone: Tone::Normal });
         }
         true
     }
@@ -387,7 +388,7 @@ impl Index {
     fn review_restraints(&mut self, namespace: &str) {
         let revisions = self.served.keys().filter(|revision| revision.namespace() == namespace);
         for revision in revisions.cloned().collect::<Vec<_>>() {
-            self.topics.insert(Topic::Revision(revision.clone()));
+            self.notices.tell(Topic::Revision(revision.clone()));
             self.notice_workload(&revision);
         }
     }

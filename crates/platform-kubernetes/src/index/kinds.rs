@@ -144,7 +144,7 @@ impl Index {
     fn notice_services_of_kind(&mut self, kind: &WorkloadKind) {
         for revision in self.kinds.named.get(kind).cloned().unwrap_or_default() {
             self.notice_services_of(&revision);
-            self.unrouted.insert(revision);
+            self.notices.reroute(revision);
         }
     }
 }

@@ -6,51 +6,24 @@ use std::collections::BTreeSet;
 use orchestration::Subject;
 use vocabulary::{PodName, RevisionName};
 
-use super::{Index, Topic, Workload};
+use super::notices::Announcement;
+use super::{Index, Workload};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
-use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY, Tone};
+use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodObject;
 use crate::resources::service::ServiceClaim;
 
-/// Announcements that wait for an owner that may write them; the oldest are dropped first. Problems keep what
-/// holds.
-const ANNOUNCEMENTS_MAX: usize = 1000;
-
-/// News of an object, for which an Event is to be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Announcement {
-    pub(crate) about: Subject,
-    pub(crate) notice: Notice,
-    pub(crate) tone: Tone,
-}
-
 impl Index {
     /// What has not been announced yet.
     pub(crate) fn take_announcements(&mut self) -> impl Iterator<Item = Announcement> {
-        std::mem::take(&mut self.announcements).into_iter()
+        self.notices.take_announcements().into_iter()
     }
 
     /// Announces all notices that hold about these subjects, for an owner that writes Events from now on.
     pub(crate) fn announce_all(&mut self, is_ours: impl Fn(&Subject) -> bool) {
-        // All of them are said below, as they are now; what waits may be over.
-        self.announcements.retain(|announcement| !is_ours(&announcement.about));
-        let all: Vec<Announcement> = self
-            .notices
-            .iter()
-            .filter(|(about, _)| is_ours(about))
-            .flat_map(|(about, notices)| {
-                notices.iter().map(|notice| Announcement {
-                    about: about.clone(),
-                    notice: notice.clone(),
-                    tone: Tone::Warning,
-                })
-            })
-            .collect();
-        for announcement in all {
-            self.announce(announcement);
-        }
+        self.notices.announce_all(is_ours);
     }
 
     /// The object that something is about, if it is there and can have Events.
@@ -87,31 +60,6 @@ impl Index {
         }
     }
 
-    pub(crate) fn announce(&mut self, announcement: Announcement) {
-        if self.announcements.len() == ANNOUNCEMENTS_MAX {
-            self.announcements.pop_front();
-        }
-        self.announcements.push_back(announcement);
-    }
-
-    /// All that is to be known of an object now. What was not known before is announced.
-    pub(super) fn put_notices(&mut self, about: Subject, notices: Vec<Notice>) {
-        let former = self.notices.remove(&about).unwrap_or_default();
-        if former != notices {
-            // Everything about an object is put anew with each change of it, and an Event is a request to the
-            // API server.
-            for notice in notices.iter().filter(|notice| !former.contains(notice)) {
-                tracing::warn!(?about, reason = notice.reason, "{}", notice.text);
-                let (about, notice) = (about.clone(), notice.clone());
-                self.announce(Announcement { about, notice, tone: Tone::Warning });
-            }
-            self.topics.insert(Topic::Problems(about.clone()));
-        }
-        if !notices.is_empty() {
-            self.notices.insert(about, notices);
-        }
-    }
-
     /// A workload's own: what is wrong with its annotations, and why its count is not ours alone.
     pub(super) fn notice_workload(&mut self, revision: &RevisionName) {
         let concerns_us = |workload: &&Workload| {
@@ -119,12 +67,12 @@ impl Index {
             shadow == Some(true) || self.served.contains_key(revision)
         };
         let Some(workload) = self.workloads.get(revision).filter(concerns_us) else {
-            return self.put_notices(Subject::Revision(revision.clone()), Vec::new());
+            return self.notices.put(Subject::Revision(revision.clone()), Vec::new());
         };
         let restraint = self.restraint(revision, workload);
         let own = workload.problems.iter().cloned().chain(own_hooks_notice(&workload.own_hooks));
         let notices = own.chain(self.wait_refusal_notice(revision)).chain(restraint.notices).collect();
-        self.put_notices(Subject::Revision(revision.clone()), notices);
+        self.notices.put(Subject::Revision(revision.clone()), notices);
     }
 
     /// Looks which containers of a workload's pods end by a hook of their own.
@@ -143,7 +91,7 @@ impl Index {
         let notice = pod.failed_part.as_ref().map(|part| {
             Notice::new(PART_FAILED, format!("pod {name}: {part}; this is a bug of ebb, which goes on since"))
         });
-        self.put_notices(Subject::Pod(name.clone()), notice.into_iter().collect());
+        self.notices.put(Subject::Pod(name.clone()), notice.into_iter().collect());
     }
 
     pub(super) fn notice_services_of(&mut self, revision: &RevisionName) {
@@ -185,7 +133,7 @@ impl Index {
                 notices.push(Notice::new(SESSION_AFFINITY, text));
             }
         }
-        self.put_notices(subject, notices);
+        self.notices.put(subject, notices);
     }
 }
 

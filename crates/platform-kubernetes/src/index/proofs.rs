@@ -144,7 +144,7 @@ impl Index {
         if self.services.contains_key(service) {
             self.notice_service(service);
         } else if let Some(subject) = service_subject(service) {
-            self.put_notices(subject, Vec::new());
+            self.notices.put(subject, Vec::new());
         }
     }
 

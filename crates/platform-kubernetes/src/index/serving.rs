@@ -49,7 +49,7 @@ impl Index {
         let found = self.found_route(revision);
         if let Some(route) = found.filter(|found| self.routes.get(revision) != Some(found)) {
             self.routes.insert(revision.clone(), route);
-            self.topics.insert(Topic::Route(revision.clone()));
+            self.notices.tell(Topic::Route(revision.clone()));
         }
     }
 

@@ -317,7 +317,7 @@ fn the_next_owner_keeps_a_workload_whose_annotations_are_wrong() {
         told.last()
     };
     assert_eq!(revision(&mut index), Some((Some(7.0), PodCount::new(2))), "what is right of them holds");
-    let notices = &index.notices[&Subject::Revision(name())];
+    let notices = index.notices.of(&Subject::Revision(name()));
     let says = |word: &str| notices.iter().any(|notice| notice.text.contains(word));
     assert!(says("window") && says("its count is not lowered"), "{notices:?}");
     put_workload(&mut index, 2, &json!({"autoscaling.knative.dev/target": "7"}));
@@ -722,7 +722,7 @@ fn problems_of_either_config_map_stay_until_they_are_mended() {
     let mut index = index();
     let data = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
     let said = |index: &Index| -> Vec<String> {
-        let about = index.notices.get(&Subject::Configuration).into_iter().flatten();
+        let about = index.notices.of(&Subject::Configuration).iter();
         about.map(|notice| notice.text.clone()).collect()
     };
     index.put_config(&data("stable-window", "soon"));

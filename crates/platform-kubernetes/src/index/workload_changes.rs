@@ -111,7 +111,7 @@ impl Index {
         self.unscalable.remove(revision);
         if let Some(former) = self.workloads.remove(revision) {
             self.workload_labels.remove(&former.record);
-            self.put_notices(orchestration::Subject::Revision(revision.clone()), Vec::new());
+            self.notices.put(orchestration::Subject::Revision(revision.clone()), Vec::new());
             self.notice_services_of(revision);
             self.routes.remove(revision);
             self.ordered_routes.remove(revision);

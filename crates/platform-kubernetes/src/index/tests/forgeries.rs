@@ -77,7 +77,7 @@ fn annotate(slice: &mut EndpointSlice, key: &str, value: Option<&str>) {
 
 fn is_told(index: &Index, namespace: &str) -> bool {
     let about = RevisionName::new(namespace, "service", "hello").expect("a name");
-    let notices = index.notices.get(&Subject::Revision(about)).into_iter().flatten();
+    let notices = index.notices.of(&Subject::Revision(about));
     notices.into_iter().any(|notice| notice.reason == FORGED_SLICE)
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 fn problems(index: &mut Index) -> Vec<Notice> {
     index.next_fact(NOW);
-    index.notices.get(&service_subject()).cloned().unwrap_or_default()
+    index.notices.of(&service_subject()).to_vec()
 }
 
 fn service_subject() -> Subject {
