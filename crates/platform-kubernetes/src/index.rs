@@ -13,9 +13,11 @@ mod facts;
 mod failures;
 mod handover;
 mod kinds;
+mod known_slice;
 mod labels;
 mod notices;
 mod ownership;
+mod ports;
 mod problems;
 mod proofs;
 mod restraint;
@@ -37,7 +39,6 @@ use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp
 use crate::custody::Custody;
 use crate::notice::Notice;
 use crate::port_book::WallSeconds;
-use crate::port_book::books::PortBooks;
 use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::autoscaler::AutoscalerRecord;
@@ -46,25 +47,23 @@ use crate::resources::pod::{PodLife, PodObject};
 use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::{HopKeys, KeyTurn, Secrets};
-use crate::slice_key::SliceKey;
 
 use adoption::ServiceAdoption;
 use count::CountWriters;
 use failures::{PodFailures, WaitRefusal};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
+use known_slice::KnownSlice;
 use labels::{PodLabels, WorkloadLabels};
 pub(crate) use notices::Announcement;
 use notices::Notices;
-use proofs::KnownSlice;
+use ports::ActivatorPorts;
 use topic::Topic;
 
 /// Everything of a cluster that concerns us.
 #[derive(Debug)]
 pub(crate) struct Index {
     keys: HopKeys,
-    /// The key with which our slices are signed.
-    slice_key: SliceKey,
     /// The day of hop keys that is in force.
     key_turn: KeyTurn,
     /// When the next turn begins.
@@ -107,12 +106,7 @@ pub(crate) struct Index {
     believed_slices: BTreeSet<ObjectKey>,
     /// The names of forged slices, by their Services.
     forged_slices: BTreeMap<ObjectKey, BTreeSet<String>>,
-    /// The activators' ports before Services'.
-    ports: PortBooks,
-    /// Services whose ports have perhaps not got theirs.
-    unsettled: BTreeSet<ObjectKey>,
-    /// When a port may be free for Services that got none.
-    ports_due: Option<Timestamp>,
+    ports: ActivatorPorts,
     /// Slices of Services that others write.
     other_slices: BTreeMap<ObjectKey, OtherSlice>,
     /// What the Endpoints objects that we keep say.
@@ -162,7 +156,6 @@ impl Index {
     pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
         Self {
             keys: secrets.hop_keys,
-            slice_key: secrets.slice_key,
             key_turn: KeyTurn::default(),
             keys_due: None,
             cluster: Arc::default(),
@@ -187,9 +180,7 @@ impl Index {
             slices: BTreeMap::new(),
             believed_slices: BTreeSet::new(),
             forged_slices: BTreeMap::new(),
-            ports: PortBooks::new(buckets),
-            unsettled: BTreeSet::new(),
-            ports_due: None,
+            ports: ActivatorPorts::new(secrets.slice_key, buckets),
             other_slices: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             routes: BTreeMap::new(),

@@ -24,8 +24,6 @@ const KNOWN: &[KnownCircle] = &[KnownCircle {
         "index/count.rs",
         "index/failures.rs",
         "index/kinds.rs",
-        "index/problems.rs",
-        "index/proofs.rs",
     ],
     reason: "`Index` becomes five structs of `cluster`",
 }];

@@ -38,7 +38,7 @@ impl Index {
             bucket,
             if believes_unsigned { UnsignedSlices::Believed } else { UnsignedSlices::Refused },
         );
-        self.unsettled.extend(self.services.keys().cloned());
+        self.ports.unsettle_all(self.services.keys().cloned());
     }
 
     /// The ports of a bucket are another owner's to give.
@@ -53,8 +53,8 @@ impl Index {
         }
         let starving = self.ports.starving(wall);
         let hungry = self.adopted.iter().filter(|(_, service)| starving.contains(&service.uid));
-        self.unsettled.extend(hungry.map(|(key, _)| key.clone()));
-        for key in std::mem::take(&mut self.unsettled) {
+        self.ports.unsettle_all(hungry.map(|(key, _)| key.clone()));
+        for key in self.ports.take_unsettled() {
             let Some(service) = self.adopted.get(&key) else { continue };
             let Some(ports) = self.ports_that_seek(&key, service, wall) else { continue };
             let (uid, revision) = (service.uid.as_str(), &service.revision);
@@ -65,7 +65,7 @@ impl Index {
                 self.revision_changed(&revision);
             }
         }
-        self.ports_due = self.ports.free_again().map(|again| now + again.since(wall));
+        self.ports.all_settled(now, wall);
     }
 
     /// The ports of a Service for which ports of activators are sought; `None` while none is to be given.
@@ -97,12 +97,12 @@ impl Index {
         is_new
             && self.is_missing(&service.revision)
             && !self.unscalable.contains_key(&service.revision)
-            && self.ports.number_of(&service.uid).is_none()
+            && !self.ports.has_some_of(&service.uid)
     }
 
     /// What is to stand on Leases of ours, where that may be something else than at the last call.
     pub(crate) fn port_notes(&mut self) -> Vec<(Bucket, LeaseNotes)> {
-        self.ports.news().map(|(bucket, notes)| (bucket, notes.write())).collect()
+        self.ports.news()
     }
 
     /// What stands on a bucket's.
@@ -128,7 +128,7 @@ impl Index {
 
     /// When [`Index::settle_ports`] has something to do by itself.
     pub(crate) fn next_port_deadline(&self) -> Option<Timestamp> {
-        [self.ports.next_deadline(), self.ports_due].into_iter().flatten().min()
+        self.ports.next_deadline()
     }
 
     /// Whether pods serve past us, so that no activator could hold requests for them, or count them: then
@@ -141,7 +141,7 @@ impl Index {
     /// What a workload's template says of its Services' ports may be something else now.
     pub(super) fn unsettle(&mut self, revision: &RevisionName) {
         let named: Vec<ObjectKey> = self.served.get(revision).into_iter().flatten().cloned().collect();
-        self.unsettled.extend(named);
+        self.ports.unsettle_all(named);
     }
 
     /// The activators' ports before a Service's, in the order of these.

@@ -8,7 +8,6 @@ use vocabulary::{RevisionName, Timestamp};
 
 use super::notices::Announcement;
 use super::problems::service_subject;
-use super::proofs::KnownSlice;
 use super::{Index, Topic};
 use crate::custody::{Custody, Traces, custody};
 use crate::endpoints;
@@ -52,7 +51,7 @@ impl Index {
         if changed && selects {
             self.review_restraints(&key.namespace);
         }
-        self.unsettled.insert(key.clone());
+        self.ports.unsettle(key.clone());
         if changed && let Some(revision) = self.revision_of_service(key) {
             self.shape(key);
             self.revision_changed(&revision);
@@ -102,7 +101,7 @@ impl Index {
         }
         let service = slices::service_of(&slice);
         let is_of_another = known.is_some_and(|known| slices::service_of(known) != service);
-        let slice = KnownSlice::new(slice, &self.slice_key);
+        let slice = self.ports.identify(slice);
         self.learn_ports(&slice);
         if is_of_another {
             self.forget_author(&key);
@@ -224,7 +223,7 @@ impl Index {
             self.custody.insert(key.clone(), present.clone());
         }
         self.shape(key);
-        self.unsettled.insert(key.clone());
+        self.ports.unsettle(key.clone());
         for revision in [former.revision(), present.revision()].into_iter().flatten() {
             if present.revision() == Some(revision) {
                 self.serve(key, revision);

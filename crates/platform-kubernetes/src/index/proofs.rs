@@ -9,25 +9,13 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::Bucket;
 
 use super::Index;
+use super::known_slice::KnownSlice;
 use super::problems::service_subject;
 use crate::notice::{FORGED_SLICE, Notice};
 use crate::port_book::PortClaim;
 use crate::resources::ObjectKey;
-use crate::slice_key::{ClaimNumber, SliceKey};
+use crate::slice_key::ClaimNumber;
 use crate::slices::{self, SliceAuthor};
-
-/// A slice with our label, and its writer: its signature is verified once, when it comes.
-#[derive(Clone, Debug)]
-pub(super) struct KnownSlice {
-    pub(super) object: EndpointSlice,
-    author: SliceAuthor,
-}
-
-impl KnownSlice {
-    pub(super) fn new(object: EndpointSlice, key: &SliceKey) -> Self {
-        Self { author: slices::author_of(&object, key), object }
-    }
-}
 
 /// What becomes of slices that are not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,8 +50,7 @@ impl Index {
         self.workloads.get(revision)?;
         let service = self.adopted.get(key).filter(|service| self.ports.is_settled(&service.uid))?;
         let entrances = self.entrances_of_service(service);
-        let key = (&self.slice_key, self.ports.number_of(&service.uid)?);
-        let proof = slices::proof(service, &entrances, key);
+        let proof = self.ports.proof(service, &entrances)?;
         let route = ServiceRoute { service, entrances, proof, route, side };
         let servers = self.servers(&route);
         if decided.is_none() && servers.ready_pods.is_empty() {

@@ -4,7 +4,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::RouteInForce;
 use vocabulary::{PodName, RevisionName, Routing};
 
-use super::proofs::KnownSlice;
+use super::known_slice::KnownSlice;
 use super::{Index, Topic};
 use crate::resources::ObjectKey;
 use crate::resources::other_slice::SliceWriter;

@@ -9,6 +9,7 @@ use crate::port_book::LeaseNotes;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::objects;
 use crate::resources::{other_slice, service};
+use crate::slice_key::SliceKey;
 use crate::slices::SliceChange;
 use orchestration::{Entrance, PlatformFact};
 use vocabulary::{PodCount, PodExits, Routing};
