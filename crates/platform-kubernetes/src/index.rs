@@ -17,6 +17,8 @@ mod known_slice;
 mod labels;
 mod notices;
 mod ownership;
+mod pod_failures;
+mod pods;
 mod ports;
 mod problems;
 mod proofs;
@@ -40,23 +42,24 @@ use crate::custody::Custody;
 use crate::notice::Notice;
 use crate::port_book::WallSeconds;
 use crate::resources::ObjectKey;
-use crate::resources::activator::{self, ActivatorObject};
+use crate::resources::activator;
 use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::other_slice::OtherSlice;
-use crate::resources::pod::{PodLife, PodObject};
+use crate::resources::pod::PodObject;
 use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
 use crate::secrets::{HopKeys, KeyTurn, Secrets};
 
 use adoption::ServiceAdoption;
 use count::CountWriters;
-use failures::{PodFailures, WaitRefusal};
 pub(crate) use handover::Takeover;
 use kinds::KindBook;
 use known_slice::KnownSlice;
-use labels::{PodLabels, WorkloadLabels};
+use labels::WorkloadLabels;
 pub(crate) use notices::Announcement;
 use notices::Notices;
+use pod_failures::WaitRefusal;
+use pods::{PodSighting, Pods};
 use ports::ActivatorPorts;
 use topic::Topic;
 
@@ -89,16 +92,7 @@ pub(crate) struct Index {
     unscalable: BTreeMap<RevisionName, Notice>,
     /// Kinds that Services name, and Deployments.
     kinds: KindBook,
-    pods: BTreeMap<PodName, Pod>,
-    /// Pods without a queue-proxy: class hpa counts them.
-    plain_pods: BTreeMap<PodName, PodObject>,
-    /// When a container of these will have been impossible to start for long enough.
-    start_troubles: BTreeMap<PodName, Timestamp>,
-    /// Labels of pods with a queue-proxy and of pods without one.
-    pod_labels: PodLabels,
-    activators: BTreeMap<ReplicaName, ActivatorObject>,
-    /// In which zone each node is, of those that are in one.
-    zones: BTreeMap<String, String>,
+    pods: Pods,
     /// Kubernetes' own, and what each scales.
     autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
     slices: BTreeMap<ObjectKey, KnownSlice>,
@@ -140,17 +134,6 @@ struct Workload {
     origin: RevisionOrigin,
 }
 
-#[derive(Debug)]
-struct Pod {
-    record: PodObject,
-    /// The state that the queue-proxy said last on its link.
-    reported_state: Option<PodState>,
-    /// Whether clients reach it, as its owner said last.
-    reach: PodReach,
-    seen_ending: Option<Timestamp>,
-    failures: PodFailures,
-}
-
 impl Index {
     /// An empty index for as many buckets as the autoscalers share.
     pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
@@ -170,12 +153,7 @@ impl Index {
             counts: CountWriters::default(),
             unscalable: BTreeMap::new(),
             kinds: KindBook::default(),
-            pods: BTreeMap::new(),
-            plain_pods: BTreeMap::new(),
-            start_troubles: BTreeMap::new(),
-            pod_labels: PodLabels::default(),
-            activators: BTreeMap::new(),
-            zones: BTreeMap::new(),
+            pods: Pods::default(),
             autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
             believed_slices: BTreeSet::new(),
@@ -193,7 +171,7 @@ impl Index {
     /// When something is due without any event.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         let own =
-            [self.lingering_ends(), self.keys_due, self.start_trouble_due(), self.kinds.next_deadline()];
+            [self.lingering_ends(), self.keys_due, self.pods.start_trouble_due(), self.kinds.next_deadline()];
         own.into_iter().flatten().min()
     }
 
@@ -215,46 +193,26 @@ impl Index {
         let name = record.pod_name();
         self.notice_failed_part(&name, &record);
         if !record.is_ours() {
-            let former = self.plain_pods.get(&name).cloned();
+            let is_news = self.pods.plain(&name) != Some(&record);
             self.forget_pod(&name);
-            let is_news = former.as_ref() != Some(&record);
             let owners = if is_news { self.owners_of(&record) } else { Vec::new() };
-            self.pod_labels.insert(&record);
-            self.plain_pods.insert(name, record);
+            self.pods.put_plain(record);
             // Only once the pod is in the index: notices about a workload follow from all of its pods.
             for revision in owners {
                 self.pods_changed(&revision);
             }
             return;
         }
-        if let Some(plain) = self.plain_pods.remove(&name) {
-            self.pod_labels.remove(&plain);
-        }
-        let former = self.pods.remove(&name);
-        if let Some(former) = &former {
-            self.pod_labels.remove(&former.record);
-        }
-        self.pod_labels.insert(&record);
-        // A pod that a StatefulSet makes anew has the name of the former pod, and has said nothing yet.
-        let former = former.filter(|former| former.record.uid == record.uid);
-        if let Some(former) = former.as_ref().filter(|former| former.record == record) {
-            let (reported_state, reach, seen_ending) =
-                (former.reported_state, former.reach, former.seen_ending);
-            let failures = former.failures.clone();
-            self.pods.insert(name, Pod { record, reported_state, reach, seen_ending, failures });
+        let sighting = self.pods.put(record, now);
+        if sighting == PodSighting::Unchanged {
             return;
         }
-        let is_ending = matches!(record.life, PodLife::Terminating(_) | PodLife::Over);
-        let seen_ending = former.as_ref().and_then(|former| former.seen_ending).or(is_ending.then_some(now));
-        let (reported_state, reach) =
-            former.as_ref().map(|former| (former.reported_state, former.reach)).unwrap_or_default();
-        let known = former.as_ref().map(|former| former.failures.clone());
-        let mut failures = known.unwrap_or_else(|| PodFailures::first_seen(&record));
-        failures.observe(&record, reported_state, now);
-        let owners = self.owners_of(&record);
-        self.pods.insert(name.clone(), Pod { record, reported_state, reach, seen_ending, failures });
-        self.watch_start_trouble(&name);
-        self.note_pod_failure(&name, former.as_ref().map(|former| &former.record), now);
+        let owners = self.owners_of_pod(&name);
+        if sighting == PodSighting::HasFailed {
+            for revision in &owners {
+                self.find_pod_failure(revision);
+            }
+        }
         for revision in owners {
             self.pods_changed(&revision);
         }
@@ -266,26 +224,20 @@ impl Index {
     }
 
     fn forget_pod(&mut self, name: &PodName) {
-        if let Some(pod) = self.plain_pods.remove(name) {
-            self.pod_labels.remove(&pod);
-            self.touch_owners(&pod);
-        }
-        self.start_troubles.remove(name);
-        if let Some(pod) = self.pods.remove(name) {
-            self.pod_labels.remove(&pod.record);
-            self.touch_owners(&pod.record);
+        let Some(pod) = self.pods.remove(name) else { return };
+        for revision in self.owners_of(&pod) {
+            self.pods_changed(&revision);
         }
     }
 
     /// What a pod's queue-proxy says of itself.
     pub(crate) fn note_state(&mut self, name: &PodName, state: PodState) {
-        let Some(pod) = self.pods.get_mut(name) else { return };
-        pod.reported_state = Some(state);
-        pod.failures.note_readiness(&pod.record, pod.reported_state);
-        let record = pod.record.clone();
+        if !self.pods.note_state(name, state) {
+            return;
+        }
         // Slices follow from the state, and whether a request should wait for pods. No fact does: the state
         // came from the autoscaler.
-        for revision in self.owners_of(&record) {
+        for revision in self.owners_of_pod(name) {
             self.review_failures(&revision);
             self.notices.reroute(revision);
         }
@@ -293,30 +245,21 @@ impl Index {
 
     /// Whether clients reach a pod, as its owner knows by its link and by those of others.
     pub(crate) fn note_reach(&mut self, name: &PodName, reach: PodReach) {
-        let Some(pod) = self.pods.get_mut(name) else { return };
-        pod.reach = reach;
-        let record = pod.record.clone();
-        for revision in self.owners_of(&record) {
-            self.notices.reroute(revision);
+        if self.pods.note_reach(name, reach) {
+            self.notices.reroute_all(self.owners_of_pod(name));
         }
     }
 
     /// A pod of our own namespace, which may be an activator.
     pub(crate) fn put_activator(&mut self, pod: &PodObject) {
         let name = ReplicaName::new(&pod.name);
-        let present = activator::of_pod(pod);
-        let is_news = self.activators.get(&name) != present.as_ref();
-        match present {
-            Some(present) => self.activators.insert(name.clone(), present),
-            None => self.activators.remove(&name),
-        };
-        if is_news {
+        if self.pods.put_activator(&name, activator::of_pod(pod)) {
             self.activator_changed(&name);
         }
     }
 
     pub(crate) fn remove_activator(&mut self, name: &ReplicaName) {
-        if self.activators.remove(name).is_some() {
+        if self.pods.put_activator(name, None) {
             self.activator_changed(name);
         }
     }
@@ -331,11 +274,7 @@ impl Index {
 
     /// In which zone a node is; `None` for one without, and for one that is gone.
     pub(crate) fn put_node_zone(&mut self, node: &str, zone: Option<&str>) {
-        let former = match zone {
-            Some(zone) => self.zones.insert(node.to_owned(), zone.to_owned()),
-            None => self.zones.remove(node),
-        };
-        if former.as_deref() != zone {
+        if self.pods.put_node_zone(node, zone) {
             // The zone of a node changes rarely, so no list of the pods on a node is kept.
             self.notices.reroute_all(self.served.keys().cloned());
         }
@@ -362,9 +301,7 @@ impl Index {
 
     /// Another owner finds out by links of its own which pods clients do not reach.
     fn forget_reach(&mut self, changed: &BTreeSet<Bucket>) {
-        let unreachable = self.pods.iter().filter(|(_, pod)| pod.reach == PodReach::Unreachable);
-        let names: Vec<PodName> = unreachable.map(|(name, _)| name.clone()).collect();
-        for name in names {
+        for name in self.pods.unreachable().cloned().collect::<Vec<_>>() {
             let revision = self.revision_of_pod(&name);
             if revision.is_some_and(|revision| changed.contains(&self.ports.bucket_of(&revision))) {
                 self.note_reach(&name, PodReach::Reachable);
@@ -380,12 +317,6 @@ impl Index {
     /// Revisions whose slices may have to be written.
     pub(crate) fn take_unrouted(&mut self) -> BTreeSet<RevisionName> {
         self.notices.take_unrouted()
-    }
-
-    fn touch_owners(&mut self, pod: &PodObject) {
-        for revision in self.owners_of(pod) {
-            self.pods_changed(&revision);
-        }
     }
 
     fn pods_changed(&mut self, revision: &RevisionName) {

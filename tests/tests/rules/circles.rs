@@ -22,7 +22,6 @@ const KNOWN: &[KnownCircle] = &[KnownCircle {
         "index.rs",
         "index/adoption.rs",
         "index/count.rs",
-        "index/failures.rs",
         "index/kinds.rs",
     ],
     reason: "`Index` becomes five structs of `cluster`",

@@ -6,8 +6,9 @@ use std::time::Duration;
 use orchestration::Entrance;
 use vocabulary::{Bucket, PodExits, RevisionName, Timestamp};
 
+use super::Index;
+use super::pods::Pod;
 use super::proofs::UnsignedSlices;
-use super::{Index, Pod};
 use crate::notice::{NO_PORT_LEFT, NOT_INJECTED, Notice, PORT_NOT_DECLARED};
 use crate::port_book::books::PortHandover;
 use crate::port_book::{LeaseNotes, PortEntry, PortNotes, PortSeeker, WallSeconds};

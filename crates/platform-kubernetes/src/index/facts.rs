@@ -5,8 +5,9 @@ use std::sync::Arc;
 use orchestration::{PlatformFact, PodFacts, RevisionFacts, Subject};
 use vocabulary::{RevisionName, Timestamp};
 
+use super::pods::Pod;
 use super::restraint::WriteScope;
-use super::{Index, Pod, Topic, Workload};
+use super::{Index, Topic, Workload};
 use crate::notice::Notice;
 use crate::resources::activator::ActivatorObject;
 
@@ -52,22 +53,18 @@ impl Index {
                 Some(PlatformFact::ProblemsChanged { about, problems })
             }
             Topic::Revision(revision) => self.render_revision(revision),
-            Topic::Pods(revision) => {
-                self.notices.is_sent(&revision).then(|| self.render_pods(revision, now))
-            }
+            Topic::Pods(revision) => self.notices.is_sent(&revision).then(|| self.render_pods(revision, now)),
             Topic::Failure(revision) => {
-                let workload =
-                    self.workloads.get(&revision).filter(|_| self.notices.is_sent(&revision))?;
+                let workload = self.workloads.get(&revision).filter(|_| self.notices.is_sent(&revision))?;
                 let failure = workload.last_failure.clone()?;
                 Some(PlatformFact::PodFailed { revision, failure })
             }
             Topic::Activators => {
-                let facts = self.activators.values().map(ActivatorObject::facts);
+                let facts = self.pods.activators().map(ActivatorObject::facts);
                 Some(PlatformFact::ActivatorsChanged(facts.collect()))
             }
             Topic::Route(revision) => {
-                let route =
-                    self.routes.get(&revision).filter(|_| self.notices.is_sent(&revision))?.clone();
+                let route = self.routes.get(&revision).filter(|_| self.notices.is_sent(&revision))?.clone();
                 Some(PlatformFact::RouteFound { revision, route })
             }
         }

@@ -291,7 +291,8 @@ impl Index {
         };
         let lives = |pod: &PodObject| matches!(pod.life, PodLife::Pending | PodLife::Running);
         let stray = self
-            .all_pods_in(&key.namespace)
+            .pods
+            .all_in(&key.namespace)
             .find(|pod| lives(pod) && is_reached(pod) && !self.is_pod_of(pod, revision, workload))?;
         let text = format!(
             "it reaches pod {} too, which is not of {}/{}: one Service cannot be served for two workloads; make two Services",

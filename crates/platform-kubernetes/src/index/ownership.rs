@@ -7,18 +7,17 @@
 
 use vocabulary::{PodName, RevisionName};
 
-use super::{Index, Pod, Workload};
+use super::pods::Pod;
+use super::{Index, Workload};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::{PodController, PodObject};
-use crate::resources::selector::Selector;
 
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 impl Index {
     /// The revision of a pod; the first in order, if selectors of several select the pod.
     pub(crate) fn revision_of_pod(&self, pod: &PodName) -> Option<RevisionName> {
-        let record = &self.pods.get(pod)?.record;
-        self.owners_of(record).into_iter().next()
+        self.owners_of_pod(pod).into_iter().next()
     }
 
     /// A pod with a queue-proxy, as the watch showed it last.
@@ -32,50 +31,24 @@ impl Index {
 
     /// The revision's pods that have no queue-proxy, and were not to have one.
     pub(super) fn plain_pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodObject> {
-        self.pod_names_of(revision).filter_map(|name| self.plain_pods.get(name))
+        self.pod_names_of(revision).filter_map(|name| self.pods.plain(name))
     }
 
     /// Names of pods with a queue-proxy and of pods without one, in order.
     fn pod_names_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodName> {
         let owner = self.workloads.get_key_value(revision);
-        let selected = owner
-            .into_iter()
-            .flat_map(|(revision, workload)| self.selected(revision.namespace(), &workload.record.selector));
+        let selected = owner.into_iter().flat_map(|(revision, workload)| {
+            self.pods.selected(revision.namespace(), &workload.record.selector)
+        });
         selected.filter(move |name| {
-            let pod = self.pods.get(*name).map(|pod| &pod.record).or_else(|| self.plain_pods.get(*name));
+            let pod = self.pods.record(name);
             owner.zip(pod).is_some_and(|((revision, workload), pod)| self.is_pod_of(pod, revision, workload))
         })
     }
 
-    /// Pods of a namespace that a selector may mean.
-    pub(super) fn selected(&self, namespace: &str, selector: &Selector) -> Vec<&PodName> {
-        let named = self.pod_labels.candidates(namespace, selector).map(Iterator::collect);
-        named.unwrap_or_else(|| {
-            let all = self.pods.keys().chain(self.plain_pods.keys());
-            let prefix = first_in(namespace);
-            let mut all: Vec<&PodName> =
-                all.filter(|name| name.as_str().starts_with(prefix.as_str())).collect();
-            all.sort();
-            all
-        })
-    }
-
-    /// Those without a queue-proxy too.
-    pub(super) fn all_pods_in(&self, namespace: &str) -> impl Iterator<Item = &PodObject> {
-        self.pods_in(namespace).map(|pod| &pod.record).chain(self.plain_pods_in(namespace))
-    }
-
-    /// Pods are named by their namespace first.
-    fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Pod> {
-        let namespace = namespace.to_owned();
-        let pods = self.pods.range(first_in(&namespace)..).map(|(_, pod)| pod);
-        pods.take_while(move |pod| pod.record.namespace == namespace)
-    }
-
-    fn plain_pods_in(&self, namespace: &str) -> impl Iterator<Item = &PodObject> {
-        let namespace = namespace.to_owned();
-        let pods = self.plain_pods.range(first_in(&namespace)..).map(|(_, pod)| pod);
-        pods.take_while(move |pod| pod.namespace == namespace)
+    /// The revisions of a pod with a queue-proxy.
+    pub(super) fn owners_of_pod(&self, pod: &PodName) -> Vec<RevisionName> {
+        self.pod_record(pod).map(|record| self.owners_of(record)).unwrap_or_default()
     }
 
     pub(super) fn owners_of(&self, pod: &PodObject) -> Vec<RevisionName> {
@@ -124,8 +97,4 @@ impl Index {
         let deployment = WorkloadKind::Deployment.revision(&pod.namespace, name)?;
         self.workloads.get_key_value(&deployment).map(|(revision, _)| revision)
     }
-}
-
-fn first_in(namespace: &str) -> PodName {
-    PodName::new(&format!("{namespace}/"))
 }

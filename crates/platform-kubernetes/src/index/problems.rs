@@ -48,12 +48,11 @@ impl Index {
                 Some(object(api_version, kind, revision.namespace(), revision.name(), &record.uid))
             }
             Subject::Pod(pod) => {
-                let ours = self.pods.get(pod).map(|pod| &pod.record);
-                let record = ours.or_else(|| self.plain_pods.get(pod))?;
+                let record = self.pods.record(pod)?;
                 Some(object("v1", "Pod", &record.namespace, &record.name, &record.uid))
             }
             Subject::Activator(name) => {
-                let record = self.activators.get(name)?;
+                let record = self.pods.activator(name)?;
                 Some(object("v1", "Pod", &record.namespace, name.as_str(), &record.uid))
             }
             Subject::Configuration => None,

@@ -99,19 +99,19 @@ impl Index {
             is_serving: true,
             ports: service.ports.iter().map(|port| pod.port(port)).collect(),
             node: pod.node.clone(),
-            zone: self.zone(pod.node.as_deref()),
+            zone: self.pods.zone(pod.node.as_deref()),
             pod: PodReference { namespace: namespace.clone(), name: name.clone(), uid: uid.clone() },
         })
     }
 
     fn activator_addresses(&self, route: &RouteInForce, entrances: &[Option<u16>]) -> Vec<ServingAddress> {
-        let named = route.activators.iter().filter_map(|name| self.activators.get(name));
+        let named = route.activators.iter().filter_map(|name| self.pods.activator(name));
         let address = |activator: &ActivatorObject| ServingAddress {
             addresses: activator.addresses.clone(),
             is_serving: true,
             ports: entrances.to_vec(),
             node: activator.node.clone(),
-            zone: self.zone(activator.node.as_deref()),
+            zone: self.pods.zone(activator.node.as_deref()),
             pod: PodReference {
                 namespace: activator.namespace.clone(),
                 name: activator.name.as_str().to_owned(),
@@ -119,10 +119,5 @@ impl Index {
             },
         };
         named.map(address).collect()
-    }
-
-    /// A node's zone; `None` where nodes have none.
-    fn zone(&self, node: Option<&str>) -> Option<String> {
-        self.zones.get(node?).cloned()
     }
 }

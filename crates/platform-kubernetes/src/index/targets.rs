@@ -12,10 +12,8 @@ impl Index {
     pub(crate) fn target(&self, revision: &RevisionName) -> Option<TargetRecord> {
         let workload = self.workloads.get(revision)?;
         let selector = workload.record.selector.clone();
-        let named = self.selected(revision.namespace(), &selector).into_iter();
-        let pods = named.filter_map(|name| {
-            self.pods.get(name).map(|pod| &pod.record).or_else(|| self.plain_pods.get(name))
-        });
+        let named = self.pods.selected(revision.namespace(), &selector).into_iter();
+        let pods = named.filter_map(|name| self.pods.record(name));
         let pods: Vec<&PodObject> = pods.filter(|pod| selector.selects(&pod.labels)).collect();
         let others: Vec<&Workload> = self.others_of_class_hpa(revision).collect();
         let is_shared =

@@ -148,7 +148,7 @@ fn a_container_that_ends_by_a_hook_of_its_own_is_told_of_until_no_pod_has_one() 
     put_workload(&mut index, 1, &json!({}));
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
     problems(&mut index);
-    let mut pod = index.pods[&PodName::new("default/a")].record.clone();
+    let mut pod = index.pod_record(&PodName::new("default/a")).expect("it is there").clone();
     pod.own_hooks = vec!["app".to_owned(), "cache".to_owned()];
     index.put_pod(pod.clone(), NOW);
     let told = problems(&mut index).expect("it is told");
@@ -550,7 +550,7 @@ fn a_service_that_activators_cannot_hold_stays_direct_and_says_why() {
     assert!(problems[0].contains("containerPort: 7070"), "{problems:?}");
     // A pod that nobody gave a queue-proxy.
     put_service(&mut index, json!({}));
-    let mut bare = index.pods[&PodName::new("default/a")].record.clone();
+    let mut bare = index.pod_record(&PodName::new("default/a")).expect("it is there").clone();
     assert!(!index.stays_direct(&name()));
     bare.queue_proxy = None;
     index.put_pod(bare, NOW);

@@ -54,18 +54,18 @@ fn a_change_of_one_pod_or_workload_is_no_look_at_all_others() {
         // The first of a team is known by the team's label, as nobody could know that more would come.
         assert!(index.workload_labels.candidates(&pods[0]).len() <= 2);
         let selector = index.workloads[&of].record.selector.clone();
-        assert_eq!(index.selected("default", &selector).len(), PODS_EACH);
+        assert_eq!(index.pods.selected("default", &selector).len(), PODS_EACH);
     }
     // What is gone or has other labels is found no more.
     let (former, gone) = (revision(7), revision(8));
-    let mut moved = index.pods[&PodName::new("default/app-7-0")].record.clone();
+    let mut moved = index.pod_record(&PodName::new("default/app-7-0")).expect("it is there").clone();
     moved.labels.insert("app".to_owned(), "app-9".to_owned());
     index.put_pod(moved, NOW);
     index.remove_pod(&PodName::new("default/app-7-1"));
     let count = |index: &Index, of: &RevisionName| index.pods_of(of).count();
     assert_eq!((count(&index, &former), count(&index, &revision(9))), (PODS_EACH - 2, PODS_EACH + 1));
     index.remove_workload(&gone);
-    let orphan = index.pods[&PodName::new("default/app-8-0")].record.clone();
+    let orphan = index.pod_record(&PodName::new("default/app-8-0")).expect("it is there").clone();
     assert_eq!((count(&index, &gone), index.owners_of(&orphan)), (0, Vec::new()));
 }
 
