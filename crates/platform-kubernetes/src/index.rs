@@ -5,18 +5,19 @@
 //! while the autoscaler reads nothing makes one fact, of its last state.
 
 mod adoption;
-mod autoscalers;
 mod config_maps;
 mod count;
+mod count_writers;
 mod entrances;
 mod facts;
 mod failures;
 mod handover;
+mod kind_watches;
 mod kinds;
 mod known_slice;
 mod labels;
+mod membership;
 mod notices;
-mod ownership;
 mod pod_failures;
 mod pods;
 mod ports;
@@ -28,50 +29,35 @@ mod serving;
 mod targets;
 mod topic;
 mod workload_changes;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EndpointSubset;
-use orchestration::{PodFailure, PodReach, RouteInForce, Subject};
-use scaling::RevisionOrigin;
-use settings::ClusterConfig;
+use orchestration::{PodReach, RouteInForce, Subject};
 use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::custody::Custody;
-use crate::notice::Notice;
-use crate::port_book::WallSeconds;
 use crate::resources::ObjectKey;
 use crate::resources::activator;
-use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::other_slice::OtherSlice;
 use crate::resources::pod::PodObject;
 use crate::resources::service::{AdoptedService, ServiceRecord};
-use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
-use crate::secrets::{HopKeys, KeyTurn, Secrets};
+use crate::secrets::Secrets;
 
 use adoption::ServiceAdoption;
-use count::CountWriters;
 pub(crate) use handover::Takeover;
-use kinds::KindBook;
 use known_slice::KnownSlice;
-use labels::WorkloadLabels;
 pub(crate) use notices::Announcement;
 use notices::Notices;
-use pod_failures::WaitRefusal;
 use pods::{PodSighting, Pods};
 use ports::ActivatorPorts;
 use topic::Topic;
+use workloads::{Workload, Workloads};
 
 /// Everything of a cluster that concerns us.
 #[derive(Debug)]
 pub(crate) struct Index {
-    keys: HopKeys,
-    /// The day of hop keys that is in force.
-    key_turn: KeyTurn,
-    /// When the next turn begins.
-    keys_due: Option<Timestamp>,
-    cluster: Arc<ClusterConfig>,
     /// All of the cluster: any of them may reach pods of ours.
     services: BTreeMap<ObjectKey, ServiceRecord>,
     /// Who writes the endpoints of each Service that concerns us.
@@ -84,17 +70,8 @@ pub(crate) struct Index {
     adoptions: BTreeMap<ObjectKey, ServiceAdoption>,
     /// Services whose slices of ours have just gone, and since when that was noticed.
     lingering: BTreeMap<ObjectKey, (RevisionName, Option<Timestamp>)>,
-    workloads: BTreeMap<RevisionName, Workload>,
-    workload_labels: WorkloadLabels,
-    /// Counts of workloads: asked, under way, written and shown.
-    counts: CountWriters,
-    /// Workloads that cannot be scaled, and why.
-    unscalable: BTreeMap<RevisionName, Notice>,
-    /// Kinds that Services name, and Deployments.
-    kinds: KindBook,
+    workloads: Workloads,
     pods: Pods,
-    /// Kubernetes' own, and what each scales.
-    autoscalers: BTreeMap<ObjectKey, AutoscalerRecord>,
     slices: BTreeMap<ObjectKey, KnownSlice>,
     /// Slices without a signature that are believed.
     believed_slices: BTreeSet<ObjectKey>,
@@ -111,50 +88,20 @@ pub(crate) struct Index {
     /// that.
     ordered_routes: BTreeSet<RevisionName>,
     notices: Notices,
-    /// Whether every object is known that was there when the watches began.
-    is_listed: bool,
-}
-
-#[derive(Debug)]
-struct Workload {
-    record: WorkloadRecord,
-    /// The last settings without a problem, or the valid part of those that are written; `None` if another
-    /// autoscaler is meant.
-    settings: Option<WorkloadSettings>,
-    /// Whether the settings are only what is valid of annotations that were never seen without a problem.
-    has_valid_subset_only: bool,
-    /// The problems of the settings that are written.
-    problems: Vec<Notice>,
-    /// Containers of its pods that end by a hook of their own.
-    own_hooks: BTreeSet<String>,
-    /// Why requests are refused, and do not wait for pods, if so.
-    wait_refusal: Option<WaitRefusal>,
-    /// How a pod of it failed last.
-    last_failure: Option<PodFailure>,
-    origin: RevisionOrigin,
 }
 
 impl Index {
     /// An empty index for as many buckets as the autoscalers share.
     pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
         Self {
-            keys: secrets.hop_keys,
-            key_turn: KeyTurn::default(),
-            keys_due: None,
-            cluster: Arc::default(),
             services: BTreeMap::new(),
             custody: BTreeMap::new(),
             adopted: BTreeMap::new(),
             served: BTreeMap::new(),
             adoptions: BTreeMap::new(),
             lingering: BTreeMap::new(),
-            workloads: BTreeMap::new(),
-            workload_labels: WorkloadLabels::default(),
-            counts: CountWriters::default(),
-            unscalable: BTreeMap::new(),
-            kinds: KindBook::default(),
+            workloads: Workloads::new(secrets.hop_keys),
             pods: Pods::default(),
-            autoscalers: BTreeMap::new(),
             slices: BTreeMap::new(),
             believed_slices: BTreeSet::new(),
             forged_slices: BTreeMap::new(),
@@ -164,29 +111,13 @@ impl Index {
             routes: BTreeMap::new(),
             ordered_routes: BTreeSet::new(),
             notices: Notices::default(),
-            is_listed: false,
         }
     }
 
     /// When something is due without any event.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        let own =
-            [self.lingering_ends(), self.keys_due, self.pods.start_trouble_due(), self.kinds.next_deadline()];
+        let own = [self.lingering_ends(), self.pods.start_trouble_due(), self.workloads.next_deadline()];
         own.into_iter().flatten().min()
-    }
-
-    /// Workloads get other hop keys, each where its day ends.
-    pub(crate) fn turn_hop_keys(&mut self, now: Timestamp, wall: WallSeconds) {
-        self.keys_due = Some(now + KeyTurn::rest_of(wall));
-        let present = KeyTurn::at(wall);
-        let former = std::mem::replace(&mut self.key_turn, present);
-        if former == present {
-            return;
-        }
-        let day = |workload: &Workload, turn| self.keys.day(&workload.record.uid, turn);
-        let is_over = |workload: &Workload| day(workload, former) != day(workload, present);
-        let over = self.workloads.iter().filter(|(_, workload)| is_over(workload));
-        self.notices.tell_all(over.map(|(revision, _)| Topic::Revision(revision.clone())));
     }
 
     pub(crate) fn put_pod(&mut self, record: PodObject, now: Timestamp) {
@@ -195,7 +126,7 @@ impl Index {
         if !record.is_ours() {
             let is_news = self.pods.plain(&name) != Some(&record);
             self.forget_pod(&name);
-            let owners = if is_news { self.owners_of(&record) } else { Vec::new() };
+            let owners = if is_news { self.workloads.owners_of(&record) } else { Vec::new() };
             self.pods.put_plain(record);
             // Only once the pod is in the index: notices about a workload follow from all of its pods.
             for revision in owners {
@@ -225,7 +156,7 @@ impl Index {
 
     fn forget_pod(&mut self, name: &PodName) {
         let Some(pod) = self.pods.remove(name) else { return };
-        for revision in self.owners_of(&pod) {
+        for revision in self.workloads.owners_of(&pod) {
             self.pods_changed(&revision);
         }
     }
@@ -311,7 +242,7 @@ impl Index {
 
     /// Whether a Service is served by this workload.
     pub(crate) fn is_revision(&self, revision: &RevisionName) -> bool {
-        self.workloads.contains_key(revision) && self.served.contains_key(revision)
+        self.workloads.contains(revision) && self.served.contains_key(revision)
     }
 
     /// Revisions whose slices may have to be written.

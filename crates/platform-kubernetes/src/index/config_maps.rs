@@ -1,7 +1,6 @@
 //! What do the ConfigMaps of ebb say, and what is wrong with them?
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use settings::CONFIG_MAP_NAME;
@@ -16,9 +15,9 @@ impl Index {
     pub(crate) fn put_config(&mut self, data: &BTreeMap<String, String>) {
         let problems = match ClusterConfig::parse(data) {
             Ok(checked) => {
-                self.cluster = Arc::new(checked.value);
+                self.workloads.configure(checked.value);
                 self.notices.tell(Topic::Configuration);
-                let all: Vec<RevisionName> = self.workloads.keys().cloned().collect();
+                let all: Vec<RevisionName> = self.workloads.names().cloned().collect();
                 for revision in &all {
                     self.read_settings(revision);
                 }

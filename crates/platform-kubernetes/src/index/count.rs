@@ -1,128 +1,40 @@
-//! Which counts of workloads are to be written now, and what follows from what the watch shows of them? Each
-//! workload has a [`CountWriter`], which outlives it while an order or a request is left.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Which counts of workloads are to be written now, and what follows from the answers?
 
 use orchestration::OrderOutcome;
-use vocabulary::{PodCount, RevisionName, Timestamp};
+use vocabulary::{RevisionName, Timestamp};
 
 use super::{Index, Topic};
-use crate::count_writer::{
-    CountSighting, CountStep, CountWrite, CountWriter, EndedWrite, ShownCount, WriteEnding,
-};
+use crate::count_writer::{CountStep, CountWrite, EndedWrite, WriteEnding};
 use crate::resources::workload::ScaleSubject;
-
-/// The writers of all workloads' counts.
-#[derive(Debug, Default)]
-pub(super) struct CountWriters {
-    writers: BTreeMap<RevisionName, CountWriter>,
-    /// Workloads whose writers are not at rest, or may have to be forgotten. The others, which are nearly
-    /// all, cost nothing when the task looks for what is due.
-    unsettled: BTreeSet<RevisionName>,
-}
-
-impl CountWriters {
-    /// The count that the watch showed last, if the workload is there.
-    pub(super) fn shown(&self, revision: &RevisionName) -> Option<PodCount> {
-        self.writers.get(revision)?.shown()
-    }
-
-    /// The count that the workload is to have, with a write of ours that the watch has not shown.
-    pub(super) fn wanted(&self, revision: &RevisionName) -> Option<PodCount> {
-        self.writers.get(revision)?.wanted()
-    }
-
-    pub(super) fn show(&mut self, revision: &RevisionName, shown: ShownCount) -> CountSighting {
-        self.writers.entry(revision.clone()).or_default().show(shown)
-    }
-
-    /// All counts are told once more, to an autoscaler that takes its seat or becomes the owner.
-    pub(super) fn told_anew(&mut self) {
-        for revision in &self.unsettled {
-            if let Some(writer) = self.writers.get_mut(revision) {
-                writer.told_anew();
-            }
-        }
-    }
-
-    pub(super) fn object_replaced(&mut self, revision: &RevisionName) {
-        if let Some(writer) = self.writers.get_mut(revision) {
-            writer.object_replaced();
-        }
-    }
-
-    pub(super) fn object_unscalable(&mut self, revision: &RevisionName) {
-        if let Some(writer) = self.writers.get_mut(revision) {
-            writer.object_unscalable();
-            self.unsettled.insert(revision.clone());
-        }
-    }
-
-    pub(super) fn object_gone(&mut self, revision: &RevisionName) {
-        if let Some(writer) = self.writers.get_mut(revision) {
-            writer.object_gone();
-            self.unsettled.insert(revision.clone());
-        }
-    }
-
-    fn want(&mut self, write: CountWrite) -> Option<CountWrite> {
-        self.unsettled.insert(write.revision.clone());
-        self.writers.entry(write.revision.clone()).or_default().want(write)
-    }
-
-    /// The workloads whose next write is due.
-    fn due(&self, now: Timestamp) -> Vec<RevisionName> {
-        let is_due = |revision: &RevisionName| {
-            self.writers.get(revision).is_some_and(|writer| writer.due(now).is_some())
-        };
-        self.unsettled.iter().filter(|revision| is_due(revision)).cloned().collect()
-    }
-
-    fn next_deadline(&self) -> Option<Timestamp> {
-        let writers = self.unsettled.iter().filter_map(|revision| self.writers.get(revision));
-        writers.filter_map(CountWriter::next_deadline).min()
-    }
-
-    /// Forgets the writers that are at rest and have no workload.
-    fn settle(&mut self, now: Timestamp) {
-        let writers = &mut self.writers;
-        self.unsettled.retain(|revision| {
-            let Some(writer) = writers.get(revision) else { return false };
-            let is_at_rest = writer.is_at_rest(now);
-            if is_at_rest && writer.shown().is_none() {
-                writers.remove(revision);
-            }
-            !is_at_rest
-        });
-    }
-}
 
 impl Index {
     /// The autoscaler orders a count; returns the write that waited until now, whose place it takes.
     pub(crate) fn want_count(&mut self, write: CountWrite) -> Option<CountWrite> {
-        self.counts.want(write)
+        self.workloads.counts_mut().want(write)
     }
 
     /// What is to be done now about counts that were ordered. Facts that forbid a write may be newer than its
     /// order.
     pub(crate) fn take_count_steps(&mut self, now: Timestamp) -> Vec<CountStep> {
-        let due = self.counts.due(now);
+        let due = self.workloads.counts().due(now);
         let steps = due.iter().filter_map(|revision| self.take_count_step(revision, now)).collect();
-        self.counts.settle(now);
+        self.workloads.counts_mut().settle(now);
         steps
     }
 
     fn take_count_step(&mut self, revision: &RevisionName, now: Timestamp) -> Option<CountStep> {
-        let write = self.counts.writers.get(revision)?.due(now)?;
+        let write = self.workloads.counts().due_write(revision, now)?;
         let (from, to) = (write.from, write.to);
         let subject = self.record_of(revision).map(ScaleSubject::of);
         let is_allowed = self.may_change(revision, from, to);
-        let writer = self.counts.writers.get_mut(revision)?;
+        let counts = self.workloads.counts_mut();
         match subject {
-            Some(subject) if is_allowed => Some(CountStep::Begin(writer.begin(now)?, subject)),
+            Some(subject) if is_allowed => Some(CountStep::Begin(counts.begin(revision, now)?, subject)),
             // The count stays as if another writer had written it again. The Service's problems say why.
-            Some(_) => Some(CountStep::Refuse(writer.refuse(now)?, OrderOutcome::Conflict { found: from })),
-            None => Some(CountStep::Refuse(writer.refuse(now)?, OrderOutcome::Gone)),
+            Some(_) => {
+                Some(CountStep::Refuse(counts.refuse(revision, now)?, OrderOutcome::Conflict { found: from }))
+            }
+            None => Some(CountStep::Refuse(counts.refuse(revision, now)?, OrderOutcome::Gone)),
         }
     }
 
@@ -133,7 +45,7 @@ impl Index {
         ending: WriteEnding,
         now: Timestamp,
     ) -> Option<EndedWrite> {
-        let ended = self.counts.writers.get_mut(revision)?.answered(ending, now)?;
+        let ended = self.workloads.counts_mut().answered(revision, ending, now)?;
         if ended.is_news {
             self.notices.tell(Topic::Revision(revision.clone()));
         }
@@ -142,7 +54,7 @@ impl Index {
 
     /// When the write of a count may begin.
     pub(crate) fn next_count_deadline(&self) -> Option<Timestamp> {
-        self.counts.next_deadline()
+        self.workloads.counts().next_deadline()
     }
 }
 
@@ -150,6 +62,7 @@ impl Index {
 mod tests {
     use scaling::RevisionOrigin;
     use serde_json::json;
+    use vocabulary::PodCount;
 
     use super::*;
     use crate::count_writer::tests::write;

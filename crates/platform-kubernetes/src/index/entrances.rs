@@ -96,8 +96,8 @@ impl Index {
         let created = created.and_then(|created| u64::try_from(created.as_second()).ok()).map(WallSeconds);
         let is_new = created.is_some_and(|created| wall.since(created) < WORKLOAD_FOLLOWS_WITHIN);
         is_new
-            && self.is_missing(&service.revision)
-            && !self.unscalable.contains_key(&service.revision)
+            && self.workloads.is_missing(&service.revision)
+            && !self.workloads.is_unscalable(&service.revision)
             && !self.ports.has_some_of(&service.uid)
     }
 

@@ -30,7 +30,7 @@ impl Index {
         let problems: Vec<Topic> = self.notices.subjects().cloned().map(Topic::Problems).collect();
         self.notices.tell_all(problems);
         self.resend_counts_and_routes();
-        let pods = self.workloads.keys().cloned().map(Topic::Pods);
+        let pods = self.workloads.names().cloned().map(Topic::Pods);
         self.notices.tell_all(pods);
         let failed = self.workloads.iter().filter(|(_, workload)| workload.last_failure.is_some());
         self.notices.tell_all(failed.map(|(revision, _)| Topic::Failure(revision.clone())));
@@ -38,15 +38,15 @@ impl Index {
 
     /// Makes facts of all counts and routes once more, for a new owner: the former one may have changed them.
     pub(crate) fn resend_counts_and_routes(&mut self) {
-        self.counts.told_anew();
-        self.notices.tell_all(self.workloads.keys().cloned().map(Topic::Revision));
+        self.workloads.counts_mut().told_anew();
+        self.notices.tell_all(self.workloads.names().cloned().map(Topic::Revision));
         self.notices.tell_all(self.routes.keys().cloned().map(Topic::Route));
     }
 
     /// `None` for a topic without a fact: a workload that no Service of ours names.
     fn render(&mut self, topic: Topic, now: Timestamp) -> Option<PlatformFact> {
         match topic {
-            Topic::Configuration => Some(PlatformFact::ConfigChanged(Arc::clone(&self.cluster))),
+            Topic::Configuration => Some(PlatformFact::ConfigChanged(Arc::clone(self.workloads.cluster()))),
             Topic::Problems(about) => {
                 let notices = self.notices.of(&about).iter();
                 let problems = notices.map(|notice| in_words(&about, notice)).collect();
@@ -82,7 +82,7 @@ impl Index {
             None if self.awaits_ports(&revision) => None,
             None if !self.notices.forget_sent(&revision) => None,
             // Its pods go on without us.
-            None if self.workloads.contains_key(&revision) => Some(PlatformFact::RevisionGivenBack(revision)),
+            None if self.workloads.contains(&revision) => Some(PlatformFact::RevisionGivenBack(revision)),
             None => Some(PlatformFact::RevisionRemoved(revision)),
         }
     }
@@ -104,15 +104,15 @@ impl Index {
             progress_deadline: settings.progress_deadline,
             entrances,
             url: None,
-            hop_keys: self.keys.of(&record.uid, self.key_turn),
-            wanted: self.counts.wanted(&record.revision)?,
+            hop_keys: self.workloads.hop_keys_of(workload),
+            wanted: self.workloads.counts().wanted(&record.revision)?,
             may_write: restraint.reach == WriteScope::Everything,
             reachable: true,
             floor: restraint.floor,
             hold: restraint.hold,
             origin: workload.origin,
             template: record.template.clone(),
-            other_autoscaler: self.other_autoscaler(&record.revision, workload).cloned(),
+            other_autoscaler: self.workloads.other_autoscaler(&record.revision, workload).cloned(),
         })
     }
 

@@ -24,23 +24,15 @@ impl Index {
     pub(super) fn find_pod_failure(&mut self, revision: &RevisionName) {
         let failures = self.pods_of(revision).filter_map(|pod| pod.failures.last());
         let Some(last) = failures.max_by_key(|failure| failure.at).cloned() else { return };
-        let Some(workload) = self.workloads.get_mut(revision) else { return };
-        if workload.last_failure.as_ref() != Some(&last) {
-            workload.last_failure = Some(last);
+        if self.workloads.put_failure(revision, last) {
             self.notices.tell(Topic::Failure(revision.clone()));
         }
     }
 
     /// Looks whether a wait for a pod of a revision is of use.
     pub(super) fn review_failures(&mut self, revision: &RevisionName) {
-        let mut present = self.wait_refusal(revision);
-        let Some(workload) = self.workloads.get_mut(revision) else { return };
-        if let (Some(present), Some(former)) = (&mut present, &workload.wait_refusal)
-            && present.notice.reason == former.notice.reason
-        {
-            present.notice = former.notice.clone();
-        }
-        if std::mem::replace(&mut workload.wait_refusal, present) != workload.wait_refusal {
+        let present = self.wait_refusal(revision);
+        if self.workloads.put_wait_refusal(revision, present) {
             self.notices.tell(Topic::Pods(revision.clone()));
             self.notice_workload(revision);
             self.notice_services_of(revision);

@@ -160,7 +160,7 @@ impl Index {
 
     /// Everything that was there when we began to look is known: what was judged by less is judged anew.
     pub(crate) fn listed(&mut self) {
-        self.is_listed = true;
+        self.workloads.listed();
         for revision in self.served.keys().cloned().collect::<Vec<_>>() {
             self.find_route(&revision);
         }
@@ -238,7 +238,7 @@ impl Index {
     fn serve(&mut self, key: &ObjectKey, revision: &RevisionName) {
         let keys = self.served.entry(revision.clone()).or_default();
         if keys.is_empty() {
-            self.kinds.name(revision);
+            self.workloads.kinds_mut().name(revision);
         }
         keys.insert(key.clone());
     }
@@ -248,7 +248,7 @@ impl Index {
         keys.remove(key);
         if keys.is_empty() {
             self.served.remove(revision);
-            self.kinds.unname(revision);
+            self.workloads.kinds_mut().unname(revision);
             self.routes.remove(revision);
             self.ordered_routes.remove(revision);
         }
@@ -290,10 +290,9 @@ impl Index {
             ServiceSelection::None => others.iter().any(|slice| slice.pods.contains(&pod.name)),
         };
         let lives = |pod: &PodObject| matches!(pod.life, PodLife::Pending | PodLife::Running);
-        let stray = self
-            .pods
-            .all_in(&key.namespace)
-            .find(|pod| lives(pod) && is_reached(pod) && !self.is_pod_of(pod, revision, workload))?;
+        let stray = self.pods.all_in(&key.namespace).find(|pod| {
+            lives(pod) && is_reached(pod) && !self.workloads.is_pod_of(pod, revision, workload)
+        })?;
         let text = format!(
             "it reaches pod {} too, which is not of {}/{}: one Service cannot be served for two workloads; make two Services",
             stray.name,

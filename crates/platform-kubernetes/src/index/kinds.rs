@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use vocabulary::{RevisionName, Timestamp};
 
-use super::Index;
 use crate::notice::Notice;
 use crate::resources::kind::WorkloadKind;
 
@@ -71,8 +70,13 @@ impl KindBook {
         }
     }
 
+    /// Takes the kinds that the watches have not heard of.
+    pub(super) fn take_to_watch(&mut self) -> Vec<WorkloadKind> {
+        std::mem::take(&mut self.to_watch)
+    }
+
     /// Takes out what no Service has named for long enough.
-    fn take_unnamed(&mut self, now: Timestamp) -> Vec<WorkloadKind> {
+    pub(super) fn take_unnamed(&mut self, now: Timestamp) -> Vec<WorkloadKind> {
         let is_over = |_: &WorkloadKind, since: &mut Option<Timestamp>| {
             now >= *since.get_or_insert(now) + UNNAMED_STAYS
         };
@@ -84,7 +88,7 @@ impl KindBook {
         over
     }
 
-    /// When [`Index::take_kinds_to_leave`] has something to say.
+    /// When [`KindBook::take_unnamed`] has something to say.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         // One that no look has seen yet is due at once: its time begins with that look.
         let due = |since: &Option<Timestamp>| since.map_or(Timestamp::ZERO, |since| since + UNNAMED_STAYS);
@@ -99,52 +103,31 @@ impl KindBook {
     pub(super) fn refusal(&self, kind: &WorkloadKind) -> Option<&Notice> {
         self.refused.get(kind)
     }
-}
-
-impl Index {
-    /// Kinds that the watches have not heard of.
-    pub(crate) fn take_kinds_to_watch(&mut self) -> Vec<WorkloadKind> {
-        std::mem::take(&mut self.kinds.to_watch)
-    }
-
-    /// Kinds that need not be watched any more.
-    pub(crate) fn take_kinds_to_leave(&mut self, now: Timestamp) -> Vec<WorkloadKind> {
-        self.kinds.take_unnamed(now)
-    }
 
     /// Whether a kind is watched, or looked for.
-    pub(crate) fn is_kind_wanted(&self, kind: &WorkloadKind) -> bool {
-        self.kinds.wanted.contains(kind)
+    pub(super) fn is_wanted(&self, kind: &WorkloadKind) -> bool {
+        self.wanted.contains(kind)
     }
 
     /// All workloads of a kind are known from now on.
-    pub(crate) fn kind_listed(&mut self, kind: &WorkloadKind) {
-        self.kinds.refused.remove(kind);
-        self.kinds.listed.insert(kind.clone());
-        self.notice_services_of_kind(kind);
+    pub(super) fn list(&mut self, kind: &WorkloadKind) {
+        self.refused.remove(kind);
+        self.listed.insert(kind.clone());
     }
 
-    pub(crate) fn is_kind_listed(&self, kind: &WorkloadKind) -> bool {
-        self.kinds.is_listed(kind)
-    }
-
-    /// Workloads of a kind cannot be looked at.
-    pub(crate) fn refuse_kind(&mut self, kind: &WorkloadKind, why: Notice) {
-        if self.kinds.refused.insert(kind.clone(), why.clone()) != Some(why) {
-            self.notice_services_of_kind(kind);
-        }
+    /// Workloads of a kind cannot be looked at; returns whether that is news.
+    pub(super) fn refuse(&mut self, kind: &WorkloadKind, why: Notice) -> bool {
+        self.refused.insert(kind.clone(), why.clone()) != Some(why)
     }
 
     /// Nothing is known of a kind any more.
-    pub(crate) fn forget_kind(&mut self, kind: &WorkloadKind) {
-        self.kinds.listed.remove(kind);
-        self.kinds.refused.remove(kind);
+    pub(super) fn forget(&mut self, kind: &WorkloadKind) {
+        self.listed.remove(kind);
+        self.refused.remove(kind);
     }
 
-    fn notice_services_of_kind(&mut self, kind: &WorkloadKind) {
-        for revision in self.kinds.named.get(kind).cloned().unwrap_or_default() {
-            self.notice_services_of(&revision);
-            self.notices.reroute(revision);
-        }
+    /// The revisions of a kind that are served.
+    pub(super) fn revisions_of(&self, kind: &WorkloadKind) -> BTreeSet<RevisionName> {
+        self.named.get(kind).cloned().unwrap_or_default()
     }
 }

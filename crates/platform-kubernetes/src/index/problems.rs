@@ -77,9 +77,8 @@ impl Index {
     /// Looks which containers of a workload's pods end by a hook of their own.
     pub(super) fn review_hooks(&mut self, revision: &RevisionName) {
         let hooks = self.pods_of(revision).flat_map(|pod| &pod.record.own_hooks).cloned().collect();
-        let Some(workload) = self.workloads.get_mut(revision) else { return };
         // Pods come and go by the dozen with the same hooks.
-        if std::mem::replace(&mut workload.own_hooks, hooks) != workload.own_hooks {
+        if self.workloads.put_hooks(revision, hooks) {
             self.notice_workload(revision);
         }
     }
@@ -119,7 +118,7 @@ impl Index {
             (custody, _) => custody.and_then(Custody::notice).into_iter().collect(),
         };
         let revision = custody.and_then(Custody::revision);
-        notices.extend(revision.and_then(|revision| self.missing_notice(revision)));
+        notices.extend(revision.and_then(|revision| self.workloads.missing_notice(revision)));
         notices.extend(custody.and_then(|_| self.strangers_notice(key)));
         notices.extend(self.forgery_notice(key));
         if matches!(custody, Some(Custody::Adopted(_)))

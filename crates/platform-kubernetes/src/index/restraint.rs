@@ -71,7 +71,7 @@ impl Index {
             Notice::new(BAD_ANNOTATION, text)
         });
         let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(subset_notice).collect();
-        let wanted = self.counts.shown(revision).unwrap_or_default();
+        let wanted = self.workloads.counts().shown(revision).unwrap_or_default();
         // A Service that is being given back is served without ebb at any moment, so a pod must be there.
         // With a bypass, or settings that were never valid, the count only stays what it is.
         let floor = if custody.iter().any(|custody| custody.keeps_a_pod()) {
@@ -95,7 +95,7 @@ impl Index {
         if settings.scaling.shadow == Some(true) {
             return None;
         }
-        let other = self.other_autoscaler(revision, workload)?;
+        let other = self.workloads.other_autoscaler(revision, workload)?;
         let name = &other.name;
         let text = format!(
             "HorizontalPodAutoscaler {name} scales it too, so ebb leaves its count alone; delete that one, or set ebb.dev/shadow: \"true\" to see what ebb would do"

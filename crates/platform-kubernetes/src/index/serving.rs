@@ -16,7 +16,7 @@ impl Index {
     /// ever will be.
     pub(super) fn is_served_by_kubernetes(&self, key: &ObjectKey, revision: &RevisionName) -> bool {
         let mut own = self.leftovers_of(key).filter(|slice| slice.writer == SliceWriter::Controller);
-        own.any(|slice| slice.has_ready) || self.is_missing(revision)
+        own.any(|slice| slice.has_ready) || self.workloads.is_missing(revision)
     }
 
     /// Whether a slice of ours, as far as we know, names a pod.
@@ -35,7 +35,8 @@ impl Index {
         let mut keys = self.served.get(revision).into_iter().flatten();
         written.or_else(|| {
             // Before all is listed, slices of ours may yet come.
-            let is_direct = self.is_listed && keys.any(|key| self.leftovers_of(key).next().is_some());
+            let is_direct =
+                self.workloads.is_listed() && keys.any(|key| self.leftovers_of(key).next().is_some());
             is_direct.then(|| RouteInForce { routing: Routing::Direct, activators: Vec::new() })
         })
     }

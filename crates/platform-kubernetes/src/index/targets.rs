@@ -25,8 +25,10 @@ impl Index {
     /// Those of the same namespace.
     fn others_of_class_hpa<'a>(&'a self, revision: &'a RevisionName) -> impl Iterator<Item = &'a Workload> {
         let others = self.workloads.iter().filter(move |(other, workload)| {
-            let class =
-                workload.settings.as_ref().map(|settings| settings.scaling.effective_class(&self.cluster));
+            let class = workload
+                .settings
+                .as_ref()
+                .map(|settings| settings.scaling.effective_class(self.workloads.cluster()));
             *other != revision && other.namespace() == revision.namespace() && class == Some(&Class::Hpa)
         });
         others.map(|(_, workload)| workload)

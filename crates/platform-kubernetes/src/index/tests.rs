@@ -2,17 +2,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use orchestration::{Entrance, PlatformFact};
+use scaling::RevisionOrigin;
 use serde_json::{Value, json};
+use vocabulary::{PodCount, PodExits, Routing};
 
 use super::*;
-use crate::port_book::LeaseNotes;
+use crate::notice::Notice;
+use crate::port_book::{LeaseNotes, WallSeconds};
 use crate::resources::kind::WorkloadKind;
-use crate::resources::workload::objects;
+use crate::resources::workload::{WorkloadRecord, objects};
 use crate::resources::{other_slice, service};
+use crate::secrets::{HopKeys, KeyTurn};
 use crate::slice_key::SliceKey;
 use crate::slices::SliceChange;
-use orchestration::{Entrance, PlatformFact};
-use vocabulary::{PodCount, PodExits, Routing};
 
 const NOW: Timestamp = Timestamp::ZERO;
 const WALL: WallSeconds = WallSeconds(1_000_000);
@@ -426,7 +429,7 @@ fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     let (mut unsettled, notes) = (new_index(), index.port_notes());
     assert_eq!(notes, [], "they were asked for");
     unsettled.put_service(&service_key(), index.services[&service_key()].clone());
-    unsettled.put_workload(index.workloads[&name()].record.clone(), RevisionOrigin::Found);
+    unsettled.put_workload(index.record_of(&name()).expect("it is there").clone(), RevisionOrigin::Found);
     unsettled.set_route(&name(), route(Routing::Direct));
     unsettled.settle_ports(NOW, WALL);
     assert_eq!(told(&mut unsettled), Vec::<String>::new());

@@ -1,15 +1,16 @@
 //! Which workloads are there, and what do they say of themselves?
 
-use std::collections::BTreeSet;
-
+use orchestration::Subject;
 use scaling::RevisionOrigin;
-use vocabulary::{PodCount, PodName, REVISION_ANNOTATION, RevisionName};
+use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
 
 use super::restraint::WriteScope;
-use super::{Index, Workload};
-use crate::count_writer::{CountSighting, ForeignCount, ShownCount};
+use super::{Index, Topic};
+use crate::count_writer::ForeignCount;
 use crate::deletion_hint::DeletionHint;
-use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, Notice};
+use crate::port_book::WallSeconds;
+use crate::resources::ObjectKey;
+use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::DeletionCost;
 use crate::resources::workload::WorkloadRecord;
@@ -26,17 +27,16 @@ impl Index {
         let was_ours = self.is_count_ours(revision);
         match reading {
             Ok(record) => {
-                self.unscalable.remove(revision);
                 let foreign = self.put_workload(*record, origin);
                 foreign.filter(|_| was_ours && self.is_count_ours(revision))
             }
             Err(why) => {
                 // Nothing is decided by what it said when it could still be read: that may be true no more.
-                self.counts.object_unscalable(revision);
+                self.workloads.counts_mut().object_unscalable(revision);
                 self.forget_workload(revision);
                 // Watches repeat an object whenever anything about it changes; people hear of each reason
                 // once.
-                if self.unscalable.insert(revision.clone(), why.clone()) != Some(why) {
+                if self.workloads.put_unscalable(revision, why) {
                     self.notice_services_of(revision);
                 }
                 None
@@ -52,66 +52,31 @@ impl Index {
         origin: RevisionOrigin,
     ) -> Option<ForeignCount> {
         let revision = record.revision.clone();
-        let former = self.workloads.remove(&revision);
-        if let Some(former) = &former {
-            self.workload_labels.remove(&former.record);
-        }
-        self.workload_labels.insert(&record);
-        // Another object under the same name: deleted and made anew, perhaps between two looks. What was
-        // known of the former one says nothing about it.
-        let former = former.filter(|former| former.record.uid == record.uid);
-        let is_known = former.as_ref().is_some_and(|former| former.record.says_the_same_as(&record));
-        let selects_others = former.as_ref().is_none_or(|former| former.record.selector != record.selector);
-        let is_there_anew = former.is_none();
-        if is_there_anew {
-            self.counts.object_replaced(&revision);
-        }
-        let shown = ShownCount { count: record.wanted, version: record.version };
-        let CountSighting { is_news, foreign } = self.counts.show(&revision, shown);
-        let workload = match former {
-            Some(former) => Workload { record, ..former },
-            None => Workload {
-                // A workload with a ready pod serves clients. An autoscaler that sees it for the first time
-                // must not take it for a new one, which begins with its initial scale.
-                origin: if record.has_ready_pod { RevisionOrigin::Found } else { origin },
-                record,
-                settings: None,
-                has_valid_subset_only: false,
-                problems: Vec::new(),
-                own_hooks: BTreeSet::new(),
-                wait_refusal: None,
-                last_failure: None,
-            },
-        };
-        self.workloads.insert(revision.clone(), workload);
-        if is_there_anew {
+        let sighting = self.workloads.put(record, origin);
+        if sighting.is_there_anew {
             self.review_hooks(&revision);
             self.find_pod_failure(&revision);
             self.notice_services_of(&revision);
         }
-        // Its status changes with each pod that comes or goes, and that is no news of its own.
-        if is_known && !is_news {
-            return foreign;
+        if sighting.is_news {
+            self.read_settings(&revision);
+            self.unsettle(&revision);
+            if sighting.selects_others {
+                self.pods_changed(&revision);
+                self.review_overlaps(&revision);
+            }
         }
-        self.read_settings(&revision);
-        self.unsettle(&revision);
-        if selects_others {
-            self.pods_changed(&revision);
-            self.review_overlaps(&revision);
-        }
-        foreign
+        sighting.foreign
     }
 
     pub(crate) fn remove_workload(&mut self, revision: &RevisionName) {
-        self.counts.object_gone(revision);
+        self.workloads.counts_mut().object_gone(revision);
         self.forget_workload(revision);
     }
 
     fn forget_workload(&mut self, revision: &RevisionName) {
-        self.unscalable.remove(revision);
-        if let Some(former) = self.workloads.remove(revision) {
-            self.workload_labels.remove(&former.record);
-            self.notices.put(orchestration::Subject::Revision(revision.clone()), Vec::new());
+        if self.workloads.remove(revision) {
+            self.notices.put(Subject::Revision(revision.clone()), Vec::new());
             self.notice_services_of(revision);
             self.routes.remove(revision);
             self.ordered_routes.remove(revision);
@@ -120,9 +85,22 @@ impl Index {
         }
     }
 
+    /// An autoscaler of Kubernetes', or `None` if it is gone.
+    pub(crate) fn put_autoscaler(&mut self, key: ObjectKey, record: Option<AutoscalerRecord>) {
+        for revision in self.workloads.put_autoscaler(key, record) {
+            self.revision_changed(&revision);
+        }
+    }
+
+    /// Workloads get other hop keys, each where its day ends.
+    pub(crate) fn turn_hop_keys(&mut self, now: Timestamp, wall: WallSeconds) {
+        let over = self.workloads.turn_hop_keys(now, wall);
+        self.notices.tell_all(over.into_iter().map(Topic::Revision));
+    }
+
     /// Pods of others may be this one's, or were.
     fn review_overlaps(&mut self, revision: &RevisionName) {
-        if !self.is_listed {
+        if !self.workloads.is_listed() {
             return;
         }
         let namespace = revision.namespace();
@@ -132,28 +110,11 @@ impl Index {
         }
     }
 
-    /// Reads a workload's annotations anew; what was wrong with them, if anything, is a problem, and the last
-    /// good ones stay. Where no valid settings were ever seen, as after a change of owner, the valid part
-    /// counts: without it the workload would be out of reach at zero.
+    /// Reads a workload's annotations anew.
     pub(super) fn read_settings(&mut self, revision: &RevisionName) {
-        let Some(workload) = self.workloads.get_mut(revision) else { return };
-        let why = match workload.record.settings(&self.cluster) {
-            Ok(settings) => {
-                (workload.settings, workload.has_valid_subset_only) = (Some(settings), false);
-                Vec::new()
-            }
-            Err(why) => {
-                // Never over good ones: a slip of the pen in one annotation would change all that the others
-                // have set.
-                if workload.settings.is_none() || workload.has_valid_subset_only {
-                    workload.settings = workload.record.valid_subset_of_settings(&self.cluster);
-                    workload.has_valid_subset_only = true;
-                }
-                why
-            }
-        };
-        workload.problems = why.into_iter().map(|text| Notice::new(BAD_ANNOTATION, text)).collect();
-        self.revision_changed(revision);
+        if self.workloads.read_settings(revision) {
+            self.revision_changed(revision);
+        }
     }
 
     /// The object that has a revision's count.
@@ -201,24 +162,5 @@ impl Index {
             (is_news && pod.stays()).then(|| DeletionHint { pod: pod.name.clone(), is_chosen })
         });
         hints.collect()
-    }
-
-    /// Whether a workload is not there, once its kind is listed.
-    pub(super) fn is_missing(&self, revision: &RevisionName) -> bool {
-        let is_known = WorkloadKind::of(revision).is_none_or(|kind| self.kinds.is_listed(&kind));
-        self.is_listed && is_known && !self.workloads.contains_key(revision)
-    }
-
-    /// Why a workload that a Service names cannot be scaled.
-    pub(super) fn missing_notice(&self, revision: &RevisionName) -> Option<Notice> {
-        let kind = WorkloadKind::of(revision)?;
-        let named = format!("annotation {REVISION_ANNOTATION} names {kind}/{}", revision.name());
-        let because = |why: &Notice| Notice::new(why.reason, format!("{named}: {}", why.text));
-        if let Some(why) = self.unscalable.get(revision).or_else(|| self.kinds.refusal(&kind)) {
-            return Some(because(why));
-        }
-        self.is_missing(revision).then(|| {
-            Notice::new(NO_WORKLOAD, format!("{named}, which is not there; make it, or name another"))
-        })
     }
 }

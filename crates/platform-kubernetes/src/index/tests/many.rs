@@ -21,7 +21,7 @@ fn many() -> Index {
     };
     let like_all = {
         put_workload(&mut index, 1, &json!({}));
-        index.workloads[&name()].record.clone()
+        index.record_of(&name()).expect("it is there").clone()
     };
     index.remove_workload(&name());
     let like_each = pod("a", json!({}), &running("10.0.0.1", "True"));
@@ -50,10 +50,10 @@ fn a_change_of_one_pod_or_workload_is_no_look_at_all_others() {
         let of = revision(number);
         let pods: Vec<_> = index.pods_of(&of).map(|pod| pod.record.clone()).collect();
         assert_eq!(pods.len(), PODS_EACH);
-        assert_eq!(index.owners_of(&pods[0]), std::slice::from_ref(&of));
+        assert_eq!(index.workloads.owners_of(&pods[0]), std::slice::from_ref(&of));
         // The first of a team is known by the team's label, as nobody could know that more would come.
-        assert!(index.workload_labels.candidates(&pods[0]).len() <= 2);
-        let selector = index.workloads[&of].record.selector.clone();
+        assert!(index.workloads.candidates(&pods[0]).len() <= 2);
+        let selector = index.record_of(&of).expect("it is there").selector.clone();
         assert_eq!(index.pods.selected("default", &selector).len(), PODS_EACH);
     }
     // What is gone or has other labels is found no more.
@@ -66,7 +66,7 @@ fn a_change_of_one_pod_or_workload_is_no_look_at_all_others() {
     assert_eq!((count(&index, &former), count(&index, &revision(9))), (PODS_EACH - 2, PODS_EACH + 1));
     index.remove_workload(&gone);
     let orphan = index.pod_record(&PodName::new("default/app-8-0")).expect("it is there").clone();
-    assert_eq!((count(&index, &gone), index.owners_of(&orphan)), (0, Vec::new()));
+    assert_eq!((count(&index, &gone), index.workloads.owners_of(&orphan)), (0, Vec::new()));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_selector_without_a_single_value_is_asked_of_everybody() {
     let mut index = index();
     put_service(&mut index, json!({}));
     put_workload(&mut index, 1, &json!({}));
-    let mut record = index.workloads[&name()].record.clone();
+    let mut record = index.record_of(&name()).expect("it is there").clone();
     record.selector = Selector::parse("app in (hello,world)").expect("a selector");
     index.put_workload(record, RevisionOrigin::Found);
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");

@@ -3,28 +3,30 @@
 use orchestration::OtherAutoscaler;
 use vocabulary::RevisionName;
 
-use super::{Index, Workload};
+use super::{Workload, Workloads};
 use crate::resources::ObjectKey;
 use crate::resources::autoscaler::{AutoscalerRecord, ScaleTargetRef};
 
-impl Index {
-    /// An autoscaler of Kubernetes', or `None` if it is gone.
-    pub(crate) fn put_autoscaler(&mut self, key: ObjectKey, record: Option<AutoscalerRecord>) {
+impl Workloads {
+    /// An autoscaler of Kubernetes', or `None` if it is gone; returns the revisions that it scales or scaled,
+    /// if that is news.
+    pub(in crate::index) fn put_autoscaler(
+        &mut self,
+        key: ObjectKey,
+        record: Option<AutoscalerRecord>,
+    ) -> Vec<RevisionName> {
         let present = record.as_ref().map(|record| record.target.clone());
         let former = match record {
             Some(record) => {
                 if self.autoscalers.get(&key) == Some(&record) {
-                    return;
+                    return Vec::new();
                 }
                 self.autoscalers.insert(key, record)
             }
             None => self.autoscalers.remove(&key),
         };
-        for target in [former.map(|former| former.target), present].into_iter().flatten() {
-            if let Some(revision) = self.revision_of_target(&target) {
-                self.revision_changed(&revision);
-            }
-        }
+        let targets = [former.map(|former| former.target), present].into_iter().flatten();
+        targets.filter_map(|target| self.revision_of_target(&target)).collect()
     }
 
     fn revision_of_target(&self, target: &ScaleTargetRef) -> Option<RevisionName> {
@@ -35,7 +37,7 @@ impl Index {
     }
 
     /// The one that scales a workload too.
-    pub(super) fn other_autoscaler(
+    pub(in crate::index) fn other_autoscaler(
         &self,
         revision: &RevisionName,
         workload: &Workload,

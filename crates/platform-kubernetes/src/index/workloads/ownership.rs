@@ -5,61 +5,37 @@
 //! Deployment is named after it and after the hash that its pods have as a label. A ReplicaSet under any
 //! other name was taken over by the workload that selects its pods.
 
-use vocabulary::{PodName, RevisionName};
+use std::collections::BTreeSet;
 
-use super::pods::Pod;
-use super::{Index, Workload};
+use vocabulary::RevisionName;
+
+use super::{Workload, Workloads};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::{PodController, PodObject};
 
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-impl Index {
-    /// The revision of a pod; the first in order, if selectors of several select the pod.
-    pub(crate) fn revision_of_pod(&self, pod: &PodName) -> Option<RevisionName> {
-        self.owners_of_pod(pod).into_iter().next()
-    }
-
-    /// A pod with a queue-proxy, as the watch showed it last.
-    pub(crate) fn pod_record(&self, pod: &PodName) -> Option<&PodObject> {
-        self.pods.get(pod).map(|pod| &pod.record)
-    }
-
-    pub(super) fn pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &Pod> {
-        self.pod_names_of(revision).filter_map(|name| self.pods.get(name))
-    }
-
-    /// The revision's pods that have no queue-proxy, and were not to have one.
-    pub(super) fn plain_pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodObject> {
-        self.pod_names_of(revision).filter_map(|name| self.pods.plain(name))
-    }
-
-    /// Names of pods with a queue-proxy and of pods without one, in order.
-    fn pod_names_of(&self, revision: &RevisionName) -> impl Iterator<Item = &PodName> {
-        let owner = self.workloads.get_key_value(revision);
-        let selected = owner.into_iter().flat_map(|(revision, workload)| {
-            self.pods.selected(revision.namespace(), &workload.record.selector)
-        });
-        selected.filter(move |name| {
-            let pod = self.pods.record(name);
-            owner.zip(pod).is_some_and(|((revision, workload), pod)| self.is_pod_of(pod, revision, workload))
-        })
-    }
-
-    /// The revisions of a pod with a queue-proxy.
-    pub(super) fn owners_of_pod(&self, pod: &PodName) -> Vec<RevisionName> {
-        self.pod_record(pod).map(|record| self.owners_of(record)).unwrap_or_default()
-    }
-
-    pub(super) fn owners_of(&self, pod: &PodObject) -> Vec<RevisionName> {
-        let named = self.workload_labels.candidates(pod).into_iter();
+impl Workloads {
+    /// The revisions of a pod, in the order of their names.
+    pub(in crate::index) fn owners_of(&self, pod: &PodObject) -> Vec<RevisionName> {
+        let named = self.candidates(pod).into_iter();
         let named = named.filter_map(|revision| self.workloads.get_key_value(revision));
         let owners = named.filter(|(revision, workload)| self.is_pod_of(pod, revision, workload));
         owners.map(|(revision, _)| revision.clone()).collect()
     }
 
+    /// The revisions of which a pod may be, by its labels.
+    pub(in crate::index) fn candidates(&self, pod: &PodObject) -> BTreeSet<&RevisionName> {
+        self.labels.candidates(pod)
+    }
+
     /// Whether a pod of the same namespace is a workload's.
-    pub(super) fn is_pod_of(&self, pod: &PodObject, revision: &RevisionName, workload: &Workload) -> bool {
+    pub(in crate::index) fn is_pod_of(
+        &self,
+        pod: &PodObject,
+        revision: &RevisionName,
+        workload: &Workload,
+    ) -> bool {
         workload.record.selector.selects(&pod.labels)
             // A pod without a controller is taken over by the workload that selects it.
             && pod.controller.as_ref().is_none_or(|owner| self.may_own(revision, workload, (owner, pod)))
@@ -82,8 +58,7 @@ impl Index {
             }
             // It may own them through anything.
             Some(WorkloadKind::Custom(_)) => {
-                let is_others =
-                    self.workload_labels.of_uid(&owner.uid).is_some_and(|other| other != revision);
+                let is_others = self.labels.of_uid(&owner.uid).is_some_and(|other| other != revision);
                 !is_others && self.deployment_of(owner, pod).is_none()
             }
             None => false,
