@@ -3,8 +3,17 @@
 //! A synchronous value: objects go in ([`Index::put_service`] and its like), what has changed comes out as
 //! [`Topic`]s, each of which is rendered when there is room for it. So a subject that changes a hundred times
 //! while the autoscaler reads nothing makes one fact, of its last state.
+//!
+//! Each of the five structs keeps its own maps consistent and is changed by its own methods alone. What follows
+//! from one for another is decided by the methods of [`Index`], which stand in the files beside them:
+//!
+//! ```text
+//!   Services: records, custody, slices, routes ──┐
+//!   Workloads: settings, counts, kinds ───────────┼──► Index: what follows ──► Notices: facts, Events, slices to write
+//!   Pods: records, failures, activators, zones ───┤
+//!   ActivatorPorts: books, claims ────────────────┘
+//! ```
 
-mod adoption;
 mod config_maps;
 mod count;
 mod count_writers;
@@ -25,68 +34,37 @@ mod problems;
 mod proofs;
 mod restraint;
 mod routes;
-mod serving;
+mod services;
 mod targets;
 mod topic;
 mod workload_changes;
 mod workloads;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::EndpointSubset;
 use orchestration::{PodReach, RouteInForce, Subject};
 use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
-use crate::custody::Custody;
-use crate::resources::ObjectKey;
 use crate::resources::activator;
-use crate::resources::other_slice::OtherSlice;
 use crate::resources::pod::PodObject;
-use crate::resources::service::{AdoptedService, ServiceRecord};
 use crate::secrets::Secrets;
 
-use adoption::ServiceAdoption;
 pub(crate) use handover::Takeover;
-use known_slice::KnownSlice;
 pub(crate) use notices::Announcement;
 use notices::Notices;
 use pods::{PodSighting, Pods};
 use ports::ActivatorPorts;
+use services::Services;
 use topic::Topic;
 use workloads::{Workload, Workloads};
 
 /// Everything of a cluster that concerns us.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// All of the cluster: any of them may reach pods of ours.
-    services: BTreeMap<ObjectKey, ServiceRecord>,
-    /// Who writes the endpoints of each Service that concerns us.
-    custody: BTreeMap<ObjectKey, Custody>,
-    /// Services that are ours, are about to be, or are being given back, with what our slices need of them.
-    adopted: BTreeMap<ObjectKey, AdoptedService>,
-    /// The Services for each workload.
-    served: BTreeMap<RevisionName, BTreeSet<ObjectKey>>,
-    /// Since when each Service has been ours, and whether Kubernetes served it before.
-    adoptions: BTreeMap<ObjectKey, ServiceAdoption>,
-    /// Services whose slices of ours have just gone, and since when that was noticed.
-    lingering: BTreeMap<ObjectKey, (RevisionName, Option<Timestamp>)>,
+    services: Services,
     workloads: Workloads,
     pods: Pods,
-    slices: BTreeMap<ObjectKey, KnownSlice>,
-    /// Slices without a signature that are believed.
-    believed_slices: BTreeSet<ObjectKey>,
-    /// The names of forged slices, by their Services.
-    forged_slices: BTreeMap<ObjectKey, BTreeSet<String>>,
     ports: ActivatorPorts,
-    /// Slices of Services that others write.
-    other_slices: BTreeMap<ObjectKey, OtherSlice>,
-    /// What the Endpoints objects that we keep say.
-    endpoints: BTreeMap<ObjectKey, Vec<EndpointSubset>>,
-    /// The route of each revision, as it was ordered last or found on slices.
-    routes: BTreeMap<RevisionName, RouteInForce>,
-    /// Revisions whose route was ordered here, by the present owner. Slices may still say the route before
-    /// that.
-    ordered_routes: BTreeSet<RevisionName>,
     notices: Notices,
 }
 
@@ -94,29 +72,18 @@ impl Index {
     /// An empty index for as many buckets as the autoscalers share.
     pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
         Self {
-            services: BTreeMap::new(),
-            custody: BTreeMap::new(),
-            adopted: BTreeMap::new(),
-            served: BTreeMap::new(),
-            adoptions: BTreeMap::new(),
-            lingering: BTreeMap::new(),
+            services: Services::default(),
             workloads: Workloads::new(secrets.hop_keys),
             pods: Pods::default(),
-            slices: BTreeMap::new(),
-            believed_slices: BTreeSet::new(),
-            forged_slices: BTreeMap::new(),
             ports: ActivatorPorts::new(secrets.slice_key, buckets),
-            other_slices: BTreeMap::new(),
-            endpoints: BTreeMap::new(),
-            routes: BTreeMap::new(),
-            ordered_routes: BTreeSet::new(),
             notices: Notices::default(),
         }
     }
 
     /// When something is due without any event.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        let own = [self.lingering_ends(), self.pods.start_trouble_due(), self.workloads.next_deadline()];
+        let own =
+            [self.services.lingering_ends(), self.pods.start_trouble_due(), self.workloads.next_deadline()];
         own.into_iter().flatten().min()
     }
 
@@ -199,7 +166,7 @@ impl Index {
     /// order.
     fn activator_changed(&mut self, name: &ReplicaName) {
         self.notices.tell(Topic::Activators);
-        let naming = self.routes.iter().filter(|(_, route)| route.activators.contains(name));
+        let naming = self.services.routes().filter(|(_, route)| route.activators.contains(name));
         self.notices.reroute_all(naming.map(|(revision, _)| revision.clone()));
     }
 
@@ -207,14 +174,13 @@ impl Index {
     pub(crate) fn put_node_zone(&mut self, node: &str, zone: Option<&str>) {
         if self.pods.put_node_zone(node, zone) {
             // The zone of a node changes rarely, so no list of the pods on a node is kept.
-            self.notices.reroute_all(self.served.keys().cloned());
+            self.notices.reroute_all(self.services.served().cloned());
         }
     }
 
     /// The route of a revision from now on, as it was ordered.
     pub(crate) fn set_route(&mut self, revision: &RevisionName, route: RouteInForce) {
-        self.routes.insert(revision.clone(), route);
-        self.ordered_routes.insert(revision.clone());
+        self.services.set_route(revision, route);
         self.notices.reroute(revision.clone());
     }
 
@@ -223,8 +189,7 @@ impl Index {
     pub(crate) fn decider_changed(&mut self, changed: &BTreeSet<Bucket>) {
         let ports = &self.ports;
         let theirs = |revision: &RevisionName| changed.contains(&ports.bucket_of(revision));
-        let ordered: Vec<_> = self.ordered_routes.extract_if(.., |revision| theirs(revision)).collect();
-        for revision in ordered {
+        for revision in self.services.take_ordered(theirs) {
             self.find_route(&revision);
         }
         self.forget_reach(changed);
@@ -242,7 +207,7 @@ impl Index {
 
     /// Whether a Service is served by this workload.
     pub(crate) fn is_revision(&self, revision: &RevisionName) -> bool {
-        self.workloads.contains(revision) && self.served.contains_key(revision)
+        self.workloads.contains(revision) && self.services.is_served(revision)
     }
 
     /// Revisions whose slices may have to be written.
@@ -266,7 +231,7 @@ impl Index {
         }
         // A route that was found before its revision was known is told now.
         self.find_route(revision);
-        if self.routes.contains_key(revision) {
+        if self.services.route(revision).is_some() {
             self.notices.tell(Topic::Route(revision.clone()));
         }
         self.notices.reroute(revision.clone());

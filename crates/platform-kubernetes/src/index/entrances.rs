@@ -53,10 +53,10 @@ impl Index {
             self.revision_changed(&revision);
         }
         let starving = self.ports.starving(wall);
-        let hungry = self.adopted.iter().filter(|(_, service)| starving.contains(&service.uid));
+        let hungry = self.services.all_adopted().filter(|(_, service)| starving.contains(&service.uid));
         self.ports.unsettle_all(hungry.map(|(key, _)| key.clone()));
         for key in self.ports.take_unsettled() {
-            let Some(service) = self.adopted.get(&key) else { continue };
+            let Some(service) = self.services.adopted(&key) else { continue };
             let Some(ports) = self.ports_that_seek(&key, service, wall) else { continue };
             let (uid, revision) = (service.uid.as_str(), &service.revision);
             let seeker = PortSeeker { uid, revision, ports };
@@ -92,7 +92,7 @@ impl Index {
     /// Lease. A Service that stands alone for longer gets its ports with the workload: what is given before
     /// stands in no slice, so each new owner of the bucket would let it rest and give another port.
     fn awaits_workload(&self, key: &ObjectKey, service: &AdoptedService, wall: WallSeconds) -> bool {
-        let created = self.services.get(key).and_then(|service| service.created);
+        let created = self.services.record(key).and_then(|service| service.created);
         let created = created.and_then(|created| u64::try_from(created.as_second()).ok()).map(WallSeconds);
         let is_new = created.is_some_and(|created| wall.since(created) < WORKLOAD_FOLLOWS_WITHIN);
         is_new
@@ -112,7 +112,7 @@ impl Index {
             return;
         }
         // Asked first: once the ports are recorded, it is lost which Services waited for them.
-        let services = self.adopted.values();
+        let services = self.services.all_adopted().map(|(_, service)| service);
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
         let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
         if self.ports.recorded(bucket, &PortNotes::read(notes)) {
@@ -135,14 +135,13 @@ impl Index {
     /// Whether pods serve past us, so that no activator could hold requests for them, or count them: then
     /// they are not taken out of the path, nor away.
     pub(crate) fn stays_direct(&self, revision: &RevisionName) -> bool {
-        let mut services = self.services_of(revision);
+        let mut services = self.services.of_revision(revision);
         services.any(|service| self.unheld_ports(service).next().is_some()) || self.has_bare_pods(revision)
     }
 
     /// What a workload's template says of its Services' ports may be something else now.
     pub(super) fn unsettle(&mut self, revision: &RevisionName) {
-        let named: Vec<ObjectKey> = self.served.get(revision).into_iter().flatten().cloned().collect();
-        self.ports.unsettle_all(named);
+        self.ports.unsettle_all(self.services.keys_of(revision).cloned());
     }
 
     /// The activators' ports before a Service's, in the order of these.
@@ -161,7 +160,7 @@ impl Index {
             return None;
         }
         let mut entrances = BTreeSet::new();
-        for service in self.services_of(revision) {
+        for service in self.services.of_revision(revision) {
             let ports = self.ports.of_service(&service.uid).filter_map(|entry| entry.port);
             entrances.extend(ports.map(Entrance::Port));
         }
@@ -177,7 +176,7 @@ impl Index {
     }
 
     fn has_unsettled_ports(&self, revision: &RevisionName) -> bool {
-        self.services_of(revision).any(|service| !self.ports.is_settled(&service.uid))
+        self.services.of_revision(revision).any(|service| !self.ports.is_settled(&service.uid))
     }
 
     /// Where in a pod requests go that come by an activator's port, if not where it takes requests usually.
@@ -185,7 +184,8 @@ impl Index {
         let Some(usual) = pod.record.queue_proxy.as_ref().map(|queue_proxy| queue_proxy.requests_port) else {
             return PodExits::default();
         };
-        let served = self.services_of(revision).flat_map(|service| self.ports.of_service(&service.uid));
+        let served =
+            self.services.of_revision(revision).flat_map(|service| self.ports.of_service(&service.uid));
         let served = served.filter_map(|entry| Some((entry.port?, entry.target.as_ref())));
         let former = self.ports.former_of(revision).map(|(port, former)| (port, former.target.as_ref()));
         let exits = served.chain(former).filter_map(|(entrance, target): (u16, Option<&TargetPort>)| {
@@ -216,7 +216,7 @@ impl Index {
         let pods = self.pods_of(revision).map(|pod| &pod.record).chain(self.plain_pods_of(revision));
         let mut living = pods.filter(|pod| matches!(pod.life, PodLife::Pending | PodLife::Running));
         living.any(|pod| {
-            let mut ports = self.services_of(revision).flat_map(|service| &service.ports);
+            let mut ports = self.services.of_revision(revision).flat_map(|service| &service.ports);
             ports.any(|port| pod.ports.kind(port) == PortKind::Served && pod.served(&port.target).is_none())
         })
     }

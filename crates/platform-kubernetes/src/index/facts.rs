@@ -40,7 +40,7 @@ impl Index {
     pub(crate) fn resend_counts_and_routes(&mut self) {
         self.workloads.counts_mut().told_anew();
         self.notices.tell_all(self.workloads.names().cloned().map(Topic::Revision));
-        self.notices.tell_all(self.routes.keys().cloned().map(Topic::Route));
+        self.notices.tell_all(self.services.routes().map(|(revision, _)| Topic::Route(revision.clone())));
     }
 
     /// `None` for a topic without a fact: a workload that no Service of ours names.
@@ -64,7 +64,8 @@ impl Index {
                 Some(PlatformFact::ActivatorsChanged(facts.collect()))
             }
             Topic::Route(revision) => {
-                let route = self.routes.get(&revision).filter(|_| self.notices.is_sent(&revision))?.clone();
+                let route =
+                    self.services.route(&revision).filter(|_| self.notices.is_sent(&revision))?.clone();
                 Some(PlatformFact::RouteFound { revision, route })
             }
         }
@@ -92,7 +93,7 @@ impl Index {
         let record = &workload.record;
         // What is only watched need not be adopted: nothing of it is written.
         if settings.scaling.shadow != Some(true) {
-            self.services_of(&record.revision).next()?;
+            self.services.of_revision(&record.revision).next()?;
         }
         let restraint = self.restraint(&record.revision, workload);
         let entrances = self.entrances(&record.revision)?;
@@ -126,7 +127,7 @@ impl Index {
         let facts = pod.record.facts(pod.seen_ending, now);
         PodFacts {
             exits: self.exits(revision, pod),
-            adoption: self.adoption_of(revision, &pod.record),
+            adoption: self.services.adoption_of(revision, &pod.record),
             trouble: pod.failure_in_words().or(facts.trouble),
             hold: self.hold_of(revision, pod),
             ..facts

@@ -7,7 +7,6 @@ use vocabulary::{RevisionName, Timestamp};
 use super::pod_failures::WaitRefusal;
 use super::pods::Pod;
 use super::{Index, Topic};
-use crate::custody::Custody;
 use crate::notice::Notice;
 
 impl Index {
@@ -57,8 +56,7 @@ impl Index {
 
     /// The notice about a revision whose requests are refused.
     pub(super) fn wait_refusal_notice(&self, revision: &RevisionName) -> Option<Notice> {
-        let mut services = self.served.get(revision).into_iter().flatten();
-        let is_ours = services.any(|key| matches!(self.custody.get(key), Some(Custody::Adopted(_))));
+        let is_ours = self.services.ours_of(revision).next().is_some();
         let wait_refusal = self.workloads.get(revision)?.wait_refusal.as_ref();
         wait_refusal.filter(|_| is_ours).map(|wait_refusal| wait_refusal.notice.clone())
     }

@@ -39,7 +39,7 @@ impl Index {
             Subject::Revision(revision) if revision.kind() == "service" => {
                 let (namespace, name) = (revision.namespace().to_owned(), revision.name().to_owned());
                 let key = ObjectKey { namespace, name };
-                let uid = &self.services.get(&key)?.uid;
+                let uid = &self.services.record(&key)?.uid;
                 Some(object("v1", "Service", &key.namespace, &key.name, uid))
             }
             Subject::Revision(revision) => {
@@ -63,7 +63,7 @@ impl Index {
     pub(super) fn notice_workload(&mut self, revision: &RevisionName) {
         let concerns_us = |workload: &&Workload| {
             let shadow = workload.settings.as_ref().and_then(|settings| settings.scaling.shadow);
-            shadow == Some(true) || self.served.contains_key(revision)
+            shadow == Some(true) || self.services.is_served(revision)
         };
         let Some(workload) = self.workloads.get(revision).filter(concerns_us) else {
             return self.notices.put(Subject::Revision(revision.clone()), Vec::new());
@@ -93,14 +93,14 @@ impl Index {
     }
 
     pub(super) fn notice_services_of(&mut self, revision: &RevisionName) {
-        for key in self.served.get(revision).cloned().unwrap_or_default() {
+        for key in self.services.keys_of(revision).cloned().collect::<Vec<_>>() {
             self.notice_service(&key);
         }
     }
 
     /// Why a Service that names a workload would not be taken over.
     fn refusal(&self, key: &ObjectKey) -> Option<Notice> {
-        let service = self.services.get(key)?;
+        let service = self.services.record(key)?;
         match &service.claim {
             ServiceClaim::None => None,
             ServiceClaim::Of(_) => service.refusal.clone(),
@@ -110,7 +110,7 @@ impl Index {
 
     pub(super) fn notice_service(&mut self, key: &ObjectKey) {
         let Some(subject) = service_subject(key) else { return };
-        let custody = self.custody.get(key);
+        let custody = self.services.custody(key);
         let mut notices: Vec<Notice> = match (custody, self.refusal(key)) {
             (Some(Custody::Adopted(_)), refusal) => refusal.into_iter().collect(),
             // Why it is ours no more says more than that it is.
@@ -119,14 +119,14 @@ impl Index {
         };
         let revision = custody.and_then(Custody::revision);
         notices.extend(revision.and_then(|revision| self.workloads.missing_notice(revision)));
-        notices.extend(custody.and_then(|_| self.strangers_notice(key)));
+        notices.extend(custody.and_then(|_| self.services.strangers_notice(key)));
         notices.extend(self.forgery_notice(key));
         if matches!(custody, Some(Custody::Adopted(_)))
-            && let Some(service) = self.adopted.get(key)
+            && let Some(service) = self.services.adopted(key)
         {
             notices.extend(self.port_problems(service));
             notices.extend(revision.and_then(|revision| self.wait_refusal_notice(revision)));
-            if self.services.get(key).is_some_and(|service| service.wants_affinity) {
+            if self.services.record(key).is_some_and(|service| service.wants_affinity) {
                 let text = "sessionAffinity: an activator that serves it sends each request to any pod; clients stay with one only while routing is direct";
                 notices.push(Notice::new(SESSION_AFFINITY, text));
             }

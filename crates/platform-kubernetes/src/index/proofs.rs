@@ -33,7 +33,7 @@ impl Index {
             SliceAuthor::Unsigned => {
                 let bucket = self.bucket_of_slice(&slice.object);
                 let is_decided = bucket.is_none_or(|bucket| self.ports.is_ours(bucket));
-                !is_decided || self.believed_slices.contains(&ObjectKey::of(&slice.object.metadata))
+                !is_decided || self.services.is_believed(&ObjectKey::of(&slice.object.metadata))
             }
         }
     }
@@ -59,13 +59,14 @@ impl Index {
 
     /// Whether the Service with which it goes is in its own namespace.
     fn is_of_service(&self, slice: &EndpointSlice) -> bool {
-        let service = slices::service_of(slice).and_then(|key| self.services.get(&key));
+        let service = slices::service_of(slice).and_then(|key| self.services.record(&key));
         service.is_some_and(|service| slices::owner_uid(slice) == Some(service.uid.as_str()))
     }
 
     /// The claims of all slices of Services that exist.
     pub(super) fn claims_of_slices(&self) -> Vec<PortClaim> {
-        let slices = self.slices.values().filter(|slice| self.is_of_service(&slice.object));
+        let slices = self.services.slices().map(|(_, slice)| slice);
+        let slices = slices.filter(|slice| self.is_of_service(&slice.object));
         slices.filter_map(|slice| self.claim_of(slice)).collect()
     }
 
@@ -77,16 +78,17 @@ impl Index {
 
     /// Decides about the unsigned slices of a bucket that is ours from now on.
     pub(super) fn judge_unsigned(&mut self, bucket: Bucket, unsigned: UnsignedSlices) {
-        let unsigned_slices = self.slices.iter().filter(|(_, slice)| slice.author == SliceAuthor::Unsigned);
+        let unsigned_slices =
+            self.services.slices().filter(|(_, slice)| slice.author == SliceAuthor::Unsigned);
         let judged = unsigned_slices
             .filter(|(_, slice)| self.bucket_of_slice(&slice.object).is_none_or(|of| of == bucket));
         let judged: Vec<_> =
             judged.map(|(key, slice)| (key.clone(), self.is_of_service(&slice.object))).collect();
         for (key, is_of_service) in judged {
             if unsigned == UnsignedSlices::Believed && is_of_service {
-                self.believed_slices.insert(key.clone());
+                self.services.believe(key.clone());
             } else {
-                self.believed_slices.remove(&key);
+                self.services.disbelieve(&key);
             }
             self.note_author(&key);
         }
@@ -95,17 +97,17 @@ impl Index {
     /// A slice is new or has changed: people are told of a forgery, and custody of the Service does not
     /// follow from one.
     pub(super) fn note_author(&mut self, key: &ObjectKey) {
-        let Some(slice) = self.slices.get(key) else { return };
-        if slice.author != SliceAuthor::Unsigned {
-            self.believed_slices.remove(key);
+        let Some(author) = self.services.slice(key).map(|slice| slice.author) else { return };
+        if author != SliceAuthor::Unsigned {
+            self.services.disbelieve(key);
         }
-        let (is_genuine, service) = (self.is_genuine(slice), slices::service_of(&slice.object));
-        let Some(service) = service else { return };
-        let forged = self.forged_slices.entry(service.clone()).or_default();
-        let is_news = if is_genuine { forged.remove(&key.name) } else { forged.insert(key.name.clone()) };
-        if forged.is_empty() {
-            self.forged_slices.remove(&service);
-        }
+        let Some(slice) = self.services.slice(key) else { return };
+        let Some(service) = slices::service_of(&slice.object) else { return };
+        let is_news = if self.is_genuine(slice) {
+            self.services.clear_forgery(&service, &key.name)
+        } else {
+            self.services.put_forgery(&service, &key.name)
+        };
         if is_news {
             self.review(&service);
             self.notice_forgeries(&service);
@@ -114,22 +116,17 @@ impl Index {
 
     /// A slice is gone, or is to be another.
     pub(super) fn forget_author(&mut self, key: &ObjectKey) {
-        let Some(service) = self.slices.get(key).and_then(|slice| slices::service_of(&slice.object)) else {
-            return;
-        };
-        let Some(forged) = self.forged_slices.get_mut(&service) else { return };
-        let is_news = forged.remove(&key.name);
-        if forged.is_empty() {
-            self.forged_slices.remove(&service);
-        }
-        if is_news {
+        let service = self.services.slice(key).and_then(|slice| slices::service_of(&slice.object));
+        if let Some(service) = service
+            && self.services.clear_forgery(&service, &key.name)
+        {
             self.notice_forgeries(&service);
         }
     }
 
     /// Puts the notice of forged slices at their Service; a Service that is not there has no notices.
     pub(super) fn notice_forgeries(&mut self, service: &ObjectKey) {
-        if self.services.contains_key(service) {
+        if self.services.record(service).is_some() {
             self.notice_service(service);
         } else if let Some(subject) = service_subject(service) {
             self.notices.put(subject, Vec::new());
@@ -138,7 +135,7 @@ impl Index {
 
     /// Slices of a Service that look like ours.
     pub(super) fn forgery_notice(&self, service: &ObjectKey) -> Option<Notice> {
-        let forged = self.forged_slices.get(service)?;
+        let forged = self.services.forgeries(service)?;
         let names = forged.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
         let text = format!(
             "EndpointSlices {names} have ebb's label and not its signature ({} in all): what they say of activators' ports is not believed. ebb writes those of a Service of its own anew; delete others, and see who may write EndpointSlices in {}",

@@ -45,8 +45,8 @@ pub(super) struct OtherDecider {
 
 impl Index {
     pub(super) fn restraint(&self, revision: &RevisionName, workload: &Workload) -> Restraint {
-        let keys = self.served.get(revision).into_iter().flatten();
-        let custody: Vec<&Custody> = keys.filter_map(|key| self.custody.get(key)).collect();
+        let keys = self.services.keys_of(revision);
+        let custody: Vec<&Custody> = keys.filter_map(|key| self.services.custody(key)).collect();
         let is_waiting = custody.iter().all(|custody| matches!(custody, Custody::Prepared(_)));
         if let Some(OtherDecider { hold, notice }) = self.other_decider(revision, workload) {
             let notices = if is_waiting { Vec::new() } else { vec![notice] };
@@ -106,11 +106,9 @@ impl Index {
 
     /// A notice of a Service that leads to the workload's pods past ebb.
     fn bypass(&self, revision: &RevisionName, workload: &Workload) -> Option<Notice> {
-        let namespace = revision.namespace();
-        let first = ObjectKey { namespace: namespace.to_owned(), name: String::new() };
-        let mut in_namespace = self.services.range(first..).take_while(|(key, _)| key.namespace == namespace);
+        let mut in_namespace = self.services.in_namespace(revision.namespace());
         let (key, _) = in_namespace.find(|(key, service)| {
-            let is_being_given_back = self.custody.get(*key).is_some_and(Custody::keeps_a_pod);
+            let is_being_given_back = self.services.custody(key).is_some_and(Custody::keeps_a_pod);
             !is_being_given_back && leads_past_us(key, service, workload)
         })?;
         let text = format!(

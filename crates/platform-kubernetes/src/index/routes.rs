@@ -2,12 +2,13 @@
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{PodReach, RouteInForce};
-use vocabulary::{PodCount, PodState, RevisionName, Routing};
+use vocabulary::{PodCount, PodName, PodState, RevisionName, Routing};
 
-use super::Index;
+use super::{Index, Topic};
 use crate::custody::Custody;
 use crate::resources::ObjectKey;
 use crate::resources::activator::ActivatorObject;
+use crate::resources::other_slice::SliceWriter;
 use crate::resources::pod::{PodLife, PodObject};
 use crate::resources::service::AdoptedService;
 use crate::slices::{self, PodReference, Servers, ServiceRoute, ServingAddress, SliceChange};
@@ -16,8 +17,13 @@ impl Index {
     /// What is to be written so that a revision's slices are as they should be. Nothing is for a Service
     /// whose ports have not got theirs, nor before anybody has decided while no pod is ready.
     pub(crate) fn slice_changes(&self, revision: &RevisionName) -> Vec<SliceChange> {
-        let keys = self.served.get(revision).into_iter().flatten();
+        let keys = self.services.keys_of(revision);
         keys.filter_map(|key| self.changes_of_service(key, revision)).flatten().collect()
+    }
+
+    /// Whether a Service has slices of ours.
+    pub(crate) fn has_slices(&self, key: &ObjectKey) -> bool {
+        self.services.has_slices(key)
     }
 
     /// Whether a revision has no pods and is to have none, so that it got no request lately.
@@ -29,11 +35,11 @@ impl Index {
     }
 
     fn changes_of_service(&self, key: &ObjectKey, revision: &RevisionName) -> Option<Vec<SliceChange>> {
-        let (service, custody) = (self.services.get(key)?, self.custody.get(key)?);
-        let present: Vec<&EndpointSlice> = self.slices_of(key, &service.uid).collect();
+        let (service, custody) = (self.services.record(key)?, self.services.custody(key)?);
+        let present: Vec<&EndpointSlice> = self.services.slices_of(key, &service.uid).collect();
         // Before the first order, for which an activator or a link is needed, ready pods serve.
         let undecided = RouteInForce { routing: Routing::Direct, activators: Vec::new() };
-        let decided = self.routes.get(revision);
+        let decided = self.services.route(revision);
         let route = decided.unwrap_or(&undecided);
         let side = match custody {
             Custody::Adopted(_) if self.stays_direct(revision) => Routing::Direct,
@@ -49,7 +55,7 @@ impl Index {
             }
         };
         self.workloads.get(revision)?;
-        let service = self.adopted.get(key).filter(|service| self.ports.is_settled(&service.uid))?;
+        let service = self.services.adopted(key).filter(|service| self.ports.is_settled(&service.uid))?;
         let entrances = self.entrances_of_service(service);
         let proof = self.ports.proof(service, &entrances)?;
         let route = ServiceRoute { service, entrances, proof, route, side };
@@ -120,5 +126,47 @@ impl Index {
             },
         };
         named.map(address).collect()
+    }
+
+    /// Whether those that Kubernetes writes for its selector have somebody ready. Without the workload nobody
+    /// ever will be.
+    pub(super) fn is_served_by_kubernetes(&self, key: &ObjectKey, revision: &RevisionName) -> bool {
+        let mut own = self.services.leftovers_of(key).filter(|slice| slice.writer == SliceWriter::Controller);
+        own.any(|slice| slice.has_ready) || self.workloads.is_missing(revision)
+    }
+
+    /// Whether a slice of ours, as far as we know, names a pod.
+    pub(crate) fn is_pod_named(&self, revision: &RevisionName, pod: &PodName) -> bool {
+        let Some(pod) = self.pods.get(pod) else { return false };
+        let slices = self.services.all_slices_of(revision);
+        let mut references =
+            slices.flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.target_ref.as_ref());
+        references.any(|reference| reference.uid.as_deref() == Some(pod.record.uid.as_str()))
+    }
+
+    /// The route that is in force before anybody has ordered one: that of our slices, or, where Kubernetes
+    /// writes them, its pods.
+    pub(super) fn found_route(&self, revision: &RevisionName) -> Option<RouteInForce> {
+        let written = self.services.all_slices_of(revision).find_map(slices::route_of);
+        let mut keys = self.services.keys_of(revision);
+        written.or_else(|| {
+            // Before all is listed, slices of ours may yet come.
+            let is_direct = self.workloads.is_listed()
+                && keys.any(|key| self.services.leftovers_of(key).next().is_some());
+            is_direct.then(|| RouteInForce { routing: Routing::Direct, activators: Vec::new() })
+        })
+    }
+
+    /// Takes in the route that is in force, unless a better one is known. Who stands by follows what the
+    /// owner writes, so as to go on from there.
+    pub(super) fn find_route(&mut self, revision: &RevisionName) {
+        if self.services.is_route_ordered(revision) {
+            return;
+        }
+        if let Some(found) = self.found_route(revision)
+            && self.services.put_found_route(revision, found)
+        {
+            self.notices.tell(Topic::Route(revision.clone()));
+        }
     }
 }

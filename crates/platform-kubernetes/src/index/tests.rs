@@ -12,7 +12,7 @@ use crate::notice::Notice;
 use crate::port_book::{LeaseNotes, WallSeconds};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::{WorkloadRecord, objects};
-use crate::resources::{other_slice, service};
+use crate::resources::{ObjectKey, other_slice, service};
 use crate::secrets::{HopKeys, KeyTurn};
 use crate::slice_key::SliceKey;
 use crate::slices::SliceChange;
@@ -366,7 +366,7 @@ fn each_port_of_a_service_is_an_entrance_and_leads_to_its_own_port_in_a_pod() {
 /// A Service with several ports that was made so many seconds before now, and no workload.
 fn put_lone_service(index: &mut Index, seconds_ago: i64) {
     put_service_unsettled(index, &json!({"ebb.dev/revision": "hello"}), several_ports("http"));
-    let mut record = index.services[&service_key()].clone();
+    let mut record = index.services.record(&service_key()).expect("it is there").clone();
     let wall = i64::try_from(WALL.0).expect("small");
     record.created = Some(jiff::Timestamp::from_second(wall - seconds_ago).expect("a time"));
     index.put_service(&service_key(), record);
@@ -396,7 +396,7 @@ fn a_service_that_waits_long_for_its_workload_gets_its_ports_with_that() {
             index.listed();
         }
         put_lone_service(&mut index, seconds_ago);
-        let service = &index.adopted[&service_key()];
+        let service = index.services.adopted(&service_key()).expect("it is ours");
         index.entrances_of_service(service).into_iter().flatten().count()
     };
     assert_eq!(given(true, 59), 3);
@@ -428,7 +428,8 @@ fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     index.set_route(&name(), route(Routing::Direct));
     let (mut unsettled, notes) = (new_index(), index.port_notes());
     assert_eq!(notes, [], "they were asked for");
-    unsettled.put_service(&service_key(), index.services[&service_key()].clone());
+    unsettled
+        .put_service(&service_key(), index.services.record(&service_key()).expect("it is there").clone());
     unsettled.put_workload(index.record_of(&name()).expect("it is there").clone(), RevisionOrigin::Found);
     unsettled.set_route(&name(), route(Routing::Direct));
     unsettled.settle_ports(NOW, WALL);
@@ -641,7 +642,7 @@ fn an_older_copy_of_a_slice_is_no_news() {
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
     index.set_route(&name(), route(Routing::Direct));
     write(&mut index, "9");
-    let older = index.slices.values().next().map(|slice| slice.object.clone()).map(|mut slice| {
+    let older = index.services.slices().next().map(|(_, slice)| slice.object.clone()).map(|mut slice| {
         slice.metadata.resource_version = Some("8".to_owned());
         slice.endpoints.clear();
         slice
@@ -659,7 +660,7 @@ fn the_next_owner_finds_the_route_whatever_comes_first() {
     put_activator(&mut first);
     first.set_route(&name(), route(Routing::ThroughActivator));
     write(&mut first, "3");
-    let slices: Vec<_> = first.slices.values().map(|slice| slice.object.clone()).collect();
+    let slices: Vec<_> = first.services.slices().map(|(_, slice)| slice.object.clone()).collect();
     for service_first in [true, false] {
         let mut next = index();
         if service_first {
@@ -689,14 +690,14 @@ fn a_standby_replica_follows_the_route_that_the_owner_writes() {
         owner.set_route(&name(), route(routing));
         write(&mut owner, version);
         told(&mut next);
-        owner.slices.values().for_each(|slice| next.put_slice(slice.object.clone()));
+        owner.services.slices().for_each(|(_, slice)| next.put_slice(slice.object.clone()));
         assert!(told(&mut next).contains(&expected.to_owned()), "{routing:?}");
     }
     // Who decides itself knows better than slices that it has yet to write, until somebody else decides.
     next.set_route(&name(), route(Routing::Direct));
     owner.set_route(&name(), route(Routing::ThroughActivator));
     write(&mut owner, "6");
-    owner.slices.values().for_each(|slice| next.put_slice(slice.object.clone()));
+    owner.services.slices().for_each(|(_, slice)| next.put_slice(slice.object.clone()));
     assert!(!told(&mut next).contains(&"route ThroughActivator".to_owned()));
     next.decider_changed(&[Bucket(0)].into());
     assert!(told(&mut next).contains(&"route ThroughActivator".to_owned()));

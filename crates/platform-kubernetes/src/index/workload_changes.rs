@@ -78,8 +78,7 @@ impl Index {
         if self.workloads.remove(revision) {
             self.notices.put(Subject::Revision(revision.clone()), Vec::new());
             self.notice_services_of(revision);
-            self.routes.remove(revision);
-            self.ordered_routes.remove(revision);
+            self.services.drop_route(revision);
             self.revision_changed(revision);
             self.review_overlaps(revision);
         }
@@ -104,7 +103,8 @@ impl Index {
             return;
         }
         let namespace = revision.namespace();
-        let others = self.served.keys().filter(|other| other.namespace() == namespace && *other != revision);
+        let others =
+            self.services.served().filter(|other| other.namespace() == namespace && *other != revision);
         for other in others.cloned().collect::<Vec<_>>() {
             self.pods_changed(&other);
         }
@@ -130,7 +130,7 @@ impl Index {
 
     /// Whether a workload's count is ours to write.
     fn is_count_ours(&self, revision: &RevisionName) -> bool {
-        let served = self.workloads.get(revision).filter(|_| self.served.contains_key(revision));
+        let served = self.workloads.get(revision).filter(|_| self.services.is_served(revision));
         let Some(workload) = served else { return false };
         let Some(settings) = &workload.settings else { return false };
         settings.scaling.shadow != Some(true)

@@ -30,7 +30,7 @@ fn with_pod() -> Index {
 }
 
 fn made_at(index: &mut Index, second: i64) {
-    index.services.get_mut(&service_key()).expect("it is there").created = Some(wall(second));
+    index.services.record_mut(&service_key()).expect("it is there").created = Some(wall(second));
 }
 
 /// Slices are written, new ones at this second.
@@ -106,8 +106,8 @@ fn later_slices_of_ours_are_no_later_adoption() {
     let mut index = adopted_at(20);
     index.set_route(&name(), RouteInForce { routing: Routing::ThroughActivator, activators: Vec::new() });
     write_at(&mut index, 500);
-    let slices: Vec<ObjectKey> = index.slices.keys().cloned().collect();
-    let mut later = index.slices[&slices[0]].object.clone();
+    let slices: Vec<ObjectKey> = index.services.slices().map(|(key, _)| key.clone()).collect();
+    let mut later = index.services.slice(&slices[0]).expect("it is there").object.clone();
     later.metadata.name = Some("hello-ebb-ipv4-9".to_owned());
     later.metadata.creation_timestamp = Some(Time(wall(600)));
     index.put_slice(later);
@@ -125,7 +125,7 @@ fn a_service_that_is_given_back_and_adopted_again_is_adopted_anew() {
     told_pods(&mut index);
     let leftover = put_leftover(&mut index);
     write_at(&mut index, 30);
-    let slices: Vec<ObjectKey> = index.slices.keys().cloned().collect();
+    let slices: Vec<ObjectKey> = index.services.slices().map(|(key, _)| key.clone()).collect();
     for slice in &slices {
         index.remove_slice(slice);
     }

@@ -1,6 +1,7 @@
 //! Slices that look like ours: what they say of ports is nothing, whoever owns the bucket next.
 
 use super::*;
+use crate::index::known_slice::KnownSlice;
 use crate::notice::FORGED_SLICE;
 use crate::slices::{self, SliceAuthor};
 
@@ -63,7 +64,7 @@ fn port_of(index: &Index, uid: &str) -> Vec<u16> {
 }
 
 fn slices_in(index: &Index, namespace: &str) -> Vec<EndpointSlice> {
-    let all = index.slices.iter().filter(|(key, _)| key.namespace == namespace);
+    let all = index.services.slices().filter(|(key, _)| key.namespace == namespace);
     all.map(|(_, slice)| slice.object.clone()).collect()
 }
 
@@ -192,7 +193,7 @@ fn a_forged_slice_makes_no_service_ours() {
     };
     let mut next = owner(&lease, objects, WALL);
     work(&mut next, &["thief"], WALL);
-    assert_eq!(next.custody.get(&key_of("thief")), None);
+    assert_eq!(next.services.custody(&key_of("thief")), None);
     assert!(is_told(&next, "thief"));
     next.remove_service(&key_of("thief"));
     assert!(!is_told(&next, "thief"), "nobody could be told");
@@ -296,7 +297,7 @@ fn an_upgrade_changes_no_port_and_signs_all_slices() {
     let is_signed = |slice: &KnownSlice| {
         matches!(slices::author_of(&slice.object, &SliceKey::new(b"key")), SliceAuthor::Autoscaler(_))
     };
-    assert!(index.slices.values().all(is_signed));
+    assert!(index.services.slices().all(|(_, slice)| is_signed(slice)));
     // Who takes over at once, before all are signed, believes the others too.
     let next = upgraded(&slices, &lease, WALL.later(Duration::from_secs(30)));
     assert_eq!((port_of(&next, "u-bank"), port_of(&next, "u-thief")), (vec![10_000], vec![10_001]));

@@ -75,7 +75,7 @@ fn carry_out(index: &mut Index) {
 
 /// The addresses of all endpoints in the slices that ebb wrote.
 fn addresses_that_stand(index: &Index) -> Vec<&str> {
-    let endpoints = index.slices.values().flat_map(|slice| &slice.object.endpoints);
+    let endpoints = index.services.slices().flat_map(|(_, slice)| &slice.object.endpoints);
     endpoints.flat_map(|endpoint| &endpoint.addresses).map(String::as_str).collect()
 }
 
@@ -156,7 +156,7 @@ fn ours_stay_until_kubernetes_has_somebody_ready_and_activators_serve_on_for_a_m
     assert!(index.slice_changes(&name()).is_empty());
     put_kubernetes_slice(&mut index, CONTROLLER, &[("c", true)]);
     carry_out(&mut index);
-    assert_eq!((index.slices.len(), announced(&mut index)), (0, vec!["GivenBack"]));
+    assert_eq!((index.services.slices().count(), announced(&mut index)), (0, vec!["GivenBack"]));
     let at = |seconds| Timestamp::from_secs(seconds);
     index.pass(at(100));
     assert_eq!(index.next_deadline(), Some(at(160)));
@@ -191,7 +191,7 @@ fn without_annotation_and_selector_ours_stay_directly_and_say_why() {
 fn the_next_owner_gives_back_what_the_former_one_began_to() {
     let former = taken_over();
     let mut next = index();
-    former.slices.values().for_each(|slice| next.put_slice(slice.object.clone()));
+    former.services.slices().for_each(|(_, slice)| next.put_slice(slice.object.clone()));
     put_annotated(&mut next, &json!({}), with_selector());
     put_workload(&mut next, 1, &json!({}));
     put_pod(&mut next, "a", json!({}), "10.0.0.1", "True");
@@ -256,7 +256,7 @@ fn a_service_given_back_keeps_the_pods_that_it_needed() {
 fn a_service_that_is_made_anew_under_its_name_has_slices_and_ports_of_its_own() {
     let mut index = taken_over();
     let former = facts_of_revision_after(&mut index, json!({})).entrances.clone();
-    let mut record = index.services[&service_key()].clone();
+    let mut record = index.services.record(&service_key()).expect("it is there").clone();
     record.uid = "s9".to_owned();
     index.remove_service(&service_key());
     index.put_service(&service_key(), record);

@@ -6,7 +6,7 @@
 use jiff::Timestamp as WallTime;
 use vocabulary::{AdoptionId, RevisionName};
 
-use super::{Index, Topic};
+use super::{ServiceAdoption, Services};
 use crate::custody::Custody;
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodObject;
@@ -16,26 +16,12 @@ use crate::resources::service::ServiceSelection;
 /// no client reached a pod by it before. Where Kubernetes was seen to serve it, that counts.
 const OURS_FROM_THE_START_SECONDS: i64 = 5;
 
-/// What is remembered of one Service.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ServiceAdoption {
-    /// Made anew under its name it is another one.
-    uid: String,
-    /// Whether Kubernetes was seen to serve it.
-    had_other_endpoints: bool,
-    /// When the first slice of ours was made, while there is one. Slices come and go with pods, and a later
-    /// one must not look like another adoption.
-    first_slice: Option<WallTime>,
-    /// The same, while the Service is ours alone and had clients before.
-    adopted: Option<WallTime>,
-}
-
-impl Index {
-    /// Looks anew whether a Service is adopted; its pods are told of a change.
-    pub(super) fn review_adoption(&mut self, key: &ObjectKey) {
-        let Some(service) = self.services.get(key) else {
+impl Services {
+    /// Looks anew whether a Service is adopted; returns whether its pods have to be told of a change.
+    pub(in crate::index) fn review_adoption(&mut self, key: &ObjectKey) -> bool {
+        let Some(service) = self.records.get(key) else {
             self.adoptions.remove(key);
-            return;
+            return false;
         };
         let known = self.adoptions.get(key).filter(|known| known.uid == service.uid).cloned();
         let known = known.unwrap_or_default();
@@ -52,11 +38,7 @@ impl Index {
         let uid = service.uid.clone();
         let adoption = ServiceAdoption { uid, had_other_endpoints, first_slice, adopted };
         self.adoptions.insert(key.clone(), adoption);
-        if adopted != known.adopted
-            && let Some(revision) = self.revision_of_service(key)
-        {
-            self.notices.tell(Topic::Pods(revision));
-        }
+        adopted != known.adopted
     }
 
     /// When the first slice of ours was made; `None` without one.
@@ -68,11 +50,14 @@ impl Index {
     }
 
     /// The latest adoption of a Service of the revision's that a pod has lived through.
-    pub(super) fn adoption_of(&self, revision: &RevisionName, pod: &PodObject) -> Option<AdoptionId> {
+    pub(in crate::index) fn adoption_of(
+        &self,
+        revision: &RevisionName,
+        pod: &PodObject,
+    ) -> Option<AdoptionId> {
         let created = pod.created?;
         pod.queue_proxy.as_ref()?;
-        let keys = self.served.get(revision).into_iter().flatten();
-        let adopted = keys.filter_map(|key| self.adoptions.get(key)?.adopted);
+        let adopted = self.keys_of(revision).filter_map(|key| self.adoptions.get(key)?.adopted);
         let lived_through = adopted.filter(|adopted| created <= *adopted).max();
         lived_through.and_then(|adopted| u64::try_from(adopted.as_second()).ok()).map(AdoptionId)
     }
