@@ -38,8 +38,8 @@ mod scale;
 mod secrets;
 mod slice_key;
 mod slices;
+mod state;
 mod target;
-mod task;
 mod trust;
 mod wall_clock;
 mod watches;
@@ -65,7 +65,7 @@ use crate::port_book::WallSeconds;
 use crate::requests::Requests;
 pub use crate::secrets::SecretError;
 use crate::secrets::Secrets;
-use crate::task::ClusterTask;
+use crate::state::ClusterTask;
 use crate::trust::Trust;
 pub use crate::trust::{LinkCertificates, LinkKey, TrustError};
 
