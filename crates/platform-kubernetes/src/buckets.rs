@@ -25,6 +25,7 @@ use vocabulary::{
     bucket_of_lease, owner_lease,
 };
 
+use crate::incident::ClusterIncident;
 use crate::lease::{LEASE, LeaseKeeper, LeaseRecord, LeaseWrite, Right, VacancyUse};
 use crate::port_book::LeaseNotes;
 
@@ -80,6 +81,8 @@ pub(crate) struct Buckets {
     /// Which other live autoscaler goes by another number of buckets, in words. While one does, nothing is
     /// taken.
     bucket_count_mismatch: Option<String>,
+    /// Such a mismatch, found since the last look at it.
+    new_mismatch: Option<String>,
 }
 
 impl Buckets {
@@ -99,6 +102,7 @@ impl Buckets {
             name: name.clone(),
             asked_at: None,
             bucket_count_mismatch: None,
+            new_mismatch: None,
         };
         // The very first write of a Lease says the number of buckets already. From a Lease without it, a
         // replica that goes by another number would not see that the two disagree.
@@ -334,7 +338,13 @@ impl Buckets {
         self.keepers.iter().filter_map(move |keeper| keeper.held_by_another(now)?.holder.as_deref())
     }
 
-    /// Looks for a live replica that goes by another number of buckets, and logs the first time it is found.
+    /// Takes the news that another live replica goes by another number of buckets.
+    pub(crate) fn take_mismatch(&mut self) -> Option<ClusterIncident> {
+        let mismatch = self.new_mismatch.take()?;
+        Some(ClusterIncident::BucketCountsDiffer { buckets: self.count(), mismatch })
+    }
+
+    /// Looks for a live replica that goes by another number of buckets; the first time it is found is news.
     fn check_bucket_counts(&mut self, now: Timestamp) {
         let others = self.all_keepers().filter_map(|keeper| keeper.held_by_another(now));
         let mismatch = others.filter_map(|lease| {
@@ -347,10 +357,7 @@ impl Buckets {
         if mismatch != self.bucket_count_mismatch
             && let Some(mismatch) = &mismatch
         {
-            tracing::error!(
-                buckets = self.count(),
-                "{mismatch} buckets; this autoscaler takes no bucket until that one has ended (change the number of buckets only with all autoscalers stopped)"
-            );
+            self.new_mismatch = Some(mismatch.clone());
         }
         self.bucket_count_mismatch = mismatch;
     }

@@ -32,8 +32,8 @@ use scaling::Decision;
 use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
 
 use self::own_counts::OwnCounts;
-use crate::cluster_inbox::SeatNumber;
 use crate::resources::workload::{ObjectVersion, ScaleSubject};
+use crate::seat::SeatNumber;
 use crate::write_turns::WriteTurns;
 
 /// Minimum interval between two writes of one workload's replica count; bursts of two. The first of many

@@ -5,17 +5,15 @@
 use std::collections::VecDeque;
 
 use orchestration::{OrderId, OrderOutcome, PlatformFact};
-use tokio::sync::mpsc;
 use vocabulary::{Ownership, Timestamp};
 
-use crate::cluster_inbox::{NewSeat, SeatNumber};
 use crate::index::Index;
+use crate::seat::SeatNumber;
 
 /// The facts of the one autoscaler of this process, for as long as it keeps its seat.
 #[derive(Debug)]
 pub(crate) struct FactFeed {
     pub(crate) seat: SeatNumber,
-    facts: mpsc::Sender<PlatformFact>,
     /// One entry for each order that was given, at most two while it is tried again.
     ended_orders: VecDeque<(OrderId, OrderOutcome)>,
     /// The ownership that was sent last.
@@ -26,12 +24,10 @@ pub(crate) struct FactFeed {
 }
 
 impl FactFeed {
-    pub(crate) fn new(new_seat: NewSeat, index: &mut Index) -> Self {
+    pub(crate) fn new(seat: SeatNumber, index: &mut Index) -> Self {
         index.resend_everything();
-        let NewSeat { seat, facts } = new_seat;
         Self {
             seat,
-            facts,
             ended_orders: VecDeque::new(),
             sent_ownership: None,
             prepared_ownership: None,
@@ -43,15 +39,8 @@ impl FactFeed {
         self.ended_orders.push_back((order, outcome));
     }
 
-    /// Sends as many facts as the channel has room for.
-    pub(crate) fn send_facts(&mut self, index: &mut Index, ownership: &Ownership, now: Timestamp) {
-        while let Ok(room) = self.facts.clone().try_reserve_owned() {
-            let Some(fact) = self.next_fact(index, ownership, now) else { return };
-            room.send(fact);
-        }
-    }
-
-    fn next_fact(
+    /// The next fact, if anything has changed.
+    pub(crate) fn next_fact(
         &mut self,
         index: &mut Index,
         ownership: &Ownership,
@@ -78,15 +67,5 @@ impl FactFeed {
             return Some(PlatformFact::Synced);
         }
         None
-    }
-
-    /// Returns when the channel has room again, or is closed.
-    pub(crate) async fn wait_for_room(&self) {
-        let _ = self.facts.reserve().await;
-    }
-
-    /// Whether facts may be waiting for room in the channel, and not for changes.
-    pub(crate) fn is_full(&self) -> bool {
-        self.facts.capacity() == 0
     }
 }

@@ -45,9 +45,9 @@ use std::collections::BTreeSet;
 use orchestration::{PodReach, RouteInForce, Subject};
 use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
+use crate::hop_keys::ClusterKeys;
 use crate::resources::activator;
 use crate::resources::pod::PodObject;
-use crate::secrets::Secrets;
 
 pub(crate) use handover::Takeover;
 pub(crate) use notices::Announcement;
@@ -70,12 +70,12 @@ pub(crate) struct Index {
 
 impl Index {
     /// An empty index for as many buckets as the autoscalers share.
-    pub(crate) fn new(secrets: Secrets, buckets: u16) -> Self {
+    pub(crate) fn new(keys: ClusterKeys, buckets: u16) -> Self {
         Self {
             services: Services::default(),
-            workloads: Workloads::new(secrets.hop_keys),
+            workloads: Workloads::new(keys.hop_keys),
             pods: Pods::default(),
-            ports: ActivatorPorts::new(secrets.slice_key, buckets),
+            ports: ActivatorPorts::new(keys.slice_key, buckets),
             notices: Notices::default(),
         }
     }

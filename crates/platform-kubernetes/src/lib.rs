@@ -6,16 +6,17 @@
 //! each request.
 //!
 //! ```text
-//!   API server ──watches──► Index (what is there) ──facts──► autoscaler
-//!       ▲                     │                                  │
-//!       └──────requests───── Task ◄────────── inbox ◄──orders────┘
+//!   API server ──watches──► ClusterState ──facts──► autoscaler
+//!       ▲                        │                       │
+//!       └──────requests──────── Task ◄──── inbox ◄─orders┘
 //! ```
 //!
 //! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`,
-//! `buckets`), and so is what is remembered of counts on their way (`count_writer`); `watches` and `requests`
-//! are the edge.
+//! `buckets`), and so is what is remembered of writes on their way (`count_writer`, `routes`); `state` holds it
+//! all, decides what is told and written, and waits for nothing. `watches`, `requests` and the task are the edge.
 
 mod buckets;
+mod clocks;
 mod cluster_inbox;
 mod connection;
 mod count_writer;
@@ -25,9 +26,13 @@ mod drained_pods;
 mod endpoints;
 mod event_book;
 mod fact_feed;
+mod hop_keys;
+mod incident;
 mod index;
 mod lease;
 mod metric_apis;
+mod moment;
+mod news;
 mod notice;
 mod observation;
 mod port_book;
@@ -35,14 +40,16 @@ mod requests;
 mod resources;
 mod routes;
 mod scale;
+mod seat;
 mod secrets;
 mod slice_key;
 mod slices;
 mod state;
 mod target;
+mod task;
 mod trust;
-mod wall_clock;
 mod watches;
+mod write;
 mod write_pace;
 mod write_queue;
 mod write_turns;
@@ -57,15 +64,15 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use vocabulary::ReplicaName;
 
-use crate::buckets::Buckets;
-use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat, SeatNumber};
+use crate::clocks::wall_seconds;
+use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
-use crate::port_book::WallSeconds;
 use crate::requests::Requests;
+use crate::seat::SeatNumber;
 pub use crate::secrets::SecretError;
-use crate::secrets::Secrets;
-use crate::state::ClusterTask;
+use crate::state::{ClusterState, ClusterStateConfig};
+use crate::task::ClusterTask;
 use crate::trust::Trust;
 pub use crate::trust::{LinkCertificates, LinkKey, TrustError};
 
@@ -131,9 +138,9 @@ impl KubernetesPlatform {
 
     async fn start_with(client: Client, config: KubernetesConfig) -> Result<Arc<Self>, StartError> {
         require_version(&client).await?;
-        let secrets = Secrets::find_or_make(client.clone(), &config.namespace).await?;
+        let keys = secrets::find_or_make(client.clone(), &config.namespace).await?;
         let trust = Trust::new(client.clone(), &config.namespace);
-        let (shown, certificates) = watch::channel(trust.settle(WallSeconds::now()).await?);
+        let (shown, certificates) = watch::channel(trust.settle(wall_seconds()).await?);
         tokio::spawn(vital("the keeper of the links' certificates", trust.keep(shown)));
         let (watches, news) = watches::start(&client, &config.namespace);
         let inbox = Arc::<ClusterInbox>::default();
@@ -142,8 +149,8 @@ impl KubernetesPlatform {
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
-        let task =
-            ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&inbox));
+        let state = ClusterState::new(ClusterStateConfig { name: name.clone(), buckets, keys, salt: salt() });
+        let task = ClusterTask::new(name, state, requests, watches, Arc::clone(&inbox));
         tokio::spawn(vital("the platform's task", task.run(news)));
         Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))
     }
@@ -174,6 +181,12 @@ impl Platform for KubernetesPlatform {
     fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {
         Some(Arc::<MetricApis>::clone(&self.metric_apis))
     }
+}
+
+/// A number that no autoscaler had before, so that names of Events are unique.
+fn salt() -> u64 {
+    let since = runtime::wall_time().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
 async fn require_version(client: &Client) -> Result<(), StartError> {

@@ -9,10 +9,10 @@ use settings::hpa::MetricSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use crate::metric_apis::read_answer;
+use crate::moment::Moment;
 use crate::resources::scaled_pod;
 use crate::resources::selector::Selector;
 use crate::target::TargetRecord;
-use crate::wall_clock::Moment;
 
 /// A target of class hpa.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use orchestration::OrderId;
 use vocabulary::{PodName, RevisionName, Timestamp};
 
-use crate::cluster_inbox::SeatNumber;
 use crate::index::Index;
 use crate::resources::ObjectKey;
+use crate::seat::SeatNumber;
 use crate::write_queue::WriteQueue;
 
 /// An order, by the seat from which it was given and its number there.

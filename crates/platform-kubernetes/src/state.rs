@@ -1,41 +1,44 @@
-//! The one task that owns the index: watches, orders and answers come in; facts and requests go out. It never
-//! waits for the API server: requests run beside it, one per object.
+//! Everything of a cluster that concerns us, as one value: what watches show, orders and answers come in; facts
+//! for the autoscaler and writes for the API server come out.
+//!
+//! ```text
+//!   ClusterEvent ──handle──► ClusterState ──next_fact──► autoscaler
+//!                               │      ▲
+//!                     next_write▼      │ClusterEvent::Answered
+//!                              API server
+//! ```
+//!
+//! Several events may be taken in before [`ClusterState::settle`] decides what follows from all of them. One
+//! write is under way per object. Nothing here waits, reads a clock or writes a log.
 
 mod counts;
 mod events;
 mod intake;
 mod routes;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use k8s_openapi::api::core::v1::EndpointSubset;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use orchestration::{Entrance, Order, OrderId, OrderOutcome, PlatformOrder, RouteInForce};
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use orchestration::{Entrance, Order, OrderId, OrderOutcome, PlatformFact, PlatformOrder, RouteInForce};
 use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
 
-use crate::buckets::{AutoscalerLease, Buckets, epochs};
-use crate::cluster_inbox::{ClusterInbox, SeatNumber};
+use crate::buckets::{Buckets, Rights, epochs};
 use crate::count_writer::CountWrite;
 use crate::drained_pods::DrainedPods;
 use crate::event_book::EventBook;
 use crate::fact_feed::FactFeed;
-use crate::index::{Index, Takeover};
-use crate::lease::LeaseRecord;
+use crate::hop_keys::ClusterKeys;
+use crate::incident::ClusterIncident;
+use crate::index::Index;
+use crate::moment::Moment;
+use crate::news::News;
 use crate::port_book::WallSeconds;
-use crate::requests::{Failure, Requests, ScaleAnswer};
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::routes::RouteWork;
-use crate::secrets::Secrets;
-use crate::slices::SliceChange;
-use crate::watches::{News, Watches};
+use crate::seat::SeatNumber;
+use crate::target::TargetRecord;
+use crate::write::{ClusterWrite, WriteAnswer};
 use crate::write_pace::WritePace;
-
-/// The number of news that are taken in before facts and requests follow from them.
-const NEWS_PER_TURN_MAX: usize = 256;
 
 /// Kinds of objects that are watched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,20 +57,47 @@ enum Kind {
     Lease,
 }
 
-/// How a request to the API server ended.
-enum Answer {
-    Scaled(RevisionName, Result<ScaleAnswer, Failure>),
-    SlicesWritten(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
-    TakenOver(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
-    LeaseWritten(AutoscalerLease, Result<LeaseRecord, Failure>),
-    EventWritten(Result<(), Failure>),
+/// What has happened.
+#[derive(Debug)]
+pub(crate) enum ClusterEvent {
+    /// A watch has shown objects, or that they are gone.
+    Shown(News),
+    /// The request of a write has ended.
+    Answered(WriteAnswer),
+    /// The autoscaler takes a seat, and is told everything from then on.
+    SeatTaken(SeatNumber),
+    /// The autoscaler has left a seat, perhaps one before its present one.
+    SeatLeft(SeatNumber),
+    /// The autoscaler says that it still decides.
+    SeatRenewed(SeatNumber),
+    OrderGiven(SeatNumber, PlatformOrder),
+    /// A later order took the place of this one before either was given here.
+    OrderReplaced(SeatNumber, OrderId),
 }
 
-pub(crate) struct ClusterTask {
-    name: ReplicaName,
-    inbox: Arc<ClusterInbox>,
-    requests: Requests,
-    watches: Watches,
+/// A change of what the shell has to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KindWatch {
+    Begin(WorkloadKind),
+    /// The kind need not be watched any more; once it is not, that is news.
+    End(WorkloadKind),
+}
+
+/// What a [`ClusterState`] needs to know from the start.
+#[derive(Debug)]
+pub(crate) struct ClusterStateConfig {
+    /// This autoscaler's name, by which it holds Leases.
+    pub(crate) name: ReplicaName,
+    /// Into how many buckets revisions are hashed; from 1.
+    pub(crate) buckets: u16,
+    pub(crate) keys: ClusterKeys,
+    /// A number that no autoscaler had before, so that names of Events are unique.
+    pub(crate) salt: u64,
+}
+
+/// One autoscaler's view of a cluster, with everything that is on its way there.
+#[derive(Debug)]
+pub(crate) struct ClusterState {
     index: Index,
     buckets: Buckets,
     feed: Option<FactFeed>,
@@ -77,7 +107,10 @@ pub(crate) struct ClusterTask {
     known: BTreeMap<Kind, BTreeSet<ObjectKey>>,
     routes: BTreeMap<RevisionName, RouteWork>,
     pace: WritePace,
-    answers: JoinSet<Answer>,
+    /// Writes that are to begin, in this order.
+    writes: VecDeque<ClusterWrite>,
+    kind_watches: Vec<KindWatch>,
+    incidents: Vec<ClusterIncident>,
     /// The buckets of which this autoscaler gives ports of activators, and since which epoch.
     port_allocator_epochs: BTreeMap<Bucket, Epoch>,
     events: EventBook,
@@ -89,14 +122,10 @@ pub(crate) struct ClusterTask {
     owned_epochs: BTreeMap<Bucket, Epoch>,
 }
 
-impl ClusterTask {
-    pub(crate) fn new(
-        buckets: Buckets,
-        requests: Requests,
-        watches: Watches,
-        secrets: Secrets,
-        inbox: Arc<ClusterInbox>,
-    ) -> Self {
+impl ClusterState {
+    pub(crate) fn new(config: ClusterStateConfig) -> Self {
+        let ClusterStateConfig { name, buckets, keys, salt } = config;
+        let buckets = Buckets::new(&name, buckets);
         let kinds = [
             Kind::Config,
             Kind::Observability,
@@ -112,89 +141,116 @@ impl ClusterTask {
             Kind::Lease,
         ];
         Self {
-            inbox,
-            requests,
-            watches,
-            index: Index::new(secrets, buckets.count()),
-            name: buckets.name().clone(),
+            index: Index::new(keys, buckets.count()),
             buckets,
             feed: None,
             unlisted: kinds.into(),
             known: BTreeMap::new(),
             routes: BTreeMap::new(),
             pace: WritePace::default(),
-            answers: JoinSet::new(),
+            writes: VecDeque::new(),
+            kind_watches: Vec::new(),
+            incidents: Vec::new(),
             port_allocator_epochs: BTreeMap::new(),
-            events: EventBook::new(salt()),
+            events: EventBook::new(salt),
             drained: DrainedPods::default(),
             notified_epochs: BTreeMap::new(),
             owned_epochs: BTreeMap::new(),
         }
     }
 
-    /// Turns until the watches end, which they do not.
-    pub(crate) async fn run(mut self, mut news: mpsc::Receiver<News>) {
-        loop {
-            let now = self.requests.clock.now();
-            self.settle(now);
-            let deadline = self.next_deadline(now);
-            let is_full = self.feed.as_ref().is_some_and(FactFeed::is_full);
-            // Every arm is cancel-safe: what was not taken stays in its channel, slot or set.
-            tokio::select! {
-                Some(first) = news.recv() => {
-                    let now = self.requests.clock.now();
-                    self.take_news(first, now);
-                    for _ in 1..NEWS_PER_TURN_MAX {
-                        let Ok(more) = news.try_recv() else { break };
-                        self.take_news(more, now);
-                    }
-                }
-                () = self.inbox.updated.notified() => self.take_orders(),
-                Some(answer) = self.answers.join_next() => match answer {
-                    Ok(answer) => self.take_answer(answer),
-                    // After a panic the write would count as under way for ever. Requests are stopped only
-                    // with this task.
-                    Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                    Err(_stopped) => {}
-                },
-                // Only while it is full: with room to spare this is ready at once, and the loop would never
-                // rest.
-                () = room_in_feed(self.feed.as_ref()), if is_full => {}
-                () = self.requests.clock.sleep_until(deadline.unwrap_or_default()), if deadline.is_some() => {}
+    /// Takes in what has happened.
+    pub(crate) fn handle(&mut self, event: ClusterEvent, moment: Moment) {
+        match event {
+            ClusterEvent::Shown(news) => self.take_news(news, moment.axis),
+            ClusterEvent::Answered(answer) => self.take_answer(answer, moment.axis),
+            ClusterEvent::SeatTaken(seat) => {
+                self.feed = Some(FactFeed::new(seat, &mut self.index));
+                self.buckets.enter();
+            }
+            // A seat that is left late must not take the place of a newer one.
+            ClusterEvent::SeatLeft(seat) if self.is_seated(seat) => {
+                self.feed = None;
+                self.buckets.leave();
+            }
+            ClusterEvent::SeatRenewed(seat) if self.is_seated(seat) => self.buckets.renew(),
+            ClusterEvent::SeatLeft(_) | ClusterEvent::SeatRenewed(_) => {}
+            ClusterEvent::OrderGiven(seat, order) => self.take_order(seat, order, moment),
+            ClusterEvent::OrderReplaced(seat, order) => {
+                self.order_ended((seat, order), OrderOutcome::Superseded);
             }
         }
     }
 
-    /// Sends the facts and begins the requests that follow from everything that was taken in.
-    fn settle(&mut self, now: Timestamp) {
+    fn is_seated(&self, seat: SeatNumber) -> bool {
+        self.feed.as_ref().is_some_and(|feed| feed.seat == seat)
+    }
+
+    /// Decides what follows from everything that was taken in: writes and facts.
+    pub(crate) fn settle(&mut self, moment: Moment) {
         if !self.unlisted.is_empty() {
             return;
         }
-        for kind in self.index.take_kinds_to_watch() {
-            self.watches.watch_kind(kind);
-        }
-        for kind in self.index.take_kinds_to_leave(now) {
-            self.watches.leave_kind(&kind);
-        }
-        self.keep_ports(now);
+        let (now, wall) = (moment.axis, WallSeconds::of(moment.wall));
+        let begin = self.index.take_kinds_to_watch().into_iter().map(KindWatch::Begin);
+        self.kind_watches.extend(begin);
+        let end = self.index.take_kinds_to_leave(now).into_iter().map(KindWatch::End);
+        self.kind_watches.extend(end);
+        self.keep_ports(now, wall);
         // After the ports, so that what was given just now is in the write that begins here.
         self.keep_leases(now);
-        self.index.turn_hop_keys(now, WallSeconds::now());
+        self.index.turn_hop_keys(now, wall);
         self.index.pass(now);
         self.write_slices(now);
         self.write_counts(now);
         self.report_pods_ignoring_sigterm(now);
         self.write_events(now);
-        let ownership = self.buckets.ownership(now);
-        if let Some(feed) = &mut self.feed {
-            feed.send_facts(&mut self.index, &ownership, now);
-        }
-        if self.feed.is_none() && self.buckets.has_left() {
-            self.inbox.given_up.notify_one();
-        }
     }
 
-    fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+    /// The write to begin now, if any.
+    pub(crate) fn next_write(&mut self) -> Option<ClusterWrite> {
+        self.writes.pop_front()
+    }
+
+    /// The next fact for the autoscaler that has the seat, if anything has changed.
+    pub(crate) fn next_fact(&mut self, now: Timestamp) -> Option<PlatformFact> {
+        if !self.unlisted.is_empty() {
+            return None;
+        }
+        let ownership = self.buckets.ownership(now);
+        self.feed.as_mut()?.next_fact(&mut self.index, &ownership, now)
+    }
+
+    /// Takes the changes of what is to be watched.
+    pub(crate) fn take_kind_watches(&mut self) -> Vec<KindWatch> {
+        std::mem::take(&mut self.kind_watches)
+    }
+
+    /// Takes what should stand in the log.
+    pub(crate) fn take_incidents(&mut self) -> Vec<ClusterIncident> {
+        let mut incidents = std::mem::take(&mut self.incidents);
+        incidents.extend(self.index.take_incidents());
+        incidents.extend(self.buckets.take_mismatch());
+        incidents
+    }
+
+    /// The rights to write that are in force now. Each request looks at them immediately before it is sent.
+    pub(crate) fn rights(&self, now: Timestamp) -> Rights {
+        self.buckets.rights(now)
+    }
+
+    /// Whether no autoscaler has the seat, and nothing of ours is left to be written on the way out.
+    pub(crate) fn has_left(&self) -> bool {
+        self.unlisted.is_empty() && self.feed.is_none() && self.buckets.has_left()
+    }
+
+    /// The pods of a workload of class hpa; `None` for a workload that is not there.
+    pub(crate) fn target(&self, revision: &RevisionName) -> Option<TargetRecord> {
+        self.index.target(revision)
+    }
+
+    /// When [`ClusterState::settle`] has something to decide without any event.
+    pub(crate) fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         if !self.unlisted.is_empty() {
             return None;
         }
@@ -221,8 +277,7 @@ impl ClusterTask {
 
     /// Only the owner of a bucket gives ports, and a port stands on the bucket's Lease before activators or
     /// slices use it.
-    fn keep_ports(&mut self, now: Timestamp) {
-        let wall = WallSeconds::now();
+    fn keep_ports(&mut self, now: Timestamp, wall: WallSeconds) {
         let former = std::mem::take(&mut self.port_allocator_epochs);
         for (bucket, epoch) in epochs(&self.buckets.rights(now)) {
             let Some(noted) = self.buckets.noted(bucket).cloned() else { continue };
@@ -244,15 +299,9 @@ impl ClusterTask {
 
     fn keep_leases(&mut self, now: Timestamp) {
         while let Some((which, write)) = self.buckets.next_write(now) {
-            let requests = self.requests.clone();
-            // A panic in it is ours; see where answers are taken.
-            self.answers.spawn(async move {
-                Answer::LeaseWritten(which, requests.write_lease(&which.name(), &write).await)
-            });
+            self.writes.push_back(ClusterWrite::Lease(which, write));
         }
-        let rights = self.buckets.rights(now);
-        let owned = epochs(&rights);
-        *self.requests.rights.lock() = rights;
+        let owned = epochs(&self.buckets.rights(now));
         let changed = changed(&self.owned_epochs, &owned);
         self.owned_epochs = owned;
         if !changed.is_empty() {
@@ -260,38 +309,9 @@ impl ClusterTask {
         }
     }
 
-    fn take_orders(&mut self) {
-        let mut left = self.inbox.take();
-        // A seat that is left late must not take the place of a newer one.
-        if let Some(seat) = left.departed
-            && self.feed.as_ref().is_some_and(|feed| feed.seat == seat)
-        {
-            self.feed = None;
-            self.buckets.leave();
-        }
-        if let Some(new_seat) = left.new_seat {
-            self.feed = Some(FactFeed::new(new_seat, &mut self.index));
-            self.buckets.enter();
-        }
-        let is_seated = |seat| self.feed.as_ref().is_some_and(|feed| feed.seat == seat);
-        if left.renewed.is_some_and(is_seated) {
-            self.buckets.renew();
-        }
-        for (seat, order) in left.desk.take_replaced() {
-            self.order_ended((seat, order), OrderOutcome::Superseded);
-        }
-        for (seat, order) in left.desk.into_orders() {
-            self.take_order(seat, order);
-        }
-        for (revision, reply) in left.target_queries {
-            // The metric source may have stopped waiting for the reply.
-            let _ = reply.send(self.index.target(&revision));
-        }
-    }
-
-    fn take_order(&mut self, seat: SeatNumber, order: PlatformOrder) {
+    fn take_order(&mut self, seat: SeatNumber, order: PlatformOrder, moment: Moment) {
         let PlatformOrder { id, fence, what } = order;
-        let now = self.requests.clock.now();
+        let now = moment.axis;
         let right = self.buckets.rights(now).get(&fence.bucket).copied();
         if right.is_none_or(|right| right.epoch != fence.epoch) {
             return self.order_ended((seat, id), OrderOutcome::NotOwner);
@@ -323,7 +343,7 @@ impl ClusterTask {
             }
             Order::ReleaseEntrance { entrance, .. } => {
                 match entrance {
-                    Entrance::Port(port) => self.index.release_port(port, WallSeconds::now()),
+                    Entrance::Port(port) => self.index.release_port(port, WallSeconds::of(moment.wall)),
                     // On Kubernetes a revision has ports, and no host names, as entrances.
                     Entrance::Host(_) => {}
                 }
@@ -336,24 +356,18 @@ impl ClusterTask {
         }
     }
 
-    fn take_answer(&mut self, answer: Answer) {
-        let now = self.requests.clock.now();
+    fn take_answer(&mut self, answer: WriteAnswer, now: Timestamp) {
         match answer {
-            Answer::LeaseWritten(which, Ok(lease)) => {
+            WriteAnswer::Lease(which, Ok(lease)) => {
                 self.buckets.written(which, lease.resource_version, now);
-                *self.requests.rights.lock() = self.buckets.rights(now);
             }
-            Answer::LeaseWritten(which, Err(failure)) => {
-                tracing::warn!(lease = which.name(), ?failure, "a Lease could not be written");
-                self.buckets.failed(which, now);
+            WriteAnswer::Lease(which, Err(_)) => self.buckets.failed(which, now),
+            WriteAnswer::Count(revision, answer) => self.scaled(&revision, answer, now),
+            WriteAnswer::Takeover(revision, takeover, how) => {
+                self.taken_over(&revision, &takeover, how, now);
             }
-            Answer::Scaled(revision, answer) => self.scaled(&revision, answer, now),
-            Answer::TakenOver(revision, takeover, how) => self.taken_over(&revision, &takeover, how, now),
-            Answer::EventWritten(Ok(())) => {}
-            Answer::EventWritten(Err(failure)) => {
-                tracing::debug!(?failure, "an Event could not be written");
-            }
-            Answer::SlicesWritten(revision, written, how) => {
+            WriteAnswer::Event(_) => {}
+            WriteAnswer::Slices(revision, written, how) => {
                 self.slices_written(&revision, written, how, now);
             }
         }
@@ -372,17 +386,4 @@ impl ClusterTask {
 fn changed(before: &BTreeMap<Bucket, Epoch>, now: &BTreeMap<Bucket, Epoch>) -> BTreeSet<Bucket> {
     let all = before.keys().chain(now.keys()).copied();
     all.filter(|bucket| before.get(bucket) != now.get(bucket)).collect()
-}
-
-/// A number that no autoscaler had before, so that names of Events are unique.
-fn salt() -> u64 {
-    let since = runtime::wall_time().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or_default()
-}
-
-async fn room_in_feed(feed: Option<&FactFeed>) {
-    match feed {
-        Some(feed) => feed.wait_for_room().await,
-        None => std::future::pending().await,
-    }
 }

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use scaling::hpa::{HpaPods, PodSample, PodSamples, Selection, TargetPods};
 use vocabulary::{MilliValue, PodCount, PodId};
 
+use crate::moment::Moment;
 use crate::resources::scaled_pod::ScaledPodRecord;
 use crate::resources::selector::Selector;
-use crate::wall_clock::Moment;
 
 /// What the index knows of a workload's pods.
 #[derive(Clone, Debug, Default)]

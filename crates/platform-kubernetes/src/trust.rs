@@ -23,6 +23,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use vocabulary::{AUTHORITY_SECRET, LinkRole};
 
+use crate::clocks::wall_seconds;
 use crate::port_book::WallSeconds;
 use authority::{Certificate, LinkAuthority, SecretData};
 
@@ -140,7 +141,7 @@ impl Trust {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             loop {
-                match self.settle(WallSeconds::now()).await {
+                match self.settle(wall_seconds()).await {
                     Ok(certificates) => {
                         shown.send_if_modified(|known| {
                             let is_news = *known != certificates;

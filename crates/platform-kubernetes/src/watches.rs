@@ -4,7 +4,6 @@
 
 mod custom;
 mod expiry;
-mod news;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -18,20 +17,20 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
-use runtime::{OBSERVABILITY_CONFIG_MAP, vital};
+use runtime::{OBSERVABILITY_CONFIG_MAP, Observability, vital};
 use settings::CONFIG_MAP_NAME;
 use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
 use crate::endpoints;
 use crate::lease::read_lease;
+use crate::news::{Change, News, ShownPod};
 use crate::resources::kind::{CustomKind, WorkloadKind};
 use crate::resources::other_slice;
 use crate::resources::workload::ObjectVersion;
 use crate::resources::workload::objects;
 use crate::resources::{ObjectKey, autoscaler, pod, service};
 use expiry::{LIST_AGAIN_AFTER, has_expired};
-pub(crate) use news::{Change, News, ShownPod};
 
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
@@ -65,7 +64,8 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     let config_maps: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
     let data = |map: &ConfigMap| map.data.clone().unwrap_or_default();
     spawn(config_maps.clone(), named(CONFIG_MAP_NAME), news.clone(), data, News::Config);
-    spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), data, News::Observability);
+    let findings = |map: &ConfigMap| Observability::messages(&map.data.clone().unwrap_or_default());
+    spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), findings, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
     // Those without a queue-proxy too, for class hpa counts whatever a selector selects.
     spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), read_pod, News::Pod);

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use settings::CONFIG_MAP_NAME;
 use settings::ClusterConfig;
-use vocabulary::{Findings, RevisionName};
+use vocabulary::RevisionName;
 
 use super::{Index, Topic};
 use crate::notice::{BAD_ANNOTATION, Notice};
+
+/// The ConfigMap by which ebb's programs log, trace and serve metrics.
+const OBSERVABILITY: &str = "config-observability";
 
 impl Index {
     /// `config-autoscaler` as it is written; without one the defaults apply.
@@ -28,13 +30,10 @@ impl Index {
         self.put_config_map(CONFIG_MAP_NAME, problems.into_iter().map(|problem| problem.message));
     }
 
-    /// `config-observability` as it is written. Nothing here follows from it: activators and injectors read
-    /// it themselves. But here people look for what is wrong.
-    pub(crate) fn put_observability(&mut self, data: &BTreeMap<String, String>) {
-        let Findings { problems, warnings } = Observability::findings(data);
-        let messages = problems.into_iter().chain(warnings);
-        let messages = messages.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}"));
-        self.put_config_map(OBSERVABILITY_CONFIG_MAP, messages);
+    /// What is wrong with `config-observability`, as its reader found it. Nothing here follows from that
+    /// ConfigMap: activators and injectors read it themselves. But here people look for what is wrong.
+    pub(crate) fn put_observability(&mut self, findings: Vec<String>) {
+        self.put_config_map(OBSERVABILITY, findings.into_iter());
     }
 
     fn put_config_map(&mut self, name: &'static str, messages: impl Iterator<Item = String>) {

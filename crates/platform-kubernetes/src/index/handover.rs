@@ -9,6 +9,7 @@ use super::problems::service_subject;
 use super::{Index, Topic};
 use crate::custody::{Custody, Traces, custody};
 use crate::endpoints;
+use crate::incident::ClusterIncident;
 use crate::notice::{ADOPTED, GIVEN_BACK, Notice, SEVERAL_WORKLOADS, Tone};
 use crate::resources::ObjectKey;
 use crate::resources::other_slice::OtherSlice;
@@ -174,7 +175,8 @@ impl Index {
         if present == former {
             return;
         }
-        tracing::info!(namespace = key.namespace, service = key.name, ?former, ?present, "custody");
+        let (service, before, after) = (key.clone(), former.clone(), present.clone());
+        self.notices.log(ClusterIncident::CustodyChanged { service, former: before, present: after });
         if let Custody::GivingBack(revision) = &former
             && let Some(service) = self.services.record(key)
             && self.written_for(key, &service.uid).is_none()

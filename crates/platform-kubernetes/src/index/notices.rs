@@ -10,6 +10,7 @@ use orchestration::Subject;
 use vocabulary::RevisionName;
 
 use super::topic::Topic;
+use crate::incident::ClusterIncident;
 use crate::notice::{Notice, Tone};
 
 /// Announcements that wait for an owner that may write them; the oldest are dropped first. Problems keep what
@@ -33,6 +34,8 @@ pub(super) struct Notices {
     config_map_notices: BTreeMap<&'static str, Vec<Notice>>,
     /// News of objects for which no Event was written yet.
     announcements: VecDeque<Announcement>,
+    /// What should stand in the log, since the log was written last.
+    incidents: Vec<ClusterIncident>,
     /// Revisions of which the autoscaler was sent facts.
     sent_revisions: BTreeSet<RevisionName>,
     topics: BTreeSet<Topic>,
@@ -48,7 +51,11 @@ impl Notices {
             // Everything about an object is put anew with each change of it, and an Event is a request to the
             // API server.
             for notice in notices.iter().filter(|notice| !former.contains(notice)) {
-                tracing::warn!(?about, reason = notice.reason, "{}", notice.text);
+                self.incidents.push(ClusterIncident::Noticed {
+                    about: about.clone(),
+                    reason: notice.reason,
+                    text: notice.text.clone(),
+                });
                 let (about, notice) = (about.clone(), notice.clone());
                 self.announce(Announcement { about, notice, tone: Tone::Warning });
             }
@@ -107,6 +114,16 @@ impl Notices {
         for announcement in all {
             self.announce(announcement);
         }
+    }
+
+    /// Something that should stand in the log has happened.
+    pub(super) fn log(&mut self, incident: ClusterIncident) {
+        self.incidents.push(incident);
+    }
+
+    /// Takes what should stand in the log.
+    pub(super) fn take_incidents(&mut self) -> Vec<ClusterIncident> {
+        std::mem::take(&mut self.incidents)
     }
 
     /// Takes what has not been announced yet.

@@ -10,10 +10,10 @@ use std::time::Duration;
 use orchestration::PodFailure;
 use vocabulary::{PodState, Timestamp};
 
+use crate::moment::Moment;
 use crate::notice::{CRASH_LOOP, NOT_STARTABLE, Notice};
 use crate::resources::app_container::{ContainerEnd, FailedContainer};
 use crate::resources::pod::PodObject;
-use crate::wall_clock::Moment;
 
 /// After so many failures no request waits for the next attempt: as on one machine.
 const FAILURES_MAX: u32 = 3;

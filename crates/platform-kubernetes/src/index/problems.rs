@@ -10,6 +10,7 @@ use super::notices::Announcement;
 use super::{Index, Workload};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
+use crate::incident::ClusterIncident;
 use crate::notice::{KEPT_HOOK, Notice, PART_FAILED, SESSION_AFFINITY};
 use crate::resources::ObjectKey;
 use crate::resources::pod::PodObject;
@@ -19,6 +20,11 @@ impl Index {
     /// What has not been announced yet.
     pub(crate) fn take_announcements(&mut self) -> impl Iterator<Item = Announcement> {
         self.notices.take_announcements().into_iter()
+    }
+
+    /// Takes what should stand in the log.
+    pub(crate) fn take_incidents(&mut self) -> Vec<ClusterIncident> {
+        self.notices.take_incidents()
     }
 
     /// Announces all notices that hold about these subjects, for an owner that writes Events from now on.

@@ -3,30 +3,30 @@ use std::time::Duration;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{Entrance, PlatformFact};
+use runtime::Observability;
 use scaling::RevisionOrigin;
 use serde_json::{Value, json};
 use vocabulary::{PodCount, PodExits, Routing};
 
 use super::*;
+use crate::hop_keys::KeyTurn;
 use crate::notice::Notice;
 use crate::port_book::{LeaseNotes, WallSeconds};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::{WorkloadRecord, objects};
 use crate::resources::{ObjectKey, other_slice, service};
-use crate::secrets::{HopKeys, KeyTurn};
-use crate::slice_key::SliceKey;
 use crate::slices::SliceChange;
 
 const NOW: Timestamp = Timestamp::ZERO;
 const WALL: WallSeconds = WallSeconds(1_000_000);
 
-fn secrets() -> Secrets {
-    Secrets { hop_keys: HopKeys::new(b"key"), slice_key: SliceKey::new(b"key") }
+fn keys() -> ClusterKeys {
+    ClusterKeys::new(b"key", b"key")
 }
 
 /// Of whoever decides about everything.
 fn new_index() -> Index {
-    let mut index = Index::new(secrets(), 1);
+    let mut index = Index::new(keys(), 1);
     index.take_over_ports(Bucket(0), &LeaseNotes::new(), &[], WALL);
     index
 }
@@ -731,7 +731,7 @@ fn problems_of_either_config_map_stay_until_they_are_mended() {
         about.map(|notice| notice.text.clone()).collect()
     };
     index.put_config(&data("stable-window", "soon"));
-    index.put_observability(&data("tracing-protocol", "grpc"));
+    index.put_observability(Observability::messages(&data("tracing-protocol", "grpc")));
     let both = said(&index);
     assert_eq!(both.len(), 2, "{both:?}");
     assert!(both[0].contains("key stable-window of ConfigMap config-autoscaler is \"soon\""), "{both:?}");
@@ -740,10 +740,10 @@ fn problems_of_either_config_map_stay_until_they_are_mended() {
     index.put_config(&BTreeMap::new());
     assert_eq!(said(&index), both[1..]);
     // Accepted, and yet worth a word.
-    index.put_observability(&data("metrics-protocol", "grpc"));
+    index.put_observability(Observability::messages(&data("metrics-protocol", "grpc")));
     let nothing = "metrics-protocol has no effect: every program serves its metrics itself";
     assert_eq!(said(&index), [format!("ConfigMap config-observability: {nothing}")]);
-    index.put_observability(&BTreeMap::new());
+    index.put_observability(Observability::messages(&BTreeMap::new()));
     assert_eq!(said(&index), [""; 0]);
 }
 

@@ -20,13 +20,13 @@ use super::kinds::KindBook;
 use super::labels::WorkloadLabels;
 use super::pod_failures::WaitRefusal;
 use crate::count_writer::{CountSighting, ForeignCount, ShownCount};
+use crate::hop_keys::{HopKeys, KeyTurn};
 use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, Notice};
 use crate::port_book::WallSeconds;
 use crate::resources::ObjectKey;
 use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
-use crate::secrets::{HopKeys, KeyTurn};
 
 /// A workload that can be scaled. It is read here, and changed by [`Workloads`] alone.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use runtime::{Backoff, Clock};
 use vocabulary::Timestamp;
 
-use crate::requests::Failure;
+use crate::write::Failure;
 
 /// The first and the largest wait after a failure. The largest is two of the usual periods.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));

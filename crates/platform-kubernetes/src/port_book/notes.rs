@@ -23,9 +23,9 @@ const OURS: [&str; 6] = [NEXT, GIVEN, RESTING, NUMBER, UNSIGNED_UNTIL, BUCKETS_A
 pub(crate) struct WallSeconds(pub(crate) u64);
 
 impl WallSeconds {
-    pub(crate) fn now() -> Self {
-        let since_1970 = runtime::wall_time().duration_since(std::time::UNIX_EPOCH);
-        Self(since_1970.map(|duration| duration.as_secs()).unwrap_or_default())
+    /// A time before 1970 is the beginning of 1970.
+    pub(crate) fn of(wall: jiff::Timestamp) -> Self {
+        Self(u64::try_from(wall.as_second()).unwrap_or_default())
     }
 
     pub(crate) fn later(self, duration: Duration) -> Self {

@@ -8,9 +8,10 @@ use kube::Api;
 use kube::api::Patch;
 use serde_json::json;
 
-use super::{Failure, Requests, patch_parameters, post_parameters, within};
+use super::{Requests, patch_parameters, post_parameters, within};
 use crate::event_book::{EventNote, EventWrite};
 use crate::notice::Tone;
+use crate::write::Failure;
 
 /// What says it, in `kubectl describe`.
 const CONTROLLER: &str = "ebb.dev/autoscaler";

@@ -6,8 +6,9 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use orchestration::Fence;
 
-use super::{Failure, Requests, post_parameters};
+use super::{Requests, post_parameters};
 use crate::index::Takeover;
+use crate::write::Failure;
 use crate::{endpoints, slices};
 
 impl Requests {

@@ -12,10 +12,11 @@ use kube::api::Patch;
 use orchestration::Fence;
 use serde_json::json;
 
-use super::{Failure, Requests, patch_parameters};
+use super::{Requests, patch_parameters};
 use crate::deletion_hint::DeletionHint;
 use crate::resources::pod::{COST_OF_FIRST, DELETION_COST};
 use crate::resources::workload::ObjectVersion;
+use crate::write::Failure;
 
 /// The count waits no longer than this for hints.
 const HINTS_WITHIN: Duration = Duration::from_secs(3);

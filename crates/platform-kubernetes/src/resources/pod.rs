@@ -15,10 +15,10 @@ use vocabulary::{
     parse_duration,
 };
 
+use crate::moment::Moment;
 use crate::resources::app_container::{self, FailedContainer};
 use crate::resources::ports::{ContainerPorts, PortKind, ServicePort, TargetPort};
 use crate::resources::scaled_pod::{self, ScaledPodRecord};
-use crate::wall_clock::Moment;
 
 /// By it Kubernetes chooses which pods a smaller count ends: the least first; none counts as 0.
 pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -10,7 +10,7 @@ use scaling::hpa::{HpaPod, HpaPodPhase, ReadyCondition, ReadyStatus};
 use settings::hpa::{ContainerRequests, PodRequests, ResourceRequests};
 use vocabulary::{PodId, Timestamp, parse_quantity};
 
-use crate::wall_clock::Moment;
+use crate::moment::Moment;
 
 /// A pod as class hpa looks at it, in Kubernetes' own times.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,12 +3,12 @@
 use orchestration::OrderOutcome;
 use vocabulary::{RevisionName, Timestamp};
 
-use super::{Answer, ClusterTask};
+use super::ClusterState;
 use crate::count_writer::{CountStep, CountWrite, WriteEnding};
-use crate::requests::{Failure, ScaleAnswer};
 use crate::resources::workload::ScaleSubject;
+use crate::write::{ClusterWrite, Failure, ScaleAnswer};
 
-impl ClusterTask {
+impl ClusterState {
     pub(super) fn write_counts(&mut self, now: Timestamp) {
         for step in self.index.take_count_steps(now) {
             match step {
@@ -19,17 +19,13 @@ impl ClusterTask {
     }
 
     fn begin_count(&mut self, write: CountWrite, subject: ScaleSubject) {
-        let is_smaller = write.to < write.from;
-        let hints =
-            is_smaller.then(|| self.index.deletion_hints(&write.revision, write.to, &write.end_first));
-        let requests = self.requests.clone();
-        // A panic in it is ours.
-        self.answers.spawn(async move {
-            // Before the count: Kubernetes chooses which pods to end as soon as the count is smaller.
-            requests.hint(write.fence, write.revision.namespace(), &hints.unwrap_or_default()).await;
-            let answer = requests.scale(&write, &subject).await;
-            Answer::Scaled(write.revision, answer)
-        });
+        // Before the count: Kubernetes chooses which pods to end as soon as the count is smaller.
+        let hints = if write.to < write.from {
+            self.index.deletion_hints(&write.revision, write.to, &write.end_first)
+        } else {
+            Vec::new()
+        };
+        self.writes.push_back(ClusterWrite::Count { write, subject, hints });
     }
 
     pub(super) fn scaled(
@@ -41,10 +37,7 @@ impl ClusterTask {
         let Some(ended) = self.index.count_answered(revision, ending(&answer), now) else { return };
         let outcome = answer.map(|answer| answer.outcome);
         self.note_scaling(&ended.write, &outcome, now);
-        let outcome = outcome.unwrap_or_else(|failure| {
-            tracing::warn!(%revision, ?failure, "the count could not be written");
-            failure.outcome()
-        });
+        let outcome = outcome.unwrap_or_else(|failure| failure.outcome());
         let key = (ended.write.seat, ended.write.order);
         self.order_ended(key, outcome);
         if ended.is_replaced {

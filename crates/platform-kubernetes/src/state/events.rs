@@ -3,19 +3,20 @@
 use orchestration::{OrderOutcome, ReasonCode, Subject};
 use vocabulary::{Bucket, PodCount, RevisionName, Timestamp};
 
-use super::{Answer, ClusterTask, changed};
+use super::{ClusterState, changed};
 use crate::buckets::{Buckets, epochs};
 use crate::count_writer::{CountWrite, ForeignCount};
 use crate::event_book::EventNote;
+use crate::incident::ClusterIncident;
 use crate::index::Announcement;
 use crate::notice::{IGNORES_TERM, Notice, Tone};
-use crate::requests::Failure;
+use crate::write::{ClusterWrite, Failure};
 
 /// The field `action` of an Event: what ebb was doing.
 const SCALING: &str = "Scaling";
 const SERVING: &str = "Serving";
 
-impl ClusterTask {
+impl ClusterState {
     /// Writes Events for all news about objects of our buckets.
     pub(super) fn write_events(&mut self, now: Timestamp) {
         let notified = epochs(&self.buckets.rights(now));
@@ -33,10 +34,7 @@ impl ClusterTask {
             }
         }
         while let Some(write) = self.events.next_write(now) {
-            let (requests, instance) = (self.requests.clone(), self.name.as_str().to_owned());
-            self.answers
-                // A panic in it is ours; see where answers are taken.
-                .spawn(async move { Answer::EventWritten(requests.write_event(&write, &instance).await) });
+            self.writes.push_back(ClusterWrite::Event(write));
         }
     }
 
@@ -48,12 +46,21 @@ impl ClusterTask {
 
     /// Logs and writes as an Event what the control loop reports of an object.
     pub(super) fn report(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
-        tracing::warn!(?about, %reason, "{text}");
+        self.incidents.push(ClusterIncident::Noticed {
+            about: about.clone(),
+            reason: reason.word(),
+            text: text.clone(),
+        });
         self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
     }
 
     /// Tells people of a count that another client wrote, where it was ours to write.
-    pub(super) fn note_foreign_count(&mut self, revision: &RevisionName, foreign: ForeignCount) {
+    pub(super) fn note_foreign_count(
+        &mut self,
+        revision: &RevisionName,
+        foreign: ForeignCount,
+        now: Timestamp,
+    ) {
         let ForeignCount { former, present } = foreign;
         let about = Subject::Revision(revision.clone());
         // A standby replica sees counts that the owner wrote, and says nothing of them.
@@ -63,7 +70,6 @@ impl ClusterTask {
         let text = format!(
             "another client wrote a count of {present}, where {former} was wanted; ebb goes on from there"
         );
-        let now = self.requests.clock.now();
         self.note(&about, Notice::new(FOREIGN_COUNT, text), Tone::Normal, now);
     }
 

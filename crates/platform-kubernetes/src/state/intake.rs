@@ -3,71 +3,64 @@
 use scaling::RevisionOrigin;
 use vocabulary::{PodName, ReplicaName, Timestamp};
 
-use super::{ClusterTask, Kind};
+use super::{ClusterState, Kind, KindWatch};
 use crate::buckets::AutoscalerLease;
 use crate::lease::LeaseRecord;
+use crate::news::{Change, News, ShownPod};
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::workload::objects::WorkloadReading;
-use crate::watches::{Change, News, ShownPod};
 
-impl ClusterTask {
+impl ClusterState {
     pub(super) fn take_news(&mut self, news: News, now: Timestamp) {
         match news {
             News::Config(change) => {
-                self.take(Kind::Config, change, |task, _, data| {
-                    task.index.put_config(&data.unwrap_or_default());
+                self.take(Kind::Config, change, |state, _, data| {
+                    state.index.put_config(&data.unwrap_or_default());
                 });
             }
             News::Observability(change) => {
-                self.take(Kind::Observability, change, |task, _, data| {
-                    task.index.put_observability(&data.unwrap_or_default());
+                self.take(Kind::Observability, change, |state, _, findings| {
+                    state.index.put_observability(findings.unwrap_or_default());
                 });
             }
-            News::Service(change) => self.take(Kind::Service, change, |task, key, service| match service {
-                Some(service) => task.index.put_service(&key, service),
-                None => task.index.remove_service(&key),
+            News::Service(change) => self.take(Kind::Service, change, |state, key, service| match service {
+                Some(service) => state.index.put_service(&key, service),
+                None => state.index.remove_service(&key),
             }),
-            News::Workload(kind, change) => self.take_workloads(&kind, change),
+            News::Workload(kind, change) => self.take_workloads(&kind, change, now),
             News::KindRefused(kind, why) => self.index.refuse_kind(&kind, why),
             News::KindLeft(kind) => self.forget_kind(&kind),
-            News::Pod(change) => self.take(Kind::Pod, change, |task, key, pod| match pod {
-                Some(ShownPod { pod, version }) => {
-                    task.index.put_pod(pod, now);
-                    task.requests.shown_pods.send_if_modified(|shown| {
-                        let is_newer = *shown < version;
-                        *shown = (*shown).max(version);
-                        is_newer
-                    });
-                }
-                None => task.index.remove_pod(&PodName::new(&format!("{}/{}", key.namespace, key.name))),
+            News::Pod(change) => self.take(Kind::Pod, change, |state, key, pod| match pod {
+                Some(ShownPod { pod, version: _ }) => state.index.put_pod(pod, now),
+                None => state.index.remove_pod(&PodName::new(&format!("{}/{}", key.namespace, key.name))),
             }),
-            News::Activator(change) => self.take(Kind::Activator, change, |task, key, pod| match pod {
-                Some(pod) => task.index.put_activator(&pod),
-                None => task.index.remove_activator(&ReplicaName::new(&key.name)),
+            News::Activator(change) => self.take(Kind::Activator, change, |state, key, pod| match pod {
+                Some(pod) => state.index.put_activator(&pod),
+                None => state.index.remove_activator(&ReplicaName::new(&key.name)),
             }),
-            News::Autoscaler(change) => self.take(Kind::Autoscaler, change, |task, key, record| {
-                task.index.put_autoscaler(key, record);
+            News::Autoscaler(change) => self.take(Kind::Autoscaler, change, |state, key, record| {
+                state.index.put_autoscaler(key, record);
             }),
             News::Zone(change) => {
-                self.take(Kind::Node, change, |task, key, zone| {
-                    task.index.put_node_zone(&key.name, zone.flatten().as_deref());
+                self.take(Kind::Node, change, |state, key, zone| {
+                    state.index.put_node_zone(&key.name, zone.flatten().as_deref());
                 });
             }
-            News::Slice(change) => self.take(Kind::Slice, change, |task, key, slice| match slice {
-                Some(slice) => task.index.put_slice(*slice),
-                None => task.index.remove_slice(&key),
+            News::Slice(change) => self.take(Kind::Slice, change, |state, key, slice| match slice {
+                Some(slice) => state.index.put_slice(*slice),
+                None => state.index.remove_slice(&key),
             }),
             News::OtherSlice(change) => {
-                self.take(Kind::OtherSlice, change, |task, key, slice| match slice.flatten() {
-                    Some(slice) => task.index.put_other_slice(slice),
-                    None => task.index.remove_other_slice(&key),
+                self.take(Kind::OtherSlice, change, |state, key, slice| match slice.flatten() {
+                    Some(slice) => state.index.put_other_slice(slice),
+                    None => state.index.remove_other_slice(&key),
                 });
             }
             News::Endpoints(change) => {
-                self.take(Kind::Endpoints, change, |task, key, subsets| match subsets {
-                    Some(subsets) => task.index.put_endpoints(key, subsets),
-                    None => task.index.remove_endpoints(&key),
+                self.take(Kind::Endpoints, change, |state, key, subsets| match subsets {
+                    Some(subsets) => state.index.put_endpoints(key, subsets),
+                    None => state.index.remove_endpoints(&key),
                 });
             }
             News::Lease(change) => self.take_leases(change, now),
@@ -76,9 +69,9 @@ impl ClusterTask {
 
     fn take_leases(&mut self, change: Change<LeaseRecord>, now: Timestamp) {
         let is_list = matches!(&change, Change::Listed(_));
-        self.take(Kind::Lease, change, |task, key, lease| {
+        self.take(Kind::Lease, change, |state, key, lease| {
             if let Some(which) = AutoscalerLease::of_name(&key.name) {
-                task.buckets.observe(which, lease, now);
+                state.buckets.observe(which, lease, now);
             }
         });
         // After the Leases themselves: until then a Lease that is there would look as if it had never been
@@ -88,21 +81,21 @@ impl ClusterTask {
         }
     }
 
-    fn take_workloads(&mut self, kind: &WorkloadKind, change: Change<WorkloadReading>) {
+    fn take_workloads(&mut self, kind: &WorkloadKind, change: Change<WorkloadReading>, now: Timestamp) {
         // Workloads of the first list were there before this watch began.
         let is_first = !self.index.is_kind_listed(kind);
         let origin = if is_first { RevisionOrigin::Found } else { RevisionOrigin::New };
         if matches!(change, Change::Listed(_)) {
             self.index.kind_listed(kind);
         }
-        self.take(Kind::Workload(kind.clone()), change, |task, key, reading| {
+        self.take(Kind::Workload(kind.clone()), change, |state, key, reading| {
             let Some(revision) = kind.revision(&key.namespace, &key.name) else { return };
             if let Some(reading) = reading {
-                if let Some(foreign) = task.index.read_workload(&revision, reading, origin) {
-                    task.note_foreign_count(&revision, foreign);
+                if let Some(foreign) = state.index.read_workload(&revision, reading, origin) {
+                    state.note_foreign_count(&revision, foreign, now);
                 }
             } else {
-                task.index.remove_workload(&revision);
+                state.index.remove_workload(&revision);
             }
         });
     }
@@ -158,7 +151,7 @@ impl ClusterTask {
             if kind.resource().is_some() {
                 self.unlisted.insert(Kind::Workload(kind.clone()));
             }
-            self.watches.watch_kind(kind);
+            self.kind_watches.push(KindWatch::Begin(kind));
         }
         if self.unlisted.is_empty() {
             self.index.listed();

@@ -6,14 +6,14 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{Fence, OrderOutcome, RouteInForce};
 use vocabulary::{PodName, RevisionName, Timestamp};
 
-use super::{Answer, ClusterTask};
+use super::ClusterState;
 use crate::index::Takeover;
-use crate::requests::Failure;
 use crate::resources::ObjectKey;
 use crate::routes::OrderKey;
 use crate::slices::{self, SliceChange};
+use crate::write::{ClusterWrite, Failure};
 
-impl ClusterTask {
+impl ClusterState {
     pub(super) fn take_route(&mut self, key: OrderKey, revision: RevisionName, route: RouteInForce) {
         if !self.index.is_revision(&revision) {
             return self.order_ended(key, OrderOutcome::Gone);
@@ -73,15 +73,11 @@ impl ClusterTask {
         let fence = Fence { bucket, epoch: right.epoch };
         let changes = self.index.slice_changes(revision);
         let takeover = if changes.is_empty() { self.index.takeover(revision) } else { None };
-        let (requests, revision) = (self.requests.clone(), revision.clone());
+        let revision = revision.clone();
         if let Some(takeover) = takeover {
             route.adopting.insert(takeover.service.clone());
             self.pace.begin(1 + takeover.leftovers.len(), now);
-            // A panic in it is ours; see where answers are taken.
-            self.answers.spawn(async move {
-                let how = requests.take_over(fence, &takeover).await;
-                Answer::TakenOver(revision, takeover, how)
-            });
+            self.writes.push_back(ClusterWrite::Takeover { fence, revision, takeover });
             return Vec::new();
         }
         if changes.is_empty() {
@@ -93,11 +89,7 @@ impl ClusterTask {
         let index = &self.index;
         route.adopting.extend(created(&changes).filter(|service| !index.has_slices(service)));
         self.pace.begin(changes.len(), now);
-        // A panic in it is ours.
-        self.answers.spawn(async move {
-            let (written, how) = requests.write_slices(fence, changes).await;
-            Answer::SlicesWritten(revision, written, how)
-        });
+        self.writes.push_back(ClusterWrite::Slices { fence, revision, changes });
         Vec::new()
     }
 
@@ -157,7 +149,6 @@ impl ClusterTask {
 
     fn route_failed(&mut self, revision: &RevisionName, failure: &Failure, now: Timestamp) {
         let Some(route) = self.routes.get_mut(revision) else { return };
-        tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
         let after = match failure {
             Failure::Passing { after, .. } => *after,
             Failure::NotOwner

@@ -21,12 +21,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use super::expiry::{LIST_AGAIN_AFTER, has_expired};
-use super::news::{Change, News};
+use crate::news::{Change, News};
 use crate::notice::{NOT_SCALABLE, Notice};
-use crate::requests::{Failure, within_time};
+use crate::requests::within_time;
 use crate::resources::ObjectKey;
 use crate::resources::kind::{CustomKind, WorkloadKind};
 use crate::resources::workload::objects;
+use crate::write::Failure;
 
 /// The number of kinds that are watched at once. An administrator gave the right to each, so the limit is
 /// rarely met.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::index::known_slice::KnownSlice;
 use crate::notice::FORGED_SLICE;
+use crate::slice_key::SliceKey;
 use crate::slices::{self, SliceAuthor};
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -50,7 +51,7 @@ fn work(index: &mut Index, namespaces: &[&str], now: WallSeconds) -> LeaseNotes 
 
 /// With an activator, and this Lease.
 fn owner(lease: &LeaseNotes, objects: impl FnOnce(&mut Index), now: WallSeconds) -> Index {
-    let mut index = Index::new(secrets(), 1);
+    let mut index = Index::new(keys(), 1);
     index.kind_listed(&WorkloadKind::Deployment);
     put_activator(&mut index);
     objects(&mut index);

@@ -13,7 +13,7 @@ fn service_subject() -> Subject {
 
 #[test]
 fn a_service_without_a_free_port_is_direct_until_one_is_free() {
-    let mut index = Index::new(secrets(), 1);
+    let mut index = Index::new(keys(), 1);
     // What is given and stands on no slice rests for an hour.
     let notes = LeaseNotes::from([("ebb.dev/ports-given".to_owned(), "10000-29999".to_owned())]);
     index.take_over_ports(Bucket(0), &notes, &[], WALL);

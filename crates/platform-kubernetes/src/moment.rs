@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp as WallTime;
-use runtime::Clock;
 use vocabulary::Timestamp;
 
 /// One moment by both clocks.
@@ -14,10 +13,6 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    pub(crate) fn now(clock: Clock) -> Self {
-        Self { wall: WallTime::try_from(runtime::wall_time()).unwrap_or_default(), axis: clock.now() }
-    }
-
     /// A point of the wall clock on our axis; one from before the axis begins is its beginning.
     pub(crate) fn on_axis(self, at: WallTime) -> Timestamp {
         if at > self.wall {

@@ -1,4 +1,4 @@
-//! What do watches hand to the platform's task?
+//! What do watches show?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,12 @@ use crate::resources::service::ServiceRecord;
 use crate::resources::workload::ObjectVersion;
 use crate::resources::workload::objects::WorkloadReading;
 
-/// One change that a watch hands to the platform's task.
+/// One change that a watch shows.
 #[derive(Debug)]
 pub(crate) enum News {
     Config(Change<BTreeMap<String, String>>),
-    Observability(Change<BTreeMap<String, String>>),
+    /// What is wrong with that ConfigMap, in words.
+    Observability(Change<Vec<String>>),
     Service(Change<ServiceRecord>),
     Workload(WorkloadKind, Change<WorkloadReading>),
     /// Workloads of a kind cannot be looked at, and why.
