@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use runtime::Backoff;
-use vocabulary::Timestamp;
+use vocabulary::{Backoff, Timestamp};
 
 /// The first and the largest wait after a failure.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));

@@ -8,11 +8,10 @@ use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use orchestration::PodFacts;
-use runtime::EXIT_PART_FAILED;
 use scaling::PodPhase;
 use vocabulary::{
-    DRAIN_HOOK_PATH, INJECT_LABEL, LinkAddress, LinkChannel, PodExits, PodName, QUEUE_PROXY, Timestamp,
-    parse_duration,
+    DRAIN_HOOK_PATH, EXIT_PART_FAILED, INJECT_LABEL, LinkAddress, LinkChannel, PodExits, PodName,
+    QUEUE_PROXY, Timestamp, parse_duration,
 };
 
 use crate::moment::Moment;
