@@ -1,10 +1,8 @@
 //! What do the clocks say? Everything else takes the time as a parameter.
 
+use cluster::{Moment, WallSeconds};
 use jiff::Timestamp as WallTime;
 use runtime::Clock;
-
-use crate::moment::Moment;
-use crate::port_book::WallSeconds;
 
 /// The present moment by both clocks.
 pub(crate) fn moment(clock: Clock) -> Moment {

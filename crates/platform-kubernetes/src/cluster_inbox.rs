@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 
+use cluster::{SeatNumber, TargetRecord};
 use orchestration::{PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
 use platform::{OrderDesk, Seat};
 use tokio::sync::{Notify, mpsc, oneshot};
 use vocabulary::RevisionName;
-
-use crate::seat::SeatNumber;
-use crate::target::TargetRecord;
 
 /// What the autoscaler and its metric source leave for the platform's task, which takes all of it at once.
 #[derive(Debug, Default)]

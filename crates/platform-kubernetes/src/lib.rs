@@ -11,52 +11,25 @@
 //!       └──────requests──────── Task ◄──── inbox ◄─orders┘
 //! ```
 //!
-//! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`,
-//! `buckets`), and so is what is remembered of writes on their way (`count_writer`, `routes`); `state` holds it
-//! all, decides what is told and written, and waits for nothing. `watches`, `requests` and the task are the edge.
+//! Everything that reads or compares objects, and everything that is remembered of writes on their way, is the
+//! pure crate `cluster`: a [`ClusterState`] decides what is told and written. This crate watches, performs, keeps
+//! the clocks and writes the log; the metric APIs and the certificates of links are its own.
 
-mod buckets;
 mod clocks;
 mod cluster_inbox;
 mod connection;
-mod count_writer;
-mod custody;
-mod deletion_hint;
-mod drained_pods;
-mod endpoints;
-mod event_book;
-mod fact_feed;
-mod hop_keys;
-mod incident;
-mod index;
-mod lease;
 mod metric_apis;
-mod moment;
-mod news;
-mod notice;
 mod observation;
-mod port_book;
 mod requests;
-mod resources;
-mod routes;
-mod scale;
-mod seat;
 mod secrets;
-mod slice_key;
-mod slices;
-mod state;
-mod target;
 mod task;
 mod trust;
 mod watches;
-mod write;
-mod write_pace;
-mod write_queue;
-mod write_turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cluster::{ClusterState, ClusterStateConfig, SeatNumber};
 use kube::Client;
 use platform::{MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
@@ -69,9 +42,7 @@ use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
 use crate::requests::Requests;
-use crate::seat::SeatNumber;
 pub use crate::secrets::SecretError;
-use crate::state::{ClusterState, ClusterStateConfig};
 use crate::task::ClusterTask;
 use crate::trust::Trust;
 pub use crate::trust::{LinkCertificates, LinkKey, TrustError};
@@ -174,7 +145,7 @@ impl Platform for KubernetesPlatform {
         Subscription {
             facts,
             seat: Box::new(KubernetesSeat { id: seat, inbox: Arc::clone(&self.inbox) }),
-            renew_every: Some(lease::RENEW_EVERY),
+            renew_every: Some(cluster::RENEW_EVERY),
         }
     }
 

@@ -12,6 +12,8 @@ mod records;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::resources::selector::Selector;
+use cluster::{Failure, NamedSample, TargetRecord};
 use futures_util::future::join_all;
 use kube::Client;
 use platform::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
@@ -31,9 +33,6 @@ use self::records::{
 use crate::clocks;
 use crate::cluster_inbox::ClusterInbox;
 use crate::requests::within_time;
-use crate::resources::selector::Selector;
-use crate::target::{NamedSample, TargetRecord};
-use crate::write::Failure;
 
 /// A server that does not answer within this time is given up for this round, which has a little longer.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::resources::workload::{ObjectVersion, ScaleSubject};
+use cluster::slices::SliceChange;
+use cluster::{CountWrite, Failure, LEASE, LeaseRecord, LeaseWrite, Rights, ScaleAnswer, read_lease, scale};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -27,13 +30,6 @@ use vocabulary::{PodCount, Timestamp};
 
 #[cfg(test)]
 pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
-use crate::buckets::Rights;
-use crate::count_writer::CountWrite;
-use crate::lease::{LEASE, LeaseRecord, LeaseWrite, read_lease};
-use crate::resources::workload::{ObjectVersion, ScaleSubject};
-use crate::scale;
-use crate::slices::SliceChange;
-use crate::write::{Failure, ScaleAnswer};
 
 /// How long an answer may take before the request has failed. Less than a lease lasts, so that a renewal can
 /// be tried again.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster::ClusterKeys;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -14,8 +15,6 @@ use kube::{Api, Client};
 use rand::Rng;
 use rand::rngs::StdRng;
 use thiserror::Error;
-
-use crate::hop_keys::ClusterKeys;
 
 /// From which hop keys are derived.
 const HOP_KEY: KeySecret = KeySecret { name: "ebb-links", key: "hop-key" };

@@ -3,6 +3,10 @@
 
 use std::sync::Arc;
 
+use cluster::{
+    Change, ClusterEvent, ClusterIncident, ClusterState, ClusterWrite, KindWatch, Moment, News, SeatNumber,
+    WriteAnswer,
+};
 use orchestration::PlatformFact;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -10,14 +14,8 @@ use vocabulary::ReplicaName;
 
 use crate::clocks;
 use crate::cluster_inbox::{ClusterInbox, NewSeat};
-use crate::incident::ClusterIncident;
-use crate::moment::Moment;
-use crate::news::{Change, News};
 use crate::requests::Requests;
-use crate::seat::SeatNumber;
-use crate::state::{ClusterEvent, ClusterState, KindWatch};
 use crate::watches::Watches;
-use crate::write::{ClusterWrite, WriteAnswer};
 
 /// The number of news that are taken in before facts and requests follow from them.
 const NEWS_PER_TURN_MAX: usize = 256;

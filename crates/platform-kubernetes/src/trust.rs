@@ -15,6 +15,7 @@ mod authority;
 
 use std::time::Duration;
 
+use cluster::WallSeconds;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
@@ -24,7 +25,6 @@ use tokio::sync::watch;
 use vocabulary::{AUTHORITY_SECRET, LinkRole};
 
 use crate::clocks::wall_seconds;
-use crate::port_book::WallSeconds;
 use authority::{Certificate, LinkAuthority, SecretData};
 
 /// The annotation by which a person asks for another authority.

@@ -45,7 +45,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("queue-proxy", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("activator", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("injector", &["vocabulary", "settings"]),
-    ("platform-kubernetes", &["vocabulary", "settings", "scaling", "orchestration", "platform", "runtime"]),
+    ("cluster", &["vocabulary", "settings", "scaling", "orchestration"]),
+    (
+        "platform-kubernetes",
+        &["vocabulary", "settings", "scaling", "orchestration", "cluster", "platform", "runtime"],
+    ),
     (
         "control-plane",
         &[
@@ -55,6 +59,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "orchestration",
             "link",
             "runtime",
+            "cluster",
             "platform",
             "platform-kubernetes",
             "autoscaler",
@@ -81,18 +86,18 @@ const NEVER: &[(&str, &[&str])] = &[
     ("dataplane", &["settings", "scaling", "platform", "hyper", "h2", "axum", "tower"]),
     ("platform", &["kube", "hyper"]),
     ("platform-kubernetes", &["dataplane", "platform-local"]),
-    ("platform-local", &["dataplane", "platform-kubernetes"]),
+    ("platform-local", &["dataplane", "platform-kubernetes", "cluster"]),
     ("queue-proxy", &["settings", "scaling", "platform", "kube"]),
     ("activator", &["settings", "scaling", "platform", "kube"]),
     ("autoscaler", &["kube", "throttling", "dataplane"]),
     ("injector", &["scaling", "platform", "kube"]),
     ("control-plane", &["platform-local"]),
-    ("ebb", &["platform-kubernetes", "control-plane"]),
+    ("ebb", &["platform-kubernetes", "cluster", "control-plane"]),
 ];
 
 /// Crates that answer questions about numbers and time, and may do nothing else.
 const PURE: &[&str] =
-    &["vocabulary", "settings", "scaling", "throttling", "protocol", "orchestration", "simulator"];
+    &["vocabulary", "settings", "scaling", "throttling", "protocol", "orchestration", "cluster", "simulator"];
 
 /// Dependencies that can do I/O, and so have no place in a pure crate.
 const IMPURE: &[&str] = &["tokio", "hyper", "mio", "socket2", "nix", "kube", "tracing", "notify", "rustix"];

@@ -1,5 +1,0 @@
-//! Which seat did an order come from?
-
-/// One seat of the autoscaler, which may be rebuilt; never given to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SeatNumber(pub(crate) u64);
