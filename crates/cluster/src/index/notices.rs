@@ -29,9 +29,9 @@ pub(crate) struct Announcement {
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     /// The notices that hold; a subject without notices has no entry.
-    notices: BTreeMap<Subject, Vec<Notice>>,
+    by_subject: BTreeMap<Subject, Vec<Notice>>,
     /// The notices about each ConfigMap; together they are those of the configuration.
-    config_map_notices: BTreeMap<&'static str, Vec<Notice>>,
+    by_config_map: BTreeMap<&'static str, Vec<Notice>>,
     /// News of objects for which no Event was written yet.
     announcements: VecDeque<Announcement>,
     /// What should stand in the log, since the log was written last.
@@ -46,7 +46,7 @@ pub(super) struct Notices {
 impl Notices {
     /// All that is to be known of an object now. What was not known before is announced.
     pub(super) fn put(&mut self, about: Subject, notices: Vec<Notice>) {
-        let former = self.notices.remove(&about).unwrap_or_default();
+        let former = self.by_subject.remove(&about).unwrap_or_default();
         if former != notices {
             // Everything about an object is put anew with each change of it, and an Event is a request to the
             // API server.
@@ -62,30 +62,30 @@ impl Notices {
             self.topics.insert(Topic::Problems(about.clone()));
         }
         if !notices.is_empty() {
-            self.notices.insert(about, notices);
+            self.by_subject.insert(about, notices);
         }
     }
 
     /// All that is to be known of one ConfigMap now.
     pub(super) fn put_of_config_map(&mut self, name: &'static str, notices: Vec<Notice>) {
-        self.config_map_notices.insert(name, notices);
-        let all = self.config_map_notices.values().flatten().cloned().collect();
+        self.by_config_map.insert(name, notices);
+        let all = self.by_config_map.values().flatten().cloned().collect();
         self.put(Subject::Configuration, all);
     }
 
     /// The notices that hold about a subject.
     pub(super) fn of(&self, about: &Subject) -> &[Notice] {
-        self.notices.get(about).map(Vec::as_slice).unwrap_or_default()
+        self.by_subject.get(about).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The subjects about which notices hold.
     pub(super) fn subjects(&self) -> impl Iterator<Item = &Subject> {
-        self.notices.keys()
+        self.by_subject.keys()
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.notices.is_empty()
+        self.by_subject.is_empty()
     }
 
     pub(super) fn announce(&mut self, announcement: Announcement) {
@@ -100,7 +100,7 @@ impl Notices {
         // All of them are said below, as they are now; what waits may be over.
         self.announcements.retain(|announcement| !is_ours(&announcement.about));
         let all: Vec<Announcement> = self
-            .notices
+            .by_subject
             .iter()
             .filter(|(about, _)| is_ours(about))
             .flat_map(|(about, notices)| {

@@ -59,9 +59,10 @@ pub(super) enum PodSighting {
 /// All pods, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    pods: BTreeMap<PodName, Pod>,
+    /// Pods with a queue-proxy.
+    injected: BTreeMap<PodName, Pod>,
     /// Pods without a queue-proxy: class hpa counts them.
-    plain_pods: BTreeMap<PodName, PodObject>,
+    plain: BTreeMap<PodName, PodObject>,
     /// When a container of these will have been impossible to start for long enough.
     start_troubles: BTreeMap<PodName, Timestamp>,
     /// Labels of pods with a queue-proxy and of pods without one.
@@ -75,10 +76,10 @@ impl Pods {
     /// Puts a pod with a queue-proxy in.
     pub(super) fn put(&mut self, record: PodObject, now: Timestamp) -> PodSighting {
         let name = record.pod_name();
-        if let Some(plain) = self.plain_pods.remove(&name) {
+        if let Some(plain) = self.plain.remove(&name) {
             self.labels.remove(&plain);
         }
-        let former = self.pods.remove(&name);
+        let former = self.injected.remove(&name);
         if let Some(former) = &former {
             self.labels.remove(&former.record);
         }
@@ -86,7 +87,7 @@ impl Pods {
         // A pod that a StatefulSet makes anew has the name of the former pod, and has said nothing yet.
         let former = match former.filter(|former| former.record.uid == record.uid) {
             Some(former) if former.record == record => {
-                self.pods.insert(name, former);
+                self.injected.insert(name, former);
                 return PodSighting::Unchanged;
             }
             former => former,
@@ -103,33 +104,33 @@ impl Pods {
             Some(due) => self.start_troubles.insert(name.clone(), due),
             None => self.start_troubles.remove(&name),
         };
-        self.pods.insert(name, Pod { record, reported_state, reach, seen_ending, failures });
+        self.injected.insert(name, Pod { record, reported_state, reach, seen_ending, failures });
         if has_failed { PodSighting::HasFailed } else { PodSighting::Changed }
     }
 
     /// Puts a pod without a queue-proxy in, of whose name no pod is there.
     pub(super) fn put_plain(&mut self, record: PodObject) {
         self.labels.insert(&record);
-        self.plain_pods.insert(record.pod_name(), record);
+        self.plain.insert(record.pod_name(), record);
     }
 
     /// Takes a pod out, and returns it.
     pub(super) fn remove(&mut self, name: &PodName) -> Option<PodObject> {
-        let plain = self.plain_pods.remove(name);
+        let plain = self.plain.remove(name);
         self.start_troubles.remove(name);
-        let record = plain.or_else(|| Some(self.pods.remove(name)?.record))?;
+        let record = plain.or_else(|| Some(self.injected.remove(name)?.record))?;
         self.labels.remove(&record);
         Some(record)
     }
 
     /// A pod with a queue-proxy.
     pub(super) fn get(&self, name: &PodName) -> Option<&Pod> {
-        self.pods.get(name)
+        self.injected.get(name)
     }
 
     /// A pod without a queue-proxy.
     pub(super) fn plain(&self, name: &PodName) -> Option<&PodObject> {
-        self.plain_pods.get(name)
+        self.plain.get(name)
     }
 
     /// A pod, with a queue-proxy or without one.
@@ -141,7 +142,7 @@ impl Pods {
     pub(super) fn selected(&self, namespace: &str, selector: &Selector) -> Vec<&PodName> {
         let named = self.labels.candidates(namespace, selector).map(Iterator::collect);
         named.unwrap_or_else(|| {
-            let all = self.pods.keys().chain(self.plain_pods.keys());
+            let all = self.injected.keys().chain(self.plain.keys());
             let prefix = first_in(namespace);
             let mut all: Vec<&PodName> =
                 all.filter(|name| name.as_str().starts_with(prefix.as_str())).collect();
@@ -158,19 +159,19 @@ impl Pods {
     /// Pods are named by their namespace first.
     fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Pod> {
         let namespace = namespace.to_owned();
-        let pods = self.pods.range(first_in(&namespace)..).map(|(_, pod)| pod);
+        let pods = self.injected.range(first_in(&namespace)..).map(|(_, pod)| pod);
         pods.take_while(move |pod| pod.record.namespace == namespace)
     }
 
     fn plain_pods_in(&self, namespace: &str) -> impl Iterator<Item = &PodObject> {
         let namespace = namespace.to_owned();
-        let pods = self.plain_pods.range(first_in(&namespace)..).map(|(_, pod)| pod);
+        let pods = self.plain.range(first_in(&namespace)..).map(|(_, pod)| pod);
         pods.take_while(move |pod| pod.namespace == namespace)
     }
 
     /// What a pod's queue-proxy says of itself; returns whether there is such a pod.
     pub(super) fn note_state(&mut self, name: &PodName, state: PodState) -> bool {
-        let Some(pod) = self.pods.get_mut(name) else { return false };
+        let Some(pod) = self.injected.get_mut(name) else { return false };
         pod.reported_state = Some(state);
         pod.failures.note_readiness(&pod.record, pod.reported_state);
         true
@@ -178,14 +179,14 @@ impl Pods {
 
     /// Whether clients reach a pod; returns whether there is such a pod.
     pub(super) fn note_reach(&mut self, name: &PodName, reach: PodReach) -> bool {
-        let Some(pod) = self.pods.get_mut(name) else { return false };
+        let Some(pod) = self.injected.get_mut(name) else { return false };
         pod.reach = reach;
         true
     }
 
     /// The names of pods that clients do not reach, as their owners said last.
     pub(super) fn unreachable(&self) -> impl Iterator<Item = &PodName> {
-        self.pods.iter().filter(|(_, pod)| pod.reach == PodReach::Unreachable).map(|(name, _)| name)
+        self.injected.iter().filter(|(_, pod)| pod.reach == PodReach::Unreachable).map(|(name, _)| name)
     }
 
     /// When a container will have been impossible to start for long enough.
@@ -198,7 +199,7 @@ impl Pods {
         let due: Vec<PodName> =
             self.start_troubles.extract_if(.., |_, due| *due <= now).map(|(name, _)| name).collect();
         for name in &due {
-            if let Some(pod) = self.pods.get_mut(name) {
+            if let Some(pod) = self.injected.get_mut(name) {
                 pod.failures.start_wait_over(&pod.record);
             }
         }

@@ -81,7 +81,7 @@ pub(super) struct WorkloadSighting {
 /// All workloads, by their names.
 #[derive(Debug)]
 pub(super) struct Workloads {
-    workloads: BTreeMap<RevisionName, Workload>,
+    by_name: BTreeMap<RevisionName, Workload>,
     labels: WorkloadLabels,
     /// Counts of workloads: asked, under way, written and shown.
     counts: CountWriters,
@@ -104,7 +104,7 @@ pub(super) struct Workloads {
 impl Workloads {
     pub(super) fn new(keys: HopKeys) -> Self {
         Self {
-            workloads: BTreeMap::new(),
+            by_name: BTreeMap::new(),
             labels: WorkloadLabels::default(),
             counts: CountWriters::default(),
             unscalable: BTreeMap::new(),
@@ -119,24 +119,24 @@ impl Workloads {
     }
 
     pub(super) fn get(&self, revision: &RevisionName) -> Option<&Workload> {
-        self.workloads.get(revision)
+        self.by_name.get(revision)
     }
 
     pub(super) fn contains(&self, revision: &RevisionName) -> bool {
-        self.workloads.contains_key(revision)
+        self.by_name.contains_key(revision)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &RevisionName> {
-        self.workloads.keys()
+        self.by_name.keys()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&RevisionName, &Workload)> {
-        self.workloads.iter()
+        self.by_name.iter()
     }
 
     /// A workload with its name, as it is stored here.
     pub(super) fn get_named(&self, revision: &RevisionName) -> Option<(&RevisionName, &Workload)> {
-        self.workloads.get_key_value(revision)
+        self.by_name.get_key_value(revision)
     }
 
     /// Puts a workload in as the watch shows it. `origin` says whether it was there before we looked; it
@@ -144,7 +144,7 @@ impl Workloads {
     pub(super) fn put(&mut self, record: WorkloadRecord, origin: RevisionOrigin) -> WorkloadSighting {
         let revision = record.revision.clone();
         self.unscalable.remove(&revision);
-        let former = self.workloads.remove(&revision);
+        let former = self.by_name.remove(&revision);
         if let Some(former) = &former {
             self.labels.remove(&former.record);
         }
@@ -164,7 +164,7 @@ impl Workloads {
             Some(former) => Workload { record, ..former },
             None => Workload::new(record, origin),
         };
-        self.workloads.insert(revision, workload);
+        self.by_name.insert(revision, workload);
         // Its status changes with each pod that comes or goes, and that is no news of its own.
         WorkloadSighting { is_there_anew, is_news: !is_known || is_news, selects_others, foreign }
     }
@@ -172,7 +172,7 @@ impl Workloads {
     /// Takes a workload out; returns whether it was there.
     pub(super) fn remove(&mut self, revision: &RevisionName) -> bool {
         self.unscalable.remove(revision);
-        let Some(former) = self.workloads.remove(revision) else { return false };
+        let Some(former) = self.by_name.remove(revision) else { return false };
         self.labels.remove(&former.record);
         true
     }
@@ -200,7 +200,7 @@ impl Workloads {
     /// counts: without it the workload would be out of reach at zero. Returns whether there is such a
     /// workload.
     pub(super) fn read_settings(&mut self, revision: &RevisionName) -> bool {
-        let Some(workload) = self.workloads.get_mut(revision) else { return false };
+        let Some(workload) = self.by_name.get_mut(revision) else { return false };
         let why = match workload.record.settings(&self.cluster) {
             Ok(settings) => {
                 (workload.settings, workload.has_valid_subset_only) = (Some(settings), false);
@@ -222,7 +222,7 @@ impl Workloads {
 
     /// Containers of a workload's pods end by these hooks of their own; returns whether that is news.
     pub(super) fn put_hooks(&mut self, revision: &RevisionName, hooks: BTreeSet<String>) -> bool {
-        let Some(workload) = self.workloads.get_mut(revision) else { return false };
+        let Some(workload) = self.by_name.get_mut(revision) else { return false };
         std::mem::replace(&mut workload.own_hooks, hooks) != workload.own_hooks
     }
 
@@ -232,7 +232,7 @@ impl Workloads {
         revision: &RevisionName,
         mut present: Option<WaitRefusal>,
     ) -> bool {
-        let Some(workload) = self.workloads.get_mut(revision) else { return false };
+        let Some(workload) = self.by_name.get_mut(revision) else { return false };
         if let (Some(present), Some(former)) = (&mut present, &workload.wait_refusal)
             && present.notice.reason == former.notice.reason
         {
@@ -243,7 +243,7 @@ impl Workloads {
 
     /// A pod of a workload failed last in this way; returns whether that is news.
     pub(super) fn put_failure(&mut self, revision: &RevisionName, last: PodFailure) -> bool {
-        let Some(workload) = self.workloads.get_mut(revision) else { return false };
+        let Some(workload) = self.by_name.get_mut(revision) else { return false };
         let is_news = workload.last_failure.as_ref() != Some(&last);
         workload.last_failure = Some(last);
         is_news
@@ -259,7 +259,7 @@ impl Workloads {
         }
         let day = |workload: &Workload, turn| self.keys.day(&workload.record.uid, turn);
         let is_over = |workload: &Workload| day(workload, former) != day(workload, present);
-        let over = self.workloads.iter().filter(|(_, workload)| is_over(workload));
+        let over = self.by_name.iter().filter(|(_, workload)| is_over(workload));
         over.map(|(revision, _)| revision.clone()).collect()
     }
 

@@ -30,7 +30,7 @@ impl Workloads {
     }
 
     fn revision_of_target(&self, target: &ScaleTargetRef) -> Option<RevisionName> {
-        let mut workloads = self.workloads.iter();
+        let mut workloads = self.by_name.iter();
         workloads
             .find(|(revision, workload)| scales(target, revision, workload))
             .map(|(name, _)| name.clone())

@@ -19,7 +19,7 @@ impl Workloads {
     /// The revisions of a pod, in the order of their names.
     pub(in crate::index) fn owners_of(&self, pod: &PodObject) -> Vec<RevisionName> {
         let named = self.candidates(pod).into_iter();
-        let named = named.filter_map(|revision| self.workloads.get_key_value(revision));
+        let named = named.filter_map(|revision| self.by_name.get_key_value(revision));
         let owners = named.filter(|(revision, workload)| self.is_pod_of(pod, revision, workload));
         owners.map(|(revision, _)| revision.clone()).collect()
     }
@@ -70,6 +70,6 @@ impl Workloads {
         let hash = pod.labels.get(TEMPLATE_HASH).filter(|_| owner.kind == "ReplicaSet")?;
         let name = owner.name.strip_suffix(hash.as_str())?.strip_suffix('-')?;
         let deployment = WorkloadKind::Deployment.revision(&pod.namespace, name)?;
-        self.workloads.get_key_value(&deployment).map(|(revision, _)| revision)
+        self.by_name.get_key_value(&deployment).map(|(revision, _)| revision)
     }
 }
