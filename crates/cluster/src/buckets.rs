@@ -112,11 +112,6 @@ impl Buckets {
         buckets
     }
 
-    /// The name of this autoscaler, as it stands on the Leases that it holds.
-    pub(crate) fn name(&self) -> &ReplicaName {
-        &self.name
-    }
-
     /// The number of buckets by which this autoscaler goes; at least one.
     pub(crate) fn count(&self) -> u16 {
         u16::try_from(self.keepers.len()).expect("made of one")
