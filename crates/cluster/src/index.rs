@@ -91,9 +91,12 @@ impl Index {
         let name = record.pod_name();
         self.notice_failed_part(&name, &record);
         if !record.is_ours() {
-            let is_news = self.pods.plain(&name) != Some(&record);
+            // A watch that lists anew shows each pod once more, from which nothing follows.
+            if self.pods.plain(&name) == Some(&record) {
+                return;
+            }
             self.forget_pod(&name);
-            let owners = if is_news { self.workloads.owners_of(&record) } else { Vec::new() };
+            let owners = self.workloads.owners_of(&record);
             self.pods.put_plain(record);
             // Only once the pod is in the index: notices about a workload follow from all of its pods.
             for revision in owners {

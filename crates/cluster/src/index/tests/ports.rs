@@ -75,3 +75,18 @@ fn an_activator_that_is_gone_at_once_leaves_its_slices_at_once() {
     assert_eq!(index.take_unrouted(), [name()].into());
     assert_eq!(index.slice_changes(&name()).len(), 1);
 }
+
+#[test]
+fn a_pod_without_a_queue_proxy_stays_a_problem_when_a_watch_shows_it_once_more() {
+    let mut index = index();
+    put_service(&mut index, json!({}));
+    put_workload(&mut index, 1, &json!({}));
+    put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
+    let mut bare = index.pod_record(&PodName::new("default/a")).expect("it is there").clone();
+    bare.queue_proxy = None;
+    for time in ["at first", "once more"] {
+        index.put_pod(bare.clone(), NOW);
+        let reasons: Vec<_> = problems(&mut index).into_iter().map(|notice| notice.reason).collect();
+        assert_eq!(reasons, ["NotInjected"], "{time}");
+    }
+}
