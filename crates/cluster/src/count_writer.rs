@@ -1,8 +1,8 @@
 //! Which count does a workload have, which count is it to get, and whose is the count that the watch shows?
 //!
-//! A [`CountWriter`] is everything that is remembered of one workload's count on its way to the API server. It
-//! sends no request and reads no clock: orders, answers and what the watch shows go in; the write that is to
-//! begin, and what people and the autoscaler are to hear, come out.
+//! A [`CountWriter`] is everything that is remembered of one workload's count on its way to the API server.
+//! It sends no request and reads no clock: orders, answers and what the watch shows go in; the write that is
+//! to begin, and what people and the autoscaler are to hear, come out.
 //!
 //! ```text
 //!            want           begin                 answered: Written
@@ -14,8 +14,8 @@
 //!
 //! One request is under way at a time, and one write waits. A count is written over the count that it was
 //! decided upon, so each write that takes the place of another, or waited while another was done, is put upon
-//! the count that is there then. Orders of another seat are left as they are: an autoscaler that took its seat
-//! later was told the present count, and has decided upon that.
+//! the count that is there then. Orders of another seat are left as they are: an autoscaler that took its
+//! seat later was told the present count, and has decided upon that.
 //!
 //! The autoscaler must not hear the former count again while ours is on its way: it would decide the same
 //! once more, and policies and Events would count both. So a count of ours counts as there

@@ -4,8 +4,8 @@
 //! [`Topic`]s, each of which is rendered when there is room for it. So a subject that changes a hundred times
 //! while the autoscaler reads nothing makes one fact, of its last state.
 //!
-//! Each of the five structs keeps its own maps consistent and is changed by its own methods alone. What follows
-//! from one for another is decided by the methods of [`Index`], which stand in the files beside them:
+//! Each of the five structs keeps its own maps consistent and is changed by its own methods alone. What
+//! follows from one for another is decided by the methods of [`Index`], which stand in the files beside them:
 //!
 //! ```text
 //!   Services: records, custody, slices, routes ──┐

@@ -1,8 +1,8 @@
 //! What should the objects of a cluster be?
 //!
-//! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's count is
-//! written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service. A Lease for
-//! each bucket says which autoscaler may write.
+//! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
+//! count is written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service.
+//! A Lease for each bucket says which autoscaler may write.
 //!
 //! ```text
 //!   what watches show ──┐                      ┌──► facts for the autoscaler
@@ -10,8 +10,8 @@
 //!   answers ────────────┘                      └──► kinds to watch, lines for the log
 //! ```
 //!
-//! No I/O, no clock, no log: a [`Moment`] comes with each event, and the shell (`platform-kubernetes`) watches,
-//! performs and logs.
+//! No I/O, no clock, no log: a [`Moment`] comes with each event, and the shell (`platform-kubernetes`)
+//! watches, performs and logs.
 
 mod buckets;
 mod count_writer;

@@ -1,5 +1,5 @@
-//! Everything of a cluster that concerns us, as one value: what watches show, orders and answers come in; facts
-//! for the autoscaler and writes for the API server come out.
+//! Everything of a cluster that concerns us, as one value: what watches show, orders and answers come in;
+//! facts for the autoscaler and writes for the API server come out.
 //!
 //! ```text
 //!   ClusterEvent ──handle──► ClusterState ──next_fact──► autoscaler

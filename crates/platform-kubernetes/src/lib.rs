@@ -11,9 +11,9 @@
 //!       └──────requests──────── Task ◄──── inbox ◄─orders┘
 //! ```
 //!
-//! Everything that reads or compares objects, and everything that is remembered of writes on their way, is the
-//! pure crate `cluster`: a [`ClusterState`] decides what is told and written. This crate watches, performs, keeps
-//! the clocks and writes the log; the metric APIs and the certificates of links are its own.
+//! Everything that reads or compares objects, and everything that is remembered of writes on their way, is
+//! the pure crate `cluster`: a [`ClusterState`] decides what is told and written. This crate watches,
+//! performs, keeps the clocks and writes the log; the metric APIs and the certificates of links are its own.
 
 mod clocks;
 mod cluster_inbox;

@@ -1,5 +1,5 @@
-//! A made-up API server, with the controllers of Kubernetes that act upon the same objects: one makes pods to a
-//! workload's count, one writes the slices of a Service that has a selector.
+//! A made-up API server, with the controllers of Kubernetes that act upon the same objects: one makes pods to
+//! a workload's count, one writes the slices of a Service that has a selector.
 
 use std::collections::BTreeMap;
 
