@@ -60,8 +60,9 @@ enum Kind {
 /// Something that has happened to a cluster.
 #[derive(Debug)]
 pub enum ClusterEvent {
-    /// A watch has shown objects, or that they are gone.
-    Shown(News),
+    /// A watch has shown objects, or that they are gone. Boxed, for a record of a pod is far larger than any
+    /// other event.
+    Shown(Box<News>),
     /// The request of a write has ended.
     Answered(WriteAnswer),
     /// The autoscaler takes a seat, and is told everything from then on.
@@ -166,7 +167,7 @@ impl ClusterState {
     /// Takes in what has happened.
     pub fn handle(&mut self, event: ClusterEvent, moment: Moment) {
         match event {
-            ClusterEvent::Shown(news) => self.take_news(news, moment.axis),
+            ClusterEvent::Shown(news) => self.take_news(*news, moment.axis),
             ClusterEvent::Answered(answer) => self.take_answer(answer, moment.axis),
             ClusterEvent::SeatTaken(seat) => {
                 self.feed = Some(FactFeed::new(seat, &mut self.index));

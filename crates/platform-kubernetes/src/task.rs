@@ -118,7 +118,7 @@ impl ClusterTask {
 
     fn take_news(&mut self, news: News, moment: Moment) {
         let version = if let News::Pod(Change::Put(_, shown)) = &news { shown.version } else { None };
-        self.state.handle(ClusterEvent::Shown(news), moment);
+        self.state.handle(ClusterEvent::Shown(Box::new(news)), moment);
         if version.is_some() {
             self.requests.shown_pods.send_if_modified(|shown| {
                 let is_newer = *shown < version;

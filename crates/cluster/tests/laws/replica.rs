@@ -90,7 +90,7 @@ impl Replica {
             News::Zone(Change::Listed(BTreeSet::new())),
             News::Endpoints(Change::Listed(BTreeSet::new())),
         ] {
-            replica.state.handle(ClusterEvent::Shown(news), moment);
+            replica.state.handle(ClusterEvent::Shown(Box::new(news)), moment);
         }
         for collection in Collection::ALL {
             replica.list(collection, server, moment);
@@ -129,7 +129,7 @@ impl Replica {
             self.show(&ServerChange { collection, key, object: Some(object.clone()) }, moment);
         }
         self.shown.retain(|(of, key), _| *of != collection || keys.contains(key));
-        self.state.handle(ClusterEvent::Shown(listed(collection, keys)), moment);
+        self.state.handle(ClusterEvent::Shown(Box::new(listed(collection, keys))), moment);
     }
 
     /// A watch shows its last change once more.
@@ -152,7 +152,7 @@ impl Replica {
             Some(object) => self.shown.insert(place, object.clone()),
             None => self.shown.remove(&place),
         };
-        self.state.handle(ClusterEvent::Shown(news(change)), moment);
+        self.state.handle(ClusterEvent::Shown(Box::new(news(change))), moment);
     }
 
     /// What watches show that are not late; returns whether that was anything.
