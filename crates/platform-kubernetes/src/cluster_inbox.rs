@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
+use cluster::{SeatNumber, TargetRecord};
 use orchestration::{PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
 use platform::{OrderDesk, Seat};
 use tokio::sync::{Notify, mpsc, oneshot};
 use vocabulary::RevisionName;
-
-use crate::target::TargetRecord;
 
 /// What the autoscaler and its metric source leave for the platform's task, which takes all of it at once.
 #[derive(Debug, Default)]
@@ -33,10 +32,6 @@ pub(crate) struct ClusterInboxContents {
     /// Questions of class hpa for the pods of a revision; at most two are under way for each revision.
     pub(crate) target_queries: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
 }
-
-/// One seat of the autoscaler, which may be rebuilt; never given to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SeatNumber(pub(crate) u64);
 
 /// The autoscaler takes a seat, and receives facts from then on.
 #[derive(Debug)]

@@ -6,50 +6,30 @@
 //! each request.
 //!
 //! ```text
-//!   API server ──watches──► Index (what is there) ──facts──► autoscaler
-//!       ▲                     │                                  │
-//!       └──────requests───── Task ◄────────── inbox ◄──orders────┘
+//!   API server ──watches──► ClusterState ──facts──► autoscaler
+//!       ▲                        │                       │
+//!       └──────requests──────── Task ◄──── inbox ◄─orders┘
 //! ```
 //!
-//! Everything that reads or compares objects is pure (`resources`, `index`, `slices`, `scale`, `lease`,
-//! `buckets`), and so is what is remembered of counts on their way (`count_writer`); `watches` and `requests`
-//! are the edge.
+//! Everything that reads or compares objects, and everything that is remembered of writes on their way, is
+//! the pure crate `cluster`: a [`ClusterState`] decides what is told and written. This crate watches,
+//! performs, keeps the clocks and writes the log; the metric APIs and the certificates of links are its own.
 
-mod buckets;
+mod clocks;
 mod cluster_inbox;
 mod connection;
-mod count_writer;
-mod custody;
-mod deletion_hint;
-mod drained_pods;
-mod endpoints;
-mod event_book;
-mod fact_feed;
-mod index;
-mod lease;
 mod metric_apis;
-mod notice;
 mod observation;
-mod port_book;
 mod requests;
-mod resources;
-mod routes;
-mod scale;
 mod secrets;
-mod slice_key;
-mod slices;
-mod target;
 mod task;
 mod trust;
-mod wall_clock;
 mod watches;
-mod write_pace;
-mod write_queue;
-mod write_turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cluster::{ClusterState, ClusterStateConfig, SeatNumber};
 use kube::Client;
 use platform::{MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
@@ -57,14 +37,12 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use vocabulary::ReplicaName;
 
-use crate::buckets::Buckets;
-use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat, SeatNumber};
+use crate::clocks::wall_seconds;
+use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
-use crate::port_book::WallSeconds;
 use crate::requests::Requests;
 pub use crate::secrets::SecretError;
-use crate::secrets::Secrets;
 use crate::task::ClusterTask;
 use crate::trust::Trust;
 pub use crate::trust::{LinkCertificates, LinkKey, TrustError};
@@ -131,9 +109,9 @@ impl KubernetesPlatform {
 
     async fn start_with(client: Client, config: KubernetesConfig) -> Result<Arc<Self>, StartError> {
         require_version(&client).await?;
-        let secrets = Secrets::find_or_make(client.clone(), &config.namespace).await?;
+        let keys = secrets::find_or_make(client.clone(), &config.namespace).await?;
         let trust = Trust::new(client.clone(), &config.namespace);
-        let (shown, certificates) = watch::channel(trust.settle(WallSeconds::now()).await?);
+        let (shown, certificates) = watch::channel(trust.settle(wall_seconds()).await?);
         tokio::spawn(vital("the keeper of the links' certificates", trust.keep(shown)));
         let (watches, news) = watches::start(&client, &config.namespace);
         let inbox = Arc::<ClusterInbox>::default();
@@ -142,8 +120,8 @@ impl KubernetesPlatform {
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
-        let task =
-            ClusterTask::new(Buckets::new(&name, buckets), requests, watches, secrets, Arc::clone(&inbox));
+        let state = ClusterState::new(ClusterStateConfig { name: name.clone(), buckets, keys, salt: salt() });
+        let task = ClusterTask::new(name, state, requests, watches, Arc::clone(&inbox));
         tokio::spawn(vital("the platform's task", task.run(news)));
         Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))
     }
@@ -167,13 +145,19 @@ impl Platform for KubernetesPlatform {
         Subscription {
             facts,
             seat: Box::new(KubernetesSeat { id: seat, inbox: Arc::clone(&self.inbox) }),
-            renew_every: Some(lease::RENEW_EVERY),
+            renew_every: Some(cluster::RENEW_EVERY),
         }
     }
 
     fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {
         Some(Arc::<MetricApis>::clone(&self.metric_apis))
     }
+}
+
+/// A number that no autoscaler had before, so that names of Events are unique.
+fn salt() -> u64 {
+    let since = runtime::wall_time().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
 async fn require_version(client: &Client) -> Result<(), StartError> {

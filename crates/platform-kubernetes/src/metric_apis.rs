@@ -12,6 +12,8 @@ mod records;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::resources::selector::Selector;
+use cluster::{Failure, NamedSample, TargetRecord};
 use futures_util::future::join_all;
 use kube::Client;
 use platform::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
@@ -28,11 +30,9 @@ use self::records::{
     ApiGroup, ApiResourceList, ExternalMetricValueList, MetricValueList, ObjectMetricValue, PodMetrics,
     PodMetricsList,
 };
+use crate::clocks;
 use crate::cluster_inbox::ClusterInbox;
-use crate::requests::{Failure, within_time};
-use crate::resources::selector::Selector;
-use crate::target::{NamedSample, TargetRecord};
-use crate::wall_clock::Moment;
+use crate::requests::within_time;
 
 /// A server that does not answer within this time is given up for this round, which has a little longer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -123,7 +123,7 @@ impl MetricApis {
         // Asked again: pods came and went while the answers were on their way, and samples are counted
         // against those that there are now.
         let Some(target) = self.target(&question.revision).await else { return MetricReply::default() };
-        let moment = Moment::now(self.server.clock);
+        let moment = clocks::moment(self.server.clock);
         let answers = asked.into_iter().map(|(index, metric, asked)| {
             let samples = asked.answer.and_then(|answered| {
                 samples_of(metric, &answered, &target, moment).map_err(Arc::<str>::from)

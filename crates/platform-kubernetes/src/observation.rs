@@ -1,6 +1,9 @@
 //! What does this crate make of objects and answers of the API server? For tests that compare it with what
 //! Kubernetes' own autoscaler makes of the same.
 
+use cluster::resources::scaled_pod;
+use cluster::resources::selector::Selector;
+use cluster::{Moment, TargetRecord};
 use jiff::Timestamp as WallTime;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -9,10 +12,6 @@ use settings::hpa::MetricSpec;
 use vocabulary::{PodCount, Timestamp};
 
 use crate::metric_apis::read_answer;
-use crate::resources::scaled_pod;
-use crate::resources::selector::Selector;
-use crate::target::TargetRecord;
-use crate::wall_clock::Moment;
 
 /// A target of class hpa.
 #[derive(Clone, Debug)]

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::resources::workload::{ObjectVersion, ScaleSubject};
+use cluster::slices::SliceChange;
+use cluster::{CountWrite, Failure, LEASE, LeaseRecord, LeaseWrite, Rights, ScaleAnswer, read_lease, scale};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -27,12 +30,6 @@ use vocabulary::{PodCount, Timestamp};
 
 #[cfg(test)]
 pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
-use crate::buckets::Rights;
-use crate::count_writer::CountWrite;
-use crate::lease::{LEASE, LeaseRecord, LeaseWrite, read_lease};
-use crate::resources::workload::{ObjectVersion, ScaleSubject};
-use crate::scale;
-use crate::slices::SliceChange;
 
 /// How long an answer may take before the request has failed. Less than a lease lasts, so that a renewal can
 /// be tried again.
@@ -54,91 +51,6 @@ pub(crate) struct Requests {
     pub(crate) pod_rights: PodRights,
     /// The newest version of a pod that the watch has shown; the platform's task keeps it up to date.
     pub(crate) shown_pods: watch::Sender<Option<ObjectVersion>>,
-}
-
-/// Why a request did nothing, as far as we know.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// Another autoscaler owns the bucket by now.
-    NotOwner,
-    /// The server knows no such object; if the object is gone, the watch says so too.
-    Gone(String),
-    /// The object was written meanwhile, by us or by another writer; the watch brings what it is now.
-    Conflict,
-    /// The server does not take the object as it is, and says what is wrong with it.
-    Refused(String),
-    /// The API server refuses for want of a right, and names it.
-    Forbidden(String),
-    /// The request may succeed later; the server may have said when.
-    Passing { why: String, after: Option<Duration> },
-}
-
-impl Failure {
-    fn of(error: &kube::Error) -> Self {
-        let kube::Error::Api(status) = error else {
-            return Self::Passing { why: ErrorChain(error).to_string(), after: None };
-        };
-        let message = status.message.clone();
-        match status.code {
-            404 | 410 => Self::Gone(message),
-            409 => Self::Conflict,
-            401 | 403 => Self::Forbidden(message),
-            400 | 405 | 413 | 415 | 422 => Self::Refused(message),
-            _ => {
-                let seconds = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
-                let after = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
-                Self::Passing { why: message, after }
-            }
-        }
-    }
-
-    /// How long the server asked to wait before the next attempt; zero if it did not.
-    pub(crate) fn wait(&self) -> Duration {
-        match self {
-            Self::Passing { after, .. } => after.unwrap_or_default(),
-            Self::NotOwner | Self::Gone(_) | Self::Conflict | Self::Refused(_) | Self::Forbidden(_) => {
-                Duration::ZERO
-            }
-        }
-    }
-
-    /// In the server's own words, where it has some.
-    pub(crate) fn words(&self) -> &str {
-        match self {
-            Self::Gone(words)
-            | Self::Refused(words)
-            | Self::Forbidden(words)
-            | Self::Passing { why: words, .. } => words,
-            Self::NotOwner => "another autoscaler owns the bucket",
-            Self::Conflict => "another client wrote the object at the same time",
-        }
-    }
-
-    /// The outcome of an order that failed so, as the autoscaler hears of it. What is refused today (by a
-    /// webhook, say) may be taken tomorrow, and the autoscaler gives no new order while the wanted count
-    /// stays the same.
-    pub(crate) fn outcome(&self) -> OrderOutcome {
-        match self {
-            Self::NotOwner => OrderOutcome::NotOwner,
-            Self::Forbidden(why) => OrderOutcome::Retrying(format!("the API server forbids it: {why}")),
-            Self::Gone(_) | Self::Refused(_) | Self::Conflict | Self::Passing { .. } => {
-                OrderOutcome::Retrying(self.words().to_owned())
-            }
-        }
-    }
-}
-
-/// How the write of a count ended.
-pub(crate) struct ScaleAnswer {
-    pub(crate) outcome: OrderOutcome,
-    /// The version of the object from which on the count is there, if it is.
-    pub(crate) version: Option<ObjectVersion>,
-}
-
-impl From<OrderOutcome> for ScaleAnswer {
-    fn from(outcome: OrderOutcome) -> Self {
-        Self { outcome, version: None }
-    }
 }
 
 impl Requests {
@@ -281,6 +193,25 @@ fn patch_parameters() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
+/// Why a request did nothing, as the API server says it.
+fn failure_of(error: &kube::Error) -> Failure {
+    let kube::Error::Api(status) = error else {
+        return Failure::Passing { why: ErrorChain(error).to_string(), after: None };
+    };
+    let message = status.message.clone();
+    match status.code {
+        404 | 410 => Failure::Gone(message),
+        409 => Failure::Conflict,
+        401 | 403 => Failure::Forbidden(message),
+        400 | 405 | 413 | 415 | 422 => Failure::Refused(message),
+        _ => {
+            let seconds = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
+            let after = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+            Failure::Passing { why: message, after }
+        }
+    }
+}
+
 async fn within<Answer>(
     request: impl Future<Output = Result<Answer, kube::Error>>,
 ) -> Result<Answer, Failure> {
@@ -296,7 +227,7 @@ pub(crate) async fn within_time<Answer>(
         let why = format!("the API server did not answer within {} s", patience.as_secs());
         return Err(Failure::Passing { why, after: None });
     };
-    answer.map_err(|error| Failure::of(&error))
+    answer.map_err(|error| failure_of(&error))
 }
 
 #[cfg(test)]
@@ -311,7 +242,7 @@ mod tests {
         let failure = |code: u16, seconds: u32| {
             let answer = json!({"code": code, "message": "why", "details": {"retryAfterSeconds": seconds}});
             let status: Status = serde_json::from_value(answer).expect("a Status");
-            Failure::of(&kube::Error::Api(Box::new(status)))
+            failure_of(&kube::Error::Api(Box::new(status)))
         };
         assert!(matches!(failure(404, 0), Failure::Gone(_)));
         assert!(matches!(failure(409, 0), Failure::Conflict));

@@ -107,7 +107,7 @@ impl Laboratory {
         mut read: impl FnMut(&PlatformFact) -> Option<Found>,
     ) -> Found {
         let facts = async {
-            let mut renewal = tokio::time::interval(lease::RENEW_EVERY);
+            let mut renewal = tokio::time::interval(cluster::RENEW_EVERY);
             loop {
                 // Both wait for the next one, and lose nothing when dropped.
                 tokio::select! {

@@ -15,6 +15,7 @@ mod authority;
 
 use std::time::Duration;
 
+use cluster::WallSeconds;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
@@ -23,7 +24,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use vocabulary::{AUTHORITY_SECRET, LinkRole};
 
-use crate::port_book::WallSeconds;
+use crate::clocks::wall_seconds;
 use authority::{Certificate, LinkAuthority, SecretData};
 
 /// The annotation by which a person asks for another authority.
@@ -140,7 +141,7 @@ impl Trust {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             loop {
-                match self.settle(WallSeconds::now()).await {
+                match self.settle(wall_seconds()).await {
                     Ok(certificates) => {
                         shown.send_if_modified(|known| {
                             let is_news = *known != certificates;

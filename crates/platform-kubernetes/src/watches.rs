@@ -5,11 +5,15 @@
 mod begun_again;
 mod custom;
 mod expiry;
-mod news;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
+use cluster::resources::kind::{CustomKind, WorkloadKind};
+use cluster::resources::other_slice;
+use cluster::resources::workload::objects;
+use cluster::resources::{ObjectKey, autoscaler, pod, service};
+use cluster::{Change, News, ShownPod, endpoints, read_lease};
 use futures_util::StreamExt;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,21 +23,13 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
-use runtime::{OBSERVABILITY_CONFIG_MAP, vital};
+use runtime::{OBSERVABILITY_CONFIG_MAP, Observability, vital};
 use settings::CONFIG_MAP_NAME;
 use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
-use crate::endpoints;
-use crate::lease::read_lease;
-use crate::resources::kind::{CustomKind, WorkloadKind};
-use crate::resources::other_slice;
-use crate::resources::workload::ObjectVersion;
-use crate::resources::workload::objects;
-use crate::resources::{ObjectKey, autoscaler, pod, service};
 use begun_again::BegunAgain;
 use expiry::{LIST_AGAIN_AFTER, has_expired};
-pub(crate) use news::{Change, News, ShownPod};
 
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
@@ -67,10 +63,11 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     let config_maps: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
     let data = |map: &ConfigMap| map.data.clone().unwrap_or_default();
     spawn(config_maps.clone(), named(CONFIG_MAP_NAME), news.clone(), data, News::Config);
-    spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), data, News::Observability);
+    let findings = |map: &ConfigMap| Observability::messages(&map.data.clone().unwrap_or_default());
+    spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), findings, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
     // Those without a queue-proxy too, for class hpa counts whatever a selector selects.
-    spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), read_pod, News::Pod);
+    spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), ShownPod::read, News::Pod);
     let activators: Api<Pod> = Api::namespaced(all_over(client), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);
     let autoscalers = Api::<HorizontalPodAutoscaler>::all(all_over(client));
@@ -135,10 +132,6 @@ fn without_managed_fields(slice: &EndpointSlice) -> Box<EndpointSlice> {
     let mut slice = Box::new(slice.clone());
     slice.metadata.managed_fields = None;
     slice
-}
-
-fn read_pod(pod: &Pod) -> ShownPod {
-    ShownPod { pod: pod::read(pod), version: ObjectVersion::of(&pod.metadata) }
 }
 
 fn read_zone(node: &PartialObjectMeta<Node>) -> Option<String> {

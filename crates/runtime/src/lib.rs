@@ -4,7 +4,6 @@
 //!
 //! Pure crates take time and random numbers as parameters; this crate is where those parameters come from.
 
-mod backoff;
 mod browsers;
 mod clock;
 mod descriptors;
@@ -29,7 +28,6 @@ mod socket_table;
 mod traces;
 mod vital;
 
-pub use backoff::Backoff;
 pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts};
 pub use clock::{Clock, wall_time};
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
@@ -60,4 +58,5 @@ pub use request_log::{LoggedRequest, LoggedRevision, RequestLog, RequestLogLine,
 pub use signals::{StopRequest, StopRequests};
 pub use socket_table::{TcpTableRow, tcp_table};
 pub use traces::{SampleRate, TraceEndpoint, TracePlan, TracingProblem, TracingSettings};
-pub use vital::{EXIT_PART_FAILED, record_fatal_errors_in, relied_on, vital, vital_thread};
+pub use vital::{record_fatal_errors_in, relied_on, vital, vital_thread};
+pub use vocabulary::{Backoff, EXIT_PART_FAILED};

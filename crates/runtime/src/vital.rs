@@ -15,12 +15,9 @@ use std::sync::OnceLock;
 
 use futures_util::FutureExt;
 use tokio::task::JoinHandle;
+use vocabulary::EXIT_PART_FAILED;
 
 use crate::logs::print_error;
-
-/// The exit code of a process that ended because a vital part of it panicked: `EX_SOFTWARE`, "an internal
-/// software error", of `sysexits.h`.
-pub const EXIT_PART_FAILED: u8 = 70;
 
 /// The file into which this process writes why it ended.
 static FATAL_ERROR_FILE: OnceLock<PathBuf> = OnceLock::new();

@@ -8,10 +8,12 @@ mod adopted_connections;
 mod announcement;
 mod app_protocol;
 mod assignment;
+mod backoff;
 mod cluster_names;
 mod count_schedule;
 mod draining;
 mod duration;
+mod exit_code;
 mod findings;
 mod head_size;
 mod injection;
@@ -37,6 +39,7 @@ pub use app_protocol::{AppProtocol, AppProtocolError};
 pub use assignment::{
     Assignment, HopKey, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };
+pub use backoff::Backoff;
 pub use cluster_names::{
     AUTHORITY_SECRET, BUCKETS_ANNOTATION, MIRROR_SLICE_WRITER, OWNER_LEASE, REVISION_ANNOTATION,
     SELECTOR_SLICE_WRITER, SLICE_WRITER, SLICE_WRITER_LABEL, TLS_CHAIN, TLS_KEY, TLS_REVOKED, TLS_ROOTS,
@@ -47,6 +50,7 @@ pub use count_schedule::{
 };
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};
+pub use exit_code::EXIT_PART_FAILED;
 pub use findings::{CheckedValue, Findings, Problem, did_you_mean, printable, shown};
 pub use head_size::HeadSizeLimit;
 pub use injection::{

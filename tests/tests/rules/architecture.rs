@@ -47,7 +47,11 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("queue-proxy", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("activator", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("injector", &["vocabulary", "settings"]),
-    ("platform-kubernetes", &["vocabulary", "settings", "scaling", "orchestration", "platform", "runtime"]),
+    ("cluster", &["vocabulary", "settings", "scaling", "orchestration"]),
+    (
+        "platform-kubernetes",
+        &["vocabulary", "settings", "scaling", "orchestration", "cluster", "platform", "runtime"],
+    ),
     (
         "control-plane",
         &[
@@ -57,6 +61,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
             "orchestration",
             "link",
             "runtime",
+            "cluster",
             "platform",
             "platform-kubernetes",
             "autoscaler",
@@ -83,13 +88,13 @@ const NEVER: &[(&str, &[&str])] = &[
     ("dataplane", &["settings", "scaling", "platform", "hyper", "h2", "axum", "tower"]),
     ("platform", &["kube", "hyper"]),
     ("platform-kubernetes", &["dataplane", "platform-local"]),
-    ("platform-local", &["dataplane", "platform-kubernetes"]),
+    ("platform-local", &["dataplane", "platform-kubernetes", "cluster"]),
     ("queue-proxy", &["settings", "scaling", "platform", "kube"]),
     ("activator", &["settings", "scaling", "platform", "kube"]),
     ("autoscaler", &["kube", "throttling", "dataplane"]),
     ("injector", &["scaling", "platform", "kube"]),
     ("control-plane", &["platform-local"]),
-    ("ebb", &["platform-kubernetes", "control-plane"]),
+    ("ebb", &["platform-kubernetes", "cluster", "control-plane"]),
 ];
 
 /// Crates that answer questions about numbers and time, and may do nothing else.
@@ -101,6 +106,7 @@ const PURE: &[&str] = &[
     "throttling",
     "protocol",
     "orchestration",
+    "cluster",
     "simulator",
 ];
 

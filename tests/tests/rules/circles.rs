@@ -6,63 +6,22 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::file_graph::{FileCircle, FileGraph, SourceTexts};
-
-/// A circle that stays until the part of the redesign that ends it.
-struct KnownCircle {
-    /// The name of the crate's folder.
-    crate_name: &'static str,
-    files: &'static [&'static str],
-    reason: &'static str,
-}
-
-const KNOWN: &[KnownCircle] = &[KnownCircle {
-    crate_name: "platform-kubernetes",
-    files: &[
-        "index.rs",
-        "index/adoption.rs",
-        "index/count.rs",
-        "index/failures.rs",
-        "index/kinds.rs",
-        "index/notices.rs",
-        "index/proofs.rs",
-    ],
-    reason: "`Index` becomes five structs of `cluster`",
-}];
-
-impl KnownCircle {
-    fn is(&self, crate_name: &str, circle: &FileCircle) -> bool {
-        self.crate_name == crate_name && circle.files.iter().eq(self.files)
-    }
-}
+use crate::file_graph::{FileGraph, SourceTexts};
 
 #[test]
 fn no_files_of_a_crate_use_each_other_in_a_circle() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the root").join("crates");
-    let mut circles = Vec::new();
+    let mut circles = BTreeSet::new();
     for entry in std::fs::read_dir(crates).expect("the workspace has crates").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        circles.extend(
-            FileGraph::read(&entry.path()).circles().into_iter().map(|circle| (name.clone(), circle)),
-        );
+        let found = FileGraph::read(&entry.path()).circles();
+        circles.extend(found.iter().map(|circle| format!("{name}: {circle}")));
     }
-    let is_known = |name: &str, circle: &FileCircle| KNOWN.iter().any(|known| known.is(name, circle));
-    let new: BTreeSet<String> = circles
-        .iter()
-        .filter(|(name, circle)| !is_known(name, circle))
-        .map(|(name, circle)| format!("{name}: {circle}"))
-        .collect();
-    let ended: Vec<String> = KNOWN
-        .iter()
-        .filter(|known| !circles.iter().any(|(name, circle)| known.is(name, circle)))
-        .map(|known| format!("{}: {} ({})", known.crate_name, known.files.join(", "), known.reason))
-        .collect();
-    let new = new.into_iter().collect::<Vec<_>>().join("\n");
-    assert!(new.is_empty(), "move what two files need to a file below both:\n{new}");
-    assert!(ended.is_empty(), "these circles are no more, or have other files:\n{}", ended.join("\n"));
+    let circles = circles.into_iter().collect::<Vec<_>>().join("\n");
+    assert!(circles.is_empty(), "move what two files need to a file below both:\n{circles}");
 }
 
-/// The circle that each small crate holds, as [`FileCircle`] prints it; nothing for none.
+/// The circle that each small crate holds, as [`crate::file_graph::FileCircle`] prints it; nothing for none.
 #[track_caller]
 fn check(files: &[(&str, &str)], expected: &[&str]) {
     let sources: SourceTexts =

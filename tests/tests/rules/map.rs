@@ -11,7 +11,7 @@ const MAP: &str = include_str!("../../../docs/design/architecture.md");
 const LINES_MAX: usize = 120;
 
 /// Stands in the place of a list for crates that may use all of the product on one machine.
-const WHOLE_PRODUCT: &str = "the whole product but `platform-kubernetes` and `control-plane`";
+const WHOLE_PRODUCT: &str = "the whole product but `platform-kubernetes`, `cluster` and `control-plane`";
 
 #[test]
 fn the_map_names_each_crate_with_the_crates_that_it_may_use() {

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Failure;
 use parking_lot::Mutex;
 use runtime::{Backoff, Clock};
 use vocabulary::Timestamp;
-
-use crate::requests::Failure;
 
 /// The first and the largest wait after a failure. The largest is two of the usual periods.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));

@@ -1,10 +1,9 @@
 //! Under which path is a metric asked for? Names come from tenants' annotations, so each is encoded, and none
 //! leads to another path.
 
+use cluster::resources::selector::Selector;
 use runtime::percent_encoded;
 use settings::hpa::LabelSelector;
-
-use crate::resources::selector::Selector;
 
 /// The versions that are read, the better one first.
 pub(crate) const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
+use cluster::resources::scaled_pod;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -12,7 +13,6 @@ use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{MilliValue, PodCount};
 
 use super::*;
-use crate::resources::scaled_pod;
 
 /// An API server that answers with what a test put there, and remembers what it was asked.
 #[derive(Clone, Default)]

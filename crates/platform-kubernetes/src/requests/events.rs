@@ -1,6 +1,7 @@
 //! How is an Event written? As `events.k8s.io/v1` has them: one object for what happened first, and a series
 //! for how often it happened since.
 
+use cluster::{EventNote, EventWrite, Failure, Tone};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -8,9 +9,7 @@ use kube::Api;
 use kube::api::Patch;
 use serde_json::json;
 
-use super::{Failure, Requests, patch_parameters, post_parameters, within};
-use crate::event_book::{EventNote, EventWrite};
-use crate::notice::Tone;
+use super::{Requests, patch_parameters, post_parameters, within};
 
 /// What says it, in `kubectl describe`.
 const CONTROLLER: &str = "ebb.dev/autoscaler";

@@ -1,14 +1,13 @@
 //! How does what others left on a Service of ours go?
 
+use cluster::{Failure, Takeover, endpoints, slices};
 use k8s_openapi::api::core::v1::{EndpointSubset, Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use orchestration::Fence;
 
-use super::{Failure, Requests, post_parameters};
-use crate::index::Takeover;
-use crate::{endpoints, slices};
+use super::{Requests, post_parameters};
 
 impl Requests {
     /// The Endpoints object first, for a slice that is copied from it would come again. Returns what that

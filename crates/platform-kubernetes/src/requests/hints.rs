@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+use cluster::resources::pod::{COST_OF_FIRST, DELETION_COST};
+use cluster::resources::workload::ObjectVersion;
+use cluster::{DeletionHint, Failure};
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -12,10 +15,7 @@ use kube::api::Patch;
 use orchestration::Fence;
 use serde_json::json;
 
-use super::{Failure, Requests, patch_parameters};
-use crate::deletion_hint::DeletionHint;
-use crate::resources::pod::{COST_OF_FIRST, DELETION_COST};
-use crate::resources::workload::ObjectVersion;
+use super::{Requests, patch_parameters};
 
 /// The count waits no longer than this for hints.
 const HINTS_WITHIN: Duration = Duration::from_secs(3);

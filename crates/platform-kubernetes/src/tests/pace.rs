@@ -1,9 +1,10 @@
 //! An activator that stands in many slices goes: whose are written first, and how fast?
 
+use cluster::{BURST, WRITE_EVERY};
+
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::write_pace::{BURST, WRITE_EVERY};
 
 const AT_REST: usize = 200;
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
+use cluster::WallSeconds;
 use k8s_openapi::ByteString;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -13,8 +14,6 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use vocabulary::{TLS_CHAIN, TLS_KEY, TLS_REVOKED, TLS_ROOTS};
-
-use crate::port_book::WallSeconds;
 
 /// The authorities before this one, as JSON.
 const FORMERS: &str = "formers";

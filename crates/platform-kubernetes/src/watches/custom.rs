@@ -9,6 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cluster::resources::ObjectKey;
+use cluster::resources::kind::{CustomKind, WorkloadKind};
+use cluster::resources::workload::objects;
+use cluster::{Change, Failure, NOT_SCALABLE, News, Notice};
 use futures_util::{StreamExt, stream};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube::api::ListParams;
@@ -22,12 +26,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::begun_again::BegunAgain;
 use super::expiry::{LIST_AGAIN_AFTER, has_expired};
-use super::news::{Change, News};
-use crate::notice::{NOT_SCALABLE, Notice};
-use crate::requests::{Failure, within_time};
-use crate::resources::ObjectKey;
-use crate::resources::kind::{CustomKind, WorkloadKind};
-use crate::resources::workload::objects;
+use crate::requests::within_time;
 
 /// The number of kinds that are watched at once. An administrator gave the right to each, so the limit is
 /// rarely met.

@@ -69,6 +69,13 @@ impl Observability {
             Err(findings) => findings,
         }
     }
+
+    /// The same in sentences for people, each of which names the ConfigMap.
+    pub fn messages(data: &BTreeMap<String, String>) -> Vec<String> {
+        let Findings { problems, warnings } = Self::findings(data);
+        let findings = problems.into_iter().chain(warnings);
+        findings.map(|problem| format!("ConfigMap {OBSERVABILITY_CONFIG_MAP}: {problem}")).collect()
+    }
 }
 
 /// The text for users of the older ConfigMap: what to write instead.

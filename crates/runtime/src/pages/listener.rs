@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
+use vocabulary::Backoff;
 
 use super::places::PagePlaces;
 use super::seat::PageSeat;
-use crate::backoff::Backoff;
 use crate::listen::is_of_one_connection;
 
 /// A peer that is gone without a word is noticed after 90 s, as by the proxies: the place of a long read

@@ -1,0 +1,43 @@
+//! What do the ConfigMaps of ebb say, and what is wrong with them?
+
+use std::collections::BTreeMap;
+
+use settings::CONFIG_MAP_NAME;
+use settings::ClusterConfig;
+use vocabulary::RevisionName;
+
+use super::{Index, Topic};
+use crate::notice::{BAD_ANNOTATION, Notice};
+
+/// The ConfigMap by which ebb's programs log, trace and serve metrics.
+const OBSERVABILITY: &str = "config-observability";
+
+impl Index {
+    /// `config-autoscaler` as it is written; without one the defaults apply.
+    pub(crate) fn put_config(&mut self, data: &BTreeMap<String, String>) {
+        let problems = match ClusterConfig::parse(data) {
+            Ok(checked) => {
+                self.workloads.configure(checked.value);
+                self.notices.tell(Topic::Configuration);
+                let all: Vec<RevisionName> = self.workloads.names().cloned().collect();
+                for revision in &all {
+                    self.read_settings(revision);
+                }
+                checked.warnings
+            }
+            Err(problems) => problems,
+        };
+        self.put_config_map(CONFIG_MAP_NAME, problems.into_iter().map(|problem| problem.message));
+    }
+
+    /// What is wrong with `config-observability`, as its reader found it. Nothing here follows from that
+    /// ConfigMap: activators and injectors read it themselves. But here people look for what is wrong.
+    pub(crate) fn put_observability(&mut self, findings: Vec<String>) {
+        self.put_config_map(OBSERVABILITY, findings.into_iter());
+    }
+
+    fn put_config_map(&mut self, name: &'static str, messages: impl Iterator<Item = String>) {
+        let notices = messages.map(|message| Notice::new(BAD_ANNOTATION, message)).collect();
+        self.notices.put_of_config_map(name, notices);
+    }
+}

@@ -1,0 +1,76 @@
+//! What do the watches show of a cluster?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{EndpointSubset, Pod};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use crate::lease::LeaseRecord;
+use crate::notice::Notice;
+use crate::resources::ObjectKey;
+use crate::resources::autoscaler::AutoscalerRecord;
+use crate::resources::kind::WorkloadKind;
+use crate::resources::other_slice::OtherSlice;
+use crate::resources::pod::{self, PodObject};
+use crate::resources::service::ServiceRecord;
+use crate::resources::workload::ObjectVersion;
+use crate::resources::workload::objects::WorkloadReading;
+
+/// One change that a watch shows.
+#[derive(Debug)]
+pub enum News {
+    /// What `config-autoscaler` says, by key.
+    Config(Change<BTreeMap<String, String>>),
+    /// What is wrong with that ConfigMap, in words.
+    Observability(Change<Vec<String>>),
+    /// A Service of the cluster, adopted or not.
+    Service(Change<ServiceRecord>),
+    /// A workload of this kind, or why it cannot be scaled.
+    Workload(WorkloadKind, Change<WorkloadReading>),
+    /// Workloads of a kind cannot be looked at, and why.
+    KindRefused(WorkloadKind, Notice),
+    /// Nothing more comes of a kind, which is not watched any more.
+    KindLeft(WorkloadKind),
+    /// A pod of the cluster, with a queue-proxy or without one.
+    Pod(Change<ShownPod>),
+    /// A pod of ebb's own namespace that may be an activator.
+    Activator(Change<PodObject>),
+    /// An autoscaler of Kubernetes' own.
+    Autoscaler(Change<AutoscalerRecord>),
+    /// In which zone a node is.
+    Zone(Change<Option<String>>),
+    /// A slice with ebb's label. Boxed, for it is far larger than any other record.
+    Slice(Change<Box<EndpointSlice>>),
+    /// A slice that ebb did not write; `None` for one of no Service.
+    OtherSlice(Change<Option<OtherSlice>>),
+    /// What an Endpoints object says that ebb keeps.
+    Endpoints(Change<Vec<EndpointSubset>>),
+    /// A Lease of ebb's own namespace.
+    Lease(Change<LeaseRecord>),
+}
+
+/// A pod, as of this version, if those can be compared.
+#[derive(Debug)]
+pub struct ShownPod {
+    pub(crate) pod: PodObject,
+    /// The version of the pod, if versions of it can be compared.
+    pub version: Option<ObjectVersion>,
+}
+
+impl ShownPod {
+    /// Reads a pod as far as it concerns us.
+    pub fn read(pod: &Pod) -> Self {
+        Self { pod: pod::read(pod), version: ObjectVersion::of(&pod.metadata) }
+    }
+}
+
+/// What happened to objects of one kind.
+#[derive(Debug)]
+pub enum Change<Record> {
+    /// It is there, as this.
+    Put(ObjectKey, Record),
+    /// It is not there any more.
+    Gone(ObjectKey),
+    /// A list is complete, and these are all there are.
+    Listed(BTreeSet<ObjectKey>),
+}

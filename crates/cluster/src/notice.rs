@@ -1,0 +1,73 @@
+//! What should people know of an object: a word for programs, a sentence for people.
+
+/// Something about one object. It stands in `GET /v1/problems` and in an Event of the object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Notice {
+    /// One of those below: the Event's reason.
+    pub(crate) reason: &'static str,
+    /// What is so, and what to do.
+    pub(crate) text: String,
+}
+
+impl Notice {
+    /// A reason of those below, and a sentence.
+    pub fn new(reason: &'static str, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
+    }
+}
+
+/// Whether people have to do something about a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// People are told, and have nothing to do.
+    Normal,
+    /// Something is wrong that people can mend.
+    Warning,
+}
+
+/// A Service is served by us from now on.
+pub(crate) const ADOPTED: &str = "Adopted";
+/// A Service names a workload and still has a selector.
+pub(crate) const SELECTOR_PRESENT: &str = "SelectorPresent";
+/// A Service was ours, is not any more, and has no selector, so Kubernetes cannot serve it.
+pub(crate) const NO_SELECTOR: &str = "NoSelector";
+/// A Service was ours, and Kubernetes serves it again.
+pub(crate) const GIVEN_BACK: &str = "GivenBack";
+/// Another program writes endpoints of a Service of ours.
+pub(crate) const FOREIGN_ENDPOINTS: &str = "ForeignEndpoints";
+/// A slice of a Service looks as if ebb had written it, and ebb did not.
+pub(crate) const FORGED_SLICE: &str = "ForgedSlice";
+/// A Service is of a kind that cannot be served.
+pub(crate) const NOT_SERVABLE: &str = "NotServable";
+/// A Service selects pods of another workload than the one that it names.
+pub(crate) const SEVERAL_WORKLOADS: &str = "SeveralWorkloads";
+/// An annotation says something that has no meaning.
+pub(crate) const BAD_ANNOTATION: &str = "BadAnnotation";
+/// The workload that a Service names is not there.
+pub(crate) const NO_WORKLOAD: &str = "NoWorkload";
+/// Clients reach its pods past us, so its count is not lowered.
+pub(crate) const NOT_ROUTABLE: &str = "NotRoutable";
+/// A port of a Service leads to one that no container declares, so it is served past us.
+pub(crate) const PORT_NOT_DECLARED: &str = "PortNotDeclared";
+/// A Service is served past us because all ports of activators are given.
+pub(crate) const NO_PORT_LEFT: &str = "NoPortLeft";
+/// There are pods without a queue-proxy.
+pub(crate) const NOT_INJECTED: &str = "NotInjected";
+/// Containers end by a hook of their own, whatever is under way.
+pub(crate) const KEPT_HOOK: &str = "KeptHook";
+/// An app goes on after it was told to end, its requests having ended before, for longer than it may.
+pub(crate) const IGNORES_TERM: &str = "IgnoresTerm";
+/// The workload that a Service names cannot be scaled.
+pub const NOT_SCALABLE: &str = "NotScalable";
+/// A person wants its count left alone.
+pub(crate) const PAUSED: &str = "Paused";
+/// A `HorizontalPodAutoscaler` scales it too.
+pub(crate) const OTHER_AUTOSCALER: &str = "OtherAutoscaler";
+/// A Service wants each client to stay with a pod.
+pub(crate) const SESSION_AFFINITY: &str = "SessionAffinity";
+/// A program of ours ended because a part of it failed: a bug.
+pub(crate) const PART_FAILED: &str = "PartFailed";
+/// Its pods fail time and again, so requests are refused.
+pub(crate) const CRASH_LOOP: &str = "CrashLoop";
+/// A container of a pod cannot be started, so requests are refused.
+pub(crate) const NOT_STARTABLE: &str = "ContainerNotStartable";

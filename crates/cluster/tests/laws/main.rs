@@ -1,0 +1,108 @@
+//! Laws of `cluster` and `orchestration` together: two autoscalers before a made-up API server, through
+//! adoption, routing, scaling, takeover and giving back. Writes meet conflicts, failures and lost answers;
+//! watches are late, repeat themselves, and are refused for being too old.
+
+mod replica;
+mod server;
+mod world;
+
+use std::time::Duration;
+
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::sample::select;
+use proptest::test_runner::Config;
+
+use crate::replica::WriteFault;
+use crate::server::{Collection, ServiceOwner};
+use crate::world::{Step, World};
+
+fn step() -> impl Strategy<Value = Step> {
+    let which = || (any::<bool>()).prop_map(usize::from);
+    let collection = || select(Collection::ALL.to_vec());
+    let fault = select(vec![WriteFault::Conflict, WriteFault::Failed, WriteFault::AnswerLost]);
+    prop_oneof![
+        6 => (1_u16..60).prop_map(Step::Pass),
+        3 => (0_u32..5).prop_map(Step::Demand),
+        3 => Just(Step::Give(ServiceOwner::Ebb)),
+        1 => Just(Step::Give(ServiceOwner::Kubernetes)),
+        1 => (0_u32..5).prop_map(Step::ForeignCount),
+        1 => Just(Step::KillPod),
+        3 => (which(), fault).prop_map(|(which, fault)| Step::Fail(which, fault)),
+        2 => (which(), collection()).prop_map(|(which, collection)| Step::Delay(which, collection)),
+        2 => which().prop_map(Step::CatchUp),
+        2 => (which(), collection()).prop_map(|(which, collection)| Step::Repeat(which, collection)),
+        1 => (which(), collection()).prop_map(|(which, collection)| Step::Relist(which, collection)),
+        1 => which().prop_map(Step::Hang),
+        2 => which().prop_map(Step::GoOn),
+        1 => which().prop_map(Step::Leave),
+        2 => which().prop_map(Step::Return),
+    ]
+}
+
+/// No write that a rule forbids, whatever happens; and once nothing happens any more, everything is as it
+/// should be and nothing is written.
+fn check(steps: &[Step]) {
+    let mut world = World::new();
+    for step in steps {
+        world.step(step);
+        assert!(world.breaches.is_empty(), "{:#?}", world.breaches);
+    }
+    world.heal();
+    // The windows of the decider, the end of the last pod, and a Service that lingers.
+    world.pass(Duration::from_millis(500), 300);
+    assert!(world.breaches.is_empty(), "{:#?}", world.breaches);
+    let unsettled = world.unsettled();
+    assert!(unsettled.is_empty(), "{unsettled:#?}");
+    let before = world.tally;
+    world.pass(Duration::from_millis(500), 40);
+    assert_eq!(world.tally, before, "the world is at rest, and something is written");
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 48, ..Config::default() })]
+
+    #[test]
+    fn nothing_forbidden_is_written_and_everything_converges(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        check(&steps);
+    }
+}
+
+#[test]
+fn an_adopted_service_is_routed_scaled_taken_over_and_given_back() {
+    let mut world = World::new();
+    let pass = |world: &mut World, seconds: u16| world.pass(Duration::from_millis(100), seconds * 10);
+    pass(&mut world, 5);
+    world.step(&Step::Give(ServiceOwner::Ebb));
+    pass(&mut world, 10);
+    assert!(world.tally.slices > 0 && world.tally.takeovers > 0, "it is adopted: {:?}", world.tally);
+    world.step(&Step::Demand(4));
+    pass(&mut world, 20);
+    assert!(world.tally.counts > 0, "it is scaled: {:?}", world.tally);
+    for which in [0, 1] {
+        world.step(&Step::Hang(which));
+        pass(&mut world, 30);
+        assert_eq!(world.owned(), 1, "the other autoscaler owns the bucket");
+        world.step(&Step::GoOn(which));
+        pass(&mut world, 5);
+    }
+    assert_eq!((world.unsettled(), &world.breaches), (Vec::new(), &Vec::new()));
+    world.step(&Step::Give(ServiceOwner::Kubernetes));
+    pass(&mut world, 80);
+    assert_eq!((world.unsettled(), &world.breaches), (Vec::new(), &Vec::new()));
+}
+
+#[test]
+fn each_fault_alone_changes_nothing_in_the_end() {
+    let before = [Step::Pass(20), Step::Give(ServiceOwner::Ebb), Step::Pass(30), Step::Demand(3)];
+    for fault in [WriteFault::Conflict, WriteFault::Failed, WriteFault::AnswerLost] {
+        let faults = [Step::Fail(0, fault), Step::Fail(1, fault), Step::Pass(50)];
+        check(&before.iter().cloned().chain(faults).collect::<Vec<_>>());
+    }
+    for collection in Collection::ALL {
+        let late = [Step::Delay(0, collection), Step::Delay(1, collection), Step::Pass(50)];
+        let anew = [Step::Relist(0, collection), Step::Repeat(1, collection), Step::Pass(50)];
+        check(&before.iter().cloned().chain(late).chain(anew).collect::<Vec<_>>());
+    }
+}
