@@ -6,7 +6,7 @@ use crate::custody::Custody;
 use crate::resources::ObjectKey;
 
 /// Something that happened, for the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ClusterIncident {
     /// People have to do something about an object: a notice is new, or the control loop reports it.
     Noticed {

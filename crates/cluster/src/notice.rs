@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
     /// One of those below: the Event's reason.
-    pub(crate) reason: &'static str,
+    pub reason: &'static str,
     /// What is so, and what to do.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl Notice {

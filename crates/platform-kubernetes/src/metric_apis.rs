@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::resources::selector::Selector;
-use cluster::{Failure, NamedSample, TargetRecord};
+use cluster::{Failure, Moment, NamedSample, TargetRecord};
 use futures_util::future::join_all;
 use kube::Client;
 use platform::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};

@@ -1,5 +1,6 @@
 //! Another authority is asked for on the Secret of the present one.
 
+use cluster::WallSeconds;
 use k8s_openapi::api::core::v1::Secret;
 use vocabulary::{AUTHORITY_SECRET, TLS_CHAIN, TLS_REVOKED, TLS_ROOTS};
 

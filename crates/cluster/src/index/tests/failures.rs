@@ -199,14 +199,14 @@ fn an_image_that_cannot_be_had_for_half_a_minute_holds_requests() {
         cluster.put("a", &stuck(reasons[0]));
         cluster.now += Duration::from_secs(15);
         cluster.put("a", &stuck(reasons[1]));
-        assert_eq!(cluster.index.start_trouble_due(), Some(NOW + Duration::from_secs(30)));
+        assert_eq!(cluster.index.pods.start_trouble_due(), Some(NOW + Duration::from_secs(30)));
         cluster.index.pass(NOW + Duration::from_millis(29_999));
         assert_eq!(cluster.hold(), None);
         cluster.index.pass(NOW + Duration::from_secs(30));
         let why =
             format!("pod default/a has not started for 30 s or more: container app: {} why", reasons[1]);
         assert_eq!(cluster.hold().as_deref(), Some(why.as_str()));
-        assert_eq!(cluster.index.start_trouble_due(), None);
+        assert_eq!(cluster.index.pods.start_trouble_due(), None);
         let both = ["Deployment", "Service"].map(|kind| (kind.to_owned(), NOT_STARTABLE));
         assert_eq!(cluster.events(), both);
         cluster.put("a", &stuck(reasons[0]));
