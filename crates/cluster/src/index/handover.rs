@@ -133,9 +133,9 @@ impl Index {
     }
 
     /// What an Endpoints object that we keep says.
-    pub(crate) fn put_endpoints(&mut self, key: ObjectKey, subsets: Vec<EndpointSubset>) {
-        self.notices.reroute_all(self.services.revision_of(&key).cloned());
-        self.services.put_endpoints(&key, Some(subsets));
+    pub(crate) fn put_endpoints(&mut self, key: &ObjectKey, subsets: Vec<EndpointSubset>) {
+        self.notices.reroute_all(self.services.revision_of(key).cloned());
+        self.services.put_endpoints(key, Some(subsets));
     }
 
     pub(crate) fn remove_endpoints(&mut self, key: &ObjectKey) {

@@ -29,6 +29,7 @@ impl WallSeconds {
     }
 
     /// The time that is so much later.
+    #[must_use]
     pub fn later(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_secs()))
     }

@@ -59,7 +59,7 @@ impl ClusterState {
             }
             News::Endpoints(change) => {
                 self.take(Kind::Endpoints, change, |state, key, subsets| match subsets {
-                    Some(subsets) => state.index.put_endpoints(key, subsets),
+                    Some(subsets) => state.index.put_endpoints(&key, subsets),
                     None => state.index.remove_endpoints(&key),
                 });
             }

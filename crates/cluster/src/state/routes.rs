@@ -136,7 +136,7 @@ impl ClusterState {
                     self.index.remove_other_slice(&leftover.key);
                 }
                 if let Some(subsets) = kept {
-                    self.index.put_endpoints(takeover.service.clone(), subsets);
+                    self.index.put_endpoints(&takeover.service, subsets);
                 }
                 if let Some(route) = self.routes.get_mut(revision) {
                     route.queue.done();

@@ -80,7 +80,7 @@ fn annotate(slice: &mut EndpointSlice, key: &str, value: Option<&str>) {
 fn is_told(index: &Index, namespace: &str) -> bool {
     let about = RevisionName::new(namespace, "service", "hello").expect("a name");
     let notices = index.notices.of(&Subject::Revision(about));
-    notices.into_iter().any(|notice| notice.reason == FORGED_SLICE)
+    notices.iter().any(|notice| notice.reason == FORGED_SLICE)
 }
 
 fn announced(index: &mut Index) -> usize {
