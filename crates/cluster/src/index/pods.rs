@@ -59,7 +59,7 @@ pub(super) enum PodSighting {
 /// All pods, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    /// Pods with a queue-proxy.
+    /// The pods that have a queue-proxy.
     injected: BTreeMap<PodName, Pod>,
     /// Pods without a queue-proxy: class hpa counts them.
     plain: BTreeMap<PodName, PodObject>,
