@@ -40,6 +40,8 @@ impl Index {
             if believes_unsigned { UnsignedSlices::Believed } else { UnsignedSlices::Refused },
         );
         self.ports.unsettle_all(self.services.keys().cloned());
+        // What changed while the bucket had no owner was written by none, and no order need come for it.
+        self.notices.reroute_all(self.services.served().cloned());
     }
 
     /// The ports of a bucket are another owner's to give.

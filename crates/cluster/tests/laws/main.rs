@@ -106,3 +106,18 @@ fn each_fault_alone_changes_nothing_in_the_end() {
         check(&before.iter().cloned().chain(late).chain(anew).collect::<Vec<_>>());
     }
 }
+
+/// Kubernetes' slices that came while the bucket had no owner are taken away, although the route stays
+/// as it was and no order comes.
+#[test]
+fn what_changed_while_a_bucket_had_no_owner_is_put_right_by_the_next_one() {
+    check(&[
+        Step::Give(ServiceOwner::Ebb),
+        Step::Pass(20),
+        Step::Leave(0),
+        Step::Leave(1),
+        Step::Give(ServiceOwner::Kubernetes),
+        Step::ForeignCount(0),
+        Step::Give(ServiceOwner::Ebb),
+    ]);
+}
