@@ -110,7 +110,7 @@ fn each_fault_alone_changes_nothing_in_the_end() {
 /// Kubernetes' slices that came while the bucket had no owner are taken away, although the route stays
 /// as it was and no order comes.
 #[test]
-fn what_changed_while_a_bucket_had_no_owner_is_put_right_by_the_next_one() {
+fn slices_that_came_while_a_bucket_had_no_owner_are_taken_away_by_the_next_one() {
     check(&[
         Step::Give(ServiceOwner::Ebb),
         Step::Pass(20),

@@ -13,6 +13,9 @@ use orchestration::OrderOutcome;
 use serde_json::{Value, json};
 use vocabulary::PodCount;
 
+/// A change that was written, with the slice that stands from then on.
+type SliceAnswer = (SliceChange, Option<EndpointSlice>);
+
 /// Objects that are watched together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Collection {
@@ -190,10 +193,7 @@ impl ApiServer {
         Ok(OrderOutcome::Conflict { found }.into())
     }
 
-    fn write_slices(
-        &mut self,
-        changes: Vec<SliceChange>,
-    ) -> (Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>) {
+    fn write_slices(&mut self, changes: Vec<SliceChange>) -> (Vec<SliceAnswer>, Result<(), Failure>) {
         let mut written = Vec::new();
         for change in changes {
             match self.write_slice(&change) {

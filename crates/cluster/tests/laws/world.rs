@@ -108,7 +108,7 @@ impl World {
             }
             Step::CatchUp(which) => self.replicas[*which].late.clear(),
             Step::Repeat(which, collection) => {
-                self.replicas[*which].repeat(*collection, &self.server, moment)
+                self.replicas[*which].repeat(*collection, &self.server, moment);
             }
             Step::Relist(which, collection) => self.replicas[*which].list(*collection, &self.server, moment),
             Step::Hang(which) => self.replicas[*which].is_hung = true,

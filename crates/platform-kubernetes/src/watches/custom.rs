@@ -136,7 +136,7 @@ impl KindSeeker {
             }
         }
         self.watched.insert(custom.clone());
-        let watch = KindWatch { client: self.client.clone(), kind, resource, news: self.news.clone() };
+        let watch = KindStream { client: self.client.clone(), kind, resource, news: self.news.clone() };
         let (custom, mut wanted) = (custom.clone(), self.wanted.clone());
         // A panic in it is ours; see where ends are taken.
         self.watches.spawn(async move {
@@ -245,14 +245,14 @@ fn can_be_scaled(capabilities: &ApiCapabilities) -> bool {
     capabilities.subresources.iter().any(|(subresource, _)| subresource.plural == "scale")
 }
 
-struct KindWatch {
+struct KindStream {
     client: Client,
     kind: WorkloadKind,
     resource: ApiResource,
     news: mpsc::Sender<News>,
 }
 
-impl KindWatch {
+impl KindStream {
     /// Returns why the kind cannot be watched any more; `None` once the receiver is gone.
     async fn run(&self) -> Option<Notice> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
