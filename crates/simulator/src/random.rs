@@ -49,6 +49,27 @@ impl RandomStream {
         least + (most - least) * self.unit()
     }
 
+    /// A number below `count`, of which each is equally likely; 0 if there is none below it.
+    pub(crate) fn index(&mut self, count: usize) -> usize {
+        let count = u64::try_from(count.max(1)).unwrap_or(u64::MAX);
+        usize::try_from(self.generator.next_u64() % count).unwrap_or_default()
+    }
+
+    /// One of some values, of which there is at least one.
+    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.index(of.len())]
+    }
+
+    /// Whether something happens that has this probability.
+    pub(crate) fn happens(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// A span between two others, each equally likely.
+    pub(crate) fn span(&mut self, least: Duration, most: Duration) -> Duration {
+        span_of(self.uniform(least.as_secs_f64(), most.as_secs_f64()))
+    }
+
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
         // `1 - unit` is never 0, whose logarithm is no number.
         -mean * libm::log(1.0 - self.unit())
@@ -142,6 +163,18 @@ mod tests {
         for other in others {
             assert_ne!(first(7, "hello", "arrivals"), other);
         }
+    }
+
+    #[test]
+    fn an_index_is_below_its_count_and_a_span_between_its_ends() {
+        let mut random = RandomStream::of(3, "a", "b");
+        let seen: std::collections::BTreeSet<usize> = (0..1_000).map(|_| random.index(5)).collect();
+        assert!(seen.into_iter().eq(0..5));
+        assert_eq!((random.index(0), random.pick(&[7])), (0, 7));
+        let (least, most) = (Duration::from_secs(2), Duration::from_secs(3));
+        assert!((0..1_000).all(|_| (least..=most).contains(&random.span(least, most))));
+        let happened = (0..1_000).filter(|_| random.happens(0.3)).count();
+        assert!((200..400).contains(&happened), "{happened} of 1,000");
     }
 
     #[test]

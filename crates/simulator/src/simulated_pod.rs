@@ -57,6 +57,7 @@ pub(crate) struct SimulatedPod {
     container_concurrency: u32,
     timeouts: RequestTimeouts,
     has_started: bool,
+    probe: ProbeOutcome,
     /// `None` where the app takes any number of requests at once.
     breaker: Option<Breaker>,
     waiting: BTreeMap<Ticket, SeatedRequest>,
@@ -67,6 +68,13 @@ pub(crate) struct SimulatedPod {
     open_second: u64,
     settings_version: Version,
     presence: PresenceReport,
+}
+
+/// What the probe of a started app says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProbeOutcome {
+    Passes,
+    Fails,
 }
 
 /// When the owner wants to hear of the present count before the second is over.
@@ -125,6 +133,7 @@ impl SimulatedPod {
             container_concurrency,
             timeouts,
             has_started: false,
+            probe: ProbeOutcome::Passes,
             breaker,
             waiting: BTreeMap::new(),
             direct_waiting: 0,
@@ -138,7 +147,7 @@ impl SimulatedPod {
 
     /// The pod as its platform states it.
     pub(crate) fn facts(&self) -> PodFacts {
-        let leaving = self.departure != PodDeparture::NotPlanned;
+        let leaving = self.is_leaving();
         PodFacts {
             name: self.name.clone(),
             phase: if leaving { PodPhase::Terminating } else { PodPhase::Running },
@@ -175,11 +184,31 @@ impl SimulatedPod {
     }
 
     pub(crate) fn state(&self) -> PodState {
-        match (self.departure, self.has_started) {
-            (PodDeparture::Draining, _) => PodState::Draining,
-            (PodDeparture::NotPlanned | PodDeparture::Announced, true) => PodState::Ready,
-            (PodDeparture::NotPlanned | PodDeparture::Announced, false) => PodState::Starting,
+        match (self.departure, self.has_started, self.probe) {
+            (PodDeparture::Draining, _, _) => PodState::Draining,
+            (PodDeparture::NotPlanned | PodDeparture::Announced, false, _) => PodState::Starting,
+            (PodDeparture::NotPlanned | PodDeparture::Announced, true, ProbeOutcome::Passes) => {
+                PodState::Ready
+            }
+            (PodDeparture::NotPlanned | PodDeparture::Announced, true, ProbeOutcome::Fails) => {
+                PodState::Unready
+            }
         }
+    }
+
+    /// From now on the probe of the app says so.
+    pub(crate) fn probed(&mut self, probe: ProbeOutcome) {
+        self.probe = probe;
+    }
+
+    /// The version of the settings that are in force.
+    pub(crate) fn settings_version(&self) -> Version {
+        self.settings_version
+    }
+
+    /// Whether the platform wants the pod gone.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.departure != PodDeparture::NotPlanned
     }
 
     pub(crate) fn start(&mut self) {

@@ -146,8 +146,13 @@ impl WorldPlatform {
         Some(removed)
     }
 
+    /// All pods in the order of their numbers, those that leave too.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = &SimulatedPod> {
+        self.pods.values()
+    }
+
     /// The pods of a Service, those that leave too.
-    fn pods_of(&self, service: ServiceNumber) -> impl Iterator<Item = &SimulatedPod> {
+    pub(crate) fn pods_of(&self, service: ServiceNumber) -> impl Iterator<Item = &SimulatedPod> {
         self.pods.values().filter(move |pod| pod.service == service)
     }
 }
