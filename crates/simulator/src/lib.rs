@@ -9,6 +9,9 @@
 //! same on every machine, and no file is read here: the caller reads manifests and loads.
 //!
 //! Left out: failures, several activators and owners, class hpa, and the cores that pods share.
+//!
+//! In other made-up worlds there are failures, and two activators and two owners ([`WorldPlan`]): they prove
+//! what the product promises, and measure nothing.
 
 mod arrivals;
 mod comparison;
@@ -18,6 +21,7 @@ mod load_file;
 mod load_shape;
 mod look_plan;
 mod option_text;
+mod proof;
 mod random;
 mod rate_curve;
 mod report;
@@ -39,6 +43,10 @@ pub use comparison::{CountDifference, count_range, greatest_differences};
 pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
 pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
 pub use option_text::OptionProblem;
+pub use proof::{
+    ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect, ReachedState, ReachedStates, WorldFailure,
+    WorldOutcome, WorldPlan, shrink, try_world,
+};
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
 pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, WorldDelays};

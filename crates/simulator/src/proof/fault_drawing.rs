@@ -1,0 +1,103 @@
+//! Which faults happen in a world, and when?
+
+use std::time::Duration;
+
+use vocabulary::PodCount;
+
+use super::drifting_clock::{ClockDrift, EntityDrifts};
+use super::fault::{
+    ACTIVATORS, ActivatorNumber, Fault, FaultKind, OWNERS, OwnerNumber, PlannedFault, PodChoice,
+};
+use super::revision_plan::RevisionPlan;
+use crate::random::{RandomStream, span_of};
+use crate::world_event::ServiceNumber;
+
+/// No fault begins sooner: the Services have just been deployed.
+const FIRST: Duration = Duration::from_secs(30);
+/// No fault lasts longer, so none begins later than this before it is quiet.
+const LONGEST: Duration = Duration::from_secs(120);
+/// The greatest drift of a clock, in parts per million: a hundred times that of a bad quartz.
+const DRIFT_MAX: usize = 5_000;
+
+/// The faults of a world.
+#[derive(Clone, Debug)]
+pub(crate) struct WorldFaults {
+    /// In the order of their times.
+    pub(crate) faults: Vec<PlannedFault>,
+    pub(crate) drifts: EntityDrifts,
+}
+
+/// First the kinds that exist, each with the same chance; then faults of these kinds, one after the other.
+pub(crate) fn draw_faults(seed: u64, quiet_from: Duration, revisions: &[RevisionPlan]) -> WorldFaults {
+    let mut random = RandomStream::of(seed, "world", "faults");
+    let share = random.pick(&[0.1, 0.3, 0.6, 1.0]);
+    let kinds: Vec<FaultKind> = FaultKind::ALL.into_iter().filter(|_| random.happens(share)).collect();
+    let drifts =
+        if kinds.contains(&FaultKind::ClocksDrift) { draw_drifts(&mut random) } else { EntityDrifts::NONE };
+    let mean_gap = random.pick(&[45.0, 120.0, 300.0]);
+    let mut faults = Vec::new();
+    let mut at = FIRST + span_of(random.exponential(mean_gap));
+    while !kinds.is_empty() && at + LONGEST < quiet_from {
+        let kind = random.pick(&kinds);
+        if let Some(fault) = draw_fault(&mut random, kind, revisions) {
+            faults.push(PlannedFault { at, fault });
+        }
+        at += span_of(random.exponential(mean_gap));
+    }
+    WorldFaults { faults, drifts }
+}
+
+fn draw_drifts(random: &mut RandomStream) -> EntityDrifts {
+    let mut draw = || {
+        let parts = u32::try_from(random.index(DRIFT_MAX)).unwrap_or_default();
+        if random.happens(0.5) { ClockDrift::Gains(parts) } else { ClockDrift::Loses(parts) }
+    };
+    EntityDrifts { owners: [draw(), draw()], activators: [draw(), draw()], pods: [draw(), draw(), draw()] }
+}
+
+/// A fault of a kind; `None` for a kind that is no event.
+fn draw_fault(random: &mut RandomStream, kind: FaultKind, revisions: &[RevisionPlan]) -> Option<Fault> {
+    let owner = OwnerNumber(random.index(OWNERS));
+    let activator = ActivatorNumber(random.index(ACTIVATORS));
+    let service = ServiceNumber(random.index(revisions.len()));
+    let pod = PodChoice { service, nth: random.index(8) };
+    // Most are short, and some as long as they may be.
+    let longest = random.pick(&[Duration::from_secs(3), Duration::from_secs(20), LONGEST]);
+    let length = random.span(Duration::from_millis(50), longest);
+    let delay = random.span(Duration::from_millis(20), Duration::from_secs(3));
+    let count = u32::try_from(random.index(4)).unwrap_or_default();
+    Some(match kind {
+        FaultKind::OwnerRestarts => Fault::OwnerRestarts { owner, pause: length },
+        FaultKind::BothOwnersRestart => Fault::BothOwnersRestart { pause: length },
+        FaultKind::OwnerStalls => Fault::OwnerStalls { owner, length: length / 4 },
+        FaultKind::BucketMoves => {
+            let bucket = random.pick(&[0, 1]);
+            Fault::BucketMoves { bucket, notice: length / 8 }
+        }
+        FaultKind::OwnerIsCutOff => Fault::OwnerIsCutOff { owner, length },
+        FaultKind::FactsAreLate => Fault::FactsAreLate { owner, delay, length },
+        FaultKind::WallClockIsSet => {
+            let forward = random.span(Duration::ZERO, Duration::from_secs(7_200));
+            Fault::WallClockIsSet { owner, forward }
+        }
+        FaultKind::ActivatorRestarts => Fault::ActivatorRestarts { activator, pause: length / 2 },
+        FaultKind::BothActivatorsRestart => Fault::BothActivatorsRestart { pause: length / 4 },
+        FaultKind::ActivatorStalls => Fault::ActivatorStalls { activator, length: length / 8 },
+        FaultKind::ActivatorLeaves => Fault::ActivatorLeaves { activator, pause: length / 2 },
+        FaultKind::ActivatorLinkIsLost => Fault::ActivatorLinkIsLost { owner, activator, pause: length },
+        FaultKind::ActivatorLinkIsSlow => Fault::ActivatorLinkIsSlow { owner, activator, delay, length },
+        FaultKind::PodLinkIsLost => Fault::PodLinkIsLost { pod, pause: length },
+        FaultKind::PodCrashes => Fault::PodCrashes { pod },
+        FaultKind::PodTurnsUnready => Fault::PodTurnsUnready { pod, length },
+        FaultKind::StartsAreSlow => Fault::StartsAreSlow { factor: 2 + count * 3, length },
+        FaultKind::StartsFail => Fault::StartsFail { service, count: count + 1 },
+        FaultKind::OrdersAreRetried => Fault::OrdersAreRetried { service, length: length / 4 },
+        FaultKind::CountIsRefused => Fault::CountIsRefused { service },
+        FaultKind::CountIsWritten => {
+            let most = revisions[service.0].spec.max_scale.unwrap_or(PodCount::new(4));
+            let least = revisions[service.0].spec.min_scale;
+            Fault::CountIsWritten { service, count: PodCount::new(count).min(most).max(least) }
+        }
+        FaultKind::ClocksDrift => return None,
+    })
+}

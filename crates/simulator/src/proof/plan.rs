@@ -1,0 +1,153 @@
+//! Which Services, loads and faults does a seed make?
+//!
+//! First comes which kinds of faults exist at all, so that worlds with few kinds are as frequent as worlds
+//! with all; then the Services; then the faults. A plan holds every number that decides what happens, so that
+//! a smaller plan can be tried when the whole one fails.
+//!
+//! In the first part of a world faults happen under a load that comes and goes. In the second part no fault
+//! begins or lasts, and the load is steady: a request comes at equal intervals, and takes an equal time. The
+//! need for pods lies then halfway between two whole numbers of pods, so that every world without an error
+//! ends with the same count.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use settings::ClusterConfig;
+
+use super::drifting_clock::EntityDrifts;
+use super::fault::PlannedFault;
+use super::fault_drawing::{WorldFaults, draw_faults};
+use super::revision_plan::{RevisionPlan, draw_revision};
+use crate::random::RandomStream;
+use crate::world_event::ServiceNumber;
+
+/// A world has at most so many Services.
+const SERVICES_MAX: usize = 4;
+/// The longest time in which requests come, of the part with faults.
+const TROUBLED_MAX: Duration = Duration::from_secs(50 * 60);
+const TROUBLED_LEAST: Duration = Duration::from_secs(15 * 60);
+/// What a world may need after its last fault beside two stable windows: the grace period before zero, the
+/// time limit of requests, and the starts of pods.
+const REST_BESIDE_WINDOWS: Duration = Duration::from_secs(180);
+/// The twin of a world has as little as this of the load before the steady one.
+const TWIN_QUIET_FROM: Duration = Duration::from_secs(60);
+/// All that decides what happens in one made-up world.
+#[derive(Clone, Debug)]
+pub struct WorldPlan {
+    pub(crate) seed: u64,
+    pub(crate) cluster: Arc<ClusterConfig>,
+    pub(crate) revisions: Vec<RevisionPlan>,
+    pub(crate) faults: Vec<PlannedFault>,
+    pub(crate) drifts: EntityDrifts,
+    /// Since the world began: no fault begins or lasts from then on.
+    pub(crate) quiet_from: Duration,
+    /// The length of the whole world.
+    pub(crate) length: Duration,
+}
+
+impl WorldPlan {
+    /// The world that a seed makes.
+    pub fn of_seed(seed: u64) -> Self {
+        let mut random = RandomStream::of(seed, "world", "plan");
+        let cluster = Arc::new(draw_cluster(&mut random));
+        let quiet_from = random.span(TROUBLED_LEAST, TROUBLED_MAX);
+        let services = 1 + random.index(SERVICES_MAX);
+        let revisions: Vec<RevisionPlan> =
+            (0..services).map(|place| draw_revision(seed, place, &cluster, quiet_from)).collect();
+        let rest = revisions.iter().map(|revision| {
+            let spec = &revision.spec;
+            spec.stable_window * 2 + spec.scale_down_delay + spec.scale_to_zero_grace_period
+        });
+        let rest = rest.max().unwrap_or_default() + REST_BESIDE_WINDOWS;
+        let WorldFaults { faults, drifts } = draw_faults(seed, quiet_from, &revisions);
+        Self { seed, cluster, revisions, faults, drifts, quiet_from, length: quiet_from + rest }
+    }
+
+    /// A short world with the same Services and the same steady load, in which nothing goes wrong.
+    pub(crate) fn twin(&self) -> Self {
+        let rest = self.length.saturating_sub(self.quiet_from);
+        Self {
+            faults: Vec::new(),
+            drifts: EntityDrifts::NONE,
+            quiet_from: TWIN_QUIET_FROM,
+            length: TWIN_QUIET_FROM + rest,
+            ..self.clone()
+        }
+    }
+
+    /// The same world without one of its Services, and without the faults that are about that one.
+    pub(crate) fn without_service(&self, dropped: ServiceNumber) -> Self {
+        let mut plan = self.clone();
+        plan.revisions.remove(dropped.0);
+        plan.faults = self
+            .faults
+            .iter()
+            .filter_map(|planned| Some(PlannedFault { fault: planned.fault.without(dropped)?, ..*planned }))
+            .collect();
+        plan
+    }
+
+    /// How many faults the world has.
+    pub fn faults(&self) -> usize {
+        self.faults.len()
+    }
+
+    /// How many Services the world has.
+    pub fn services(&self) -> usize {
+        self.revisions.len()
+    }
+
+    /// How long the world lasts.
+    pub fn length(&self) -> Duration {
+        self.length
+    }
+
+    /// The number from which the world follows, as long as nothing of it was dropped.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+fn draw_cluster(random: &mut RandomStream) -> ClusterConfig {
+    let data = [
+        ("max-scale-up-rate", random.pick(&["1000", "10", "2"])),
+        ("max-scale-down-rate", random.pick(&["2", "3"])),
+    ];
+    let data: BTreeMap<String, String> =
+        data.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    ClusterConfig::parse(&data).expect("these values are allowed").value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_makes_one_plan_and_two_seeds_make_two() {
+        let text = |seed| format!("{:?}", WorldPlan::of_seed(seed));
+        assert_eq!(text(1), text(1));
+        assert_ne!(text(1), text(2));
+    }
+
+    #[test]
+    fn no_fault_of_a_plan_begins_when_it_is_quiet_and_a_world_ends_with_rest() {
+        for seed in 0..200 {
+            let plan = WorldPlan::of_seed(seed);
+            assert!((1..=SERVICES_MAX).contains(&plan.services()));
+            assert!(plan.faults.iter().all(|planned| planned.at < plan.quiet_from), "seed {seed}");
+            assert!(plan.faults.is_sorted_by_key(|planned| planned.at), "seed {seed}");
+            assert!(plan.length > plan.quiet_from + REST_BESIDE_WINDOWS);
+        }
+    }
+
+    #[test]
+    fn a_plan_without_a_service_has_no_fault_of_it() {
+        let plan = WorldPlan::of_seed(3);
+        let mut smaller = plan.clone();
+        while smaller.services() > 0 {
+            smaller = smaller.without_service(ServiceNumber(0));
+        }
+        assert!(smaller.faults() <= plan.faults());
+    }
+}

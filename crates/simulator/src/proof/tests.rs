@@ -1,0 +1,75 @@
+//! Worlds for the gate, and the test of the test.
+
+use super::*;
+
+/// So many worlds are a minute of the gate: a change of this number is a change of its length.
+const SEEDS_OF_THE_GATE: u64 = 60;
+/// So many worlds are tried until a planted defect has to be found.
+const SEEDS_FOR_A_DEFECT: u64 = 40;
+/// Seeds of worlds that run twice.
+const SEEDS_TWICE: u64 = 4;
+
+#[test]
+fn worlds_in_which_things_go_wrong_keep_every_promise() {
+    for seed in 0..SEEDS_OF_THE_GATE {
+        let outcome = try_world(&WorldPlan::of_seed(seed), None);
+        if let Some(failure) = outcome.failure {
+            panic!("{failure}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_makes_the_same_world_twice() {
+    for seed in 0..SEEDS_TWICE {
+        let hash = || try_world(&WorldPlan::of_seed(seed), None).hash;
+        assert_eq!(hash(), hash(), "seed {seed}");
+    }
+}
+
+#[test]
+fn two_seeds_make_two_worlds() {
+    let hash = |seed| try_world(&WorldPlan::of_seed(seed), None).hash;
+    assert_ne!(hash(1), hash(2));
+}
+
+/// The check that finds a planted defect, and the seed of the world in which it does.
+fn found(defect: PlantedDefect) -> Option<WorldFailure> {
+    let mut seeds = 0..SEEDS_FOR_A_DEFECT;
+    seeds.find_map(|seed| try_world(&WorldPlan::of_seed(seed), Some(defect)).failure)
+}
+
+#[test]
+fn each_planted_defect_is_found() {
+    let missed: Vec<PlantedDefect> =
+        PlantedDefect::ALL.into_iter().filter(|defect| found(*defect).is_none()).collect();
+    assert!(missed.is_empty(), "no check finds {missed:?}");
+}
+
+#[test]
+fn a_failure_tells_its_seed_its_time_and_its_last_events() {
+    let defect = PlantedDefect::Command(CommandDefect::FenceInvented);
+    let failure = found(defect).expect("the defect is found");
+    let text = failure.to_string();
+    assert!(text.starts_with(&format!("seed {}, ", failure.seed)), "{text}");
+    assert!(text.contains("an owner speaks and orders in an epoch that it was given"), "{text}");
+    assert!((1..=50).contains(&failure.last_events.len()), "{text}");
+    assert!(text.contains(&format!("repeat: ebb simulate --world random --seed {}", failure.seed)), "{text}");
+}
+
+#[test]
+fn a_failure_that_needs_no_fault_shrinks_to_one_service_without_faults() {
+    let defect = Some(PlantedDefect::Command(CommandDefect::FenceInvented));
+    let plan = WorldPlan::of_seed(1);
+    let smaller = shrink(&plan, defect);
+    assert_eq!((smaller.services(), smaller.faults()), (1, 0));
+    let check = |plan: &WorldPlan| try_world(plan, defect).failure.map(|failure| failure.check);
+    assert!(check(&smaller).is_some());
+    assert_eq!(check(&smaller), check(&plan));
+}
+
+#[test]
+fn a_world_that_fails_nowhere_is_not_shrunk() {
+    let plan = WorldPlan::of_seed(1).twin();
+    assert_eq!(shrink(&plan, None).services(), plan.services());
+}

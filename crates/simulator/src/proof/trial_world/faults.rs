@@ -1,0 +1,98 @@
+//! What each fault of the plan does when it begins.
+
+use std::time::Duration;
+
+use orchestration::ControlEvent;
+use vocabulary::Bucket;
+
+use super::{SlowStarts, TrialWorld};
+use crate::proof::fault::{ACTIVATORS, ActivatorNumber, Fault, OWNERS, OwnerNumber, PodChoice};
+use crate::proof::trial_event::TrialEvent;
+use crate::proof::trial_parts::{FarEnd, LateFacts, LinkTrouble, LinkTroubleKind};
+
+impl TrialWorld<'_> {
+    pub(super) fn fault_begins(&mut self, place: usize) {
+        let plan = self.plan;
+        let Some(planned) = plan.faults.get(place) else { return };
+        match planned.fault {
+            Fault::OwnerRestarts { owner, pause } => self.owner_ends(owner, pause),
+            Fault::BothOwnersRestart { pause } => {
+                (0..OWNERS).map(OwnerNumber).for_each(|owner| self.owner_ends(owner, pause));
+            }
+            Fault::OwnerStalls { owner, length } => self.owner_stalls(owner, length),
+            Fault::BucketMoves { bucket, notice } => self.bucket_moves(Bucket(bucket), notice),
+            Fault::OwnerIsCutOff { owner, length } => self.cut_off(owner, length),
+            Fault::FactsAreLate { owner, delay, length } => {
+                let until = self.now + length;
+                self.owners[owner.0].late_facts = LateFacts { delay, until };
+            }
+            Fault::WallClockIsSet { owner, forward } => self.set_wall_clock(owner, forward),
+            Fault::ActivatorRestarts { activator, pause } => self.activator_is_killed(activator, pause),
+            Fault::BothActivatorsRestart { pause } => {
+                let activators = (0..ACTIVATORS).map(ActivatorNumber);
+                activators.for_each(|activator| self.activator_is_killed(activator, pause));
+            }
+            Fault::ActivatorStalls { activator, length } => self.activator_stalls(activator, length),
+            Fault::ActivatorLeaves { activator, pause } => self.activator_leaves(activator, pause),
+            Fault::ActivatorLinkIsLost { owner, activator, pause } => {
+                self.trouble(owner, FarEnd::Activator(activator), LinkTroubleKind::Cut, pause);
+            }
+            Fault::ActivatorLinkIsSlow { owner, activator, delay, length } => {
+                self.trouble(owner, FarEnd::Activator(activator), LinkTroubleKind::Slow(delay), length);
+            }
+            Fault::PodLinkIsLost { pod, pause } => self.cut_pod(pod, pause),
+            Fault::PodCrashes { pod } => {
+                if let Some(number) = self.chosen(pod) {
+                    self.pod_crashes(number);
+                }
+            }
+            Fault::PodTurnsUnready { pod, length } => {
+                if let Some(number) = self.chosen(pod) {
+                    self.pod_turns_unready(number, length);
+                }
+            }
+            Fault::StartsAreSlow { factor, length } => {
+                self.slow_starts = SlowStarts { factor, until: self.now + length };
+            }
+            Fault::StartsFail { service, count } => self.troubles[service.0].failing_starts = count,
+            Fault::OrdersAreRetried { service, length } => {
+                self.troubles[service.0].retried_until = self.now + length;
+            }
+            Fault::CountIsRefused { service } => self.troubles[service.0].count_is_refused = true,
+            Fault::CountIsWritten { service, count } => self.write_count(service, count, &[]),
+        }
+    }
+
+    /// Faults that wait for their occasion do so no longer.
+    pub(super) fn quiet_begins(&mut self) {
+        for trouble in &mut self.troubles {
+            (trouble.failing_starts, trouble.count_is_refused) = (0, false);
+        }
+    }
+
+    fn cut_off(&mut self, owner: OwnerNumber, length: Duration) {
+        self.owners[owner.0].cut_until = self.now + length;
+        self.lose_connections(|connection| connection.process.owner == owner);
+    }
+
+    fn set_wall_clock(&mut self, owner: OwnerNumber, forward: Duration) {
+        self.owners[owner.0].wall_forward = forward;
+        let since_epoch = self.wall_time(owner);
+        let process = self.owners[owner.0].process;
+        let event = ControlEvent::WallClockRead { since_epoch };
+        self.at(self.now, TrialEvent::OwnerHears(process, Box::new(event)));
+    }
+
+    fn trouble(&mut self, owner: OwnerNumber, far_end: FarEnd, kind: LinkTroubleKind, length: Duration) {
+        let until = self.now + length;
+        self.trouble_link(LinkTrouble { owner, far_end, kind, until });
+    }
+
+    /// No owner reaches the pod.
+    fn cut_pod(&mut self, pod: PodChoice, length: Duration) {
+        let Some(number) = self.chosen(pod) else { return };
+        for owner in (0..OWNERS).map(OwnerNumber) {
+            self.trouble(owner, FarEnd::Pod(number), LinkTroubleKind::Cut, length);
+        }
+    }
+}
