@@ -15,7 +15,9 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
 pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
-pub(crate) use simulation::{SimulateOptions, VariantOption, WaitObjective, WaitQuantile};
+pub(crate) use simulation::{
+    SimulateArguments, SimulateOptions, SimulationOrder, VariantOption, WaitObjective, WaitQuantile,
+};
 use values::duration;
 pub(crate) use values::{TakeOverTarget, TokenGroup};
 
@@ -110,7 +112,7 @@ pub(crate) enum CliCommand {
     Inject(InjectOptions),
     /// Simulate a load and show waits, pods and changes, with these settings or with others
     /// (docs/tasks/simulate.md).
-    Simulate(Box<SimulateOptions>),
+    Simulate(Box<SimulateArguments>),
     /// Look at what is decided in shadow and not done.
     #[command(subcommand)]
     Shadow(ShadowCommand),

@@ -6,20 +6,29 @@ mod inputs;
 mod load_files;
 mod objective;
 mod outcome;
+mod world;
 
 use std::process::ExitCode;
 
 use simulator::{ServiceReport, count_range, simulate};
 
-use crate::cli::SimulateOptions;
+use crate::cli::{SimulateArguments, SimulateOptions, SimulationOrder};
 use crate::{lint, output};
 use document::SimulationDocument;
 use inputs::VariantScenario;
 use outcome::{VariantOutcome, wait_text};
 
+/// Lets a load or a made-up world run, and prints what came of it.
+pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
+    match arguments.order() {
+        SimulationOrder::World { seed } => world::run(seed),
+        SimulationOrder::Loads(options) => run_loads(&options),
+    }
+}
+
 /// Prints a table with one row for each variant. Exit code 1 if an objective is missed, 2 if something that
 /// was written cannot be used.
-pub(crate) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
+fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     let source = options.manifests.source()?;
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,

@@ -285,6 +285,20 @@ fn a_simulation_reads_a_load_file_judges_an_objective_and_writes_its_numbers() {
     }
 }
 
+#[test]
+fn simulate_repeats_the_world_of_a_seed_and_takes_no_load_for_it() {
+    let first = ebb(&["simulate", "--world", "random", "--seed", "3"]);
+    let printed = String::from_utf8_lossy(&first.stdout).into_owned();
+    assert_eq!(first.status.code(), Some(0), "{printed}");
+    assert!(printed.starts_with("seed 3: ") && printed.contains("every check held"), "{printed}");
+    let second = ebb(&["simulate", "--world", "random", "--seed", "3"]);
+    assert_eq!(String::from_utf8_lossy(&second.stdout), printed);
+    let mixed = ebb(&["simulate", "--world", "random", "--service-time", "1s"]);
+    let errors = String::from_utf8_lossy(&mixed.stderr);
+    assert_eq!(mixed.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("--service-time"), "{errors}");
+}
+
 /// A simulation of the main sample, with these arguments too.
 fn simulation(more: &[&str]) -> Output {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/autoscale-go.yaml");

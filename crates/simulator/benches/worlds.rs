@@ -9,6 +9,7 @@
 //! reached, if the run was long enough to reach it.
 
 use std::process::{Command, ExitCode};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use simulator::{ReachedStates, WorldFailure, WorldPlan, shrink, try_world};
@@ -19,11 +20,9 @@ const HOURS_FOR_EVERY_STATE: f64 = 1_000.0;
 const WORLDS_PER_LINE: u64 = 1_000;
 
 fn main() -> ExitCode {
-    let hours = number_after("--hours").unwrap_or(100.0);
-    let from = number_after("--from").unwrap_or(1.0);
+    let hours: f64 = number_after("--hours").unwrap_or(100.0);
+    let mut seed: u64 = number_after("--from").unwrap_or(1);
     let mut run = WorldRun::default();
-    // Seeds on the command line are small whole numbers.
-    let mut seed = format!("{from:.0}").parse::<u64>().unwrap_or(1);
     while run.hours() < hours {
         if let Some(failure) = run.try_seed(seed) {
             tell(&failure, seed);
@@ -44,7 +43,7 @@ fn main() -> ExitCode {
 }
 
 /// The number behind an option, if it stands there.
-fn number_after(option: &str) -> Option<f64> {
+fn number_after<Number: FromStr>(option: &str) -> Option<Number> {
     let mut arguments = std::env::args().skip_while(|argument| argument != option).skip(1);
     arguments.next()?.parse().ok()
 }
@@ -67,7 +66,7 @@ struct WorldRun {
     simulated: Duration,
     pod_time: Duration,
     requests: u64,
-    faults: usize,
+    faults: u64,
     /// A hash over all worlds, the same for the same seeds.
     hash: u64,
     reached: ReachedStates,
@@ -97,7 +96,7 @@ impl WorldRun {
         self.simulated += outcome.simulated;
         self.pod_time += outcome.pod_time;
         self.requests += outcome.requests;
-        self.faults += plan.faults();
+        self.faults += u64::try_from(plan.faults()).unwrap_or(u64::MAX);
         self.hash = self.hash.rotate_left(7) ^ outcome.hash;
         self.reached.add(&outcome.reached);
         outcome.failure
@@ -109,16 +108,20 @@ impl WorldRun {
 
     fn line(&self) -> String {
         let (hours, took) = (self.hours(), self.began.elapsed().as_secs_f64());
-        let requests = Duration::from_secs(self.requests).as_secs_f64();
-        let faults = Duration::from_secs(u64::try_from(self.faults).unwrap_or_default()).as_secs_f64();
         format!(
-            "{} worlds, {hours:.0} hours in {took:.0} s ({:.0} per CPU hour); per hour {:.1} pods, {:.0} requests, {:.1} faults; hash {:016x}",
+            "{} worlds, {hours:.0} hours in {took:.0} s ({:.0} hours per CPU hour); in an hour {:.1} pods, \
+             {:.0} requests, {:.1} faults; hash {:016x}",
             self.worlds,
             hours / took * 3_600.0,
             self.pod_time.as_secs_f64() / self.simulated.as_secs_f64(),
-            requests / hours,
-            faults / hours,
+            real(self.requests) / hours,
+            real(self.faults) / hours,
             self.hash,
         )
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count is printed with three digits")]
+fn real(count: u64) -> f64 {
+    count as f64
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use orchestration::{PlatformFact, RevisionFacts};
+use scaling::RevisionOrigin;
 use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
 
 use crate::scenario::ServiceScenario;
@@ -64,6 +65,11 @@ impl WorldPlatform {
 
     pub(crate) fn facts(&self, service: ServiceNumber) -> &RevisionFacts {
         &self.services[service.0].facts
+    }
+
+    /// A pod of the Service was ready: the Service is new no more.
+    pub(crate) fn note_ready(&mut self, service: ServiceNumber) {
+        self.services[service.0].facts.origin = RevisionOrigin::Found;
     }
 
     pub(crate) fn pod(&self, pod: PodNumber) -> Option<&SimulatedPod> {

@@ -1,57 +1,156 @@
-//! What `ebb simulate` takes: a load, the times of an app, settings to compare, and what is good enough.
+//! What `ebb simulate` takes: a load, the times of an app, settings to compare, and what is good enough; or a
+//! world that a seed makes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
 use simulator::{ServiceLoad, TimeDistribution};
 use vocabulary::{did_you_mean, shown};
 
-use super::serving::ManifestOptions;
+use super::serving::{ManifestOptions, ReadingOptions};
 use super::values::duration;
 
 /// A year has so many minutes at most.
 const MINUTES_MAX: i64 = 366 * 24 * 60;
 
+/// What is written on the command line: a load, or a made-up world of its own.
 #[derive(Debug, Args)]
-pub(crate) struct SimulateOptions {
+pub(crate) struct SimulateArguments {
+    /// Simulate no load, but a world in which processes, links, the platform and clocks fail, as --seed makes
+    /// it, and say which promise of ebb it breaks. Exit code 1 if it breaks one.
+    #[arg(long, value_name = "WORLD", value_enum, conflicts_with_all = WORDS_OF_LOADS)]
+    world: Option<MadeUpWorld>,
+    /// Manifests: Knative Services and, optionally, the ConfigMap config-autoscaler. A directory means all
+    /// *.yaml, *.yml and *.json in it, "-" standard input.
+    #[arg(
+        short,
+        long = "filename",
+        value_name = "FILE",
+        required_unless_present = "world",
+        num_args = 1..
+    )]
+    files: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) manifests: ManifestOptions,
+    reading: ReadingOptions,
     /// How requests of a Service arrive, such as hello=constant,rate=50rps or
     /// hello=diurnal,peak=200rps,trough=10rps or hello=clients=50. Shapes: constant, step, ramp, diurnal,
     /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each. Or a file, such as
     /// hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK.
-    #[arg(long, value_name = "NAME=SHAPE", required = true, value_parser = service_load)]
-    pub(crate) load: Vec<ServiceLoad>,
+    #[arg(
+        long,
+        value_name = "NAME=SHAPE",
+        required_unless_present = "world",
+        value_parser = service_load
+    )]
+    load: Vec<ServiceLoad>,
     /// In files of --load each line is the number of requests in a span of this length: 1s, 1m or 1h.
     #[arg(long, value_name = "TIME", value_parser = bin)]
-    pub(crate) bin: Option<Duration>,
+    bin: Option<Duration>,
     /// How long an app works on a request: 120ms, 50ms..200ms, 120ms,p99=800ms (log-normal),
     /// exponential,mean=120ms, or percentiles,min=5ms,p50=80ms,p99=900ms,max=2s.
-    #[arg(long, value_name = "TIME", value_parser = time_distribution)]
-    pub(crate) service_time: TimeDistribution,
+    #[arg(
+        long,
+        value_name = "TIME",
+        required_unless_present = "world",
+        value_parser = time_distribution
+    )]
+    service_time: Option<TimeDistribution>,
     /// How long a pod takes from its order until it is ready, in the words of --service-time, such as 2s..5s.
-    #[arg(long, value_name = "TIME", value_parser = time_distribution)]
-    pub(crate) start_up: TimeDistribution,
+    #[arg(
+        long,
+        value_name = "TIME",
+        required_unless_present = "world",
+        value_parser = time_distribution
+    )]
+    start_up: Option<TimeDistribution>,
     #[command(flatten)]
-    pub(crate) length: LengthOptions,
+    length: LengthOptions,
     /// Simulate again with other annotations on every Service, such as window=30s or min-scale=1,target=5,
     /// and show when the counts differ most. Each variant meets the same requests, service times and
     /// start-ups.
     #[arg(long, value_name = "KEY=VALUE,...", value_parser = variant)]
-    pub(crate) compare: Vec<VariantOption>,
+    compare: Vec<VariantOption>,
     /// The number from which all chance follows: the same number repeats a simulation.
     #[arg(long, value_name = "NUMBER", default_value = "1")]
-    pub(crate) seed: u64,
+    seed: u64,
     /// Name the cheapest of all settings that are simulated whose waits are short enough, such as
     /// "p99 wait < 200ms"; p50, p95 and max too. Exit code 1 if none is.
     #[arg(long, value_name = "GOAL", value_parser = objective)]
-    pub(crate) objective: Option<WaitObjective>,
+    objective: Option<WaitObjective>,
     /// Write all numbers into this file too, as JSON.
     #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The arguments that are about loads, and mean nothing in a world that a seed makes.
+const WORDS_OF_LOADS: [&str; 10] = [
+    "files",
+    "load",
+    "bin",
+    "service_time",
+    "start_up",
+    "LengthOptions",
+    "compare",
+    "objective",
+    "json",
+    "ignore_foreign",
+];
+
+/// A world that is simulated without a load of a person's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MadeUpWorld {
+    /// Services, loads and faults as the seed makes them.
+    Random,
+}
+
+/// What is to be simulated.
+#[derive(Debug)]
+pub(crate) enum SimulationOrder {
+    /// The world that a seed makes.
+    World {
+        seed: u64,
+    },
+    Loads(Box<SimulateOptions>),
+}
+
+/// Loads that are to be simulated, and with which settings.
+#[derive(Debug)]
+pub(crate) struct SimulateOptions {
+    pub(crate) manifests: ManifestOptions,
+    pub(crate) load: Vec<ServiceLoad>,
+    pub(crate) bin: Option<Duration>,
+    pub(crate) service_time: TimeDistribution,
+    pub(crate) start_up: TimeDistribution,
+    pub(crate) length: LengthOptions,
+    pub(crate) compare: Vec<VariantOption>,
+    pub(crate) seed: u64,
+    pub(crate) objective: Option<WaitObjective>,
     pub(crate) json: Option<PathBuf>,
+}
+
+impl SimulateArguments {
+    pub(crate) fn order(self) -> SimulationOrder {
+        let seed = self.seed;
+        let (None, Some(service_time), Some(start_up)) = (self.world, self.service_time, self.start_up)
+        else {
+            return SimulationOrder::World { seed };
+        };
+        SimulationOrder::Loads(Box::new(SimulateOptions {
+            manifests: ManifestOptions { files: self.files, reading: self.reading },
+            load: self.load,
+            bin: self.bin,
+            service_time,
+            start_up,
+            length: self.length,
+            compare: self.compare,
+            seed,
+            objective: self.objective,
+            json: self.json,
+        }))
+    }
 }
 
 /// What is good enough: so many requests have a shorter wait than the limit.
@@ -82,10 +181,15 @@ const QUANTILES: [(&str, WaitQuantile); 4] = [
 
 /// How long the load lasts.
 #[derive(Clone, Copy, Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 pub(crate) struct LengthOptions {
     /// The length of the load in minutes.
-    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX))]
+    #[arg(
+        long,
+        value_name = "MINUTES",
+        required_unless_present_any = ["hours", "days", "world"],
+        value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX)
+    )]
     minutes: Option<u32>,
     /// The length of the load in hours.
     #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX / 60))]

@@ -142,7 +142,8 @@ impl ActivatorCore {
 
     /// A ready pod for a request past the queue, where the assignment says that requests go to the pods.
     pub(crate) fn pick_direct(&mut self, name: &RevisionName, now: Timestamp) -> Option<DirectPick> {
-        match self.end.cell(name)?.assignment().routing {
+        let routing = self.end.cell(name)?.assignment().routing;
+        match routing {
             Routing::Direct => self.end.pick_direct(name, now),
             Routing::ThroughActivator => None,
         }

@@ -225,7 +225,7 @@ impl CommandChecks {
 /// Whether two assignments of one version agree in what an activator serves by. The share of an activator
 /// and its standing may be another one in the same version.
 fn means_the_same(one: &Assignment, other: &Assignment) -> bool {
-    let pods = |assignment: &Assignment| -> Vec<(PodName, PodState)> {
+    let pods = |assignment: &Assignment| -> BTreeMap<PodName, PodState> {
         assignment.pods.iter().map(|pod| (pod.pod.clone(), pod.state)).collect()
     };
     one.routing == other.routing && pods(one) == pods(other)

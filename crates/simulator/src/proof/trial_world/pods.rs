@@ -71,7 +71,9 @@ impl TrialWorld<'_> {
     pub(super) fn pod_starts(&mut self, number: PodNumber) {
         let Some(pod) = self.platform.pod_mut(number) else { return };
         pod.start();
-        self.troubles[pod.service.0].replacements = 0;
+        let service = pod.service;
+        self.troubles[service.0].replacements = 0;
+        self.platform.note_ready(service);
         self.pod_says_its_state(number);
     }
 
