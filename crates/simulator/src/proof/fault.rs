@@ -33,12 +33,12 @@ pub(crate) struct PodChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedFault {
     pub(crate) at: Duration,
-    pub(crate) fault: Fault,
+    pub(crate) fault: WorldFault,
 }
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum WorldFault {
     /// The process of an owner is killed, and another one of its name begins after the pause.
     OwnerRestarts { owner: OwnerNumber, pause: Duration },
     /// Both owners are killed at once.
@@ -137,7 +137,7 @@ impl FaultKind {
     ];
 }
 
-impl Fault {
+impl WorldFault {
     /// The fault in a world that lacks one Service; `None` if it was about that one.
     pub(crate) fn without(self, dropped: ServiceNumber) -> Option<Self> {
         let kept = |service: ServiceNumber| match service.0.cmp(&dropped.0) {
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn faults_of_a_dropped_service_go_and_those_of_later_ones_move_up() {
-        let refused = |service| Fault::CountIsRefused { service: ServiceNumber(service) };
+        let refused = |service| WorldFault::CountIsRefused { service: ServiceNumber(service) };
         assert_eq!(refused(0).without(ServiceNumber(1)), Some(refused(0)));
         assert_eq!(refused(1).without(ServiceNumber(1)), None);
         assert_eq!(refused(2).without(ServiceNumber(1)), Some(refused(1)));
-        let other = Fault::BothOwnersRestart { pause: Duration::from_secs(1) };
+        let other = WorldFault::BothOwnersRestart { pause: Duration::from_secs(1) };
         assert_eq!(other.without(ServiceNumber(0)), Some(other));
     }
 }

@@ -6,7 +6,7 @@ use vocabulary::PodCount;
 
 use super::drifting_clock::{ClockDrift, EntityDrifts};
 use super::fault::{
-    ACTIVATORS, ActivatorNumber, Fault, FaultKind, OWNERS, OwnerNumber, PlannedFault, PodChoice,
+    ACTIVATORS, ActivatorNumber, FaultKind, OWNERS, OwnerNumber, PlannedFault, PodChoice, WorldFault,
 };
 use super::revision_plan::RevisionPlan;
 use crate::random::{RandomStream, span_of};
@@ -56,7 +56,7 @@ fn draw_drifts(random: &mut RandomStream) -> EntityDrifts {
 }
 
 /// A fault of a kind; `None` for a kind that is no event.
-fn draw_fault(random: &mut RandomStream, kind: FaultKind, revisions: &[RevisionPlan]) -> Option<Fault> {
+fn draw_fault(random: &mut RandomStream, kind: FaultKind, revisions: &[RevisionPlan]) -> Option<WorldFault> {
     let owner = OwnerNumber(random.index(OWNERS));
     let activator = ActivatorNumber(random.index(ACTIVATORS));
     let service = ServiceNumber(random.index(revisions.len()));
@@ -67,36 +67,36 @@ fn draw_fault(random: &mut RandomStream, kind: FaultKind, revisions: &[RevisionP
     let delay = random.span(Duration::from_millis(20), Duration::from_secs(3));
     let count = u32::try_from(random.index(4)).unwrap_or_default();
     Some(match kind {
-        FaultKind::OwnerRestarts => Fault::OwnerRestarts { owner, pause: length },
-        FaultKind::BothOwnersRestart => Fault::BothOwnersRestart { pause: length },
-        FaultKind::OwnerStalls => Fault::OwnerStalls { owner, length: length / 4 },
+        FaultKind::OwnerRestarts => WorldFault::OwnerRestarts { owner, pause: length },
+        FaultKind::BothOwnersRestart => WorldFault::BothOwnersRestart { pause: length },
+        FaultKind::OwnerStalls => WorldFault::OwnerStalls { owner, length: length / 4 },
         FaultKind::BucketMoves => {
             let bucket = random.pick(&[0, 1]);
-            Fault::BucketMoves { bucket, notice: length / 8 }
+            WorldFault::BucketMoves { bucket, notice: length / 8 }
         }
-        FaultKind::OwnerIsCutOff => Fault::OwnerIsCutOff { owner, length },
-        FaultKind::FactsAreLate => Fault::FactsAreLate { owner, delay, length },
+        FaultKind::OwnerIsCutOff => WorldFault::OwnerIsCutOff { owner, length },
+        FaultKind::FactsAreLate => WorldFault::FactsAreLate { owner, delay, length },
         FaultKind::WallClockIsSet => {
             let forward = random.span(Duration::ZERO, Duration::from_secs(7_200));
-            Fault::WallClockIsSet { owner, forward }
+            WorldFault::WallClockIsSet { owner, forward }
         }
-        FaultKind::ActivatorRestarts => Fault::ActivatorRestarts { activator, pause: length / 2 },
-        FaultKind::BothActivatorsRestart => Fault::BothActivatorsRestart { pause: length / 4 },
-        FaultKind::ActivatorStalls => Fault::ActivatorStalls { activator, length: length / 8 },
-        FaultKind::ActivatorLeaves => Fault::ActivatorLeaves { activator, pause: length / 2 },
-        FaultKind::ActivatorLinkIsLost => Fault::ActivatorLinkIsLost { owner, activator, pause: length },
-        FaultKind::ActivatorLinkIsSlow => Fault::ActivatorLinkIsSlow { owner, activator, delay, length },
-        FaultKind::PodLinkIsLost => Fault::PodLinkIsLost { pod, pause: length },
-        FaultKind::PodCrashes => Fault::PodCrashes { pod },
-        FaultKind::PodTurnsUnready => Fault::PodTurnsUnready { pod, length },
-        FaultKind::StartsAreSlow => Fault::StartsAreSlow { factor: 2 + count * 3, length },
-        FaultKind::StartsFail => Fault::StartsFail { service, count: count + 1 },
-        FaultKind::OrdersAreRetried => Fault::OrdersAreRetried { service, length: length / 4 },
-        FaultKind::CountIsRefused => Fault::CountIsRefused { service },
+        FaultKind::ActivatorRestarts => WorldFault::ActivatorRestarts { activator, pause: length / 2 },
+        FaultKind::BothActivatorsRestart => WorldFault::BothActivatorsRestart { pause: length / 4 },
+        FaultKind::ActivatorStalls => WorldFault::ActivatorStalls { activator, length: length / 8 },
+        FaultKind::ActivatorLeaves => WorldFault::ActivatorLeaves { activator, pause: length / 2 },
+        FaultKind::ActivatorLinkIsLost => WorldFault::ActivatorLinkIsLost { owner, activator, pause: length },
+        FaultKind::ActivatorLinkIsSlow => WorldFault::ActivatorLinkIsSlow { owner, activator, delay, length },
+        FaultKind::PodLinkIsLost => WorldFault::PodLinkIsLost { pod, pause: length },
+        FaultKind::PodCrashes => WorldFault::PodCrashes { pod },
+        FaultKind::PodTurnsUnready => WorldFault::PodTurnsUnready { pod, length },
+        FaultKind::StartsAreSlow => WorldFault::StartsAreSlow { factor: 2 + count * 3, length },
+        FaultKind::StartsFail => WorldFault::StartsFail { service, count: count + 1 },
+        FaultKind::OrdersAreRetried => WorldFault::OrdersAreRetried { service, length: length / 4 },
+        FaultKind::CountIsRefused => WorldFault::CountIsRefused { service },
         FaultKind::CountIsWritten => {
             let most = revisions[service.0].spec.max_scale.unwrap_or(PodCount::new(4));
             let least = revisions[service.0].spec.min_scale;
-            Fault::CountIsWritten { service, count: PodCount::new(count).min(most).max(least) }
+            WorldFault::CountIsWritten { service, count: PodCount::new(count).min(most).max(least) }
         }
         FaultKind::ClocksDrift => return None,
     })

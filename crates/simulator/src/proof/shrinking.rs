@@ -35,23 +35,23 @@ struct Search {
 
 /// Whether a smaller world fails as the greater one did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
+enum ShrinkAttempt {
     Fails,
     Passes,
 }
 
 impl Search {
-    fn attempt(&mut self, plan: WorldPlan) -> Attempt {
+    fn attempt(&mut self, plan: WorldPlan) -> ShrinkAttempt {
         if self.attempts == ATTEMPTS_MAX {
-            return Attempt::Passes;
+            return ShrinkAttempt::Passes;
         }
         self.attempts += 1;
         let failure = try_world(&plan, self.defect).failure;
         if failure.is_none_or(|failure| failure.check != self.check) {
-            return Attempt::Passes;
+            return ShrinkAttempt::Passes;
         }
         self.smallest = plan;
-        Attempt::Fails
+        ShrinkAttempt::Fails
     }
 
     fn drop_faults(&mut self) {
@@ -61,7 +61,7 @@ impl Search {
             while from < self.smallest.faults.len() {
                 let faults = without_range(&self.smallest.faults, from, size);
                 let smaller = WorldPlan { faults, ..self.smallest.clone() };
-                if self.attempt(smaller) == Attempt::Passes {
+                if self.attempt(smaller) == ShrinkAttempt::Passes {
                     from += size;
                 }
             }

@@ -40,7 +40,7 @@ pub(crate) enum WordToOwner {
 
 /// What an activator learns of a request that it sent to a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestOutcome {
+pub(crate) enum PodReply {
     Served,
     /// The pod never started the request.
     NotStarted,
@@ -83,7 +83,7 @@ pub(crate) enum TrialEvent {
     WaitEnds(ActivatorProcess, RequestNumber),
     RequestReachesPod(Box<SeatedRequest>),
     WorkEnds(PodNumber, Box<SeatedRequest>),
-    AnswerReachesActivator(RequestOutcome, Box<SeatedRequest>),
+    AnswerReachesActivator(PodReply, Box<SeatedRequest>),
     PodStarts(PodNumber),
     PodStartFails(PodNumber),
     ProbePasses(PodNumber),

@@ -134,7 +134,7 @@ pub(crate) struct TrialActivator {
     pub(crate) core: ActivatorCore,
     pub(crate) clock: DriftingClock,
     pub(crate) looks: Vec<LookPlan>,
-    pub(crate) waiting: BTreeMap<WaitingPlace, RequestNumber>,
+    pub(crate) waiting: BTreeMap<QueuePlace, RequestNumber>,
     /// The revisions of every bucket were named once.
     pub(crate) is_synced: bool,
     /// How long it is to be gone after it has ended, if it was told to end.
@@ -145,7 +145,7 @@ pub(crate) struct TrialActivator {
 
 /// The place of a request in the queues of an activator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct WaitingPlace {
+pub(crate) struct QueuePlace {
     pub(crate) service: ServiceNumber,
     pub(crate) ticket: Ticket,
 }
@@ -175,15 +175,17 @@ impl TrialPod {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrialRequest {
     pub(crate) service: ServiceNumber,
+    /// Which one of its Service it is: clients take the activators in turn.
+    pub(crate) of_service: usize,
     pub(crate) arrived: Timestamp,
     /// Until then it waits at most.
     pub(crate) limit_at: Timestamp,
-    pub(crate) place: RequestPlace,
+    pub(crate) place: RequestPosition,
 }
 
 /// Where a request is now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum RequestPlace {
+pub(crate) enum RequestPosition {
     /// With its client, or under way to an activator.
     Client,
     Waits {
@@ -201,7 +203,7 @@ pub(crate) enum RequestPlace {
     },
 }
 
-impl RequestPlace {
+impl RequestPosition {
     /// The activator that has the request.
     pub(crate) fn activator(self) -> Option<ActivatorNumber> {
         match self {

@@ -15,6 +15,7 @@ pub(crate) struct TrialTraffic {
     stretches: Vec<LoadStretch>,
     steady_gap: Option<Duration>,
     steady_sent: u32,
+    arrived: usize,
     pub(crate) service_time: Duration,
     pub(crate) limit: Duration,
     random: RandomStream,
@@ -29,6 +30,7 @@ impl TrialTraffic {
             stretches: plan.stretches.clone(),
             steady_gap: plan.steady_gap,
             steady_sent: 0,
+            arrived: 0,
             service_time: plan.service_time,
             limit: facts.timeouts.request.unwrap_or(Duration::from_secs(60)),
             random: RandomStream::of(seed, facts.name.as_str(), "arrivals"),
@@ -52,6 +54,12 @@ impl TrialTraffic {
         let at = self.quiet_from + self.steady_gap? * self.steady_sent;
         self.steady_sent += 1;
         Some(at)
+    }
+
+    /// A request arrives. Returns which one of its Service it is.
+    pub(crate) fn arrive(&mut self) -> usize {
+        self.arrived += 1;
+        self.arrived
     }
 
     fn stretch_at(&self, at: Timestamp) -> RunningStretch {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use orchestration::{ControlCommand, Order};
-use scaling::{Decision, Mode};
+use scaling::{Decision, Mode, Stage};
 use settings::ScalingSpec;
 use vocabulary::{PodCount, RevisionName, Timestamp};
 
@@ -140,14 +140,17 @@ impl OrderedCount<'_> {
         }
     }
 
-    /// Rates are about the pods that were ready. What the settings or an earlier peak ask for is no growth.
+    /// Rates are about the pods that were ready. A count is no growth that the settings ask for, or that is
+    /// held from before.
     fn broken_rate(&self) -> Option<&'static str> {
         let ready = self.because.inputs?.ready_pods.as_f64().max(1.0);
         let most = PodCount::ceil_from(ready * self.spec.max_scale_up_rate)
             .max(self.spec.min_scale)
             .max(self.spec.initial_scale)
             .max(self.spec.activation_scale);
-        if self.to > self.from && self.to > most && self.spec.scale_down_delay.is_zero() {
+        let holds = |stage: Stage| stage == Stage::Panic || stage == Stage::ScaleDownDelay;
+        let is_held = self.because.reasons.iter().any(|reason| holds(reason.stage));
+        if self.to > self.from && self.to > most && !is_held {
             return Some(GROWTH);
         }
         let least = PodCount::floor_from(ready / self.spec.max_scale_down_rate);

@@ -13,7 +13,7 @@ use crate::proof::check_failure::RequestEnd;
 use crate::proof::fault::ActivatorNumber;
 use crate::proof::reached_state::ReachedState;
 use crate::proof::trial_event::{ActivatorProcess, ConnectionNumber, RequestNumber, TrialEvent, WordToOwner};
-use crate::proof::trial_parts::{FarEnd, ProcessState, WaitingPlace};
+use crate::proof::trial_parts::{FarEnd, ProcessState, QueuePlace, TrialRequest};
 use crate::random::RandomStream;
 use crate::world_event::ServiceNumber;
 
@@ -225,7 +225,7 @@ impl TrialWorld<'_> {
             ActivatorCommand::Grant { revision, dispatch } => self.grant(process, &revision, dispatch),
             ActivatorCommand::Refuse { revision, ticket, refusal } => {
                 let Some(service) = self.platform.service(&revision) else { return };
-                let place = WaitingPlace { service, ticket };
+                let place = QueuePlace { service, ticket };
                 if let Some(number) = self.activators[process.activator.0].waiting.remove(&place) {
                     self.end_request(number, RequestEnd::Refused(refusal));
                 }
@@ -279,15 +279,15 @@ impl TrialWorld<'_> {
     }
 
     /// The activator for a request: one that the route names, if any of those is there.
-    pub(super) fn receiver(&self, service: ServiceNumber, request: RequestNumber) -> Option<ActivatorNumber> {
-        let named = |activator: &ActivatorNumber| self.is_named(service, *activator);
+    pub(super) fn receiver(&self, request: &TrialRequest) -> Option<ActivatorNumber> {
+        let named = |activator: &ActivatorNumber| self.is_named(request.service, *activator);
         let there: Vec<ActivatorNumber> = (0..self.activators.len())
             .map(ActivatorNumber)
             .filter(|activator| !self.activators[activator.0].state.is_down())
             .collect();
         let named: Vec<ActivatorNumber> = there.iter().copied().filter(named).collect();
         let candidates = if named.is_empty() { there } else { named };
-        candidates.get(request.0 % candidates.len().max(1)).copied()
+        candidates.get(request.of_service % candidates.len().max(1)).copied()
     }
 
     /// Whether the route of a Service names an activator.

@@ -8,7 +8,7 @@ use vocabulary::{Assignment, PodName, PodState, ReplicaName, Slice};
 use super::TrialWorld;
 use crate::proof::checks::{EndLink, EndScene, EndService, WaitingAtEnd};
 use crate::proof::fault::OwnerNumber;
-use crate::proof::trial_parts::{FarEnd, RequestPlace, TrialActivator};
+use crate::proof::trial_parts::{FarEnd, RequestPosition, TrialActivator};
 use crate::world_event::ServiceNumber;
 
 /// A request that has just come may wait for the next free slot.
@@ -85,7 +85,7 @@ impl TrialWorld<'_> {
     fn has_free_slot(&self, activator: &TrialActivator, assignment: &Assignment) -> bool {
         let mut running: BTreeMap<PodName, u32> = BTreeMap::new();
         for request in self.requests.values() {
-            if let RequestPlace::InPod { activator: sender, pod, .. } = request.place
+            if let RequestPosition::InPod { activator: sender, pod, .. } = request.place
                 && sender == activator.process.activator
                 && let Some(pod) = self.platform.pod(pod)
             {

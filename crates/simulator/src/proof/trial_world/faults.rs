@@ -6,7 +6,7 @@ use orchestration::ControlEvent;
 use vocabulary::Bucket;
 
 use super::{SlowStarts, TrialWorld};
-use crate::proof::fault::{ACTIVATORS, ActivatorNumber, Fault, OWNERS, OwnerNumber, PodChoice};
+use crate::proof::fault::{ACTIVATORS, ActivatorNumber, OWNERS, OwnerNumber, PodChoice, WorldFault};
 use crate::proof::trial_event::TrialEvent;
 use crate::proof::trial_parts::{FarEnd, LateFacts, LinkTrouble, LinkTroubleKind};
 
@@ -15,51 +15,51 @@ impl TrialWorld<'_> {
         let plan = self.plan;
         let Some(planned) = plan.faults.get(place) else { return };
         match planned.fault {
-            Fault::OwnerRestarts { owner, pause } => self.owner_ends(owner, pause),
-            Fault::BothOwnersRestart { pause } => {
+            WorldFault::OwnerRestarts { owner, pause } => self.owner_ends(owner, pause),
+            WorldFault::BothOwnersRestart { pause } => {
                 (0..OWNERS).map(OwnerNumber).for_each(|owner| self.owner_ends(owner, pause));
             }
-            Fault::OwnerStalls { owner, length } => self.owner_stalls(owner, length),
-            Fault::BucketMoves { bucket, notice } => self.bucket_moves(Bucket(bucket), notice),
-            Fault::OwnerIsCutOff { owner, length } => self.cut_off(owner, length),
-            Fault::FactsAreLate { owner, delay, length } => {
+            WorldFault::OwnerStalls { owner, length } => self.owner_stalls(owner, length),
+            WorldFault::BucketMoves { bucket, notice } => self.bucket_moves(Bucket(bucket), notice),
+            WorldFault::OwnerIsCutOff { owner, length } => self.cut_off(owner, length),
+            WorldFault::FactsAreLate { owner, delay, length } => {
                 let until = self.now + length;
                 self.owners[owner.0].late_facts = LateFacts { delay, until };
             }
-            Fault::WallClockIsSet { owner, forward } => self.set_wall_clock(owner, forward),
-            Fault::ActivatorRestarts { activator, pause } => self.activator_is_killed(activator, pause),
-            Fault::BothActivatorsRestart { pause } => {
+            WorldFault::WallClockIsSet { owner, forward } => self.set_wall_clock(owner, forward),
+            WorldFault::ActivatorRestarts { activator, pause } => self.activator_is_killed(activator, pause),
+            WorldFault::BothActivatorsRestart { pause } => {
                 let activators = (0..ACTIVATORS).map(ActivatorNumber);
                 activators.for_each(|activator| self.activator_is_killed(activator, pause));
             }
-            Fault::ActivatorStalls { activator, length } => self.activator_stalls(activator, length),
-            Fault::ActivatorLeaves { activator, pause } => self.activator_leaves(activator, pause),
-            Fault::ActivatorLinkIsLost { owner, activator, pause } => {
+            WorldFault::ActivatorStalls { activator, length } => self.activator_stalls(activator, length),
+            WorldFault::ActivatorLeaves { activator, pause } => self.activator_leaves(activator, pause),
+            WorldFault::ActivatorLinkIsLost { owner, activator, pause } => {
                 self.trouble(owner, FarEnd::Activator(activator), LinkTroubleKind::Cut, pause);
             }
-            Fault::ActivatorLinkIsSlow { owner, activator, delay, length } => {
+            WorldFault::ActivatorLinkIsSlow { owner, activator, delay, length } => {
                 self.trouble(owner, FarEnd::Activator(activator), LinkTroubleKind::Slow(delay), length);
             }
-            Fault::PodLinkIsLost { pod, pause } => self.cut_pod(pod, pause),
-            Fault::PodCrashes { pod } => {
+            WorldFault::PodLinkIsLost { pod, pause } => self.cut_pod(pod, pause),
+            WorldFault::PodCrashes { pod } => {
                 if let Some(number) = self.chosen(pod) {
                     self.pod_crashes(number);
                 }
             }
-            Fault::PodTurnsUnready { pod, length } => {
+            WorldFault::PodTurnsUnready { pod, length } => {
                 if let Some(number) = self.chosen(pod) {
                     self.pod_turns_unready(number, length);
                 }
             }
-            Fault::StartsAreSlow { factor, length } => {
+            WorldFault::StartsAreSlow { factor, length } => {
                 self.slow_starts = SlowStarts { factor, until: self.now + length };
             }
-            Fault::StartsFail { service, count } => self.troubles[service.0].failing_starts = count,
-            Fault::OrdersAreRetried { service, length } => {
+            WorldFault::StartsFail { service, count } => self.troubles[service.0].failing_starts = count,
+            WorldFault::OrdersAreRetried { service, length } => {
                 self.troubles[service.0].retried_until = self.now + length;
             }
-            Fault::CountIsRefused { service } => self.troubles[service.0].count_is_refused = true,
-            Fault::CountIsWritten { service, count } => self.write_count(service, count, &[]),
+            WorldFault::CountIsRefused { service } => self.troubles[service.0].count_is_refused = true,
+            WorldFault::CountIsWritten { service, count } => self.write_count(service, count, &[]),
         }
     }
 
@@ -67,6 +67,11 @@ impl TrialWorld<'_> {
     pub(super) fn quiet_begins(&mut self) {
         for trouble in &mut self.troubles {
             (trouble.failing_starts, trouble.count_is_refused) = (0, false);
+        }
+        // An owner does not order again what was refused, until the platform states the Service anew.
+        for service in self.services() {
+            let fact = self.platform.fact_of_service(service);
+            self.state(&fact);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::proof::fault::{ActivatorNumber, OwnerNumber};
 use crate::proof::owner_core::OwnerCore;
 use crate::proof::reached_state::ReachedState;
 use crate::proof::trial_event::{OwnerProcess, TrialEvent};
-use crate::proof::trial_parts::{ProcessState, RequestPlace};
+use crate::proof::trial_parts::{ProcessState, RequestPosition};
 use crate::world_event::{PodNumber, ServiceNumber};
 
 /// How long an owner may do nothing before the other one gets its buckets.
@@ -141,7 +141,7 @@ impl TrialWorld<'_> {
         let waits = self
             .requests
             .values()
-            .any(|request| matches!(request.place, RequestPlace::Waits { .. }) && is_of(request.service));
+            .any(|request| matches!(request.place, RequestPosition::Waits { .. }) && is_of(request.service));
         if drains {
             self.checks.reached(ReachedState::TookOverWhileDraining);
         }

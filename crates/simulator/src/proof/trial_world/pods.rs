@@ -9,8 +9,8 @@ use super::{TrialWorld, request_of};
 use crate::proof::drifting_clock::DriftingClock;
 use crate::proof::fault::PodChoice;
 use crate::proof::reached_state::ReachedState;
-use crate::proof::trial_event::{ConnectionNumber, RequestOutcome, TrialEvent, WordToOwner};
-use crate::proof::trial_parts::{FarEnd, RequestPlace, TrialPod};
+use crate::proof::trial_event::{ConnectionNumber, PodReply, TrialEvent, WordToOwner};
+use crate::proof::trial_parts::{FarEnd, RequestPosition, TrialPod};
 use crate::random::RandomStream;
 use crate::simulated_pod::{PodDeparture, ProbeOutcome, SimulatedPod};
 use crate::world_event::{ClientNumber, PodNumber, SeatedRequest, ServiceNumber, SimulatedRequest};
@@ -122,7 +122,7 @@ impl TrialWorld<'_> {
             .requests
             .iter()
             .filter_map(|(request, known)| match known.place {
-                RequestPlace::InPod { pod, seat, .. } if pod == number => {
+                RequestPosition::InPod { pod, seat, .. } if pod == number => {
                     let request = SimulatedRequest {
                         service: known.service,
                         client: Some(ClientNumber(request.0)),
@@ -133,14 +133,14 @@ impl TrialWorld<'_> {
                     };
                     Some(SeatedRequest { request, seat })
                 }
-                RequestPlace::InPod { .. }
-                | RequestPlace::Client
-                | RequestPlace::Waits { .. }
-                | RequestPlace::OnTheWay { .. } => None,
+                RequestPosition::InPod { .. }
+                | RequestPosition::Client
+                | RequestPosition::Waits { .. }
+                | RequestPosition::OnTheWay { .. } => None,
             })
             .collect();
         for seated in held {
-            self.answer(RequestOutcome::Broken, seated);
+            self.answer(PodReply::Broken, seated);
         }
         self.remove_pod(number);
         let trouble = &mut self.troubles[service.0];

@@ -9,8 +9,8 @@ use super::{TrialWorld, request_of};
 use crate::proof::check_failure::RequestEnd;
 use crate::proof::fault::ActivatorNumber;
 use crate::proof::reached_state::ReachedState;
-use crate::proof::trial_event::{ActivatorProcess, RequestNumber, RequestOutcome, TrialEvent};
-use crate::proof::trial_parts::{RequestPlace, TrialRequest, WaitingPlace};
+use crate::proof::trial_event::{ActivatorProcess, PodReply, RequestNumber, TrialEvent};
+use crate::proof::trial_parts::{QueuePlace, RequestPosition, TrialRequest};
 use crate::simulated_pod::PodAdmission;
 use crate::world_event::{
     ClientNumber, PodNumber, SeatedRequest, ServiceNumber, SimulatedRequest, SimulatedSeat,
@@ -35,9 +35,11 @@ impl TrialWorld<'_> {
         self.requests_made += 1;
         self.tally.requests += 1;
         let number = RequestNumber(self.requests_made);
-        let limit_at = self.now + self.traffic[service.0].limit;
-        let place = RequestPlace::Client;
-        self.requests.insert(number, TrialRequest { service, arrived: self.now, limit_at, place });
+        let traffic = &mut self.traffic[service.0];
+        let (of_service, limit_at) = (traffic.arrive(), self.now + traffic.limit);
+        let place = RequestPosition::Client;
+        let request = TrialRequest { service, of_service, arrived: self.now, limit_at, place };
+        self.requests.insert(number, request);
         self.checks.request_arrived(number, limit_at + ANSWER_SLACK);
         self.plan_arrival(service);
         self.request_is_sent(number);
@@ -49,7 +51,7 @@ impl TrialWorld<'_> {
         if self.now >= request.limit_at {
             return self.end_request(number, RequestEnd::NoActivator);
         }
-        match self.receiver(request.service, number) {
+        match self.receiver(&request) {
             Some(activator) => {
                 let process = self.activators[activator.0].process;
                 let event = TrialEvent::RequestReachesActivator(process, number);
@@ -78,7 +80,7 @@ impl TrialWorld<'_> {
             return self.at(self.now + TRY_AGAIN, TrialEvent::RequestIsSent(number));
         };
         let has_ready_pod = known.core.revision(&name).is_some_and(ActivatorRevision::has_ready_pod);
-        self.enqueue(process, number, WaitingPlace { service, ticket });
+        self.enqueue(process, number, QueuePlace { service, ticket });
         self.tell_of_request(process, service, RequestEvent::Arrived { ticket });
         self.note_wait(number, has_ready_pod);
     }
@@ -86,29 +88,29 @@ impl TrialWorld<'_> {
     /// Without a grant or a refusal by now the request waits.
     fn note_wait(&mut self, number: RequestNumber, has_ready_pod: bool) {
         let place = self.requests.get(&number).map(|request| request.place);
-        if matches!(place, Some(RequestPlace::Waits { .. })) {
+        if matches!(place, Some(RequestPosition::Waits { .. })) {
             let state =
                 if has_ready_pod { ReachedState::WaitedForSlot } else { ReachedState::WaitedFromZero };
             self.checks.reached(state);
         }
     }
 
-    fn enqueue(&mut self, process: ActivatorProcess, number: RequestNumber, place: WaitingPlace) {
+    fn enqueue(&mut self, process: ActivatorProcess, number: RequestNumber, place: QueuePlace) {
         let activator = process.activator;
         self.activators[activator.0].waiting.insert(place, number);
         let Some(request) = self.requests.get_mut(&number) else { return };
-        request.place = RequestPlace::Waits { activator, ticket: place.ticket };
+        request.place = RequestPosition::Waits { activator, ticket: place.ticket };
         let at = request.limit_at;
         self.at(at, TrialEvent::WaitEnds(process, number));
     }
 
     pub(super) fn wait_ends(&mut self, process: ActivatorProcess, number: RequestNumber) {
         let Some(request) = self.requests.get(&number).copied() else { return };
-        let RequestPlace::Waits { activator, ticket } = request.place else { return };
+        let RequestPosition::Waits { activator, ticket } = request.place else { return };
         if self.has_ended(process) || activator != process.activator {
             return;
         }
-        let place = WaitingPlace { service: request.service, ticket };
+        let place = QueuePlace { service: request.service, ticket };
         self.activators[activator.0].waiting.remove(&place);
         self.tell_of_request(process, request.service, RequestEvent::GaveUp { ticket });
         self.end_request(number, RequestEnd::WaitedTooLong);
@@ -116,7 +118,7 @@ impl TrialWorld<'_> {
 
     pub(super) fn grant(&mut self, process: ActivatorProcess, revision: &RevisionName, dispatch: Dispatch) {
         let Some(service) = self.platform.service(revision) else { return };
-        let place = WaitingPlace { service, ticket: dispatch.ticket };
+        let place = QueuePlace { service, ticket: dispatch.ticket };
         match self.activators[process.activator.0].waiting.remove(&place) {
             Some(number) => self.send_to_pod(process.activator, number, SimulatedSeat::Queue(dispatch)),
             None => self.checks.granted_without_wait(process),
@@ -125,7 +127,7 @@ impl TrialWorld<'_> {
 
     fn send_to_pod(&mut self, activator: ActivatorNumber, number: RequestNumber, seat: SimulatedSeat) {
         let Some(known) = self.requests.get_mut(&number) else { return };
-        known.place = RequestPlace::OnTheWay { activator };
+        known.place = RequestPosition::OnTheWay { activator };
         let request = SimulatedRequest {
             service: known.service,
             client: Some(ClientNumber(number.0)),
@@ -149,7 +151,7 @@ impl TrialWorld<'_> {
             Some((number, pod.arrive(seated, shown)))
         });
         let Some((pod, admission)) = admission else {
-            return self.answer(RequestOutcome::NotStarted, seated);
+            return self.answer(PodReply::NotStarted, seated);
         };
         match admission {
             PodAdmission::Runs => {
@@ -157,8 +159,8 @@ impl TrialWorld<'_> {
                 self.begin_work(pod, seated);
             }
             PodAdmission::Waits => self.note_in_pod(pod, &seated),
-            PodAdmission::Full => self.answer(RequestOutcome::NotStarted, seated),
-            PodAdmission::NoRoom => self.answer(RequestOutcome::NoRoom, seated),
+            PodAdmission::Full => self.answer(PodReply::NotStarted, seated),
+            PodAdmission::NoRoom => self.answer(PodReply::NoRoom, seated),
         }
         self.pod_changed(pod);
     }
@@ -168,7 +170,7 @@ impl TrialWorld<'_> {
         if let Some(request) = known
             && let Some(activator) = request.place.activator()
         {
-            request.place = RequestPlace::InPod { activator, pod, seat: seated.seat };
+            request.place = RequestPosition::InPod { activator, pod, seat: seated.seat };
         }
     }
 
@@ -182,7 +184,7 @@ impl TrialWorld<'_> {
         let Some(pod) = self.platform.pod_mut(number) else { return };
         let next = pod.finish(seated.origin(), shown);
         if !self.is_lost(&seated) {
-            self.answer(RequestOutcome::Served, seated);
+            self.answer(PodReply::Served, seated);
         }
         if let Some(next) = next {
             self.begin_work(number, next);
@@ -191,18 +193,18 @@ impl TrialWorld<'_> {
         self.end_if_drained(number);
     }
 
-    pub(super) fn answer(&mut self, outcome: RequestOutcome, seated: SeatedRequest) {
+    pub(super) fn answer(&mut self, outcome: PodReply, seated: SeatedRequest) {
         let number = request_of(&seated);
         if let Some(request) = number.and_then(|number| self.requests.get_mut(&number))
             && let Some(activator) = request.place.activator()
         {
-            request.place = RequestPlace::OnTheWay { activator };
+            request.place = RequestPosition::OnTheWay { activator };
         }
         let event = TrialEvent::AnswerReachesActivator(outcome, Box::new(seated));
         self.at(self.now + self.delays.request, event);
     }
 
-    pub(super) fn answer_reaches_activator(&mut self, outcome: RequestOutcome, seated: SeatedRequest) {
+    pub(super) fn answer_reaches_activator(&mut self, outcome: PodReply, seated: SeatedRequest) {
         let Some(number) = request_of(&seated) else { return };
         let Some(request) = self.requests.get(&number).copied() else { return };
         let Some(activator) = request.place.activator() else { return };
@@ -212,7 +214,7 @@ impl TrialWorld<'_> {
             SimulatedSeat::Direct(pick) => {
                 let service = request.service;
                 match outcome {
-                    RequestOutcome::Served => {
+                    PodReply::Served => {
                         if pick.is_trial {
                             self.tell_of_request(process, service, RequestEvent::DirectStarted { pick });
                         }
@@ -220,11 +222,11 @@ impl TrialWorld<'_> {
                         self.checks.reached(ReachedState::ServedDirect);
                         self.end_request(number, RequestEnd::Served);
                     }
-                    RequestOutcome::Broken => {
+                    PodReply::Broken => {
                         self.tell_of_request(process, service, RequestEvent::DirectEnded { pick });
                         self.end_request(number, RequestEnd::LostWithPod);
                     }
-                    RequestOutcome::NotStarted | RequestOutcome::NoRoom => {
+                    PodReply::NotStarted | PodReply::NoRoom => {
                         self.checks.reached(ReachedState::RequestNotStarted);
                         self.tell_of_request(process, service, RequestEvent::DirectNotStarted { pick });
                         self.tell_of_request(process, service, RequestEvent::DirectEnded { pick });
@@ -243,11 +245,11 @@ impl TrialWorld<'_> {
         let Some(ticket) = known.core.draw_ticket(&name) else {
             // The revision was forgotten meanwhile: another activator serves it.
             if let Some(known) = self.requests.get_mut(&number) {
-                known.place = RequestPlace::Client;
+                known.place = RequestPosition::Client;
             }
             return self.at(self.now + TRY_AGAIN, TrialEvent::RequestIsSent(number));
         };
-        self.enqueue(process, number, WaitingPlace { service: request.service, ticket });
+        self.enqueue(process, number, QueuePlace { service: request.service, ticket });
         self.tell_of_request(process, request.service, RequestEvent::Rejoined { ticket, arrived });
     }
 
@@ -255,12 +257,12 @@ impl TrialWorld<'_> {
         &mut self,
         process: ActivatorProcess,
         number: RequestNumber,
-        outcome: RequestOutcome,
+        outcome: PodReply,
         dispatch: Dispatch,
     ) {
         let Some(service) = self.requests.get(&number).map(|request| request.service) else { return };
         let wait_again = match outcome {
-            RequestOutcome::Served => {
+            PodReply::Served => {
                 // As the program does: that a pod of its own has started an ordinary request is no news.
                 if dispatch.is_trial || dispatch.slice != Slice::Undivided {
                     self.tell_of_request(process, service, RequestEvent::Started { dispatch });
@@ -268,20 +270,20 @@ impl TrialWorld<'_> {
                 self.tell_of_request(process, service, RequestEvent::Ended { dispatch });
                 return self.end_request(number, RequestEnd::Served);
             }
-            RequestOutcome::Broken => {
+            PodReply::Broken => {
                 self.tell_of_request(process, service, RequestEvent::Ended { dispatch });
                 return self.end_request(number, RequestEnd::LostWithPod);
             }
-            RequestOutcome::NotStarted => {
+            PodReply::NotStarted => {
                 self.checks.reached(ReachedState::RequestNotStarted);
                 RequestEvent::NotStarted { dispatch }
             }
-            RequestOutcome::NoRoom => {
+            PodReply::NoRoom => {
                 self.checks.reached(ReachedState::FoundNoRoom);
                 RequestEvent::FoundNoRoom { dispatch }
             }
         };
-        self.enqueue(process, number, WaitingPlace { service, ticket: dispatch.ticket });
+        self.enqueue(process, number, QueuePlace { service, ticket: dispatch.ticket });
         self.tell_of_request(process, service, wait_again);
     }
 
