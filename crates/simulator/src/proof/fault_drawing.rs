@@ -21,14 +21,14 @@ const DRIFT_MAX: usize = 5_000;
 
 /// The faults of a world.
 #[derive(Clone, Debug)]
-pub(crate) struct WorldFaults {
+pub(crate) struct DrawnFaults {
     /// In the order of their times.
     pub(crate) faults: Vec<PlannedFault>,
     pub(crate) drifts: EntityDrifts,
 }
 
 /// First the kinds that exist, each with the same chance; then faults of these kinds, one after the other.
-pub(crate) fn draw_faults(seed: u64, quiet_from: Duration, revisions: &[RevisionPlan]) -> WorldFaults {
+pub(crate) fn draw_faults(seed: u64, quiet_from: Duration, revisions: &[RevisionPlan]) -> DrawnFaults {
     let mut random = RandomStream::of(seed, "world", "faults");
     let share = random.pick(&[0.1, 0.3, 0.6, 1.0]);
     let kinds: Vec<FaultKind> = FaultKind::ALL.into_iter().filter(|_| random.happens(share)).collect();
@@ -44,7 +44,7 @@ pub(crate) fn draw_faults(seed: u64, quiet_from: Duration, revisions: &[Revision
         }
         at += span_of(random.exponential(mean_gap));
     }
-    WorldFaults { faults, drifts }
+    DrawnFaults { faults, drifts }
 }
 
 fn draw_drifts(random: &mut RandomStream) -> EntityDrifts {

@@ -17,7 +17,7 @@ use settings::ClusterConfig;
 
 use super::drifting_clock::EntityDrifts;
 use super::fault::PlannedFault;
-use super::fault_drawing::{WorldFaults, draw_faults};
+use super::fault_drawing::{DrawnFaults, draw_faults};
 use super::revision_plan::{RevisionPlan, draw_revision};
 use crate::random::RandomStream;
 use crate::world_event::ServiceNumber;
@@ -60,7 +60,7 @@ impl WorldPlan {
             spec.stable_window * 2 + spec.scale_down_delay + spec.scale_to_zero_grace_period
         });
         let rest = rest.max().unwrap_or_default() + REST_BESIDE_WINDOWS;
-        let WorldFaults { faults, drifts } = draw_faults(seed, quiet_from, &revisions);
+        let DrawnFaults { faults, drifts } = draw_faults(seed, quiet_from, &revisions);
         Self { seed, cluster, revisions, faults, drifts, quiet_from, length: quiet_from + rest }
     }
 

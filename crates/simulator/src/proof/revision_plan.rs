@@ -50,11 +50,7 @@ pub(crate) fn draw_revision(
     let settings =
         RevisionSettings::read(&annotations, cluster, None).expect("these annotations are allowed").value;
     let spec = settings.resolve(cluster, container_concurrency, PROGRESS_DEADLINE_DEFAULT);
-    let service_time = match spec.metric {
-        Metric::Concurrency => random.pick(&[300, 800, 2_000]),
-        Metric::Rps => random.pick(&[50, 300]),
-    };
-    let service_time = Duration::from_millis(service_time);
+    let service_time = draw_service_time(&mut random, &spec);
     let facts = RevisionFacts {
         name: name.clone(),
         settings,
@@ -91,6 +87,15 @@ pub(crate) fn draw_revision(
         stretches: draw_stretches(&mut random, base, quiet_from),
         steady_gap: (steady_pods > 0).then(|| span_of(1.0 / steady_rate)),
     }
+}
+
+/// Pods that take many requests at once have slow ones: a world is to have many events of other kinds.
+fn draw_service_time(random: &mut RandomStream, spec: &ScalingSpec) -> Duration {
+    Duration::from_millis(match spec.metric {
+        Metric::Concurrency if spec.target_per_pod < 2.0 => random.pick(&[300, 800, 2_000]),
+        Metric::Concurrency => random.pick(&[800, 2_000]),
+        Metric::Rps => random.pick(&[50, 300]),
+    })
 }
 
 /// Settings of one Service. No single request needs more than one pod, so that a steady load is steady.

@@ -77,7 +77,6 @@ pub(crate) struct TrialTally {
     pub(crate) late_refusals: u64,
     /// The seconds of all pods, which each close one.
     pub(crate) pod_seconds: u64,
-    pub(crate) events: u64,
 }
 
 /// From the beginning on, or slower for a while.
@@ -165,7 +164,6 @@ impl TrialWorld<'_> {
     }
 
     fn note(&mut self, event: &TrialEvent) {
-        self.tally.events += 1;
         self.mix(self.now.as_nanos());
         self.mix(event.code());
         if let EventTrace::On(lines) = &mut self.trace {
