@@ -134,7 +134,7 @@ impl TrialEvent {
             Self::PlatformHears(_, order) => (31, order.id.0),
             Self::OrderIsTried(_, _, order) => (32, order.0),
         };
-        entity * 64 + kind
+        entity.wrapping_mul(64).wrapping_add(kind)
     }
 }
 
