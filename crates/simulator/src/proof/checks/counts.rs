@@ -35,6 +35,8 @@ pub(super) struct CountChecks {
 struct CountedService {
     spec: ScalingSpec,
     mode: Option<Mode>,
+    /// The count that was ordered last, by either owner.
+    ordered: Option<PodCount>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +56,7 @@ struct OrderedCount<'a> {
 impl CountChecks {
     pub(super) fn new(plan: &WorldPlan) -> Self {
         let services = plan.revisions.iter().map(|revision| {
-            let counted = CountedService { spec: revision.spec.clone(), mode: None };
+            let counted = CountedService { spec: revision.spec.clone(), mode: None, ordered: None };
             (revision.scenario.facts.name.clone(), counted)
         });
         Self { services: services.collect(), heard: BTreeMap::new() }
@@ -80,14 +82,17 @@ impl CountChecks {
         }
         let ControlCommand::Order(order) = command else { return Ok(()) };
         let Order::ScaleTo { revision, from, to, because, .. } = &order.what else { return Ok(()) };
-        let Some(service) = self.services.get(revision) else {
+        let Some(service) = self.services.get_mut(revision) else {
             return Err(CheckFailure::new(WITHIN_BOUNDS, format!("{revision} does not exist")));
         };
         let ordered = OrderedCount { from: *from, to: *to, because, spec: &service.spec };
         ordered.note(reached);
         let heard = self.heard.get(&HeardOf { owner, revision: revision.clone() });
         let is_silent = heard.is_none_or(|heard| *heard + SILENT_AFTER < now);
-        if to < from && is_silent {
+        // What was ordered before may be ordered again over a count that another client wrote.
+        let before = service.ordered.replace(*to);
+        let is_lower = to < from && before.is_none_or(|before| *to < before);
+        if is_lower && is_silent {
             let text = format!("{revision} from {from} to {to}, heard last at {heard:?}");
             return Err(CheckFailure::new(SILENCE, text));
         }
