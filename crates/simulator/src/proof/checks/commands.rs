@@ -34,7 +34,7 @@ pub(crate) struct CommandScene {
     pub(crate) activators: Vec<ReplicaName>,
 }
 
-/// What was said by whom, as far as later words depend on it.
+/// The words of owners and pods on which later checks depend.
 #[derive(Debug, Default)]
 pub(super) struct CommandChecks {
     granted: BTreeMap<BucketEpoch, OwnerNumber>,
