@@ -80,18 +80,17 @@ impl TrialWorld<'_> {
             return self.at(self.now + TRY_AGAIN, TrialEvent::RequestIsSent(number));
         };
         let has_ready_pod = known.core.revision(&name).is_some_and(ActivatorRevision::has_ready_pod);
+        let cause = if has_ready_pod { ReachedState::WaitedForSlot } else { ReachedState::WaitedFromZero };
         self.enqueue(process, number, QueuePlace { service, ticket });
         self.tell_of_request(process, service, RequestEvent::Arrived { ticket });
-        self.note_wait(number, has_ready_pod);
+        self.note_wait(number, cause);
     }
 
     /// Without a grant or a refusal by now the request waits.
-    fn note_wait(&mut self, number: RequestNumber, has_ready_pod: bool) {
+    fn note_wait(&mut self, number: RequestNumber, cause: ReachedState) {
         let place = self.requests.get(&number).map(|request| request.place);
         if matches!(place, Some(RequestPosition::Waits { .. })) {
-            let state =
-                if has_ready_pod { ReachedState::WaitedForSlot } else { ReachedState::WaitedFromZero };
-            self.checks.reached(state);
+            self.checks.reached(cause);
         }
     }
 
