@@ -48,14 +48,12 @@ impl SecondsMeter {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use runtime::{Clock, MetricsRegistry};
     use throttling::{ActivatorEvent, LinkNumber};
     use vocabulary::{
-        ActivatorWord, Assignment, HeadSizeLimit, IgnoredUserAgents, ReplicaName, RequestTimeouts,
-        RevisionLoad, RevisionName, Routing, Standing, Timestamp, Version,
+        ActivatorWord, Assignment, ReplicaName, RevisionLoad, RevisionName, Timestamp, Version,
     };
 
     use super::*;
@@ -83,22 +81,10 @@ mod tests {
     }
 
     fn assignment() -> Assignment {
-        Assignment {
-            revision: RevisionName::parse("default/service/hello").expect("a name"),
-            version: Version::default(),
-            hosts: Vec::new(),
-            ports: BTreeSet::new(),
-            routing: Routing::ThroughActivator,
-            container_concurrency: 0,
-            timeouts: RequestTimeouts::default(),
-            pods: Vec::new(),
-            hop_keys: Vec::new(),
-            waiting_for: String::new(),
-            standing: Standing::Assigned,
-            hold: None,
-            ignored_user_agents: IgnoredUserAgents::default(),
-            head_size_limit: HeadSizeLimit::default(),
-        }
+        Assignment::of_nothing(
+            RevisionName::parse("default/service/hello").expect("a name"),
+            Version::default(),
+        )
     }
 
     /// The thread of the links without workers and without a listener.

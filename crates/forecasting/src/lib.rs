@@ -19,7 +19,6 @@
 mod budget;
 mod capacity;
 mod choice;
-mod demand_code;
 mod expectations;
 mod forecast;
 mod forecaster;
@@ -43,7 +42,6 @@ mod warm_ledger;
 pub use budget::{BudgetAnswer, BudgetShare, PredictionBudget};
 pub use capacity::{FloorCap, PodCapacity};
 pub use choice::{ChoiceTimes, RuleChoice};
-pub use demand_code::DemandCode;
 pub use expectations::{ExpectationBasis, ExpectedDemand};
 pub use forecast::{
     CountBounds, ExpectedFloor, Forecast, ForecastReason, ForecastStep, PredictionMode, RaisedCount,

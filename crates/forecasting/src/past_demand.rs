@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::demand_code::DemandCode;
+use vocabulary::DemandCode;
 
 /// The demand of one minute.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,9 +2,9 @@
 //! hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by then is
 //! found by what the new list does not name.
 
-mod begun_again;
 mod custom;
 mod expiry;
+mod watch_waits;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -28,8 +28,8 @@ use settings::CONFIG_MAP_NAME;
 use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
-use begun_again::BegunAgain;
 use expiry::{LIST_AGAIN_AFTER, has_expired};
+use watch_waits::WatchWaits;
 
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
@@ -150,7 +150,7 @@ fn spawn<Object, Record>(
 {
     let kind = Object::kind(&());
     let watch = async move {
-        let begin = || watcher(api.clone(), config.clone()).backoff(BegunAgain::new()).boxed();
+        let begin = || watcher(api.clone(), config.clone()).backoff(WatchWaits::new()).boxed();
         let mut events = begin();
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {

@@ -47,6 +47,29 @@ pub struct Assignment {
     pub head_size_limit: HeadSizeLimit,
 }
 
+impl Assignment {
+    /// An assignment that names neither host nor port nor pod, with activators in the path and no limit of
+    /// its own. The caller fills in what the revision has.
+    pub fn of_nothing(revision: RevisionName, version: Version) -> Self {
+        Self {
+            revision,
+            version,
+            hosts: Vec::new(),
+            ports: BTreeSet::new(),
+            routing: Routing::ThroughActivator,
+            container_concurrency: 0,
+            timeouts: RequestTimeouts::default(),
+            pods: Vec::new(),
+            hop_keys: Vec::new(),
+            waiting_for: String::new(),
+            hold: None,
+            standing: Standing::Assigned,
+            ignored_user_agents: IgnoredUserAgents::default(),
+            head_size_limit: HeadSizeLimit::default(),
+        }
+    }
+}
+
 /// What a revision is to one activator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {

@@ -11,6 +11,7 @@ mod assignment;
 mod backoff;
 mod cluster_names;
 mod count_schedule;
+mod demand_code;
 mod draining;
 mod duration;
 mod exit_code;
@@ -48,6 +49,7 @@ pub use cluster_names::{
 pub use count_schedule::{
     CountSchedule, ScheduleContradiction, ScheduleLine, ScheduledBounds, WeekMinute, Weekdays,
 };
+pub use demand_code::DemandCode;
 pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_limit_within};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use exit_code::EXIT_PART_FAILED;

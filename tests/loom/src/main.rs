@@ -108,21 +108,9 @@ const NOW: Timestamp = Timestamp::from_secs(3600);
 
 fn assignment() -> Assignment {
     Assignment {
-        revision: RevisionName::parse("default/service/hello").expect("a name"),
-        version: Version::default(),
-        hosts: Vec::new(),
-        ports: BTreeSet::new(),
-        routing: Routing::ThroughActivator,
         container_concurrency: 1,
-        timeouts: RequestTimeouts::default(),
-        pods: Vec::new(),
-        hop_keys: Vec::new(),
-        waiting_for: String::new(),
-        standing: Standing::Assigned,
-        hold: None,
-        ignored_user_agents: IgnoredUserAgents::default(),
-        head_size_limit: HeadSizeLimit::default(),
-    }
+..Assignment::of_nothing(RevisionName::parse("default/service/hello").expect("a name"), Version::default())
+}
 }
 
 fn revision(assignment: Assignment) -> Revision {

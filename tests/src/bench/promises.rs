@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     /// A promise of the benchmark `hop`.
-    fn promise(goal: &str, found: &str, verdict: Verdict) -> Promise {
+    pub(super) fn promise(goal: &str, found: &str, verdict: Verdict) -> Promise {
         Promise {
             benchmark: "hop".to_owned(),
             goal: goal.to_owned(),

@@ -1,6 +1,5 @@
 //! The neighbours of an activator.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -20,9 +19,8 @@ use runtime::{Clock, MetricsRegistry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use vocabulary::{
-    ActivatorWord, Assignment, Epoch, HeadSizeLimit, HopKey, IgnoredUserAgents, LinkAddress, LinkToken,
-    Ownership, PodAssignment, PodExits, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName,
-    Routing, Slice, Standing, Version,
+    ActivatorWord, Assignment, Epoch, HopKey, LinkAddress, LinkToken, Ownership, PodAssignment, PodExits,
+    PodName, PodState, ReplicaName, RevisionName, Slice, Version,
 };
 
 pub(crate) const HOST: &str = "hello.default.example.com";
@@ -244,13 +242,7 @@ async fn collect(mut reader: Reader<ActivatorWord>, reports: Arc<Mutex<Vec<Activ
 /// An assignment of `default/service/hello` that a test changes as it likes.
 pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) -> Assignment {
     Assignment {
-        revision: RevisionName::parse("default/service/hello").unwrap(),
-        version: Version { epoch: Epoch(1), counter },
         hosts: vec![HOST.to_owned()],
-        ports: BTreeSet::new(),
-        routing: Routing::ThroughActivator,
-        container_concurrency: 0,
-        timeouts: RequestTimeouts::default(),
         pods: pods
             .iter()
             .map(|&(name, address, state)| PodAssignment {
@@ -264,10 +256,10 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
             .collect(),
         hop_keys: vec![HopKey::new(HOP_KEY.to_owned())],
         waiting_for: "the app exits at once: exit code 3".to_owned(),
-        standing: Standing::Assigned,
-        hold: None,
-        ignored_user_agents: IgnoredUserAgents::default(),
-        head_size_limit: HeadSizeLimit::default(),
+        ..Assignment::of_nothing(
+            RevisionName::parse("default/service/hello").unwrap(),
+            Version { epoch: Epoch(1), counter },
+        )
     }
 }
 

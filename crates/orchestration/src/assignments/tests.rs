@@ -1,6 +1,4 @@
-use std::collections::BTreeSet;
-
-use vocabulary::{Assignment, HeadSizeLimit, IgnoredUserAgents, PodExits, RequestTimeouts, RevisionName};
+use vocabulary::{Assignment, PodExits, RevisionName};
 
 use super::*;
 
@@ -17,20 +15,12 @@ fn pod(name: &str, state: PodState) -> PodAssignment {
 
 fn with(pods: &[(&str, PodState)]) -> Assignment {
     Assignment {
-        revision: RevisionName::parse("default/service/hello").expect("a name"),
-        version: Version::default(),
-        hosts: Vec::new(),
-        ports: BTreeSet::new(),
-        routing: Routing::ThroughActivator,
         container_concurrency: 1,
-        timeouts: RequestTimeouts::default(),
         pods: pods.iter().map(|&(name, state)| pod(name, state)).collect(),
-        hop_keys: Vec::new(),
-        waiting_for: String::new(),
-        standing: Standing::Assigned,
-        hold: None,
-        ignored_user_agents: IgnoredUserAgents::default(),
-        head_size_limit: HeadSizeLimit::default(),
+        ..Assignment::of_nothing(
+            RevisionName::parse("default/service/hello").expect("a name"),
+            Version::default(),
+        )
     }
 }
 

@@ -24,8 +24,8 @@ use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
-use super::begun_again::BegunAgain;
 use super::expiry::{LIST_AGAIN_AFTER, has_expired};
+use super::watch_waits::WatchWaits;
 use crate::requests::within_time;
 
 /// The number of kinds that are watched at once. An administrator gave the right to each, so the limit is
@@ -256,7 +256,7 @@ impl KindStream {
     /// Returns why the kind cannot be watched any more; `None` once the receiver is gone.
     async fn run(&self) -> Option<Notice> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
-        let begin = || watcher(api.clone(), watcher::Config::default()).backoff(BegunAgain::new()).boxed();
+        let begin = || watcher(api.clone(), watcher::Config::default()).backoff(WatchWaits::new()).boxed();
         let mut events = begin();
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {

@@ -1,22 +1,20 @@
 //! The demand of fifteen days by the minute, for a forecast: the mean and the maximum of each minute, a byte
 //! each.
 //!
-//! A byte is a place in a table of values, each 1.0553 times the one before, so the nearest is within 2.8 %.
-//! Rules of a forecast read the values of the bytes; any other step would give them other floors.
+//! Rules of a forecast read the values of the bytes ([`DemandCode`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use settings::Metric;
+use vocabulary::DemandCode;
 
 /// The minutes of a day, whose days are those of the axis.
 const MINUTES: u64 = 24 * 60;
 /// Two weeks, and the day that runs.
 const DAYS_KEPT: u64 = 15;
-/// The byte of a minute that was not observed; 0 is the byte of a minute without demand.
-const MISSING: u8 = 255;
-/// The values of the bytes from 1 to 254.
-const VALUES: [f64; 254] = values();
+/// The byte of a minute that was not observed.
+const MISSING: u8 = DemandCode::MISSING.byte();
 
 /// The minutes of one day: the mean, then the maximum.
 type DayBytes = [[u8; 2]; 24 * 60];
@@ -58,7 +56,8 @@ impl DemandDays {
     /// The demand of a minute since 1970; `None` if that is not known.
     pub fn minute(&self, minute: u64) -> Option<DemandMinute> {
         let day = self.days.iter().find(|day| day.day == minute / MINUTES)?;
-        let [mean, maximum] = day.minutes[place_in_day(minute)].map(value_of);
+        let [mean, maximum] =
+            day.minutes[place_in_day(minute)].map(|byte| DemandCode::from_byte(byte).demand());
         Some(DemandMinute { mean: mean?, maximum: maximum? })
     }
 
@@ -67,7 +66,8 @@ impl DemandDays {
     pub(super) fn note(&mut self, minute: u64, demand: DemandMinute) {
         let Some(day) = self.day_mut(minute / MINUTES) else { return };
         let bytes = &mut Arc::make_mut(&mut day.minutes)[place_in_day(minute)];
-        for (known, byte) in bytes.iter_mut().zip([byte_of(demand.mean), byte_of(demand.maximum)]) {
+        let codes = [demand.mean, demand.maximum].map(|demand| DemandCode::of(demand).byte());
+        for (known, byte) in bytes.iter_mut().zip(codes) {
             *known = if *known == MISSING { byte } else { byte.max(*known) };
         }
     }
@@ -106,39 +106,8 @@ fn place_in_day(minute: u64) -> usize {
     usize::try_from(minute % MINUTES).expect("a day has 1,440 minutes")
 }
 
-/// The byte whose value is nearest in ratio; of two that are as near the greater. Whatever is more than none
-/// has at least the least value, and no more than the greatest.
-fn byte_of(demand: f64) -> u8 {
-    if demand.is_nan() || demand <= 0.0 {
-        return 0;
-    }
-    // The bound between two values is their geometric mean.
-    let passed = VALUES.windows(2).take_while(|pair| demand * demand >= pair[0] * pair[1]).count();
-    u8::try_from(passed + 1).expect("the table has 254 values")
-}
-
-/// The value of a byte; `None` for a minute that was not observed.
-fn value_of(byte: u8) -> Option<f64> {
-    match byte.checked_sub(1) {
-        None => Some(0.0),
-        Some(place) => VALUES.get(usize::from(place)).copied(),
-    }
-}
-
-const fn values() -> [f64; 254] {
-    let mut values = [1.0 / 64.0; 254];
-    let mut place = 1;
-    while place < values.len() {
-        values[place] = values[place - 1] * 1.0553;
-        place += 1;
-    }
-    values
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     const MINUTE: u64 = 500 * MINUTES;
@@ -147,23 +116,16 @@ mod tests {
         DemandMinute { mean, maximum }
     }
 
-    #[test]
-    fn each_value_has_its_own_byte_and_zero_is_none_of_them() {
-        for byte in 0..MISSING {
-            assert_eq!(value_of(byte).map(byte_of), Some(byte));
-        }
-        assert_eq!(value_of(MISSING), None);
-        assert_eq!([byte_of(1e-9), byte_of(1e12), byte_of(f64::NAN)], [1, 254, 0]);
-        // The table's last value, by the formula that the table stands for.
-        assert!((VALUES[253] * 64.0 / 1.0553_f64.powi(253) - 1.0).abs() < 1e-12);
+    fn value_of(byte: u8) -> f64 {
+        DemandCode::from_byte(byte).demand().expect("a minute that was observed")
     }
 
     #[test]
     fn a_minute_that_comes_twice_keeps_the_greater_and_others_are_missing() {
         let mut days = DemandDays::new(Metric::Rps);
-        days.note(MINUTE, demand(VALUES[100], VALUES[120]));
-        days.note(MINUTE, demand(VALUES[90], VALUES[130]));
-        assert_eq!(days.minute(MINUTE), Some(demand(VALUES[100], VALUES[130])));
+        days.note(MINUTE, demand(value_of(101), value_of(121)));
+        days.note(MINUTE, demand(value_of(91), value_of(131)));
+        assert_eq!(days.minute(MINUTE), Some(demand(value_of(101), value_of(131))));
         assert_eq!([days.minute(MINUTE + 1), days.minute(MINUTE - 1)], [None, None]);
         days.note(MINUTE + 1, demand(0.0, 0.0));
         assert_eq!(days.minute(MINUTE + 1), Some(demand(0.0, 0.0)));
@@ -178,13 +140,5 @@ mod tests {
         assert_eq!(days.days().count(), 16);
         assert!(days.minute(MINUTE + 24 * MINUTES).is_some() && days.minute(MINUTE + 23 * MINUTES).is_none());
         assert!(days.heap_bytes() < 50_000, "{} bytes", days.heap_bytes());
-    }
-
-    proptest! {
-        #[test]
-        fn a_demand_returns_within_the_bound(amount in 0.016..12_000.0_f64) {
-            let returned = value_of(byte_of(amount)).expect("it was observed");
-            prop_assert!((returned / amount).max(amount / returned) < 1.028, "{amount} became {returned}");
-        }
     }
 }

@@ -1,12 +1,8 @@
 mod laws;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use vocabulary::{
-    HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodName, PresentCount, RequestTimeouts,
-    RevisionName, Routing, Slice,
-};
+use vocabulary::{PodAssignment, PodExits, PodName, PresentCount, RevisionName, Slice};
 
 use super::*;
 
@@ -22,20 +18,13 @@ fn assignment(counter: u64, pods: &[(&str, u32)]) -> Assignment {
         slice: Slice::Undivided,
     };
     Assignment {
-        revision: RevisionName::parse("default/service/hello").expect("a name"),
-        version: Version { epoch: vocabulary::Epoch(1), counter },
         hosts: vec!["hello".to_owned()],
-        ports: BTreeSet::new(),
-        routing: Routing::ThroughActivator,
         container_concurrency: 1,
-        timeouts: RequestTimeouts::default(),
         pods: pods.iter().map(pod).collect(),
-        hop_keys: Vec::new(),
-        waiting_for: String::new(),
-        standing: Standing::Assigned,
-        hold: None,
-        ignored_user_agents: IgnoredUserAgents::default(),
-        head_size_limit: HeadSizeLimit::default(),
+        ..Assignment::of_nothing(
+            RevisionName::parse("default/service/hello").expect("a name"),
+            Version { epoch: vocabulary::Epoch(1), counter },
+        )
     }
 }
 

@@ -3,8 +3,8 @@ mod laws;
 use std::time::Duration;
 
 use vocabulary::{
-    ActivatorWord, BootId, Bucket, Epoch, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodName,
-    PodState, ReplicaName, RequestTimeouts, Routing, Slice, Standing,
+    ActivatorWord, BootId, Bucket, Epoch, HeadSizeLimit, PodAssignment, PodExits, PodName, PodState,
+    ReplicaName, Slice, Standing,
 };
 
 use super::*;
@@ -32,20 +32,10 @@ fn assignment(version: Version, pods: &[u8]) -> Assignment {
         slice: Slice::Undivided,
     };
     Assignment {
-        revision: name(),
-        version,
         hosts: vec!["hello".to_owned()],
-        ports: BTreeSet::new(),
-        routing: Routing::ThroughActivator,
         container_concurrency: 1,
-        timeouts: RequestTimeouts::default(),
         pods: pods.iter().map(pod).collect(),
-        hop_keys: Vec::new(),
-        waiting_for: String::new(),
-        standing: Standing::Assigned,
-        hold: None,
-        ignored_user_agents: IgnoredUserAgents::default(),
-        head_size_limit: HeadSizeLimit::default(),
+        ..Assignment::of_nothing(name(), version)
     }
 }
 

@@ -100,15 +100,8 @@ mod tests {
     use super::*;
 
     fn promise(goal: &str, found: &str, verdict: Verdict) -> Promise {
-        Promise {
-            benchmark: "hop".to_owned(),
-            goal: goal.to_owned(),
-            found: found.to_owned(),
-            verdict,
-            command: "cargo bench -p tests --bench hop".to_owned(),
-            commit: Some("4d881d9".to_owned()),
-            processor: "AMD \"EPYC\"".to_owned(),
-        }
+        let promise = crate::bench::promises::tests::promise(goal, found, verdict);
+        Promise { processor: "AMD \"EPYC\"".to_owned(), ..promise }
     }
 
     fn page() -> PromisePage {

@@ -1,6 +1,4 @@
-use std::collections::BTreeSet;
-
-use vocabulary::{Epoch, HeadSizeLimit, IgnoredUserAgents, RequestTimeouts, Routing, Standing};
+use vocabulary::{Epoch, Routing};
 
 use super::*;
 
@@ -10,20 +8,8 @@ fn name(text: &str) -> RevisionName {
 
 fn assignment(revision: &str, counter: u64) -> Arc<Assignment> {
     Arc::new(Assignment {
-        revision: name(revision),
-        version: Version { epoch: Epoch(1), counter },
-        hosts: Vec::new(),
-        ports: BTreeSet::new(),
         routing: Routing::Direct,
-        container_concurrency: 0,
-        timeouts: RequestTimeouts::default(),
-        pods: Vec::new(),
-        hop_keys: Vec::new(),
-        waiting_for: String::new(),
-        standing: Standing::Assigned,
-        hold: None,
-        ignored_user_agents: IgnoredUserAgents::default(),
-        head_size_limit: HeadSizeLimit::default(),
+        ..Assignment::of_nothing(name(revision), Version { epoch: Epoch(1), counter })
     })
 }
 

@@ -82,13 +82,15 @@ mod tests {
             assert_eq!(code.demand().map(DemandCode::of), Some(code));
         }
         assert_eq!(DemandCode::MISSING.demand(), None);
+        // The table's last value, by the formula that the table stands for.
+        assert!((VALUES[253] * 64.0 / 1.0553_f64.powi(253) - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn values_outside_the_table_get_its_ends() {
         let byte_of = |demand| DemandCode::of(demand).byte();
         assert_eq!([byte_of(0.0), byte_of(-1.0), byte_of(f64::NAN), byte_of(f64::NEG_INFINITY)], [0; 4]);
-        assert_eq!([byte_of(1e-300), byte_of(1.0 / 64.0)], [1, 1]);
+        assert_eq!([byte_of(1e-300), byte_of(1e-9), byte_of(1.0 / 64.0)], [1, 1, 1]);
         assert_eq!([byte_of(1e12), byte_of(f64::INFINITY)], [254, 254]);
     }
 

@@ -1,24 +1,24 @@
-//! How soon is a watch begun again that broke?
+//! How long does a broken watch wait until it is begun again?
 
 use std::time::Duration;
 
 use kube::runtime::utils::Backoff as WatchBackoff;
 use runtime::Backoff;
 
-/// The first wait, and the longest one. kube's own waits grow to a minute, so that requests which hold for a
-/// pod would wait for a minute more when the API server is back.
+/// The first wait, and the longest one. kube's own waits grow to a minute: after an outage of the API
+/// server, requests that wait for a pod would wait that much longer.
 const WAITS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(5));
 
 /// The waits between attempts at a watch; they begin anew when the server answers.
-pub(super) struct BegunAgain(Backoff);
+pub(super) struct WatchWaits(Backoff);
 
-impl BegunAgain {
+impl WatchWaits {
     pub(super) fn new() -> Self {
         Self(Backoff::new(WAITS.0, WAITS.1))
     }
 }
 
-impl Iterator for BegunAgain {
+impl Iterator for WatchWaits {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
@@ -26,7 +26,7 @@ impl Iterator for BegunAgain {
     }
 }
 
-impl WatchBackoff for BegunAgain {
+impl WatchBackoff for WatchWaits {
     fn reset(&mut self) {
         self.0.reset();
     }
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn after_an_outage_of_any_length_a_watch_is_begun_again_within_5_s() {
-        let mut waits = BegunAgain::new();
+        let mut waits = WatchWaits::new();
         let outage: Vec<Duration> = waits.by_ref().take(100).collect();
         assert!(outage.iter().all(|wait| *wait <= Duration::from_secs(5)), "{outage:?}");
         assert!(outage.is_sorted(), "{outage:?}");
