@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import random
 import sys
 from dataclasses import dataclass
 from typing import Callable
@@ -89,12 +90,28 @@ def instructions(limit):
     return benchmark("instructions", "release")(limit)
 
 
+def properties(limit):
+    """The property tests draw other worlds and inputs than the gate's."""
+    gate_seed, seed = os.environ["PROPTEST_RNG_SEED"], str(random.SystemRandom().randrange(2**32))
+    print(f"PROPTEST_RNG_SEED={seed}", flush=True)
+    os.environ["PROPTEST_RNG_SEED"] = seed
+    try:
+        tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--lib", "--test", "laws", "--test", "wire"]
+        outcome = Suites(ROOT, LOGS).workspace(tests, limit)
+    finally:
+        os.environ["PROPTEST_RNG_SEED"] = gate_seed
+    if outcome.failed:
+        outcome.words.append(f"PROPTEST_RNG_SEED={seed} draws it again")
+    return outcome
+
+
 def stages() -> list[Stage]:
     return [
         Stage("release", 420, command("first-run-release", [ROOT / ".ci/first-run"])),
         Stage("peers", 480, peers),
         Stage("dist", 300, dist),
-        Stage("cluster", 2000, one_node),
+        Stage("properties", 240, properties),
+        Stage("cluster", 2400, one_node),
         Stage("two-nodes", 600, two_nodes),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
         Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),

@@ -93,9 +93,10 @@ pub(crate) enum WriteEnding {
     /// The workload has the count, from this version of the object on; `None` if versions of it cannot be
     /// compared.
     Written(Option<ObjectVersion>),
-    /// The write is not tried again: another count is there, or another object, or another autoscaler owns
-    /// the bucket.
+    /// The write is not tried again: another count is there, or another object, and the outcome says so.
     GivenUp,
+    /// The write had no right, and is not tried again: its order was of an epoch that is over.
+    NotOwner,
     /// The write is tried again, after this wait if the server asked for one. It may have been done: an
     /// answer can be lost.
     Failed(Option<Duration>),
@@ -234,7 +235,7 @@ impl CountWriter {
                     self.catch_up();
                 }
             }
-            WriteEnding::GivenUp => self.turns.ended(),
+            WriteEnding::GivenUp | WriteEnding::NotOwner => self.turns.ended(),
             WriteEnding::Failed(at_least) => {
                 self.turns.failed(at_least, now);
                 if let Some(waiting) = &mut self.asked {
@@ -248,10 +249,13 @@ impl CountWriter {
         let known = match ending {
             WriteEnding::Written(Some(_)) => write.to,
             WriteEnding::Written(None) => over.unwrap_or(write.from),
-            WriteEnding::GivenUp | WriteEnding::Failed(_) => unless_written,
+            WriteEnding::GivenUp | WriteEnding::NotOwner | WriteEnding::Failed(_) => unless_written,
         };
+        // An autoscaler that has become the owner anew takes its former orders for done and hears no outcome
+        // of them.
+        let is_unheard = ending == WriteEnding::NotOwner;
         // A count that another client wrote meanwhile was told as ours.
-        let is_news = over.is_some() && self.wanted() != Some(known);
+        let is_news = over.is_some() && (is_unheard || self.wanted() != Some(known));
         Some(EndedWrite { write, is_replaced, is_news })
     }
 
@@ -318,6 +322,12 @@ impl CountWriter {
         let begun = self.under_way.as_ref().filter(|request| request.over.is_some());
         let ours = begun.map(|request| request.write.to).or(self.written.map(|written| written.count));
         Some(ours.unwrap_or(shown))
+    }
+
+    /// The greatest count that the workload may have: a request under way may be done or not.
+    pub(crate) fn greatest(&self) -> Option<PodCount> {
+        let begun = self.under_way.as_ref().and_then(|request| request.over);
+        self.wanted().map(|wanted| begun.map_or(wanted, |over| wanted.max(over)))
     }
 
     /// When a write may begin again.

@@ -28,7 +28,9 @@ pub enum PlatformFact {
         /// The problems, one line of text each.
         problems: Vec<String>,
     },
-    /// The buckets that are ours. What is not named is not ours any more.
+    /// The buckets that are ours. What is not named is not ours any more. Before a bucket has a new epoch,
+    /// the platform says the present count of each of its revisions: orders of the former epoch may be
+    /// refused.
     OwnershipChanged(Ownership),
     /// A revision appeared or changed.
     RevisionChanged(Arc<RevisionFacts>),

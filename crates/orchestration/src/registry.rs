@@ -192,7 +192,9 @@ impl RevisionRecord {
         self.scale_trouble.as_ref().or(self.route.trouble.as_ref())
     }
 
-    /// It is not ours any more: what was ordered and told is another owner's affair from now on.
+    /// It is not ours any more: what was ordered and told is another owner's affair from now on. The count is
+    /// the one that the platform said last: an order that was given since may be refused, and that is not
+    /// heard.
     pub(crate) fn give_up(&mut self) {
         let (facts, spec) = (Arc::clone(&self.facts), Arc::clone(&self.spec));
         let pods = std::mem::take(&mut self.pods);
@@ -202,7 +204,8 @@ impl RevisionRecord {
             (id, PodRecord { heard, link: None, leave: LeaveTaking::None, is_out: false, ..pod })
         });
         let (last_failure, last_kill) = (self.last_failure.take(), self.last_kill.take());
-        *self = Self { pods: pods.collect(), last_failure, last_kill, ..Self::new(facts, self.wanted, spec) };
+        let wanted = facts.wanted;
+        *self = Self { pods: pods.collect(), last_failure, last_kill, ..Self::new(facts, wanted, spec) };
     }
 
     /// The routing in force: through activators until something else is known.

@@ -39,6 +39,7 @@ enum Happening {
     Written(u64),
     WrittenWithoutVersion,
     GivenUp,
+    NotOwner,
     Failed,
     /// The watch shows a count, in a version of the object.
     Shows(u32, u64),
@@ -52,8 +53,8 @@ enum Happening {
 }
 
 use Happening::{
-    Asks, Begins, Failed, GivenUp, Gone, NextSeatAsks, Refused, Replaced, Shows, ShowsWithoutVersion,
-    ToldAnew, Unscalable, Written, WrittenWithoutVersion,
+    Asks, Begins, Failed, GivenUp, Gone, NextSeatAsks, NotOwner, Refused, Replaced, Shows,
+    ShowsWithoutVersion, ToldAnew, Unscalable, Written, WrittenWithoutVersion,
 };
 
 /// A writer of a workload whose count of 2 was shown in version 10, with what is told of it.
@@ -94,6 +95,7 @@ impl Told {
             }
             WrittenWithoutVersion => self.answered("ends", WriteEnding::Written(None)),
             GivenUp => self.answered("gives up", WriteEnding::GivenUp),
+            NotOwner => self.answered("is not owner of", WriteEnding::NotOwner),
             Failed => self.answered("fails", WriteEnding::Failed(None)),
             Shows(count, version) => self.shows(shown(count, version)),
             ShowsWithoutVersion(count) => {
@@ -220,6 +222,11 @@ fn a_count_that_was_not_written_hides_nothing_and_a_failed_write_is_tried_again(
             "begins 2→5; fails 2→5; begins 2→5; ends 2→5; at 5",
         ),
         ("given up", &[Asks(2, 5), Begins, GivenUp], "begins 2→5; gives up 2→5; at 2"),
+        (
+            "no right: the outcome may be unheard, so the count is told",
+            &[Asks(2, 5), Begins, NotOwner],
+            "begins 2→5; is not owner of 2→5; news 2; at 2",
+        ),
         (
             "given up for the count of another client, which the watch has shown",
             &[Asks(2, 5), Begins, Shows(7, 11), GivenUp],

@@ -1,7 +1,7 @@
 //! Which counts of workloads are to be written now, and what follows from the answers?
 
 use orchestration::OrderOutcome;
-use vocabulary::{RevisionName, Timestamp};
+use vocabulary::{PodCount, RevisionName, Timestamp};
 
 use super::{Index, Topic};
 use crate::count_writer::{CountStep, CountWrite, EndedWrite, WriteEnding};
@@ -27,9 +27,14 @@ impl Index {
         let (from, to) = (write.from, write.to);
         let subject = self.record_of(revision).map(ScaleSubject::of);
         let is_allowed = self.may_change(revision, from, to);
+        let former_floor = self.floor(revision);
         let counts = self.workloads.counts_mut();
         match subject {
-            Some(subject) if is_allowed => Some(CountStep::Begin(counts.begin(revision, now)?, subject)),
+            Some(subject) if is_allowed => {
+                let write = counts.begin(revision, now)?;
+                self.tell_moved_floor(revision, former_floor);
+                Some(CountStep::Begin(write, subject))
+            }
             // The count stays as if another writer had written it again. The Service's problems say why.
             Some(_) => {
                 Some(CountStep::Refuse(counts.refuse(revision, now)?, OrderOutcome::Conflict { found: from }))
@@ -45,11 +50,21 @@ impl Index {
         ending: WriteEnding,
         now: Timestamp,
     ) -> Option<EndedWrite> {
+        let former_floor = self.floor(revision);
         let ended = self.workloads.counts_mut().answered(revision, ending, now)?;
         if ended.is_news {
             self.notices.tell(Topic::Revision(revision.clone()));
         }
+        self.tell_moved_floor(revision, former_floor);
         Some(ended)
+    }
+
+    /// A count that may not fall is its own floor, which moves when the count is written: the autoscaler must
+    /// hear that before the watch shows the count.
+    fn tell_moved_floor(&mut self, revision: &RevisionName, former: PodCount) {
+        if self.floor(revision) != former {
+            self.notices.tell(Topic::Revision(revision.clone()));
+        }
     }
 
     /// When the write of a count may begin.
@@ -60,14 +75,12 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use scaling::RevisionOrigin;
-    use serde_json::json;
-    use vocabulary::PodCount;
-
     use super::*;
     use crate::count_writer::tests::write;
     use crate::index::tests::{index, name, put_service, put_workload, record, settle, told};
     use crate::resources::workload::ObjectVersion;
+    use scaling::RevisionOrigin;
+    use serde_json::json;
 
     /// The watch shows this count, in that version of the object.
     fn show(index: &mut Index, count: u32, version: u64, window: &str) {

@@ -17,9 +17,9 @@ pub(super) struct CountWriters {
 }
 
 impl CountWriters {
-    /// The count that the watch showed last, if the workload is there.
-    pub(super) fn shown(&self, revision: &RevisionName) -> Option<PodCount> {
-        self.writers.get(revision)?.shown()
+    /// The greatest count that the workload may have: a request under way may be done or not.
+    pub(super) fn greatest(&self, revision: &RevisionName) -> Option<PodCount> {
+        self.writers.get(revision)?.greatest()
     }
 
     /// The count that the workload is to have, with a write of ours that the watch has not shown.

@@ -71,17 +71,24 @@ impl Index {
             Notice::new(BAD_ANNOTATION, text)
         });
         let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(subset_notice).collect();
-        let wanted = self.workloads.counts().shown(revision).unwrap_or_default();
+        // A count that was written stands although the watch has not shown it.
+        let present = self.workloads.counts().greatest(revision).unwrap_or_default();
         // A Service that is being given back is served without ebb at any moment, so a pod must be there.
         // With a bypass, or settings that were never valid, the count only stays what it is.
         let floor = if custody.iter().any(|custody| custody.keeps_a_pod()) {
-            wanted.max(PodCount::ONE)
+            present.max(PodCount::ONE)
         } else if !notices.is_empty() {
-            wanted
+            present
         } else {
             PodCount::ZERO
         };
         Restraint { reach: WriteScope::Everything, floor, hold: None, notices }
+    }
+
+    /// The count below which a workload may not be scaled.
+    pub(super) fn floor(&self, revision: &RevisionName) -> PodCount {
+        let workload = self.workloads.get(revision);
+        workload.map_or(PodCount::ZERO, |workload| self.restraint(revision, workload).floor)
     }
 
     /// The other program or the person that decides about a count, if there is one. A workload that ebb only

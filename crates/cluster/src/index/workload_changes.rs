@@ -125,7 +125,9 @@ impl Index {
     /// Whether a count may be written: facts that forbid it may be newer than the order.
     pub(crate) fn may_change(&self, revision: &RevisionName, from: PodCount, to: PodCount) -> bool {
         let Some(workload) = self.workloads.get(revision) else { return true };
-        self.other_decider(revision, workload).is_none() && (to >= from || !self.stays_direct(revision))
+        let is_lower = to < from;
+        let may_fall = || !self.stays_direct(revision) && to >= self.restraint(revision, workload).floor;
+        self.other_decider(revision, workload).is_none() && (!is_lower || may_fall())
     }
 
     /// Whether a workload's count is ours to write.

@@ -51,7 +51,8 @@ impl ClusterState {
 fn ending(answer: &Result<ScaleAnswer, Failure>) -> WriteEnding {
     match answer {
         Ok(ScaleAnswer { outcome: OrderOutcome::Done, version }) => WriteEnding::Written(*version),
-        Ok(_) | Err(Failure::NotOwner) => WriteEnding::GivenUp,
+        Ok(_) => WriteEnding::GivenUp,
+        Err(Failure::NotOwner) => WriteEnding::NotOwner,
         Err(Failure::Passing { after, .. }) => WriteEnding::Failed(*after),
         Err(Failure::Conflict | Failure::Gone(_) | Failure::Refused(_) | Failure::Forbidden(_)) => {
             WriteEnding::Failed(None)

@@ -121,3 +121,50 @@ fn slices_that_came_while_a_bucket_had_no_owner_are_taken_away_by_the_next_one()
         Step::Give(ServiceOwner::Ebb),
     ]);
 }
+
+/// A Service leads past ebb, and the watch does not show a count that grew: it is not lowered to the count
+/// that the watch showed last.
+#[test]
+fn a_count_that_no_watch_has_shown_is_not_lowered_under_clients_that_reach_pods_past_ebb() {
+    check(&[
+        Step::Demand(2),
+        Step::Give(ServiceOwner::Ebb),
+        Step::Pass(21),
+        Step::Give(ServiceOwner::Kubernetes),
+        Step::Delay(0, Collection::Deployments),
+        Step::Delay(1, Collection::Deployments),
+        Step::Pass(20),
+        Step::Demand(3),
+        Step::Pass(80),
+        Step::Demand(1),
+        Step::Pass(300),
+    ]);
+}
+
+/// An autoscaler stands still for longer than its Lease lasts, and is the owner again at once. Meanwhile
+/// another client wrote a count. An order of the former epoch is refused, and is not taken for done.
+#[test]
+fn a_count_that_was_ordered_in_a_former_epoch_is_ordered_again() {
+    check(&[
+        Step::Hang(1),
+        Step::Give(ServiceOwner::Ebb),
+        Step::Pass(21),
+        Step::Demand(1),
+        Step::Hang(0),
+        Step::Pass(79),
+        Step::ForeignCount(0),
+        Step::Pass(45),
+    ]);
+    // A Service that is given back needs a pod, too.
+    check(&[
+        Step::Leave(0),
+        Step::Hang(0),
+        Step::Give(ServiceOwner::Ebb),
+        Step::Pass(12),
+        Step::ForeignCount(0),
+        Step::Hang(1),
+        Step::Pass(83),
+        Step::Give(ServiceOwner::Kubernetes),
+        Step::Pass(51),
+    ]);
+}

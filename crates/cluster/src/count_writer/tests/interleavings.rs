@@ -189,7 +189,7 @@ impl CountWorld {
     fn answer(&mut self, ending: WriteEnding) {
         let ended = self.writer.answered(ending, self.now).expect("it is possible");
         match ending {
-            WriteEnding::Written(_) => self.order_ends(ended.write.order),
+            WriteEnding::Written(_) | WriteEnding::NotOwner => self.order_ends(ended.write.order),
             WriteEnding::GivenUp => {
                 self.order_ends(ended.write.order);
                 if ended.write.seat == self.seat {
