@@ -10,8 +10,8 @@ use super::planted_defect::HearingDefect;
 
 /// A pod that was not heard for so long is silent.
 const SILENCE: Duration = Duration::from_secs(2);
-/// A late word comes so much later.
-const LATE: Duration = Duration::from_secs(20);
+/// A word of before is heard again so long after the one that follows it.
+const LATE: Duration = Duration::from_secs(1);
 
 /// The defect, and what it remembers.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct DefectiveHearing {
     seconds: u64,
     /// Of each pod, by its link: the last second, and when it was heard or made up.
     heard: BTreeMap<LinkId, HeardSecond>,
+    /// The word of each pod, by its link, that it is ready.
+    ready_words: BTreeMap<LinkId, ControlEvent>,
     /// Words that are heard again.
     late: Vec<LateWord>,
     invented: Vec<ControlEvent>,
@@ -39,7 +41,14 @@ struct LateWord {
 
 impl DefectiveHearing {
     pub(crate) fn new(defect: HearingDefect) -> Self {
-        Self { defect, seconds: 0, heard: BTreeMap::new(), late: Vec::new(), invented: Vec::new() }
+        Self {
+            defect,
+            seconds: 0,
+            heard: BTreeMap::new(),
+            ready_words: BTreeMap::new(),
+            late: Vec::new(),
+            invented: Vec::new(),
+        }
     }
 
     /// What is taken in instead of an event.
@@ -61,8 +70,11 @@ impl DefectiveHearing {
     }
 
     fn repeat_later(&mut self, event: &ControlEvent, now: Timestamp) {
-        if let ControlEvent::PodSpoke { word: PodWord::State { state: PodState::Ready, .. }, .. } = event {
-            self.late.push(LateWord { at: now + LATE, event: event.clone() });
+        let ControlEvent::PodSpoke { link, word: PodWord::State { state, .. } } = event else { return };
+        if *state == PodState::Ready {
+            self.ready_words.insert(*link, event.clone());
+        } else if let Some(event) = self.ready_words.remove(link) {
+            self.late.push(LateWord { at: now + LATE, event });
         }
     }
 

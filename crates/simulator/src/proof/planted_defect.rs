@@ -27,7 +27,7 @@ pub enum HearingDefect {
     SilenceIsZero,
     /// A pod that starts is taken for ready.
     ReadyInvented,
-    /// The word of a pod that it is ready is heard again much later.
+    /// The word of a pod that it is ready is heard again after it has said another one.
     WordRepeatedLate,
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// So many worlds are a minute of the gate: a change of this number is a change of its length.
-const SEEDS_OF_THE_GATE: u64 = 60;
+/// So many worlds run in the gate, in half a minute: a change of this number is a change of its length.
+const SEEDS_OF_THE_GATE: u64 = 24;
 /// So many worlds are tried until a planted defect has to be found.
 const SEEDS_FOR_A_DEFECT: u64 = 40;
 /// Seeds of worlds that run twice.
