@@ -34,7 +34,14 @@ impl Index {
         let believes_unsigned = notes.believes_unsigned(wall);
         // Slices say what the former owner gave, until now.
         let claims = self.claims_of_slices();
+        let waiting = self.waiting_for_ports();
         self.ports.take_over(bucket, PortHandover { notes, elsewhere, claims }, wall);
+        // What the Lease says already may be used at once.
+        for revision in waiting {
+            if !self.has_unsettled_ports(&revision) {
+                self.revision_changed(&revision);
+            }
+        }
         self.judge_unsigned(
             bucket,
             if believes_unsigned { UnsignedSlices::Believed } else { UnsignedSlices::Refused },
@@ -113,15 +120,20 @@ impl Index {
         if !self.ports.is_waiting(bucket) {
             return;
         }
-        // Asked first: once the ports are recorded, it is lost which Services waited for them.
-        let services = self.services.all_adopted().map(|(_, service)| service);
-        let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
-        let waiting: BTreeSet<RevisionName> = waiting.map(|service| service.revision.clone()).collect();
+        let waiting = self.waiting_for_ports();
         if self.ports.recorded(bucket, &PortNotes::read(notes)) {
             for revision in waiting {
                 self.revision_changed(&revision);
             }
         }
+    }
+
+    /// The revisions with Services whose ports are not settled. Asked before something settles them: after that
+    /// it is lost which Services waited.
+    fn waiting_for_ports(&self) -> BTreeSet<RevisionName> {
+        let services = self.services.all_adopted().map(|(_, service)| service);
+        let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
+        waiting.map(|service| service.revision.clone()).collect()
     }
 
     /// No activator listens at this port any more.

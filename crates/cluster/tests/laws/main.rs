@@ -168,3 +168,17 @@ fn a_count_that_was_ordered_in_a_former_epoch_is_ordered_again() {
         Step::Pass(51),
     ]);
 }
+
+/// An autoscaler gives ports, leaves, and takes the next seat: the Lease has the ports already, and nothing
+/// more is written of them.
+#[test]
+fn ports_that_the_lease_has_already_may_be_used_by_the_next_seat() {
+    check(&[
+        Step::Hang(0),
+        Step::Leave(0),
+        Step::Give(ServiceOwner::Ebb),
+        Step::Leave(1),
+        Step::GoOn(0),
+        Step::ForeignCount(0),
+    ]);
+}
