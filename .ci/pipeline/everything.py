@@ -115,6 +115,7 @@ def stages() -> list[Stage]:
         Stage("two-nodes", 600, two_nodes),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
         Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),
+        Stage("worlds", 300, command("worlds", ["cargo", "bench", "-p", "simulator", "--bench", "worlds", "--", "--hours", "1000"])),
         *[Stage(f"bench-{name}", 90, benchmark(name)) for name in BENCHMARKS],
         Stage("bench-instructions", 180, instructions),
         Stage("bench-windows_and_decider", 60,
