@@ -128,8 +128,8 @@ impl Index {
         }
     }
 
-    /// The revisions with Services whose ports are not settled. Asked before something settles them: after that
-    /// it is lost which Services waited.
+    /// The revisions with Services whose ports are not settled. Asked before something settles them: after
+    /// that it is lost which Services waited.
     fn waiting_for_ports(&self) -> BTreeSet<RevisionName> {
         let services = self.services.all_adopted().map(|(_, service)| service);
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
