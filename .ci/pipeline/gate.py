@@ -108,6 +108,11 @@ def smoke(limit):
     return Suites(ROOT, LOGS).suite("cluster_smoke", min(limit, 300)) if installed.is_green else installed
 
 
+LOCKS = " && ".join(f"cargo metadata --locked --format-version 1 --manifest-path tests/{own}/Cargo.toml > target/ci/{own}-metadata.json"
+                    for own in ("fuzz", "loom"))
+"""Workspaces with a Cargo.lock of their own have to know the dependencies of this one's crates."""
+
+
 def is_kubernetes_kept() -> bool:
     return (ROOT / "target/cluster/bin/key").exists() or any(Path(os.environ["CLUSTER_CACHE"]).glob("cluster-*.tar.zst"))
 
@@ -126,7 +131,7 @@ def stages(table: Table, is_cluster: bool):
     table.stage("format", 5, command("format", ["cargo", "fmt", "--all", "--check"]))
     table.stage(f"tests (the README's command), {'kept target' if is_kept else 'from nothing'}", 360 if is_kept else 600,
                 lambda limit: Suites(ROOT, LOGS).workspace(tests, limit))
-    table.stage("lints", 200, command("lints", ["bash", "-c", "cargo lint && cargo lint-suites"]))
+    table.stage("lints", 200, command("lints", ["bash", "-c", f"cargo lint && cargo lint-suites && {LOCKS}"]))
     table.stage("documentation", 60, command("documentation", ["cargo", "doc", "--workspace", "--no-deps", "--quiet"],
                                              {"RUSTDOCFLAGS": "-D warnings"}))
     table.stage("the README's first command, with hey", 40,
