@@ -96,7 +96,7 @@ impl FactIntake<'_> {
         if epoch.is_some() {
             self.state.tell(Event::RevisionChanged { revision: id, spec, wanted, origin }, self.now);
             self.state.tell_pods_their_settings(id);
-            self.state.touched.insert(id);
+            self.state.unsettled.touch(id);
         }
     }
 
@@ -159,7 +159,7 @@ impl FactIntake<'_> {
         if self.state.opening == LinkOpening::All {
             self.link_pods(id);
         }
-        self.state.touched.insert(id);
+        self.state.unsettled.touch(id);
     }
 
     /// `how` says what becomes of what waits for it.
@@ -210,8 +210,7 @@ impl FactIntake<'_> {
 
     /// Nothing is under way for a revision any more.
     fn forget_number(&mut self, id: RevisionId) {
-        self.state.touched.remove(&id);
-        self.state.proven.remove(&id);
+        self.state.unsettled.forget(id);
         self.state.orders.forget(id);
         self.state.deadlines.retain(|(_, deadline)| match *deadline {
             Deadline::Release(of, _) | Deadline::Refusal(of, _) | Deadline::Forget(of, _) => of != id,
@@ -244,7 +243,7 @@ impl FactIntake<'_> {
         for (pod, _) in after.into_iter().filter(|settings| !before.contains(settings)) {
             self.state.tell_pod_its_own_settings(id, pod);
         }
-        self.state.touched.insert(id);
+        self.state.unsettled.touch(id);
     }
 
     /// What its pods are told that concerns them alone, of those that are told something.
@@ -315,7 +314,7 @@ impl FactIntake<'_> {
         let names: Vec<ReplicaName> = activators.iter().map(|activator| activator.name.clone()).collect();
         for (gone, record) in self.state.activators.retain(&names) {
             self.state.end_link(record.link);
-            self.state.unsynced.remove(&gone);
+            self.state.unsettled.cancel_sync(gone);
             self.state.deadlines.retain(
                 |(_, deadline)| !matches!(deadline, Deadline::Forget(_, activator) if *activator == gone),
             );
@@ -376,11 +375,11 @@ impl FactIntake<'_> {
             record.routing = Some(routing);
             self.state.tell(Event::RoutingObserved { revision: id, routing }, self.now);
             self.state.tell_pods_their_settings(id);
-            self.state.touched.insert(id);
+            self.state.unsettled.touch(id);
         }
     }
 
     fn touch_all(&mut self) {
-        self.state.touched.extend(self.state.registry.revisions.keys());
+        self.state.unsettled.touch_all(self.state.registry.revisions.keys());
     }
 }

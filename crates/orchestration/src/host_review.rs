@@ -143,13 +143,13 @@ impl HostReview<'_> {
                 let has_others = others.into_iter().any(|other| self.state.activators.lives(other));
                 if let Some(record) = self.state.activators.get_mut(activator).filter(|_| has_others) {
                     record.host.lose();
-                    self.state.touched.extend(self.state.registry.revisions.keys());
+                    self.state.unsettled.touch_all(self.state.registry.revisions.keys());
                 }
             }
             LinkEnd::Pod(revision, pod) => {
                 if let Some(record) = self.state.registry.pod_mut(revision, pod) {
                     record.heard.host.lose();
-                    self.state.touched.insert(revision);
+                    self.state.unsettled.touch(revision);
                 }
             }
         }

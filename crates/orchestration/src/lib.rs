@@ -41,6 +41,7 @@ mod slices;
 mod snapshot;
 mod state;
 mod subset;
+mod unsettled;
 #[cfg(test)]
 mod vectors;
 mod view;

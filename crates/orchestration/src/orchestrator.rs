@@ -86,10 +86,8 @@ impl Orchestrator {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let state = &self.state;
         // The last acknowledgement of a removal touches no revision, for there is none any more: without the
-        // fourth condition nothing would come back to release its entrances.
-        let is_unsettled = !state.touched.is_empty()
-            || !state.proven.is_empty()
-            || !state.unsynced.is_empty()
+        // second condition nothing would come back to release its entrances.
+        let is_unsettled = !state.unsettled.is_empty()
             || state.removed.values().any(|removed| removed.known_to.is_empty());
         let opening = match state.opening {
             LinkOpening::Closed => self.may_open().then_some(Timestamp::ZERO),
@@ -151,7 +149,7 @@ impl Orchestrator {
     fn open_when_due(&mut self, now: Timestamp) {
         if self.state.opening == LinkOpening::Closed && self.may_open() {
             self.state.opening = LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX };
-            self.state.touched.extend(self.state.registry.revisions.keys());
+            self.state.unsettled.touch_all(self.state.registry.revisions.keys());
         }
         let LinkOpening::Activators { until } = self.state.opening else { return };
         // The settings that a pod is told first name the route. Before an activator has said it they

@@ -27,6 +27,7 @@ use crate::registry::RevisionRecord;
 use crate::route;
 use crate::state::{ControlState, Deadline};
 use crate::subset;
+use crate::unsettled::RevisionStep;
 
 /// Draws the conclusions at one point in time.
 pub(crate) struct Settlement<'a> {
@@ -40,23 +41,23 @@ impl Settlement<'_> {
     pub(crate) fn settle(&mut self) {
         // Telling the multiscaler of an acknowledged path may change a route, and so an assignment, once
         // more.
-        loop {
-            if let Some(id) = self.state.touched.pop_first() {
-                self.state.publication.note_changed(id);
-                // Before what goes by it: the room for a burst, and with it the path.
-                HostReview { state: self.state, now: self.now }.order_reach(id);
-                // In this order: a pod that leaves waits for the version that says so, which is made here.
-                self.reassign(id);
-                self.follow_up(id);
-            } else if let Some(id) = self.state.proven.pop_first() {
-                self.follow_up(id);
-            } else {
-                break;
+        while let Some(step) = self.state.unsettled.next_step() {
+            match step {
+                RevisionStep::Rebuild(id) => {
+                    self.state.publication.note_changed(id);
+                    // Before what goes by it: the room for a burst, and with it the path.
+                    HostReview { state: self.state, now: self.now }.order_reach(id);
+                    // In this order: a pod that leaves waits for the version that says so, which is made
+                    // here.
+                    self.reassign(id);
+                    self.follow_up(id);
+                }
+                RevisionStep::FollowUp(id) => self.follow_up(id),
             }
         }
         // Last, so that a sync carries what was just rebuilt; until theirs these activators are told nothing
         // else.
-        while let Some(activator) = self.state.unsynced.pop_first() {
+        while let Some(activator) = self.state.unsettled.next_unsynced() {
             self.sync(activator);
         }
         self.release_entrances_of_removed();

@@ -23,6 +23,7 @@ use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
 use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
 use crate::registry::Registry;
+use crate::unsettled::UnsettledWork;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
@@ -40,12 +41,7 @@ pub(crate) struct ControlState {
     pub(crate) opening: LinkOpening,
     /// Whether the platform has said everything once.
     pub(crate) is_platform_synced: bool,
-    /// Revisions whose assignment, route or pods may have to change.
-    pub(crate) touched: BTreeSet<RevisionId>,
-    /// Revisions of which an activator acknowledged a version: releases and routes that wait may go on.
-    pub(crate) proven: BTreeSet<RevisionId>,
-    /// Activators that said hello and have to be told everything.
-    pub(crate) unsynced: BTreeSet<ReplicaId>,
+    pub(crate) unsettled: UnsettledWork,
     pub(crate) publication: Publication,
     /// Revisions that are gone, while an activator may still know them.
     pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
@@ -95,9 +91,7 @@ impl ControlState {
             problems: BTreeMap::new(),
             opening: LinkOpening::Closed,
             is_platform_synced: false,
-            touched: BTreeSet::new(),
-            proven: BTreeSet::new(),
-            unsynced: BTreeSet::new(),
+            unsettled: UnsettledWork::default(),
             publication: Publication::default(),
             removed: BTreeMap::new(),
             deadlines: BTreeSet::new(),
@@ -131,7 +125,7 @@ impl ControlState {
     pub(crate) fn tell_pod(&mut self, revision: RevisionId, pod: PodId, now: Timestamp) {
         if let Some(record) = self.registry.pod_mut(revision, pod) {
             let pod = record.fact(pod);
-            self.touched.insert(revision);
+            self.unsettled.touch(revision);
             self.tell(Event::PodChanged { pod }, now);
         }
     }
@@ -147,7 +141,7 @@ impl ControlState {
                 scaling::Command::SetActivatorCount { revision, count } => {
                     if let Some(record) = self.registry.revisions.get_mut(&revision) {
                         record.activator_count = Some(count);
-                        self.touched.insert(revision);
+                        self.unsettled.touch(revision);
                     }
                 }
                 scaling::Command::SetSurgeThreshold { revision, threshold } => {
@@ -195,7 +189,7 @@ impl ControlState {
         // The trouble was about a count that is not wanted any more.
         record.scale_trouble = None;
         let (revision, end_first) = (record.facts.name.clone(), record.pods_to_end_first(to));
-        self.touched.insert(id);
+        self.unsettled.touch(id);
         let name = revision.clone();
         self.order(&name, Order::ScaleTo { revision, from, to, end_first, because }, Purpose::Scale(id));
     }
@@ -207,7 +201,7 @@ impl ControlState {
             record.is_path_acknowledged = false;
         }
         record.routing = Some(routing);
-        self.touched.insert(id);
+        self.unsettled.touch(id);
         self.tell_pods_their_settings(id);
     }
 

@@ -151,7 +151,7 @@ impl WordIntake<'_> {
         match news {
             LinkNews::Lost => {
                 // There is no link to tell it on; its next hello asks for everything again.
-                self.state.unsynced.remove(&activator);
+                self.state.unsettled.cancel_sync(activator);
                 // Where no process listened, only a hello says that one does.
                 if record.reach != ActivatorReach::Refused {
                     record.reach = ActivatorReach::Down;
@@ -159,7 +159,7 @@ impl WordIntake<'_> {
                 self.state.tell(Event::LinkLost { reporter: Reporter::Activator(activator) }, self.now);
             }
             LinkNews::Refused => {
-                self.state.unsynced.remove(&activator);
+                self.state.unsettled.cancel_sync(activator);
                 record.reach = ActivatorReach::Refused;
                 self.touch_all();
             }
@@ -192,7 +192,7 @@ impl WordIntake<'_> {
         let Some(record) = self.state.registry.heard_pod_mut(revision, pod, self.now) else { return };
         let was_trusted = record.heard.host.is_trusted();
         if record.heard.host.heard(self.now) {
-            self.state.touched.insert(revision);
+            self.state.unsettled.touch(revision);
         }
         if !was_trusted {
             self.state.publication.note_changed(revision);
@@ -295,7 +295,7 @@ impl WordIntake<'_> {
                 self.activator_holds(activator, revision, count);
             }
         }
-        self.state.unsynced.insert(activator);
+        self.state.unsettled.request_sync(activator);
         self.state.publication.note_other();
         self.touch_all();
     }
@@ -337,7 +337,7 @@ impl WordIntake<'_> {
         }
         let Some(revision) = self.ours(name) else { return };
         self.state.activators.acknowledged(activator, revision, version);
-        self.state.proven.insert(revision);
+        self.state.unsettled.note_proven(revision);
     }
 
     /// A retired revision holds nothing there any more. An unknown one may be forgotten at once.
@@ -348,7 +348,7 @@ impl WordIntake<'_> {
                 && holding.standing == HoldingState::Retired
             {
                 holding.standing = HoldingState::Emptied { forget_at: None };
-                self.state.proven.insert(revision);
+                self.state.unsettled.note_proven(revision);
             }
             return;
         }
@@ -368,7 +368,7 @@ impl WordIntake<'_> {
     }
 
     fn touch_all(&mut self) {
-        self.state.touched.extend(self.state.registry.revisions.keys());
+        self.state.unsettled.touch_all(self.state.registry.revisions.keys());
     }
 }
 

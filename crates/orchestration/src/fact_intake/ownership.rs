@@ -54,7 +54,7 @@ impl FactIntake<'_> {
             told.map(|(id, record)| (id, record.facts.clone(), record.link)).collect();
         for (id, facts, former) in told {
             self.state.end_link(former);
-            self.state.unsynced.remove(&id);
+            self.state.unsettled.cancel_sync(id);
             self.link_activator(id, facts);
             self.state.tell(Event::LinkLost { reporter: Reporter::Activator(id) }, self.now);
         }
@@ -65,7 +65,7 @@ impl FactIntake<'_> {
         let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
         for (id, record) in linked {
             record.reach = ActivatorReach::Unsynced;
-            self.state.unsynced.insert(id);
+            self.state.unsettled.request_sync(id);
         }
     }
 
