@@ -18,7 +18,7 @@ use crate::links::{LinkEnd, LinkOpening};
 use crate::pod_record::{OwnPodSettings, PodLink, PodRecord};
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
-use crate::state::{ControlState, Deadline, RemovedRevision};
+use crate::state::{ControlState, RemovedRevision};
 
 /// Takes in facts at one point in time.
 pub(crate) struct FactIntake<'a> {
@@ -212,10 +212,7 @@ impl FactIntake<'_> {
     fn forget_number(&mut self, id: RevisionId) {
         self.state.unsettled.forget(id);
         self.state.orders.forget(id);
-        self.state.deadlines.retain(|(_, deadline)| match *deadline {
-            Deadline::Release(of, _) | Deadline::Refusal(of, _) | Deadline::Forget(of, _) => of != id,
-            Deadline::HostReview => true,
-        });
+        self.state.deadlines.forget_revision(id);
     }
 
     fn pods_changed(&mut self, name: &RevisionName, pods: Vec<PodFacts>) {
@@ -224,11 +221,7 @@ impl FactIntake<'_> {
         self.state.publication.note_changed(id);
         for (pod, gone) in self.state.registry.put_pods(id, pods) {
             self.end_pod_link(&gone);
-            // Its number may soon be another pod's, which this one's deadlines must not end.
-            self.state.deadlines.retain(|(_, deadline)| match *deadline {
-                Deadline::Release(_, of) | Deadline::Refusal(_, of) => of != pod,
-                Deadline::Forget(..) | Deadline::HostReview => true,
-            });
+            self.state.deadlines.forget_pod(pod);
         }
         let Some(record) = self.state.registry.revisions.get(&id) else { return };
         if record.epoch.is_none() {
@@ -315,9 +308,7 @@ impl FactIntake<'_> {
         for (gone, record) in self.state.activators.retain(&names) {
             self.state.end_link(record.link);
             self.state.unsettled.cancel_sync(gone);
-            self.state.deadlines.retain(
-                |(_, deadline)| !matches!(deadline, Deadline::Forget(_, activator) if *activator == gone),
-            );
+            self.state.deadlines.forget_activator(gone);
             // An activator that is gone acknowledges nothing, and entrances must not wait for it for ever.
             for removed in self.state.removed.values_mut() {
                 removed.known_to.remove(&gone);

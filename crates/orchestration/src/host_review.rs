@@ -10,6 +10,7 @@ use std::time::Duration;
 use scaling::PodPhase;
 use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 
+use crate::deadlines::Deadline;
 use crate::facts::{ActivatorLife, Subject};
 use crate::host::{HostCensus, HostSigns, HostVerdict};
 use crate::links::LinkEnd;
@@ -18,7 +19,7 @@ use crate::order_book::Purpose;
 use crate::orders::{Order, PodReach, ReasonCode};
 use crate::pod_record::PodRecord;
 use crate::registry::RevisionRecord;
-use crate::state::{ControlState, Deadline};
+use crate::state::ControlState;
 
 /// How often suspected peers are looked at while it is undecided what is dead: each look costs a sort of all.
 const REVIEW_EVERY: Duration = Duration::from_millis(100);
@@ -82,7 +83,7 @@ impl HostReview<'_> {
     fn plan(&mut self, at: Timestamp) {
         if self.state.host_watch.due.is_none() {
             self.state.host_watch.due = Some(at);
-            self.state.deadlines.insert((at, Deadline::HostReview));
+            self.state.deadlines.plan(at, Deadline::HostReview);
         }
     }
 

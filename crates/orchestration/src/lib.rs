@@ -18,6 +18,7 @@
 
 mod activators;
 mod assignments;
+mod deadlines;
 mod departures;
 mod events;
 mod fact_intake;

@@ -99,8 +99,8 @@ impl Orchestrator {
         // While nothing may be told yet, none of it is due: a time that is past would bring calls without end
         // that do nothing.
         let unsettled = (is_unsettled && state.opening != LinkOpening::Closed).then_some(Timestamp::ZERO);
-        let due = state.deadlines.first().map(|&(at, _)| at);
-        [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
+        let planned = state.deadlines.next();
+        [state.multiscaler.next_deadline(), opening, unsettled, planned].into_iter().flatten().min()
     }
 
     /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot

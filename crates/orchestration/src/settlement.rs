@@ -15,6 +15,7 @@ use vocabulary::{
 
 use crate::activators::{ActivatorReach, HoldingState, standing_to_tell};
 use crate::assignments;
+use crate::deadlines::Deadline;
 use crate::departures::{FORGET_AFTER, LeaveTaking};
 use crate::events::{ControlCommand, Unassignment, Urgency};
 use crate::facts::{Entrance, Subject};
@@ -25,7 +26,7 @@ use crate::orders::{Order, ReasonCode, ReleaseProof};
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
-use crate::state::{ControlState, Deadline};
+use crate::state::ControlState;
 use crate::subset;
 use crate::unsettled::RevisionStep;
 
@@ -66,11 +67,7 @@ impl Settlement<'_> {
 
     /// Does what is due by now.
     pub(crate) fn keep_deadlines(&mut self) {
-        while let Some(&(at, deadline)) = self.state.deadlines.first() {
-            if at > self.now {
-                return;
-            }
-            self.state.deadlines.pop_first();
+        while let Some(deadline) = self.state.deadlines.take_due(self.now) {
             match deadline {
                 Deadline::Release(revision, pod) => self.release(revision, pod, ReleaseProof::OutOfTime),
                 Deadline::Refusal(revision, pod) => self.end_refusal(revision, pod),
@@ -252,11 +249,11 @@ impl Settlement<'_> {
                     // picks the pod no more.
                     let at_the_latest = self.now + release_after;
                     record.leave = LeaveTaking::Announced { version, at_the_latest };
-                    self.state.deadlines.insert((at_the_latest, Deadline::Release(id, pod)));
+                    self.state.deadlines.plan(at_the_latest, Deadline::Release(id, pod));
                 }
                 (false, LeaveTaking::Announced { at_the_latest, .. }) => {
                     record.leave = LeaveTaking::None;
-                    self.state.deadlines.remove(&(at_the_latest, Deadline::Release(id, pod)));
+                    self.state.deadlines.cancel(at_the_latest, Deadline::Release(id, pod));
                 }
                 (false, LeaveTaking::Released | LeaveTaking::Gone) => record.leave = LeaveTaking::None,
                 (true, LeaveTaking::Announced { .. } | LeaveTaking::Released | LeaveTaking::Gone)
@@ -289,7 +286,7 @@ impl Settlement<'_> {
         let LeaveTaking::Announced { at_the_latest, .. } = record.leave else { return };
         record.leave = LeaveTaking::Released;
         let pod_name = record.facts.name.clone();
-        self.state.deadlines.remove(&(at_the_latest, Deadline::Release(id, pod)));
+        self.state.deadlines.cancel(at_the_latest, Deadline::Release(id, pod));
         let order = Order::ReleasePod { pod: pod_name.clone(), proof };
         self.state.order(&name, order, Purpose::Release(id, pod));
         if proof == ReleaseProof::OutOfTime {
@@ -363,13 +360,13 @@ impl Settlement<'_> {
             // anew if one does again.
             match (is_named, *forget_at) {
                 (true, Some(at)) => {
-                    self.state.deadlines.remove(&(at, Deadline::Forget(id, activator)));
+                    self.state.deadlines.cancel(at, Deadline::Forget(id, activator));
                     *forget_at = None;
                 }
                 (false, None) => {
                     let at = self.now + FORGET_AFTER;
                     *forget_at = Some(at);
-                    self.state.deadlines.insert((at, Deadline::Forget(id, activator)));
+                    self.state.deadlines.plan(at, Deadline::Forget(id, activator));
                 }
                 (true, None) | (false, Some(_)) => {}
             }

@@ -12,6 +12,7 @@ use vocabulary::{
 
 use crate::activators::Activators;
 use crate::assignments::Versions;
+use crate::deadlines::DeadlineBook;
 use crate::events::{ControlCommand, Unassignment};
 use crate::facts::{Entrance, Subject};
 use crate::host::HostWatch;
@@ -45,7 +46,7 @@ pub(crate) struct ControlState {
     pub(crate) publication: Publication,
     /// Revisions that are gone, while an activator may still know them.
     pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
-    pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
+    pub(crate) deadlines: DeadlineBook,
     pub(crate) host_watch: HostWatch,
     pub(crate) commands: VecDeque<ControlCommand>,
 }
@@ -61,19 +62,6 @@ pub(crate) struct RemovedRevision {
     pub(crate) entrances: BTreeSet<Entrance>,
     /// The activators that may still know it.
     pub(crate) known_to: BTreeSet<ReplicaId>,
-}
-
-/// Something that is due at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Deadline {
-    /// A leaving pod waits for no acknowledgement any longer.
-    Release(RevisionId, PodId),
-    /// A pod that refused its link had its time to speak for itself.
-    Refusal(RevisionId, PodId),
-    /// A retired revision that holds nothing may be forgotten.
-    Forget(RevisionId, ReplicaId),
-    /// Suspected peers are to be judged.
-    HostReview,
 }
 
 impl ControlState {
@@ -94,7 +82,7 @@ impl ControlState {
             unsettled: UnsettledWork::default(),
             publication: Publication::default(),
             removed: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            deadlines: DeadlineBook::default(),
             host_watch: HostWatch::default(),
             commands: VecDeque::new(),
         }

@@ -11,6 +11,7 @@ use vocabulary::{
 };
 
 use crate::activators::{ActivatorReach, HoldingState};
+use crate::deadlines::Deadline;
 use crate::events::{ControlCommand, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
@@ -20,7 +21,7 @@ use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
 use crate::pod_record::PodRecord;
 use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
-use crate::state::{ControlState, Deadline};
+use crate::state::ControlState;
 
 /// A queue-proxy holds at most its limit in the app and ten times that in its queue.
 const HELD_PER_LIMIT_MAX: u32 = 11;
@@ -111,7 +112,7 @@ impl WordIntake<'_> {
                 record.heard.connection = LinkCondition::Refused;
                 let has_drained = record.facts.leaving && record.heard.state == Some(PodState::Draining);
                 let at = self.now + REFUSAL_COUNTS;
-                self.state.deadlines.insert((at, Deadline::Refusal(revision, pod)));
+                self.state.deadlines.plan(at, Deadline::Refusal(revision, pod));
                 if has_drained {
                     self.note_drained(revision, pod);
                 }
@@ -307,7 +308,7 @@ impl WordIntake<'_> {
         if let HoldingState::Emptied { forget_at } = holding.standing {
             holding.standing = HoldingState::Retired;
             if let Some(at) = forget_at {
-                self.state.deadlines.remove(&(at, Deadline::Forget(revision, activator)));
+                self.state.deadlines.cancel(at, Deadline::Forget(revision, activator));
             }
         }
     }
