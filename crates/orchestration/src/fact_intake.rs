@@ -18,7 +18,8 @@ use crate::links::{LinkEnd, LinkOpening};
 use crate::pod_record::{OwnPodSettings, PodLink, PodRecord};
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
-use crate::state::{ControlState, RemovedRevision};
+use crate::removals::RemovedRevision;
+use crate::state::ControlState;
 
 /// Takes in facts at one point in time.
 pub(crate) struct FactIntake<'a> {
@@ -123,11 +124,7 @@ impl FactIntake<'_> {
         let present = record.entrances();
         record.former_entrances.retain(|entrance, _| !present.contains(entrance));
         let name = record.facts.name.clone();
-        // A revision that was removed and is made again under its name: what is still to be released of the
-        // first must not take an entrance from the second.
-        if let Some(removed) = self.state.removed.get_mut(&name) {
-            removed.entrances.retain(|entrance| !present.contains(entrance));
-        }
+        self.state.removed.made_again(&name, &present);
         let Some(epoch) = self.state.ownership.epoch_of(&name) else { return };
         for entrance in before.difference(&present) {
             // Greater than what names the entrance, and not greater than what comes next.
@@ -173,10 +170,8 @@ impl FactIntake<'_> {
             let known_to = self.unassign_everywhere(id, &record, (version, how));
             let mut entrances = record.entrances();
             entrances.extend(record.former_entrances.into_keys());
-            // Under its name from here on: its number may be given to another revision before all activators
-            // have acknowledged.
             let removed = RemovedRevision { version, how, entrances, known_to };
-            self.state.removed.insert(name.clone(), removed);
+            self.state.removed.put(name.clone(), removed);
             self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
         }
         // Only now: what activators hold of it has just said which of them must be told that it is gone.
@@ -309,10 +304,7 @@ impl FactIntake<'_> {
             self.state.end_link(record.link);
             self.state.unsettled.cancel_sync(gone);
             self.state.deadlines.forget_activator(gone);
-            // An activator that is gone acknowledges nothing, and entrances must not wait for it for ever.
-            for removed in self.state.removed.values_mut() {
-                removed.known_to.remove(&gone);
-            }
+            self.state.removed.activator_gone(gone);
             for revision in self.state.registry.revisions.values_mut() {
                 revision.oldest_waits.remove(&gone);
             }

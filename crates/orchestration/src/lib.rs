@@ -35,6 +35,7 @@ mod pod_record;
 mod publication;
 mod readiness;
 mod registry;
+mod removals;
 mod route;
 mod route_record;
 mod settlement;

@@ -87,8 +87,7 @@ impl Orchestrator {
         let state = &self.state;
         // The last acknowledgement of a removal touches no revision, for there is none any more: without the
         // second condition nothing would come back to release its entrances.
-        let is_unsettled = !state.unsettled.is_empty()
-            || state.removed.values().any(|removed| removed.known_to.is_empty());
+        let is_unsettled = !state.unsettled.is_empty() || state.removed.has_forgotten();
         let opening = match state.opening {
             LinkOpening::Closed => self.may_open().then_some(Timestamp::ZERO),
             LinkOpening::Activators { until } => {

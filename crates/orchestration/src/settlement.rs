@@ -209,9 +209,8 @@ impl Settlement<'_> {
             record.holdings.entry(id).or_default().standing = standing;
             assignments.push(assignments::part(whole, &revision.members, activator, standing));
         }
-        let removed = self.state.removed.iter().filter(|(name, removed)| {
-            removed.known_to.contains(&activator) && self.state.registry.revision_id(name).is_none()
-        });
+        let removed = self.state.removed.known_to(activator);
+        let removed = removed.filter(|(name, _)| self.state.registry.revision_id(name).is_none());
         forgotten.extend(removed.map(|(name, removed)| (name.clone(), removed.version, removed.how)));
         record.reach = ActivatorReach::Synced;
         let (activator, ownership) = (record.link, self.state.ownership.clone());
@@ -324,9 +323,8 @@ impl Settlement<'_> {
     }
 
     fn release_entrances_of_removed(&mut self) {
-        let free = self.state.removed.extract_if(.., |_, removed| removed.known_to.is_empty());
-        for (name, removed) in free.collect::<Vec<_>>() {
-            self.release_entrances_of(&name, removed.entrances);
+        for (name, entrances) in self.state.removed.take_forgotten() {
+            self.release_entrances_of(&name, entrances);
         }
     }
 

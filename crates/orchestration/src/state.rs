@@ -1,20 +1,19 @@
 //! The state of the control loop, and what follows from any change of it, wherever that came from.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use scaling::{Event, Multiscaler};
 use settings::ClusterConfig;
 use vocabulary::{
-    Epoch, Ownership, PodCount, PodId, PodSettings, ReplicaId, RevisionId, RevisionName, Routing, Timestamp,
-    Version,
+    Epoch, Ownership, PodCount, PodId, PodSettings, RevisionId, RevisionName, Routing, Timestamp, Version,
 };
 
 use crate::activators::Activators;
 use crate::assignments::Versions;
 use crate::deadlines::DeadlineBook;
-use crate::events::{ControlCommand, Unassignment};
-use crate::facts::{Entrance, Subject};
+use crate::events::ControlCommand;
+use crate::facts::Subject;
 use crate::host::HostWatch;
 use crate::links::{LinkId, LinkOpening, LinkTable};
 use crate::orchestrator_settings::OrchestratorSettings;
@@ -24,6 +23,7 @@ use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
 use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
 use crate::registry::Registry;
+use crate::removals::RemovedRevisions;
 use crate::unsettled::UnsettledWork;
 
 /// Everything that is known, and the commands that wait to be taken.
@@ -44,24 +44,10 @@ pub(crate) struct ControlState {
     pub(crate) is_platform_synced: bool,
     pub(crate) unsettled: UnsettledWork,
     pub(crate) publication: Publication,
-    /// Revisions that are gone, while an activator may still know them.
-    pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
+    pub(crate) removed: RemovedRevisions,
     pub(crate) deadlines: DeadlineBook,
     pub(crate) host_watch: HostWatch,
     pub(crate) commands: VecDeque<ControlCommand>,
-}
-
-/// A revision that is gone.
-#[derive(Debug)]
-pub(crate) struct RemovedRevision {
-    /// The version that says so.
-    pub(crate) version: Version,
-    /// What becomes of what waits for it.
-    pub(crate) how: Unassignment,
-    /// To be released once no activator knows the revision any more.
-    pub(crate) entrances: BTreeSet<Entrance>,
-    /// The activators that may still know it.
-    pub(crate) known_to: BTreeSet<ReplicaId>,
 }
 
 impl ControlState {
@@ -81,7 +67,7 @@ impl ControlState {
             is_platform_synced: false,
             unsettled: UnsettledWork::default(),
             publication: Publication::default(),
-            removed: BTreeMap::new(),
+            removed: RemovedRevisions::default(),
             deadlines: DeadlineBook::default(),
             host_watch: HostWatch::default(),
             commands: VecDeque::new(),

@@ -270,12 +270,7 @@ impl WordIntake<'_> {
         self.state.activators.started(activator, hello.boot, &known);
         if is_new_life {
             let is_named = |name: &RevisionName| hello.routings.iter().any(|(routed, _)| routed == name);
-            for (name, removed) in &mut self.state.removed {
-                // New to us is not new: it may know what was removed before it said its first word.
-                if !is_named(name) {
-                    removed.known_to.remove(&activator);
-                }
-            }
+            self.state.removed.activator_started(activator, is_named);
         }
         for (name, routing) in &hello.routings {
             if let Some(revision) = self.ours(name) {
@@ -329,13 +324,7 @@ impl WordIntake<'_> {
     }
 
     fn acknowledged(&mut self, activator: ReplicaId, name: &RevisionName, version: Version) {
-        // Of an older version it is about an assignment from before the removal: the activator still listens
-        // there.
-        if let Some(removed) = self.state.removed.get_mut(name)
-            && version >= removed.version
-        {
-            removed.known_to.remove(&activator);
-        }
+        self.state.removed.acknowledged(name, activator, version);
         let Some(revision) = self.ours(name) else { return };
         self.state.activators.acknowledged(activator, revision, version);
         self.state.unsettled.note_proven(revision);

@@ -33,9 +33,7 @@ impl FactIntake<'_> {
             }
         }
         let ownership = &self.state.ownership;
-        // The bucket's present owner gives the order that releases an entrance; ours would have no right any
-        // more.
-        self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
+        self.state.removed.keep_owned(ownership);
         let mut present = ownership.epochs.iter();
         // Buckets that are only lost need no new hello: there is nothing to learn about them, only something
         // to say.
