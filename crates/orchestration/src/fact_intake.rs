@@ -12,7 +12,7 @@ use settings::{ClusterConfig, ScalingSpec};
 use vocabulary::{PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp};
 
 use crate::events::{ControlCommand, Peer, Priority, Unassignment};
-use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
+use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce};
 use crate::host::HostSigns;
 use crate::links::{LinkEnd, LinkOpening};
 use crate::pod_record::{OwnPodSettings, PodLink, PodRecord};
@@ -31,7 +31,9 @@ impl FactIntake<'_> {
     pub(crate) fn take(&mut self, fact: PlatformFact) {
         match fact {
             PlatformFact::ConfigChanged(config) => self.config_changed(config),
-            PlatformFact::ProblemsChanged { about, problems } => self.problems_changed(about, problems),
+            PlatformFact::ProblemsChanged { about, problems } => {
+                self.state.publication.set_problems(about, problems);
+            }
             PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
             PlatformFact::RevisionChanged(facts) => {
                 let wanted = facts.wanted;
@@ -55,7 +57,7 @@ impl FactIntake<'_> {
             PlatformFact::ActivatorsChanged(activators) => self.activators_changed(activators),
             PlatformFact::RouteFound { revision, route } => self.route_found(&revision, route),
             PlatformFact::OrderEnded { order, outcome } => self.order_ended(order, outcome),
-            PlatformFact::Synced => self.state.is_platform_synced = true,
+            PlatformFact::Synced => self.state.registry.is_complete = true,
         }
     }
 
@@ -67,16 +69,6 @@ impl FactIntake<'_> {
         for (facts, wanted) in all {
             self.revision_changed(facts, wanted);
         }
-    }
-
-    fn problems_changed(&mut self, about: Subject, problems: Vec<String>) {
-        if problems.is_empty() {
-            self.state.problems.remove(&about);
-        } else {
-            self.state.problems.insert(about, problems);
-        }
-        self.state.publication.problems = self.state.problems.values().flatten().cloned().collect();
-        self.state.publication.note_other();
     }
 
     /// New facts or settings of a revision, and the count that it is to have until the next evaluation.

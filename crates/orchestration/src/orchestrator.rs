@@ -119,7 +119,7 @@ impl Orchestrator {
             heard_at: state.registry.heard_at.clone(),
             confirmed_at: state.multiscaler.confirmed_at().clone(),
             activators: LinkTally::of(links),
-            problems: Arc::clone(&publication.problems),
+            problems: publication.problems(),
             buckets: state.ownership.buckets,
         }
     }
@@ -141,7 +141,7 @@ impl Orchestrator {
     }
 
     fn may_open(&self) -> bool {
-        self.state.is_platform_synced && !self.state.ownership.epochs.is_empty()
+        self.state.registry.is_complete && !self.state.ownership.epochs.is_empty()
     }
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.
@@ -203,8 +203,7 @@ impl Orchestrator {
     pub(crate) fn rewritten(&self, now: Timestamp) -> ControlSnapshot {
         let state = &self.state;
         let (registry, multiscaler, ownership) = (&state.registry, &state.multiscaler, &state.ownership);
-        let mut publication = Publication::default();
-        publication.problems = state.problems.values().flatten().cloned().collect();
+        let mut publication = state.publication.with_problems_only();
         for &id in registry.revisions.keys() {
             publication.note_changed(id);
         }

@@ -21,6 +21,8 @@ use crate::route_record::RouteRecord;
 /// All revisions and pods, with the numbers that stand for their names.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
+    /// Whether the platform has said everything once.
+    pub(crate) is_complete: bool,
     revision_ids: Interner<RevisionName, RevisionId>,
     pod_ids: Interner<PodName, PodId>,
     pub(crate) revisions: BTreeMap<RevisionId, RevisionRecord>,

@@ -1,6 +1,6 @@
 //! The state of the control loop, and what follows from any change of it, wherever that came from.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use scaling::{Event, Multiscaler};
@@ -38,10 +38,7 @@ pub(crate) struct ControlState {
     pub(crate) versions: Versions,
     pub(crate) ownership: Ownership,
     pub(crate) config: Arc<ClusterConfig>,
-    pub(crate) problems: BTreeMap<Subject, Vec<String>>,
     pub(crate) opening: LinkOpening,
-    /// Whether the platform has said everything once.
-    pub(crate) is_platform_synced: bool,
     pub(crate) unsettled: UnsettledWork,
     pub(crate) publication: Publication,
     pub(crate) removed: RemovedRevisions,
@@ -62,9 +59,7 @@ impl ControlState {
             versions: Versions::default(),
             ownership: Ownership::default(),
             config: Arc::default(),
-            problems: BTreeMap::new(),
             opening: LinkOpening::Closed,
-            is_platform_synced: false,
             unsettled: UnsettledWork::default(),
             publication: Publication::default(),
             removed: RemovedRevisions::default(),
