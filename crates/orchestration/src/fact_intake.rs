@@ -145,7 +145,7 @@ impl FactIntake<'_> {
             self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
         }
         self.state.tell_pods_their_settings(id);
-        if self.state.opening == LinkOpening::All {
+        if self.state.links.opening() == LinkOpening::All {
             self.link_pods(id);
         }
         self.state.unsettled.touch(id);
@@ -216,7 +216,7 @@ impl FactIntake<'_> {
         }
         let pods = record.pod_facts();
         self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
-        if self.state.opening == LinkOpening::All {
+        if self.state.links.opening() == LinkOpening::All {
             self.link_pods(id);
         }
         let after = self.own_settings_of_pods(id);

@@ -72,7 +72,7 @@ impl Orchestrator {
         // before that is sent.
         settlement.keep_deadlines();
         // Before the platform has said everything, what we do not name activators would retire.
-        if settlement.state.opening != LinkOpening::Closed {
+        if settlement.state.links.opening() != LinkOpening::Closed {
             settlement.settle();
         }
     }
@@ -88,7 +88,7 @@ impl Orchestrator {
         // The last acknowledgement of a removal touches no revision, for there is none any more: without the
         // second condition nothing would come back to release its entrances.
         let is_unsettled = !state.unsettled.is_empty() || state.removed.has_forgotten();
-        let opening = match state.opening {
+        let opening = match state.links.opening() {
             LinkOpening::Closed => self.may_open().then_some(Timestamp::ZERO),
             LinkOpening::Activators { until } => {
                 Some(if state.activators.is_any_unheard() { until } else { Timestamp::ZERO })
@@ -97,7 +97,8 @@ impl Orchestrator {
         };
         // While nothing may be told yet, none of it is due: a time that is past would bring calls without end
         // that do nothing.
-        let unsettled = (is_unsettled && state.opening != LinkOpening::Closed).then_some(Timestamp::ZERO);
+        let unsettled =
+            (is_unsettled && state.links.opening() != LinkOpening::Closed).then_some(Timestamp::ZERO);
         let planned = state.deadlines.next();
         [state.multiscaler.next_deadline(), opening, unsettled, planned].into_iter().flatten().min()
     }
@@ -146,17 +147,17 @@ impl Orchestrator {
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.
     fn open_when_due(&mut self, now: Timestamp) {
-        if self.state.opening == LinkOpening::Closed && self.may_open() {
-            self.state.opening = LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX };
+        if self.state.links.opening() == LinkOpening::Closed && self.may_open() {
+            self.state.links.set_opening(LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX });
             self.state.unsettled.touch_all(self.state.registry.revisions.keys());
         }
-        let LinkOpening::Activators { until } = self.state.opening else { return };
+        let LinkOpening::Activators { until } = self.state.links.opening() else { return };
         // The settings that a pod is told first name the route. Before an activator has said it they
         // might name the wrong side, and a pod that serves directly would close its clients' connections.
         if now < until && self.state.activators.is_any_unheard() {
             return;
         }
-        self.state.opening = LinkOpening::All;
+        self.state.links.set_opening(LinkOpening::All);
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         // Facts about these pods came while no link to a pod might be opened, and are not told again.
         for id in all {

@@ -15,7 +15,7 @@ use crate::deadlines::DeadlineBook;
 use crate::events::ControlCommand;
 use crate::facts::Subject;
 use crate::host::HostWatch;
-use crate::links::{LinkId, LinkOpening, LinkTable};
+use crate::links::{LinkId, LinkTable};
 use crate::orchestrator_settings::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
@@ -38,7 +38,6 @@ pub(crate) struct ControlState {
     pub(crate) versions: Versions,
     pub(crate) ownership: Ownership,
     pub(crate) config: Arc<ClusterConfig>,
-    pub(crate) opening: LinkOpening,
     pub(crate) unsettled: UnsettledWork,
     pub(crate) publication: Publication,
     pub(crate) removed: RemovedRevisions,
@@ -59,7 +58,6 @@ impl ControlState {
             versions: Versions::default(),
             ownership: Ownership::default(),
             config: Arc::default(),
-            opening: LinkOpening::Closed,
             unsettled: UnsettledWork::default(),
             publication: Publication::default(),
             removed: RemovedRevisions::default(),
