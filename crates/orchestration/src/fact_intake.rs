@@ -120,7 +120,7 @@ impl FactIntake<'_> {
         let Some(epoch) = self.state.ownership.epoch_of(&name) else { return };
         for entrance in before.difference(&present) {
             // Greater than what names the entrance, and not greater than what comes next.
-            let version = self.state.versions.next(epoch);
+            let version = self.state.ownership.next_version(epoch);
             let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
             record.former_entrances.insert(entrance.clone(), version);
         }
@@ -158,7 +158,7 @@ impl FactIntake<'_> {
             self.end_pod_link(pod);
         }
         if let Some(epoch) = record.epoch {
-            let version = self.state.next_version(epoch);
+            let version = self.state.ownership.next_version(epoch);
             let known_to = self.unassign_everywhere(id, &record, (version, how));
             let mut entrances = record.entrances();
             entrances.extend(record.former_entrances.into_keys());

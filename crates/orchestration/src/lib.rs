@@ -31,6 +31,7 @@ mod orchestrator_settings;
 mod order_book;
 mod order_outcome;
 mod orders;
+mod ownership_record;
 mod pod_record;
 mod publication;
 mod readiness;

@@ -121,7 +121,7 @@ impl Orchestrator {
             confirmed_at: state.multiscaler.confirmed_at().clone(),
             activators: LinkTally::of(links),
             problems: publication.problems(),
-            buckets: state.ownership.buckets,
+            buckets: state.ownership.present().buckets,
         }
     }
 
@@ -142,7 +142,7 @@ impl Orchestrator {
     }
 
     fn may_open(&self) -> bool {
-        self.state.registry.is_complete && !self.state.ownership.epochs.is_empty()
+        self.state.registry.is_complete && self.state.ownership.any_fence().is_some()
     }
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.
@@ -203,7 +203,8 @@ impl Orchestrator {
     /// The snapshot as it would be if every revision were written anew.
     pub(crate) fn rewritten(&self, now: Timestamp) -> ControlSnapshot {
         let state = &self.state;
-        let (registry, multiscaler, ownership) = (&state.registry, &state.multiscaler, &state.ownership);
+        let (registry, multiscaler) = (&state.registry, &state.multiscaler);
+        let ownership = state.ownership.present();
         let mut publication = state.publication.with_problems_only();
         for &id in registry.revisions.keys() {
             publication.note_changed(id);

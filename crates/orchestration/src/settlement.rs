@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use scaling::Event;
 use vocabulary::{
-    Assignment, Bucket, Epoch, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing,
-    Timestamp,
+    Assignment, Bucket, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing, Timestamp,
 };
 
 use crate::activators::{ActivatorReach, HoldingState, standing_to_tell};
@@ -98,7 +97,7 @@ impl Settlement<'_> {
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         record.members.clone_from(&members);
         if urgency.is_some() {
-            let version = self.state.versions.next(epoch);
+            let version = self.state.ownership.next_version(epoch);
             // Kept from version to version: else the path would have to be proven anew whenever a pod comes
             // or goes.
             record.through_since = match next.routing {
@@ -213,7 +212,7 @@ impl Settlement<'_> {
         let removed = removed.filter(|(name, _)| self.state.registry.revision_id(name).is_none());
         forgotten.extend(removed.map(|(name, removed)| (name.clone(), removed.version, removed.how)));
         record.reach = ActivatorReach::Synced;
-        let (activator, ownership) = (record.link, self.state.ownership.clone());
+        let (activator, ownership) = (record.link, self.state.ownership.present().clone());
         self.state.commands.push_back(ControlCommand::Sync { activator, ownership, assignments });
         // What a sync does not name is only retired. That it may be dropped has to be said, and the word may
         // have been lost with the former link.
@@ -380,7 +379,7 @@ impl Settlement<'_> {
         if !matches!(holding.standing, HoldingState::Emptied { forget_at: Some(at) } if at <= self.now) {
             return;
         }
-        let version = self.state.versions.next(epoch);
+        let version = self.state.ownership.next_version(epoch);
         holding.standing = HoldingState::Forgetting { version };
         revision.forgotten = Some(version);
         let (activator, how) = (record.link, Unassignment::Forgotten);
@@ -412,15 +411,13 @@ impl Settlement<'_> {
 
     /// Activators on their way out are told of the buckets in which no route names them any more.
     fn release_activators(&mut self) {
-        let owned: Vec<(Bucket, Epoch)> =
-            self.state.ownership.epochs.iter().map(|(&bucket, &epoch)| (bucket, epoch)).collect();
-        let (registry, ownership) = (&self.state.registry, &self.state.ownership);
+        let (registry, ownership) = (&self.state.registry, self.state.ownership.present());
         for (_, record) in self.state.activators.iter_mut().filter(|(_, record)| record.is_draining) {
             let naming =
                 registry.revisions.values().filter(|revision| revision.route.may_name(&record.facts.name));
             let named: BTreeSet<Bucket> =
                 naming.map(|revision| ownership.bucket_of(&revision.facts.name)).collect();
-            let free = owned.iter().map(|&(bucket, _)| bucket).filter(|bucket| !named.contains(bucket));
+            let free = ownership.epochs.keys().copied().filter(|bucket| !named.contains(bucket));
             let buckets: BTreeSet<Bucket> = free.filter(|bucket| !record.released.contains(bucket)).collect();
             // Only where it can be heard: what counts as told is told again only after the next hello.
             if record.reach == ActivatorReach::Synced && !buckets.is_empty() {

@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use scaling::{Event, Multiscaler};
 use settings::ClusterConfig;
-use vocabulary::{
-    Epoch, Ownership, PodCount, PodId, PodSettings, RevisionId, RevisionName, Routing, Timestamp, Version,
-};
+use vocabulary::{PodCount, PodId, PodSettings, RevisionId, RevisionName, Routing, Timestamp};
 
 use crate::activators::Activators;
-use crate::assignments::Versions;
 use crate::deadlines::DeadlineBook;
 use crate::events::ControlCommand;
 use crate::facts::Subject;
@@ -19,7 +16,8 @@ use crate::links::{LinkId, LinkTable};
 use crate::orchestrator_settings::OrchestratorSettings;
 use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
-use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
+use crate::orders::{Order, PlatformOrder, ReasonCode};
+use crate::ownership_record::OwnershipRecord;
 use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
 use crate::registry::Registry;
@@ -35,8 +33,7 @@ pub(crate) struct ControlState {
     pub(crate) activators: Activators,
     pub(crate) links: LinkTable,
     pub(crate) orders: OrderBook,
-    pub(crate) versions: Versions,
-    pub(crate) ownership: Ownership,
+    pub(crate) ownership: OwnershipRecord,
     pub(crate) config: Arc<ClusterConfig>,
     pub(crate) unsettled: UnsettledWork,
     pub(crate) publication: Publication,
@@ -55,8 +52,7 @@ impl ControlState {
             activators: Activators::default(),
             links: LinkTable::default(),
             orders: OrderBook::default(),
-            versions: Versions::default(),
-            ownership: Ownership::default(),
+            ownership: OwnershipRecord::default(),
             config: Arc::default(),
             unsettled: UnsettledWork::default(),
             publication: Publication::default(),
@@ -69,7 +65,8 @@ impl ControlState {
 
     /// Writes anew each part that a reader is to find changed.
     pub(crate) fn write_news(&mut self, now: Timestamp) {
-        let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
+        let (registry, multiscaler) = (&self.registry, &self.multiscaler);
+        let ownership = self.ownership.present();
         self.publication.write_news(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
@@ -78,7 +75,8 @@ impl ControlState {
         for id in self.multiscaler.take_changed() {
             self.publication.note_measured(id);
         }
-        let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
+        let (registry, multiscaler) = (&self.registry, &self.multiscaler);
+        let ownership = self.ownership.present();
         self.publication.write_measured(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
@@ -174,9 +172,9 @@ impl ControlState {
 
     /// Has people told something that is of no revision, if any bucket is ours.
     pub(crate) fn tell_people_of_ours(&mut self, about: Subject, reason: ReasonCode, text: String) {
-        let Some((&bucket, &epoch)) = self.ownership.epochs.first_key_value() else { return };
+        let Some(fence) = self.ownership.any_fence() else { return };
         let id = self.orders.give(Purpose::Notice);
-        let (fence, what) = (Fence { bucket, epoch }, Order::Tell { about, reason, text });
+        let what = Order::Tell { about, reason, text };
         self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
     }
 
@@ -187,12 +185,8 @@ impl ControlState {
         what: Order,
         purpose: Purpose,
     ) -> Option<OrderId> {
-        let bucket = self.ownership.bucket_of(revision);
-        // By the bucket and not by the record: a removed revision has no record, and its entrances are still
-        // to be released.
-        let epoch = self.ownership.epoch_of(revision)?;
+        let fence = self.ownership.fence_of(revision)?;
         let id = self.orders.give(purpose);
-        let fence = Fence { bucket, epoch };
         self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
         Some(id)
     }
@@ -220,7 +214,7 @@ impl ControlState {
         if is_known {
             return;
         }
-        let settings = Arc::new(PodSettings { version: self.versions.next(epoch), ..next });
+        let settings = Arc::new(PodSettings { version: self.ownership.next_version(epoch), ..next });
         record.settings = Some(Arc::clone(&settings));
         for pod in record.pods.values() {
             if let Some(link) = pod.link {
@@ -242,7 +236,7 @@ impl ControlState {
             return;
         }
         // A version of this pod's own, which the record does not keep: to the other pods nothing is new.
-        let version = self.versions.next(epoch);
+        let version = self.ownership.next_version(epoch);
         let OwnPodSettings { departure, adoption } = own;
         let own = PodSettings { version, departure, adoption, ..PodSettings::clone(settings) };
         let settings = Arc::new(own);
@@ -260,10 +254,5 @@ impl ControlState {
     pub(crate) fn end_link(&mut self, link: LinkId) {
         self.links.close(link);
         self.commands.push_back(ControlCommand::CloseLink { link });
-    }
-
-    /// The next version for a revision of ours.
-    pub(crate) fn next_version(&mut self, epoch: Epoch) -> Version {
-        self.versions.next(epoch)
     }
 }

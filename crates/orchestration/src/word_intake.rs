@@ -346,7 +346,7 @@ impl WordIntake<'_> {
         // Before the platform has said everything, an unknown name may be a revision that we have yet to hear
         // of.
         let Some(epoch) = epoch.filter(|_| self.state.registry.is_complete) else { return };
-        let version = self.state.next_version(epoch);
+        let version = self.state.ownership.next_version(epoch);
         let (revision, how) = (name.clone(), Unassignment::Forgotten);
         self.state.commands.push_back(ControlCommand::Unassign { activator: link, revision, version, how });
     }

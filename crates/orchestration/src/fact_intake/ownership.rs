@@ -11,10 +11,10 @@ use crate::readiness::LinkCondition;
 
 impl FactIntake<'_> {
     pub(super) fn ownership_changed(&mut self, ownership: Ownership) {
-        if self.state.ownership == ownership {
+        if *self.state.ownership.present() == ownership {
             return;
         }
-        let former = std::mem::replace(&mut self.state.ownership, ownership);
+        let former = self.state.ownership.replace(ownership);
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         for id in all {
             let Some(record) = self.state.registry.revisions.get(&id) else { continue };
@@ -32,7 +32,7 @@ impl FactIntake<'_> {
                 self.take_over(id);
             }
         }
-        let ownership = &self.state.ownership;
+        let ownership = self.state.ownership.present();
         self.state.removed.keep_owned(ownership);
         let mut present = ownership.epochs.iter();
         // Buckets that are only lost need no new hello: there is nothing to learn about them, only something
