@@ -184,7 +184,7 @@ impl FactIntake<'_> {
             // One that was never heard may know it from an owner before us.
             if known.holdings.contains_key(&id) || known.boot.is_none() {
                 known_to.insert(activator);
-                self.state.commands.push_back(ControlCommand::Unassign {
+                self.state.outbox.push(ControlCommand::Unassign {
                     activator: known.link,
                     revision: record.facts.name.clone(),
                     version,
@@ -198,7 +198,7 @@ impl FactIntake<'_> {
     /// Nothing is under way for a revision any more.
     fn forget_number(&mut self, id: RevisionId) {
         self.state.unsettled.forget(id);
-        self.state.orders.forget(id);
+        self.state.outbox.forget_orders(id);
         self.state.deadlines.forget_revision(id);
     }
 
@@ -265,7 +265,7 @@ impl FactIntake<'_> {
             let settings = self.state.first_settings(id, own);
             let link = self.state.links.open(LinkEnd::Pod(id, pod));
             let peer = Peer::Pod { name, settings };
-            self.state.commands.push_back(ControlCommand::OpenLink { link, peer, address, priority });
+            self.state.outbox.push(ControlCommand::OpenLink { link, peer, address, priority });
             if let Some(record) = self.state.registry.pod_mut(id, pod) {
                 record.link = Some(PodLink { id: link, address });
             }
@@ -329,7 +329,7 @@ impl FactIntake<'_> {
         let link = self.state.links.open(LinkEnd::Activator(id));
         let (peer, address) = (Peer::Activator { name: facts.name.clone() }, facts.link);
         let priority = Priority::Activator;
-        self.state.commands.push_back(ControlCommand::OpenLink { link, peer, address, priority });
+        self.state.outbox.push(ControlCommand::OpenLink { link, peer, address, priority });
         self.state.activators.put(id, facts, link);
     }
 

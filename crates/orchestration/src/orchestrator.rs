@@ -79,7 +79,7 @@ impl Orchestrator {
 
     /// The next command, if any.
     pub fn next_command(&mut self) -> Option<ControlCommand> {
-        self.state.commands.pop_front()
+        self.state.outbox.take_next()
     }
 
     /// When [`Orchestrator::advance`] must be called at the latest; `None` if nothing is planned.

@@ -20,8 +20,8 @@ use crate::events::{ControlCommand, Unassignment, Urgency};
 use crate::facts::{Entrance, Subject};
 use crate::host_review::HostReview;
 use crate::orchestrator_settings::ActivatorChoice;
-use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode, ReleaseProof};
+use crate::outbox::Purpose;
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
@@ -186,7 +186,7 @@ impl Settlement<'_> {
         let link = record.link;
         record.holdings.entry(id).or_default().standing = standing;
         let assignment = assignments::part(whole, &revision.members, activator, standing);
-        self.state.commands.push_back(ControlCommand::Assign { activator: link, assignment, urgency });
+        self.state.outbox.push(ControlCommand::Assign { activator: link, assignment, urgency });
     }
 
     /// Tells an activator everything that it must know, within our buckets, and repeats what it is to know no
@@ -213,11 +213,11 @@ impl Settlement<'_> {
         forgotten.extend(removed.map(|(name, removed)| (name.clone(), removed.version, removed.how)));
         record.reach = ActivatorReach::Synced;
         let (activator, ownership) = (record.link, self.state.ownership.present().clone());
-        self.state.commands.push_back(ControlCommand::Sync { activator, ownership, assignments });
+        self.state.outbox.push(ControlCommand::Sync { activator, ownership, assignments });
         // What a sync does not name is only retired. That it may be dropped has to be said, and the word may
         // have been lost with the former link.
         for (revision, version, how) in forgotten {
-            self.state.commands.push_back(ControlCommand::Unassign { activator, revision, version, how });
+            self.state.outbox.push(ControlCommand::Unassign { activator, revision, version, how });
         }
     }
 
@@ -383,7 +383,7 @@ impl Settlement<'_> {
         holding.standing = HoldingState::Forgetting { version };
         revision.forgotten = Some(version);
         let (activator, how) = (record.link, Unassignment::Forgotten);
-        self.state.commands.push_back(ControlCommand::Unassign { activator, revision: name, version, how });
+        self.state.outbox.push(ControlCommand::Unassign { activator, revision: name, version, how });
     }
 
     /// Knative's activator probe, with our own facts: every activator that serves, and at least one, acts
@@ -422,9 +422,7 @@ impl Settlement<'_> {
             // Only where it can be heard: what counts as told is told again only after the next hello.
             if record.reach == ActivatorReach::Synced && !buckets.is_empty() {
                 record.released.extend(buckets.iter().copied());
-                self.state
-                    .commands
-                    .push_back(ControlCommand::ReleaseActivator { activator: record.link, buckets });
+                self.state.outbox.push(ControlCommand::ReleaseActivator { activator: record.link, buckets });
             }
         }
     }

@@ -1,6 +1,5 @@
 //! The state of the control loop, and what follows from any change of it, wherever that came from.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use scaling::{Event, Multiscaler};
@@ -14,9 +13,9 @@ use crate::facts::Subject;
 use crate::host::HostWatch;
 use crate::links::{LinkId, LinkTable};
 use crate::orchestrator_settings::OrchestratorSettings;
-use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
-use crate::orders::{Order, PlatformOrder, ReasonCode};
+use crate::orders::{Order, ReasonCode};
+use crate::outbox::{CommandOutbox, Purpose};
 use crate::ownership_record::OwnershipRecord;
 use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
@@ -32,7 +31,6 @@ pub(crate) struct ControlState {
     pub(crate) registry: Registry,
     pub(crate) activators: Activators,
     pub(crate) links: LinkTable,
-    pub(crate) orders: OrderBook,
     pub(crate) ownership: OwnershipRecord,
     pub(crate) config: Arc<ClusterConfig>,
     pub(crate) unsettled: UnsettledWork,
@@ -40,7 +38,7 @@ pub(crate) struct ControlState {
     pub(crate) removed: RemovedRevisions,
     pub(crate) deadlines: DeadlineBook,
     pub(crate) host_watch: HostWatch,
-    pub(crate) commands: VecDeque<ControlCommand>,
+    pub(crate) outbox: CommandOutbox,
 }
 
 impl ControlState {
@@ -51,7 +49,6 @@ impl ControlState {
             registry: Registry::default(),
             activators: Activators::default(),
             links: LinkTable::default(),
-            orders: OrderBook::default(),
             ownership: OwnershipRecord::default(),
             config: Arc::default(),
             unsettled: UnsettledWork::default(),
@@ -59,7 +56,7 @@ impl ControlState {
             removed: RemovedRevisions::default(),
             deadlines: DeadlineBook::default(),
             host_watch: HostWatch::default(),
-            commands: VecDeque::new(),
+            outbox: CommandOutbox::default(),
         }
     }
 
@@ -119,7 +116,7 @@ impl ControlState {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision = record.facts.name.clone();
                         let ask = ControlCommand::AskMetrics { revision, round, settings, metrics };
-                        self.commands.push_back(ask);
+                        self.outbox.push(ask);
                     }
                 }
                 scaling::Command::Warn { revision, warning, text } => {
@@ -140,8 +137,7 @@ impl ControlState {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision_name = record.facts.name.clone();
                         self.publication.note_changed(revision);
-                        self.commands
-                            .push_back(ControlCommand::Publish { revision: revision_name, decision });
+                        self.outbox.push(ControlCommand::Publish { revision: revision_name, decision });
                     }
                 }
             }
@@ -172,10 +168,9 @@ impl ControlState {
 
     /// Has people told something that is of no revision, if any bucket is ours.
     pub(crate) fn tell_people_of_ours(&mut self, about: Subject, reason: ReasonCode, text: String) {
-        let Some(fence) = self.ownership.any_fence() else { return };
-        let id = self.orders.give(Purpose::Notice);
-        let what = Order::Tell { about, reason, text };
-        self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
+        if let Some(fence) = self.ownership.any_fence() {
+            self.outbox.order(fence, Order::Tell { about, reason, text }, Purpose::Notice);
+        }
     }
 
     /// Gives an order about something of a revision's, if that is ours.
@@ -186,9 +181,7 @@ impl ControlState {
         purpose: Purpose,
     ) -> Option<OrderId> {
         let fence = self.ownership.fence_of(revision)?;
-        let id = self.orders.give(purpose);
-        self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
-        Some(id)
+        Some(self.outbox.order(fence, what, purpose))
     }
 
     /// Has people told something of a revision's.
@@ -219,7 +212,7 @@ impl ControlState {
         for pod in record.pods.values() {
             if let Some(link) = pod.link {
                 let settings = pod.own_settings().within(&settings);
-                self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
+                self.outbox.push(ControlCommand::TellPod { pod: link.id, settings });
             }
         }
     }
@@ -240,7 +233,7 @@ impl ControlState {
         let OwnPodSettings { departure, adoption } = own;
         let own = PodSettings { version, departure, adoption, ..PodSettings::clone(settings) };
         let settings = Arc::new(own);
-        self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
+        self.outbox.push(ControlCommand::TellPod { pod: link.id, settings });
     }
 
     /// The settings that a pod is told first on a new link.
@@ -253,6 +246,6 @@ impl ControlState {
 
     pub(crate) fn end_link(&mut self, link: LinkId) {
         self.links.close(link);
-        self.commands.push_back(ControlCommand::CloseLink { link });
+        self.outbox.push(ControlCommand::CloseLink { link });
     }
 }

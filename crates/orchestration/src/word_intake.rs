@@ -17,8 +17,8 @@ use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::host_review::HostReview;
 use crate::links::{LinkEnd, LinkId};
-use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
+use crate::outbox::Purpose;
 use crate::pod_record::PodRecord;
 use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
 use crate::state::ControlState;
@@ -348,7 +348,7 @@ impl WordIntake<'_> {
         let Some(epoch) = epoch.filter(|_| self.state.registry.is_complete) else { return };
         let version = self.state.ownership.next_version(epoch);
         let (revision, how) = (name.clone(), Unassignment::Forgotten);
-        self.state.commands.push_back(ControlCommand::Unassign { activator: link, revision, version, how });
+        self.state.outbox.push(ControlCommand::Unassign { activator: link, revision, version, how });
     }
 
     /// A revision of ours, by its name.

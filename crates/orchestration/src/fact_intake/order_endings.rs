@@ -7,12 +7,12 @@ use vocabulary::{PodCount, PodId, RevisionId};
 
 use super::FactIntake;
 use crate::departures::LeaveTaking;
-use crate::order_book::Purpose;
 use crate::order_outcome::{OrderId, OrderOutcome};
+use crate::outbox::Purpose;
 
 impl FactIntake<'_> {
     pub(super) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
-        let Some(purpose) = self.state.orders.ended(order, &outcome) else { return };
+        let Some(purpose) = self.state.outbox.order_ended(order, &outcome) else { return };
         match purpose {
             Purpose::Scale(id) => self.scale_ended(id, outcome),
             Purpose::Route(id) => self.route_ended(id, order, outcome),
