@@ -2,7 +2,7 @@
 //!
 //! When a Service loses its selector, Kubernetes leaves its Endpoints behind as they were, and copies them
 //! into a slice, for ever. So one that is there is marked as no business of that copier's, and says what our
-//! slices say, for whoever still reads Endpoints. A Service that never had any gets none.
+//! slices say, for programs that still read Endpoints. A Service that never had any gets none.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-/// The copier passes by whatever has this.
+/// The copier passes by every object that has this.
 const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// Kubernetes says with it whose an Endpoints object is, and writes its own name over ours when it has a
 /// selector again.

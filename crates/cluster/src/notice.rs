@@ -53,7 +53,7 @@ pub(crate) const PORT_NOT_DECLARED: &str = "PortNotDeclared";
 pub(crate) const NO_PORT_LEFT: &str = "NoPortLeft";
 /// There are pods without a queue-proxy.
 pub(crate) const NOT_INJECTED: &str = "NotInjected";
-/// Containers end by a hook of their own, whatever is under way.
+/// Containers end by a hook of their own, while requests may be under way.
 pub(crate) const KEPT_HOOK: &str = "KeptHook";
 /// An app goes on after it was told to end, its requests having ended before, for longer than it may.
 pub(crate) const IGNORES_TERM: &str = "IgnoresTerm";

@@ -8,7 +8,7 @@
 //! signed ([`crate::slice_key`]), where the next owner finds it.
 //!
 //! ```text
-//!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
+//!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──not listened to──► resting ──an hour──► free
 //! ```
 
 pub(crate) mod books;

@@ -378,8 +378,8 @@ impl ClusterState {
         }
     }
 
-    /// Tells the autoscaler how an order ended. If it has left the seat from which it gave the order, nobody
-    /// is told.
+    /// Tells the autoscaler how an order ended. An autoscaler that has left the seat from
+    /// which it gave the order is not told.
     fn order_ended(&mut self, (seat, order): (SeatNumber, OrderId), outcome: OrderOutcome) {
         if let Some(feed) = self.feed.as_mut().filter(|feed| feed.seat == seat) {
             feed.order_ended(order, outcome);

@@ -1,9 +1,9 @@
 //! How fast are slices written?
 //!
 //! An activator that goes stands in the slices of thousands of Services, and an API server that gets all of
-//! these writes at once has no time for anybody, ourselves included. So they begin one after the other, and
-//! not too many are under way; who begins first, others say. A short burst is free: few changes of a quiet
-//! cluster wait for nothing.
+//! these writes at once has no time for any client, ourselves included. So they begin one after the other,
+//! and not too many are under way; which write begins first is decided elsewhere. A short burst is free: few
+//! changes of a quiet cluster wait for nothing.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Where pods live: as Kubernetes' objects.
 //!
 //! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
-//! count is written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service.
+//! count is written through its `scale` subresource, and the route through `EndpointSlice`s of the Service.
 //! There is no resource of our own. A Lease says which autoscaler may write; it is asked immediately before
 //! each request.
 //!

@@ -2,7 +2,7 @@
 //!
 //! An authority of our own, which the first replica makes: a Secret with its key, and one for each role with
 //! what a program of that role shows. All of them are kept: certificates are renewed after two thirds of
-//! their time, and the authority is followed by another one long before it ends (or when somebody puts
+//! their time, and the authority is followed by another one long before it ends (or when an operator puts
 //! `ebb.dev/rotate` on its Secret). The old one also signs the new one, so pods that know the old one alone
 //! take what the new one signed, until they are replaced. Any replica may do this: a replica that writes over
 //! another version than it has read is refused, and reads again.
@@ -229,8 +229,8 @@ impl Trust {
                 (SecretState::Outdated, found) => found.and_then(|secret| secret.metadata.resource_version),
             };
             let is_new = resource_version.is_none();
-            // Without annotations: somebody's wish for another authority is granted once, and gone with this
-            // write.
+            // Without annotations: an operator's wish for another authority is granted once, and gone with
+            // this write.
             let metadata =
                 ObjectMeta { name: Some(name.to_owned()), resource_version, ..ObjectMeta::default() };
             let secret = Secret { metadata, data: Some(data), ..Secret::default() };

@@ -66,7 +66,7 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     let findings = |map: &ConfigMap| Observability::messages(&map.data.clone().unwrap_or_default());
     spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), findings, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
-    // Those without a queue-proxy too, for class hpa counts whatever a selector selects.
+    // Those without a queue-proxy too, for class hpa counts every pod that a selector selects.
     spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), ShownPod::read, News::Pod);
     let activators: Api<Pod> = Api::namespaced(all_over(client), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);

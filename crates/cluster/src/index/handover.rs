@@ -162,7 +162,7 @@ impl Index {
         }
     }
 
-    /// Judges anew the custody of a Service: who writes its endpoints.
+    /// Judges anew the custody of a Service: which program writes its endpoints.
     pub(super) fn review(&mut self, key: &ObjectKey) {
         self.review_custody(key);
         if self.services.review_adoption(key) {
@@ -301,7 +301,8 @@ impl Index {
         })
     }
 
-    /// Who reaches which pods has changed in a namespace, and with it whose counts may be lowered.
+    /// The pods that clients reach have changed in a namespace, and with them the revisions whose counts may
+    /// be lowered.
     fn review_restraints(&mut self, namespace: &str) {
         let revisions = self.services.served().filter(|revision| revision.namespace() == namespace);
         for revision in revisions.cloned().collect::<Vec<_>>() {

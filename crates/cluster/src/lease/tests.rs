@@ -97,7 +97,7 @@ fn a_right_lasts_from_before_the_renewal_was_sent() {
     let (mut server, mut one) = (Server::default(), keeper("one"));
     one.observe(None, at(0));
     let write = one.next_write(at(0), VacancyUse::TakeIt, None).expect("it is free");
-    let version = server.write(&write).expect("nobody else writes");
+    let version = server.write(&write).expect("no other client writes");
     one.written(version, at(4));
     assert_eq!(one.right(at(14)).map(|right| right.until), Some(at(15)));
 }

@@ -93,8 +93,8 @@ impl PortBooks {
         }
         let trust = ClaimTrust {
             share,
-            // Whatever was given stood on a Lease before any slice named it: another port is one that has
-            // been free since, and a slice that another client has kept.
+            // Each port that was given stood on a Lease before any slice named it: another port is one that
+            // has been free since, and a slice that another client has kept.
             given: (!notes.is_empty()).then_some(given),
             has_unsigned: notes.believes_unsigned(now),
         };

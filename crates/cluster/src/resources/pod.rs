@@ -354,7 +354,7 @@ impl PodObject {
             outdated: false,
             awaits_core: false,
             trouble: self.trouble.clone().or_else(|| self.not_injected()),
-            // Kubernetes' own rights say who reads of a pod.
+            // Kubernetes' own rights say which people read of a pod.
             trouble_without_output: None,
             hold: None,
             details: details.collect(),
@@ -428,7 +428,7 @@ pub(crate) mod tests {
         let running = json!({"running": {}});
         assert_eq!(failed(&running, &ended(70, log)).as_deref(), Some(said));
         assert_eq!(failed(&ended(70, log), &json!({})).as_deref(), Some(said));
-        assert_eq!(failed(&running, &ended(137, log)), None, "somebody killed it");
+        assert_eq!(failed(&running, &ended(137, log)), None, "it was killed");
         assert_eq!(failed(&running, &json!({})), None);
         assert_eq!(failed_of("hello", &running, &ended(70, log)), None, "an app's own code");
     }
@@ -485,7 +485,7 @@ pub(crate) mod tests {
             assert_eq!(record.port(&port(target.clone())), expected, "{target}");
         }
         let bare = PodObject { queue_proxy: None, ..record };
-        assert_eq!(bare.port(&port(json!("http"))), Some(8080), "nobody gave it a queue-proxy");
+        assert_eq!(bare.port(&port(json!("http"))), Some(8080), "it has no queue-proxy");
     }
 
     #[test]

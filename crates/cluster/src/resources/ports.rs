@@ -2,7 +2,7 @@
 //!
 //! Its target is a number, or the name of a declared port, which may be another number in each pod. Before a
 //! port of an app stands the queue-proxy's, unless the port is *plain* (people say so, or the Service names a
-//! protocol that is none of ours) or nobody declared it when the pod was made.
+//! protocol that is none of ours) or it was not declared when the pod was made.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! What does a Service say about the workload that is to serve it? A Service that names a workload in
 //! `ebb.dev/revision` and has no selector is ours; with a selector Kubernetes writes its endpoints itself.
-//! Who writes them at present is another question: `custody`.
+//! Which program writes them at present is another question: `custody`.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ pub struct ServiceRecord {
     pub(crate) shape: ServiceShape,
     /// Why it is not taken over. What is served through us already goes on, and says this.
     pub(crate) refusal: Option<Notice>,
-    /// Whether it names any port, of whatever protocol. A headless one need not: whoever finds a pod by it
-    /// calls whichever of its ports.
+    /// Whether it names a port, of any protocol. A headless one need not: a client that finds a pod by it
+    /// calls any port of the pod.
     pub(crate) names_ports: bool,
     /// Whether its clients put up with finding no pod.
     pub(crate) is_bypass: bool,
@@ -61,7 +61,7 @@ pub(crate) enum ServiceAddressing {
     ClusterIp,
     /// To its endpoints, as DNS names them.
     Headless,
-    /// To whatever another name leads to: it has no endpoints.
+    /// To the place where another name leads: it has no endpoints.
     ExternalName,
 }
 

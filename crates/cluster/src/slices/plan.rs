@@ -29,7 +29,7 @@ pub(super) struct PlannedSlice {
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-/// Gives each group its slices: those with its ports first, then those that nobody needs as they are, then
+/// Gives each group its slices: those with its ports first, then those that no group needs as they are, then
 /// new ones.
 pub(super) fn lay_out(
     groups: Vec<EndpointGroup<'_>>,
@@ -68,8 +68,8 @@ pub(super) fn lay_out(
     planned
 }
 
-/// What each slice that has the right ports keeps and gets, and who finds no room in any. Who comes anew goes
-/// where something is written anyway.
+/// What each slice that has the right ports keeps and gets, and the endpoints that find no room in any. A new
+/// endpoint goes where something is written anyway.
 fn settle(matching: &[&EndpointSlice], endpoints: Vec<Endpoint>) -> (Vec<Vec<Endpoint>>, Vec<Endpoint>) {
     let numbered = endpoints.into_iter().enumerate();
     let mut wanted: BTreeMap<_, _> =
@@ -289,7 +289,7 @@ fn renamed(slice: &EndpointSlice, name: String) -> EndpointSlice {
     slice
 }
 
-/// Whether a slice is as it should be, whatever the API server or others have added to it.
+/// Whether a slice is as it should be; additions of the API server and of other clients do not count.
 fn says_the_same(there: &EndpointSlice, wanted: &EndpointSlice) -> bool {
     let has_all = |there: &Option<BTreeMap<String, String>>, wanted: &Option<BTreeMap<String, String>>| {
         let there = there.as_ref();

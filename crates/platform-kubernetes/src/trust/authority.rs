@@ -273,7 +273,7 @@ mod tests {
         let third = next.successor(NOW).expect("it is followed");
         assert_eq!((count(&third.roots(NOW)), third.revoked(NOW)), (2, first.certificate.clone()));
         let ended = WallSeconds(NOW.0 + 1_096 * 86_400);
-        assert_eq!(third.revoked(ended), "", "by then nobody takes it any more");
+        assert_eq!(third.revoked(ended), "", "by then no program takes it any more");
         // What the version before wrote says nothing of it.
         let mut data = first.successor(NOW).expect("it is followed").write(NOW);
         let formers = data.remove(FORMERS).expect("there are some").0;
@@ -293,7 +293,8 @@ mod tests {
         assert!(!certificate.is_good(&next, NOW));
         assert!(!authority.is_due(days(729)));
         assert!(authority.is_due(days(731)));
-        // Another one is asked for a day later: who knows the first alone finds a way to it all the same.
+        // Another one is asked for a day later: a program that knows the first alone finds a way to it
+        // all the same.
         let third = next.successor(days(1)).expect("it is followed");
         assert_eq!(third.roots(days(2)).matches("BEGIN CERTIFICATE").count(), 3);
         let chain = third.issue("a", days(2)).expect("it signs").chain;

@@ -140,7 +140,7 @@ impl KindSeeker {
         let (custom, mut wanted) = (custom.clone(), self.wanted.clone());
         // A panic in it is ours; see where ends are taken.
         self.watches.spawn(async move {
-            // Either may be cancelled: what was not sent yet when the kind is left concerns nobody any more.
+            // Either may be cancelled: what was not sent yet when the kind is left concerns no workload.
             let end = tokio::select! {
                 refused = watch.run() => refused.map_or(KindWatchEnd::Left, KindWatchEnd::Refused),
                 _ = wanted.wait_for(|wanted| !wanted.contains(&custom)) => KindWatchEnd::Left,
@@ -233,7 +233,7 @@ fn resource(kind: &CustomKind, found: &ApiGroup) -> Result<ApiResource, Notice> 
     if can_be_scaled(&capabilities) {
         Ok(resource)
     } else {
-        Err(refused(format!("{}.{group} has no scale subresource, so nobody can scale it", resource.plural)))
+        Err(refused(format!("{}.{group} has no scale subresource, so it cannot be scaled", resource.plural)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A Service changes hands, and nobody who calls it notices.
+//! A Service changes hands, and no client of it notices.
 
 use super::*;
 
@@ -95,7 +95,7 @@ fn a_service_that_names_a_workload_and_keeps_its_selector_is_prepared_and_not_to
 fn without_a_selector_ours_are_written_first_directly_and_then_the_others_go() {
     let mut index = running();
     put_service(&mut index, json!({}));
-    // Nobody has ordered a route: what Kubernetes had there was one.
+    // No route was ordered: what Kubernetes had there was one.
     assert!(told(&mut index).contains(&"route Direct".to_owned()));
     assert_eq!(addresses(&index), ["10.0.0.1"]);
     put_kubernetes_slice(&mut index, MIRROR, &[("a", true)]);
@@ -149,7 +149,7 @@ fn ours_stay_until_kubernetes_has_somebody_ready_and_activators_serve_on_for_a_m
     put_workload(&mut index, 0, &json!({}));
     index.remove_pod(&PodName::new("default/a"));
     put_annotated(&mut index, &json!({}), with_selector());
-    assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE, "somebody may wait");
+    assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE, "a request may wait");
     assert_eq!(addresses(&index), ["10.1.0.1"], "and is held meanwhile");
     carry_out(&mut index);
     put_kubernetes_slice(&mut index, CONTROLLER, &[("c", false)]);
@@ -181,7 +181,7 @@ fn without_annotation_and_selector_ours_stay_directly_and_say_why() {
     carry_out(&mut index);
     put_annotated(&mut index, &json!({}), json!({}));
     assert_eq!(announced(&mut index), ["NoSelector"]);
-    // Whatever was ordered last: nobody may hold requests for a Service that is not ours.
+    // Although another route was ordered last: no activator may hold requests for a Service that is not ours.
     carry_out(&mut index);
     assert_eq!((addresses_that_stand(&index), index.slice_changes(&name())), (vec!["10.0.0.1"], Vec::new()));
     assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE);

@@ -59,7 +59,7 @@ fn a_kind_is_watched_once_a_service_names_it_and_nothing_is_missing_before_it_is
     index.listed();
     name_kind(&mut index, "statefulset");
     assert_eq!(index.take_kinds_to_watch(), [WorkloadKind::StatefulSet]);
-    assert_eq!(reasons(&mut index), Vec::<&str>::new(), "nobody has looked yet");
+    assert_eq!(reasons(&mut index), Vec::<&str>::new(), "no list was read yet");
     index.kind_listed(&WorkloadKind::StatefulSet);
     assert_eq!(reasons(&mut index), [NO_WORKLOAD]);
     index.read_workload(&of("statefulset"), stateful_set(), RevisionOrigin::Found);
@@ -196,7 +196,7 @@ fn the_governing_service_of_a_stateful_set_keeps_no_pods() {
     };
     let any = json!([{"port": 80, "targetPort": 8080}]);
     assert_eq!(put_headless(&mut index, "peers", any.clone()), PodCount::ZERO);
-    assert_eq!(put_headless(&mut index, "others", any), PodCount::ONE, "its clients would find nobody");
+    assert_eq!(put_headless(&mut index, "others", any), PodCount::ONE, "its clients would find no pod");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn pods_are_hinted_at_only_where_kubernetes_heeds_it() {
     };
     assert_eq!(hints("deployment", 2), 1);
     assert_eq!(hints("deployment", 0), 0, "all end");
-    assert_eq!(hints("statefulset", 2), 0, "it ends the newest whatever is written");
+    assert_eq!(hints("statefulset", 2), 0, "it ends the newest in any case");
 }
 
 /// A Service of its own that names this kind.

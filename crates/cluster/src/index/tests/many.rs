@@ -1,5 +1,5 @@
 //! Large clusters: how much is looked at for one change. What is counted are the candidates, of which each
-//! is looked at and nobody else.
+//! is looked at and no other.
 
 use super::*;
 use crate::resources::pod::tests::{pod, running};
