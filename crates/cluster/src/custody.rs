@@ -62,12 +62,12 @@ impl Custody {
             Self::Refused(notice) => Some(notice.clone()),
             Self::Prepared(revision) => Some(Notice::new(
                 SELECTOR_PRESENT,
-                format!("it is served through ebb ({revision}) once spec.selector is removed"),
+                format!("the Service is served through ebb ({revision}) once spec.selector is removed"),
             )),
             Self::Abandoned(revision) => Some(Notice::new(
                 NO_SELECTOR,
                 format!(
-                    "ebb is not asked to serve it any more, and it has no selector, so no other program can: ebb's endpoints of {revision} stay; put spec.selector back, or the annotation {REVISION_ANNOTATION}"
+                    "ebb is not asked to serve the Service any more, and the Service has no selector, so no other program can serve it: ebb's endpoints of {revision} stay; put spec.selector back, or the annotation {REVISION_ANNOTATION}"
                 ),
             )),
             Self::Foreign | Self::Adopted(_) | Self::GivingBack(_) | Self::Lingering(_) => None,

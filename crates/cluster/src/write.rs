@@ -134,7 +134,9 @@ impl Failure {
     pub fn outcome(&self) -> OrderOutcome {
         match self {
             Self::NotOwner => OrderOutcome::NotOwner,
-            Self::Forbidden(why) => OrderOutcome::Retrying(format!("the API server forbids it: {why}")),
+            Self::Forbidden(why) => {
+                OrderOutcome::Retrying(format!("the API server forbids the write: {why}"))
+            }
             Self::Gone(_) | Self::Refused(_) | Self::Conflict | Self::Passing { .. } => {
                 OrderOutcome::Retrying(self.words().to_owned())
             }

@@ -168,7 +168,7 @@ impl Round<'_> {
                 .await
                 .map(|version| paths::of_pods(version, self.namespace, named(metric), self.pods)),
             MetricSpec::Object { described, metric, .. } => self.object_path(described, metric).await,
-            MetricSpec::Own { .. } => Err("it is measured by ebb itself".into()),
+            MetricSpec::Own { .. } => Err("the metric is measured by ebb itself".into()),
         };
         let path = match path {
             Ok(path) => path,

@@ -362,7 +362,7 @@ impl PodObject {
     }
 
     fn not_injected(&self) -> Option<String> {
-        let text = format!("it has no container {QUEUE_PROXY:?}, so nothing of ebb's reaches it");
+        let text = format!("the pod has no container {QUEUE_PROXY:?}, so no link of ebb reaches it");
         self.queue_proxy.is_none().then_some(text)
     }
 }

@@ -118,7 +118,7 @@ pub fn custom(
     let text = status.and_then(|status| status.selector.as_deref()).unwrap_or_default();
     let selector = Selector::parse(text).filter(|selector| !selector.is_empty()).ok_or_else(|| {
         let text = format!(
-            "its scale names no pods (status.selector is {}); its resource needs a labelSelectorPath that leads to a selector",
+            "its scale names no pods (status.selector is {}); the resource needs a labelSelectorPath that leads to a selector",
             shown(text)
         );
         Notice::new(NOT_SCALABLE, text)
@@ -151,7 +151,8 @@ fn refuse_controlled(metadata: &ObjectMeta) -> Result<(), Notice> {
     let mut owners = metadata.owner_references.iter().flatten();
     let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return Ok(()) };
     let (kind, name) = (&owner.kind, &owner.name);
-    let text = format!("{kind} {name} decides about it; name that instead, if it can be scaled");
+    let text =
+        format!("{kind} {name} decides about its count; name {kind} {name} instead, if that can be scaled");
     Err(Notice::new(NOT_SCALABLE, text))
 }
 
@@ -166,7 +167,7 @@ fn record(
     let revision = kind.revision(namespace, name);
     let resource = resource.cloned().or_else(|| kind.resource());
     let (Some(revision), Some(resource)) = (revision, resource) else {
-        return Err(Notice::new(NOT_SCALABLE, "it has no namespace"));
+        return Err(Notice::new(NOT_SCALABLE, "the workload has no namespace"));
     };
     let template = parts.template.and_then(|template| template.metadata.as_ref());
     let template_labels = template.and_then(|template| template.labels.clone()).unwrap_or_default();
