@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_of_endpoints_find_who_is_ready_of_the_first_family() {
+    fn readers_of_endpoints_find_the_ready_addresses_of_the_first_family() {
         let four = slice("IPv4", &[("10.0.0.1", true), ("10.0.0.2", false)]);
         let six = slice("IPv6", &[("fd00::1", true)]);
         let nobody = slice("IPv4", &[("10.0.0.3", false)]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_than_kubernetes_itself_would_write() {
+    fn endpoints_name_no_more_addresses_than_kubernetes_itself_would_write() {
         let all: Vec<String> = (0..1200).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();
         let slices: Vec<EndpointSlice> = all
             .chunks(100)

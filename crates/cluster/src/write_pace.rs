@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_burst_there_are_200_a_second() {
+    fn writes_begin_200_a_second_after_a_burst() {
         let mut pace = WritePace::default();
         let began = |pace: &mut WritePace, from: u64, to: u64| {
             let mut begun = 0;

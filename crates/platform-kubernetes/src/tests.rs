@@ -250,7 +250,7 @@ async fn is_tried_again_by(method: &str, fault: Fault, reason: &str) {
 }
 
 #[tokio::test]
-async fn every_refusal_of_a_count_is_tried_again_shown_and_disturbs_nobody_else() {
+async fn every_refusal_of_a_count_is_tried_again_shown_and_disturbs_no_other_workload() {
     let cases = [
         (404, BECAUSE),
         (409, "another client wrote the object"),
@@ -535,7 +535,7 @@ async fn idle_pods_are_marked_before_the_count_shrinks_where_that_is_allowed() {
 
 /// A controller that ends pods hears of them by another watch than of the count.
 #[tokio::test]
-async fn a_smaller_count_waits_until_a_watch_has_shown_whose_end_disturbs_least_but_not_for_ever() {
+async fn a_smaller_count_waits_for_the_watch_to_show_the_costs_of_pods_but_not_for_ever() {
     for is_shown in [true, false] {
         let mut laboratory = Laboratory::start().await;
         laboratory.server.allow_everything();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_read() {
+    fn a_list_of_counts_and_a_list_of_requests_are_read() {
         let counts = read("# per minute\n120\n0\n 98 \n", Some(Duration::from_secs(60))).expect("good lines");
         let counts = counts.expect("three bins");
         assert_eq!(counts, LoadFile::Counts { bin: Duration::from_secs(60), counts: [120, 0, 98].into() });

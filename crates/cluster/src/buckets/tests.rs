@@ -79,7 +79,7 @@ fn a_single_replica_takes_all_buckets_one_by_one() {
 }
 
 #[test]
-fn two_that_start_together_get_one_of_two_each() {
+fn two_replicas_that_start_together_get_one_of_two_buckets_each() {
     let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
     // Both ask for the first one before either hears of the other.
     look(&mut one, &server, at(0));
@@ -145,7 +145,7 @@ fn an_epoch_is_beyond_all_before_it_also_where_there_were_more_or_fewer_buckets(
 }
 
 #[test]
-fn beside_another_number_of_buckets_nobody_takes_anything() {
+fn no_bucket_is_taken_beside_another_number_of_buckets() {
     for (theirs, ours) in [(1, 2), (2, 1), (3, 2)] {
         let mut server = Server::default();
         let (mut one, mut two) = (replica("one", theirs), replica("two", ours));
@@ -224,7 +224,7 @@ fn a_given_bucket_that_is_not_taken_returns_and_stays() {
 }
 
 #[test]
-fn one_that_is_being_given_is_decided_about_by_nobody() {
+fn a_bucket_that_is_being_given_away_has_no_owner() {
     let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
     turns(&mut [&mut one], &mut server, 0..20);
     turn(&mut two, &mut server, at(2000));
@@ -239,7 +239,7 @@ fn one_that_is_being_given_is_decided_about_by_nobody() {
 }
 
 #[test]
-fn of_one_bucket_nothing_is_asked() {
+fn a_single_bucket_is_never_asked_for() {
     let (mut server, mut one, mut two) = (Server::default(), replica("one", 1), replica("two", 1));
     turns(&mut [&mut one, &mut two], &mut server, 0..100);
     assert_eq!((owned(&one, at(9900)), server.leases.len()), (vec![0], 1));

@@ -653,7 +653,7 @@ fn an_older_copy_of_a_slice_is_no_news() {
 }
 
 #[test]
-fn the_next_owner_finds_the_route_whatever_comes_first() {
+fn the_next_owner_finds_the_route_in_any_order_of_objects() {
     let mut first = index();
     put_service(&mut first, json!({}));
     put_workload(&mut first, 1, &json!({}));

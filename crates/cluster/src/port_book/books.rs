@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bucket_gives_its_own_ports_and_only_whoever_owns_it() {
+    fn only_the_owner_of_a_bucket_gives_its_ports() {
         let mut books = owning(&[1]);
         for (uid, bucket) in [("a", 0), ("b", 1), ("c", 1)] {
             assert_eq!(settle(&mut books, uid, &revision(bucket)), bucket == 1, "{uid}");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_a_time_with_another_number_of_buckets_are_given_to_nobody_meanwhile() {
+    fn ports_of_a_time_with_another_number_of_buckets_are_given_to_no_service_meanwhile() {
         let mut books = PortBooks::new(2);
         books.learn(&claim("old", 10_003));
         let only = PortNotes {

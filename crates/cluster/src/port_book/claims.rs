@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_claim_to_a_port_stands_and_a_tie_is_nobodys() {
+    fn the_newest_claim_to_a_port_stands_and_a_tie_gives_the_port_to_no_service() {
         let all = [
             ("one alone", vec![claim("a", 1, &[10_000])], vec![("a", vec![10_000])]),
             (

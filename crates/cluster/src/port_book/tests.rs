@@ -91,7 +91,7 @@ fn a_port_that_is_gone_serves_on_then_rests_and_comes_again_last() {
 }
 
 #[test]
-fn the_next_owner_gives_nobody_what_another_has_or_had() {
+fn the_next_owner_gives_no_port_that_another_service_has_or_had() {
     let mut first = alone();
     for uid in ["a", "b"] {
         settle(&mut first, uid, &[port("http", 80, 8080)], WALL);
@@ -111,7 +111,7 @@ fn the_next_owner_gives_nobody_what_another_has_or_had() {
 }
 
 #[test]
-fn when_none_is_left_nobody_gets_anothers() {
+fn a_service_gets_no_port_of_another_one_when_none_is_left() {
     let mut book = alone();
     let all: Vec<_> = (FIRST..=LAST).map(|number| port(&format!("p{number}"), number, 1)).collect();
     settle(&mut book, "a", &all, WALL);

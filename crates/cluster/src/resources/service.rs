@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_says_whom_nodes_are_to_prefer() {
+    fn a_service_says_which_endpoints_nodes_prefer() {
         for (distribution, expected) in [
             (json!(null), TrafficPreference::None),
             (json!("PreferClose"), TrafficPreference::SameZone),

@@ -153,7 +153,7 @@ fn an_endpoint_with_both_families_is_in_the_slices_of_both() {
 }
 
 #[test]
-fn nodes_prefer_who_is_near_where_the_service_says_so() {
+fn nodes_prefer_near_endpoints_where_the_service_says_so() {
     let mut nowhere = server("nowhere", "10.0.0.8");
     nowhere.zone = None;
     let servers = Servers {

@@ -88,7 +88,7 @@ async fn is_written_in_the_end(fault: Fault, reason: &str) {
 }
 
 #[tokio::test]
-async fn a_slice_that_cannot_be_written_is_tried_again_and_disturbs_nobody() {
+async fn a_slice_that_cannot_be_written_is_tried_again_and_disturbs_no_other() {
     let within = "the API server did not answer within 4 s";
     let statuses = [403, 404, 410, 422, 429, 500, 503, 504].map(|code| (Fault::Status(code), BECAUSE));
     let others = [
@@ -129,7 +129,7 @@ async fn a_slice_whose_answer_was_cut_is_found_written() {
 }
 
 #[tokio::test]
-async fn a_slice_that_somebody_deletes_or_writes_is_as_it_should_be_again() {
+async fn a_slice_that_another_client_deletes_or_writes_is_restored() {
     let mut laboratory = Laboratory::with_slice().await;
     let server = laboratory.server.clone();
     server.remove(SLICES, "shop", "hello-ebb-ipv4-0");

@@ -92,7 +92,7 @@ fn a_service_that_names_a_workload_and_keeps_its_selector_is_prepared_and_not_to
 }
 
 #[test]
-fn without_a_selector_ours_are_written_first_directly_and_then_the_others_go() {
+fn without_a_selector_our_slices_are_written_directly_before_those_of_kubernetes_go() {
     let mut index = running();
     put_service(&mut index, json!({}));
     // No route was ordered: what Kubernetes had there was one.
@@ -143,7 +143,7 @@ fn one_service_over_two_workloads_is_refused_and_not_touched() {
 }
 
 #[test]
-fn ours_stay_until_kubernetes_has_somebody_ready_and_activators_serve_on_for_a_minute() {
+fn our_slices_stay_until_kubernetes_has_a_ready_endpoint_and_activators_serve_on_for_a_minute() {
     let mut index = taken_over();
     // An old file: no annotation, a selector, and nothing runs.
     put_workload(&mut index, 0, &json!({}));
@@ -175,7 +175,7 @@ fn a_selector_that_goes_again_before_anything_was_given_back_is_no_handover() {
 }
 
 #[test]
-fn without_annotation_and_selector_ours_stay_directly_and_say_why() {
+fn without_annotation_and_selector_our_slices_stay_direct_and_a_notice_says_why() {
     let mut index = taken_over();
     index.set_route(&name(), route(Routing::ThroughActivator));
     carry_out(&mut index);

@@ -91,7 +91,7 @@ fn an_unscalable_workload_is_named_at_its_service_and_left_alone() {
 }
 
 #[test]
-fn a_kind_that_nobody_may_look_at_says_so_until_somebody_may() {
+fn a_kind_that_ebb_may_not_list_is_a_problem_until_the_right_is_granted() {
     let mut index = index();
     index.listed();
     name_kind(&mut index, "rollouts.argoproj.io");
@@ -144,7 +144,7 @@ fn a_replica_set_of_another_deployment_is_known_by_its_name() {
 }
 
 #[test]
-fn a_paused_workload_keeps_its_count_and_nobody_waits_for_it() {
+fn a_paused_workload_keeps_its_count_and_no_request_waits_for_it() {
     let mut index = index();
     put_service(&mut index, json!({}));
     put_workload(&mut index, 2, &json!({"ebb.dev/paused": "true"}));
