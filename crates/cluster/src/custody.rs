@@ -56,7 +56,7 @@ impl Custody {
         }
     }
 
-    /// What people should know of it.
+    /// The notice for people, where there is one.
     pub(crate) fn notice(&self) -> Option<Notice> {
         match self {
             Self::Refused(notice) => Some(notice.clone()),
@@ -75,7 +75,7 @@ impl Custody {
     }
 }
 
-/// What of ours is there.
+/// Our slices that stand for a Service, or stood a moment ago.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Traces {
     /// The revision for which our slices were written, if any stand.
@@ -86,7 +86,7 @@ pub(crate) struct Traces {
 
 /// Which program writes the endpoints of a Service.
 pub(crate) fn custody(service: &ServiceRecord, traces: &Traces) -> Custody {
-    // What is served through us already and becomes something that would not be taken over is not dropped:
+    // A Service that is served through us and becomes one that would not be taken over is not dropped:
     // no other program would write its endpoints. Only one without endpoints leaves nothing to write.
     let goes_on = traces.slices.is_some() && service.addressing == ServiceAddressing::ClusterIp;
     let claimed = match (&service.claim, &service.refusal) {

@@ -15,10 +15,10 @@ const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// Kubernetes says with it whose an Endpoints object is, and writes its own name over ours when it has a
 /// selector again.
 pub const MANAGED_BY_LABEL: &str = "endpoints.kubernetes.io/managed-by";
-/// What Kubernetes itself puts into one.
+/// The addresses that Kubernetes itself puts into one Endpoints object.
 const ADDRESSES_MAX: usize = 1000;
 
-/// What our slices of one Service say, of the family that they name first.
+/// The addresses that our slices of one Service name, of the family of the first slice.
 pub(crate) fn desired(slices: &[&EndpointSlice]) -> Vec<EndpointSubset> {
     let Some(family) = slices.first().map(|slice| slice.address_type.clone()) else { return Vec::new() };
     let mut room = ADDRESSES_MAX;
@@ -76,7 +76,7 @@ pub fn replacement(
     let mut next = there;
     next.metadata.labels = Some(labels);
     next.metadata.managed_fields = None;
-    // It goes with the Service, like our slices.
+    // The object is deleted with the Service, as our slices are.
     next.metadata.owner_references = Some(vec![owner.clone()]);
     next.subsets = Some(subsets.to_vec());
     Some(next)

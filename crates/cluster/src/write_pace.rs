@@ -42,7 +42,7 @@ impl WritePace {
         self.under_way += 1;
     }
 
-    /// Those of one beginning have ended, however.
+    /// The writes of one beginning have ended, with any answer.
     pub(crate) fn ended(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }

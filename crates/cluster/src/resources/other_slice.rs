@@ -42,7 +42,7 @@ pub fn read(slice: &EndpointSlice) -> Option<OtherSlice> {
         Some(MIRROR_SLICE_WRITER) => SliceWriter::Mirror,
         other => SliceWriter::Stranger(other.unwrap_or("a program that does not say its name").to_owned()),
     };
-    // Not said means ready.
+    // An endpoint without the condition is ready.
     let ready = slice.endpoints.iter().filter(|endpoint| {
         endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
     });

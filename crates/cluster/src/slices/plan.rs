@@ -11,7 +11,8 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 
 use super::belonging::{name_prefix, service_of};
 
-/// What Kubernetes' own controller puts into one, so that a change of one pod is one small write.
+/// The endpoints that Kubernetes' own controller puts into one slice, so that a change of one pod is one
+/// small write.
 const ENDPOINTS_MAX: usize = 100;
 
 /// Addresses of one family that serve at the same ports.
@@ -135,7 +136,7 @@ pub enum SliceChange {
     Delete(EndpointSlice),
 }
 
-/// What is to be written, in this order; nothing, if all is as it should be.
+/// The writes to be done, in this order; none, if each slice is as it should be.
 pub(crate) fn changes(desired: &[EndpointSlice], present: &[&EndpointSlice]) -> Vec<SliceChange> {
     let mut steps = steps(desired, present);
     let mut book = ServerBook::new(desired, present);

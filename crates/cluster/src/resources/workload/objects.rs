@@ -18,13 +18,13 @@ use crate::resources::kind::WorkloadKind;
 use crate::resources::ports::ContainerPorts;
 use crate::resources::selector::Selector;
 
-/// What there is of it, or why it cannot be scaled.
+/// The record of a workload, or why it cannot be scaled.
 pub type WorkloadReading = Result<Box<WorkloadRecord>, Notice>;
 
-/// What all kinds have, wherever it stands.
+/// The parts that all kinds of workloads have, each in fields of its own.
 struct WorkloadParts<'o> {
     replicas: Option<i32>,
-    /// Whose version is that of the count.
+    /// The metadata of the object that says the count.
     counted: &'o ObjectMeta,
     selector: Selector,
     template: Option<&'o PodTemplateSpec>,
@@ -146,7 +146,7 @@ pub fn custom(
     record(&object.metadata, kind, Some(resource), parts)
 }
 
-/// What another object controls gets its count from that.
+/// A workload that another object controls gets its count from that object.
 fn refuse_controlled(metadata: &ObjectMeta) -> Result<(), Notice> {
     let mut owners = metadata.owner_references.iter().flatten();
     let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return Ok(()) };
@@ -197,7 +197,7 @@ fn record(
     }))
 }
 
-/// Those of the annotations that are for us.
+/// The annotations that are for us.
 fn ours(annotations: Option<&BTreeMap<String, String>>) -> impl Iterator<Item = (String, String)> {
     let annotations = annotations.into_iter().flatten().filter(|(key, _)| is_ours(key));
     annotations.map(|(key, value)| (key.clone(), value.clone()))
