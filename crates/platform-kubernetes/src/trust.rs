@@ -39,10 +39,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Two replicas begin at once; neither is refused more often than this.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// What a program shows on links, and by what it knows others, in PEM.
+/// The certificates that a program shows on links, and the roots by which it knows others, in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkCertificates {
-    /// Its own certificate, and those that lead to a root.
+    /// The program's own certificate, and those that lead to a root.
     pub chain: String,
     /// The private key of that certificate.
     pub key: LinkKey,
@@ -70,14 +70,14 @@ pub enum TrustError {
         namespace: String,
         /// The name of the Secret that was read or written.
         name: &'static str,
-        /// What the API server said.
+        /// The answer of the API server.
         #[source]
         source: Box<kube::Error>,
     },
     /// A certificate could not be made.
     #[error("a certificate could not be made")]
     Make(#[from] rcgen::Error),
-    /// It cannot be made anew: pods know the one that it held.
+    /// The Secret cannot be made anew: pods know the authority that it held.
     #[error(
         "Secret {0} is damaged; restore it, or delete it and restart the workloads with queue-proxies, \
          whose pods know the authority that it held"

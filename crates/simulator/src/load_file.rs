@@ -80,7 +80,7 @@ pub struct LoadFileReader {
     count: u64,
 }
 
-/// What the lines have said so far.
+/// The counts or requests that the lines have given so far.
 #[derive(Debug)]
 enum LoadLines {
     Counts { bin: Duration, counts: Vec<u32> },

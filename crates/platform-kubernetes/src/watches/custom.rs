@@ -58,7 +58,7 @@ pub(super) struct KindSeeker {
 enum KindWatchEnd {
     /// The kind cannot be looked at any more.
     Refused(Notice),
-    /// It is not wanted any more, or the news are not received.
+    /// The kind is not wanted any more, or the news are not received.
     Left,
 }
 
@@ -182,7 +182,7 @@ impl KindSeeker {
     }
 }
 
-/// What the API server calls each of these, or why it cannot be scaled.
+/// The resource of each kind at the API server, or why the kind cannot be scaled.
 async fn discover(client: &Client, kinds: Vec<CustomKind>) -> Vec<(CustomKind, Result<ApiResource, Notice>)> {
     if kinds.is_empty() {
         return Vec::new();
@@ -221,7 +221,7 @@ fn could_not(group: &str, failure: &Failure) -> String {
     format!("API group {group} could not be looked at: {}", failure.words())
 }
 
-/// What a kind is called in its group, if it can be scaled.
+/// The resource of a kind in its group, if the kind can be scaled.
 fn resource(kind: &CustomKind, found: &ApiGroup) -> Result<ApiResource, Notice> {
     let CustomKind { resource, group } = kind;
     let mut all = found.recommended_resources().into_iter();
