@@ -309,7 +309,7 @@ impl FactIntake<'_> {
         self.state.tell(Event::ActivatorsChanged { activators }, self.now);
         self.state.publication.note_other();
         // The members have changed, and with them the acknowledgements that paths and leaving pods need.
-        self.touch_all();
+        self.state.touch_all();
     }
 
     fn keep_activator(&mut self, facts: ActivatorFacts) {
@@ -352,9 +352,5 @@ impl FactIntake<'_> {
             self.state.tell_pods_their_settings(id);
             self.state.unsettled.touch(id);
         }
-    }
-
-    fn touch_all(&mut self) {
-        self.state.unsettled.touch_all(self.state.registry.revisions.keys());
     }
 }

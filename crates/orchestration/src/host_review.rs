@@ -144,7 +144,7 @@ impl HostReview<'_> {
                 let has_others = others.into_iter().any(|other| self.state.activators.lives(other));
                 if let Some(record) = self.state.activators.get_mut(activator).filter(|_| has_others) {
                     record.host.lose();
-                    self.state.unsettled.touch_all(self.state.registry.revisions.keys());
+                    self.state.touch_all();
                 }
             }
             LinkEnd::Pod(revision, pod) => {

@@ -149,7 +149,7 @@ impl Orchestrator {
     fn open_when_due(&mut self, now: Timestamp) {
         if self.state.links.opening() == LinkOpening::Closed && self.may_open() {
             self.state.links.set_opening(LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX });
-            self.state.unsettled.touch_all(self.state.registry.revisions.keys());
+            self.state.touch_all();
         }
         let LinkOpening::Activators { until } = self.state.links.opening() else { return };
         // The settings that a pod is told first name the route. Before an activator has said it they

@@ -77,6 +77,11 @@ impl ControlState {
         self.publication.write_measured(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
+    /// The assignment, the route or the pods of every revision may have to change.
+    pub(crate) fn touch_all(&mut self) {
+        self.unsettled.touch_all(self.registry.revisions.keys());
+    }
+
     /// Tells the multiscaler a fact and does as it says.
     pub(crate) fn tell(&mut self, event: Event, now: Timestamp) {
         self.multiscaler.handle(event, now);
@@ -120,18 +125,10 @@ impl ControlState {
                     }
                 }
                 scaling::Command::Warn { revision, warning, text } => {
-                    if let Some(record) = self.registry.revisions.get(&revision) {
-                        let name = record.facts.name.clone();
-                        let about = Subject::Revision(name.clone());
-                        self.tell_people(&name, about, ReasonCode::Autoscaler(warning), text);
-                    }
+                    self.tell_people_of_revision(revision, ReasonCode::Autoscaler(warning), text);
                 }
                 scaling::Command::ReportConnectionHold { revision, text } => {
-                    if let Some(record) = self.registry.revisions.get(&revision) {
-                        let name = record.facts.name.clone();
-                        let about = Subject::Revision(name.clone());
-                        self.tell_people(&name, about, ReasonCode::AdoptedConnections, text);
-                    }
+                    self.tell_people_of_revision(revision, ReasonCode::AdoptedConnections, text);
                 }
                 scaling::Command::Publish { revision, decision } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
@@ -184,7 +181,14 @@ impl ControlState {
         Some(self.outbox.order(fence, what, purpose))
     }
 
-    /// Has people told something of a revision's.
+    /// Has people told something about a revision.
+    pub(crate) fn tell_people_of_revision(&mut self, id: RevisionId, reason: ReasonCode, text: String) {
+        let Some(record) = self.registry.revisions.get(&id) else { return };
+        let name = record.facts.name.clone();
+        self.tell_people(&name, Subject::Revision(name.clone()), reason, text);
+    }
+
+    /// Has people told something about a part of a revision.
     pub(crate) fn tell_people(
         &mut self,
         revision: &RevisionName,

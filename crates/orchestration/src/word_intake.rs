@@ -49,7 +49,7 @@ impl WordIntake<'_> {
         let Some(LinkEnd::Activator(activator)) = self.state.links.end_of(link) else { return };
         let record = self.state.activators.get_mut(activator);
         if record.is_some_and(|record| record.host.heard(self.now)) {
-            self.touch_all();
+            self.state.touch_all();
         }
         match word {
             ActivatorWord::Hello(hello) => self.activator_up(activator, hello),
@@ -82,7 +82,7 @@ impl WordIntake<'_> {
                 self.state.publication.note_other();
                 // For each revision that it serves another must be chosen, and each route must lose its name
                 // before it may go.
-                self.touch_all();
+                self.state.touch_all();
             }
         }
     }
@@ -162,7 +162,7 @@ impl WordIntake<'_> {
             LinkNews::Refused => {
                 self.state.unsettled.cancel_sync(activator);
                 record.reach = ActivatorReach::Refused;
-                self.touch_all();
+                self.state.touch_all();
             }
             // Its link's task has warned of it; an activator that no dial reaches is an operator's affair.
             LinkNews::Blocked(_) | LinkNews::Unreachable { .. } => {}
@@ -236,13 +236,11 @@ impl WordIntake<'_> {
             && !matches!(heard.adopted, Some(AdoptedConnections::Unreadable { .. }));
         heard.adopted = Some(connections);
         let pod_name = facts.name.clone();
-        if is_news && let Some(record) = self.state.registry.revisions.get(&revision) {
-            let name = record.facts.name.clone();
+        if is_news {
             let text = format!(
                 "the kernel shows the connections of pod {pod_name} neither by sock_diag nor in /proc/self/net/tcp: clients that connected before the adoption count as there for the stable window, and are not seen after that"
             );
-            let reason = ReasonCode::ConnectionsUnreadable;
-            self.state.tell_people(&name, Subject::Revision(name.clone()), reason, text);
+            self.state.tell_people_of_revision(revision, ReasonCode::ConnectionsUnreadable, text);
         }
         self.state.publication.note_measured(revision);
         self.state.tell(Event::AdoptedConnectionsReported { pod, connections }, self.now);
@@ -293,7 +291,7 @@ impl WordIntake<'_> {
         }
         self.state.unsettled.request_sync(activator);
         self.state.publication.note_other();
-        self.touch_all();
+        self.state.touch_all();
     }
 
     /// Something came to an activator that had said that it held nothing: it says so again once that is over.
@@ -355,10 +353,6 @@ impl WordIntake<'_> {
     fn ours(&self, name: &RevisionName) -> Option<RevisionId> {
         let (id, record) = self.state.registry.named(name)?;
         record.epoch.is_some().then_some(id)
-    }
-
-    fn touch_all(&mut self) {
-        self.state.unsettled.touch_all(self.state.registry.revisions.keys());
     }
 }
 
