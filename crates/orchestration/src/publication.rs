@@ -149,7 +149,6 @@ pub(crate) fn snapshot_of(
         decided: decided(id, multiscaler, now),
         fence: record.epoch.map(|epoch| Fence { bucket: bucket(), epoch }),
         pods: known_pods(record),
-        wanted: record.wanted,
         order_trouble: record.order_trouble().cloned(),
         waits: said.map(|&(waited, said_at)| OldestWait { waited, said_at }).collect(),
         last_failure: record.last_failure.clone(),
