@@ -188,7 +188,7 @@ impl HostReview<'_> {
 
     /// Tells the platform which pods of a revision leave its slices, and which come back.
     pub(crate) fn order_reach(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         if record.epoch.is_none() {
             return;
         }

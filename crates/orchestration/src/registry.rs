@@ -90,6 +90,21 @@ impl Registry {
         Some((id, self.revisions.get_mut(&id)?))
     }
 
+    /// The revision of a number under which something is to be settled or is due. There always is one: what
+    /// is noted under a number is forgotten with its revision.
+    pub(crate) fn noted(&self, id: RevisionId) -> Option<&RevisionRecord> {
+        let record = self.revisions.get(&id);
+        debug_assert!(record.is_some(), "something is noted of revision {id:?}, which is gone");
+        record
+    }
+
+    /// The same to be changed.
+    pub(crate) fn noted_mut(&mut self, id: RevisionId) -> Option<&mut RevisionRecord> {
+        let record = self.revisions.get_mut(&id);
+        debug_assert!(record.is_some(), "something is noted of revision {id:?}, which is gone");
+        record
+    }
+
     /// A revision appeared or changed.
     pub(crate) fn put_revision(&mut self, record: RevisionRecord) -> RevisionId {
         let id = self.revision_ids.intern(&record.facts.name);

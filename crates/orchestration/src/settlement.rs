@@ -87,14 +87,14 @@ impl Settlement<'_> {
 
     /// Rebuilds a revision's assignment, and sends it to each activator for which something is new.
     fn reassign(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        let Some(record) = self.state.registry.noted(id) else { return };
         let Some(epoch) = record.epoch else { return };
         let members = self.members(record);
         let mut next = assignments::assignment(record, &self.state.config);
         // The former version for the comparison: only what is said decides whether it is news.
         next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
         let urgency = self.revise(id, record, &members, &next);
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         record.members.clone_from(&members);
         if urgency.is_some() {
             let version = self.state.ownership.next_version(epoch);
@@ -165,7 +165,7 @@ impl Settlement<'_> {
         whole: &Arc<Assignment>,
         news: Option<Urgency>,
     ) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         let is_member = revision.members.contains(&activator);
         let Some(record) = self.state.activators.get_mut(activator) else { return };
         let known = record.holdings.get(&id).map(|holding| holding.standing);
@@ -238,7 +238,7 @@ impl Settlement<'_> {
     /// Pods that are to leave wait for the assignment that says so to be acknowledged.
     fn await_releases(&mut self, id: RevisionId) {
         let release_after = self.state.settings.release_after;
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         let Some(version) = revision.assignment.as_ref().map(|assignment| assignment.version) else { return };
         for (&pod, record) in &mut revision.pods {
             match (record.facts.leaving, record.leave) {
@@ -261,7 +261,7 @@ impl Settlement<'_> {
     }
 
     fn release_acknowledged(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         let acknowledged = revision.pods.iter().filter_map(|(&pod, record)| match record.leave {
             LeaveTaking::Announced { version, .. } if self.state.activators.all_acknowledged(id, version) => {
                 Some(pod)
@@ -276,7 +276,7 @@ impl Settlement<'_> {
     }
 
     fn release(&mut self, id: RevisionId, pod: PodId, proof: ReleaseProof) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         let name = revision.facts.name.clone();
         let Some(record) = revision.pods.get_mut(&pod) else { return };
         // The acknowledgement and the deadline may both come; whichever is first releases the pod, and the
@@ -299,7 +299,7 @@ impl Settlement<'_> {
 
     /// Releases the entrances that a revision has no more, once no activator listens there.
     fn release_entrances(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         if revision.former_entrances.is_empty() {
             return;
         }
@@ -329,7 +329,7 @@ impl Settlement<'_> {
 
     /// Orders the route, if it differs from the one that was ordered last, or found.
     fn order_route(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         let Some(route) = route::route(id, revision, &self.state.activators) else { return };
         if revision.route.latest() == Some(&route) {
             return;
@@ -348,7 +348,7 @@ impl Settlement<'_> {
 
     /// An activator that holds nothing of a retired revision forgets it some time after no route names it.
     fn plan_forgetting(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         for (activator, record) in self.state.activators.iter_mut() {
             let is_named = revision.route.may_name(&record.facts.name);
             let Some(holding) = record.holdings.get_mut(&id) else { continue };
@@ -371,7 +371,7 @@ impl Settlement<'_> {
     }
 
     fn forget(&mut self, id: RevisionId, activator: ReplicaId) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         let (name, epoch) = (revision.facts.name.clone(), revision.epoch);
         let (Some(epoch), Some(record)) = (epoch, self.state.activators.get_mut(activator)) else { return };
         let Some(holding) = record.holdings.get_mut(&id) else { return };
@@ -389,7 +389,7 @@ impl Settlement<'_> {
     /// Knative's activator probe, with our own facts: every activator that serves, and at least one, acts
     /// upon a version that routes through it, and that route is written.
     fn tell_path(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         if revision.epoch.is_none() {
             return;
         }
