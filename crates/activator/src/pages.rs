@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use dataplane::{Abort, Body, Connection, PageService, Service, metrics_page};
-use http::header::{CONTENT_TYPE, HeaderValue};
+use dataplane::{Body, Connection, PageService, metrics_page, plain_line};
 use http::{Method, Request, Response, StatusCode};
-use runtime::{MetricsRegistry, PageKind, PagesBusy, TrustedHosts};
+use runtime::{MetricsRegistry, PageKind, TrustedHosts};
 
 /// The admin port. Health does not depend on the autoscaler: an activator without a link serves on. Readiness
 /// waits for the first sync, before which it could not tell an unknown host from one it has not heard of.
@@ -15,41 +14,29 @@ pub(crate) struct ActivatorAdminPages {
     pub(crate) trusted: TrustedHosts,
 }
 
-impl Service for ActivatorAdminPages {
-    type Body = Body;
-
-    async fn call(
-        self: Rc<Self>,
-        request: Request<Body>,
-        _: Rc<Connection>,
-    ) -> Result<Response<Body>, Abort> {
-        Ok(self.answer(&request))
-    }
-}
-
 impl PageService for ActivatorAdminPages {
+    async fn page(self: Rc<Self>, request: Request<Body>) -> Response<Body> {
+        self.answer(&request)
+    }
+
     fn kind_of(&self, request: &Request<Body>, _: &Connection) -> PageKind {
         PageKind::of_path(request.uri().path())
-    }
-
-    fn busy(&self, busy: PagesBusy) -> Response<Body> {
-        refused(busy)
     }
 }
 
 impl ActivatorAdminPages {
     fn answer(&self, request: &Request<Body>) -> Response<Body> {
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
-            return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
+            return plain_line(StatusCode::FORBIDDEN, &foreign.to_string());
         }
         match (is_read(request), request.uri().path()) {
-            (true, "/healthz") => text(StatusCode::OK, "ok\n"),
-            (true, "/ready") if self.is_ready.get() => text(StatusCode::OK, "ready\n"),
-            (true, "/ready") => text(StatusCode::SERVICE_UNAVAILABLE, "not synced, or draining\n"),
+            (true, "/healthz") => plain_line(StatusCode::OK, "ok"),
+            (true, "/ready") if self.is_ready.get() => plain_line(StatusCode::OK, "ready"),
+            (true, "/ready") => plain_line(StatusCode::SERVICE_UNAVAILABLE, "not synced, or draining"),
             (false, "/healthz" | "/ready") => {
-                text(StatusCode::METHOD_NOT_ALLOWED, "this page is only read\n")
+                plain_line(StatusCode::METHOD_NOT_ALLOWED, "this page is only read")
             }
-            (_, _) => text(StatusCode::NOT_FOUND, "no such page\n"),
+            (_, _) => plain_line(StatusCode::NOT_FOUND, "no such page"),
         }
     }
 }
@@ -60,56 +47,29 @@ pub(crate) struct ActivatorMetricsPages {
     pub(crate) trusted: TrustedHosts,
 }
 
-impl Service for ActivatorMetricsPages {
-    type Body = Body;
-
-    async fn call(
-        self: Rc<Self>,
-        request: Request<Body>,
-        _: Rc<Connection>,
-    ) -> Result<Response<Body>, Abort> {
-        Ok(self.answer(&request))
-    }
-}
-
 impl PageService for ActivatorMetricsPages {
-    fn kind_of(&self, _: &Request<Body>, _: &Connection) -> PageKind {
-        PageKind::Ordinary
-    }
-
-    fn busy(&self, busy: PagesBusy) -> Response<Body> {
-        refused(busy)
+    async fn page(self: Rc<Self>, request: Request<Body>) -> Response<Body> {
+        self.answer(&request)
     }
 }
 
 impl ActivatorMetricsPages {
     fn answer(&self, request: &Request<Body>) -> Response<Body> {
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
-            return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
+            return plain_line(StatusCode::FORBIDDEN, &foreign.to_string());
         }
         if request.uri().path() != "/metrics" {
-            return text(StatusCode::NOT_FOUND, "no such page\n");
+            return plain_line(StatusCode::NOT_FOUND, "no such page");
         }
         if !is_read(request) {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "this page is only read\n");
+            return plain_line(StatusCode::METHOD_NOT_ALLOWED, "this page is only read");
         }
         metrics_page(request.headers(), self.registry.encode())
     }
 }
 
-fn refused(busy: PagesBusy) -> Response<Body> {
-    text(StatusCode::SERVICE_UNAVAILABLE, format!("{busy}\n"))
-}
-
 fn is_read(request: &Request<Body>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
-}
-
-fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::full(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who writes a Service's endpoints, and is that about to change?
+//! Which program writes a Service's endpoints, and is that about to change?
 //!
 //! ```text
 //!            names a workload          selector removed
@@ -15,7 +15,7 @@ use vocabulary::{REVISION_ANNOTATION, RevisionName};
 use crate::notice::{NO_SELECTOR, Notice, SELECTOR_PRESENT};
 use crate::resources::service::{ServiceAddressing, ServiceClaim, ServiceRecord, ServiceSelection};
 
-/// Who writes the endpoints of one Service.
+/// Which program writes the endpoints of one Service.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Custody {
     /// Others, and nothing of ours is there.
@@ -47,7 +47,7 @@ impl Custody {
         }
     }
 
-    /// Whether pods must be there for it whatever else holds: somebody may wait, and nobody else would bring
+    /// Whether a pod must be there for it in any case: a request may wait, and no other program would bring
     /// one.
     pub(crate) fn keeps_a_pod(&self) -> bool {
         match self {
@@ -56,18 +56,18 @@ impl Custody {
         }
     }
 
-    /// What people should know of it.
+    /// The notice for people, where there is one.
     pub(crate) fn notice(&self) -> Option<Notice> {
         match self {
             Self::Refused(notice) => Some(notice.clone()),
             Self::Prepared(revision) => Some(Notice::new(
                 SELECTOR_PRESENT,
-                format!("it is served through ebb ({revision}) once spec.selector is removed"),
+                format!("the Service is served through ebb ({revision}) once spec.selector is removed"),
             )),
             Self::Abandoned(revision) => Some(Notice::new(
                 NO_SELECTOR,
                 format!(
-                    "ebb is not asked to serve it any more, and it has no selector, so nobody else can: ebb's endpoints of {revision} stay; put spec.selector back, or the annotation {REVISION_ANNOTATION}"
+                    "ebb is not asked to serve the Service any more, and the Service has no selector, so no other program can serve it: ebb's endpoints of {revision} stay; put spec.selector back, or the annotation {REVISION_ANNOTATION}"
                 ),
             )),
             Self::Foreign | Self::Adopted(_) | Self::GivingBack(_) | Self::Lingering(_) => None,
@@ -75,7 +75,7 @@ impl Custody {
     }
 }
 
-/// What of ours is there.
+/// Our slices that stand for a Service, or stood a moment ago.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Traces {
     /// The revision for which our slices were written, if any stand.
@@ -84,10 +84,10 @@ pub(crate) struct Traces {
     pub(crate) lingers: Option<RevisionName>,
 }
 
-/// Who writes the endpoints of a Service.
+/// Which program writes the endpoints of a Service.
 pub(crate) fn custody(service: &ServiceRecord, traces: &Traces) -> Custody {
-    // What is served through us already and becomes something that would not be taken over is not dropped:
-    // nobody else would write its endpoints. Only one without endpoints leaves nothing to write.
+    // A Service that is served through us and becomes one that would not be taken over is not dropped:
+    // no other program would write its endpoints. Only one without endpoints leaves nothing to write.
     let goes_on = traces.slices.is_some() && service.addressing == ServiceAddressing::ClusterIp;
     let claimed = match (&service.claim, &service.refusal) {
         (ServiceClaim::None, _) => None,
@@ -133,7 +133,7 @@ mod tests {
         let selector = || json!({"app": "hello"});
         let (named, bad) = (Some("hello"), Some("cronjob/hello"));
         let rows = [
-            ("nobody's", record(None, &selector(), "10.0.0.1"), traces(false, false), Custody::Foreign),
+            ("of no owner", record(None, &selector(), "10.0.0.1"), traces(false, false), Custody::Foreign),
             (
                 "annotated",
                 record(named, &selector(), "10.0.0.1"),

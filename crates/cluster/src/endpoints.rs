@@ -2,7 +2,7 @@
 //!
 //! When a Service loses its selector, Kubernetes leaves its Endpoints behind as they were, and copies them
 //! into a slice, for ever. So one that is there is marked as no business of that copier's, and says what our
-//! slices say, for whoever still reads Endpoints. A Service that never had any gets none.
+//! slices say, for programs that still read Endpoints. A Service that never had any gets none.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-/// The copier passes by whatever has this.
+/// The copier passes by every object that has this.
 const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// Kubernetes says with it whose an Endpoints object is, and writes its own name over ours when it has a
 /// selector again.
 pub const MANAGED_BY_LABEL: &str = "endpoints.kubernetes.io/managed-by";
-/// What Kubernetes itself puts into one.
+/// The addresses that Kubernetes itself puts into one Endpoints object.
 const ADDRESSES_MAX: usize = 1000;
 
-/// What our slices of one Service say, of the family that they name first.
+/// The addresses that our slices of one Service name, of the family of the first slice.
 pub(crate) fn desired(slices: &[&EndpointSlice]) -> Vec<EndpointSubset> {
     let Some(family) = slices.first().map(|slice| slice.address_type.clone()) else { return Vec::new() };
     let mut room = ADDRESSES_MAX;
@@ -76,7 +76,7 @@ pub fn replacement(
     let mut next = there;
     next.metadata.labels = Some(labels);
     next.metadata.managed_fields = None;
-    // It goes with the Service, like our slices.
+    // The object is deleted with the Service, as our slices are.
     next.metadata.owner_references = Some(vec![owner.clone()]);
     next.subsets = Some(subsets.to_vec());
     Some(next)
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_of_endpoints_find_who_is_ready_of_the_first_family() {
+    fn readers_of_endpoints_find_the_ready_addresses_of_the_first_family() {
         let four = slice("IPv4", &[("10.0.0.1", true), ("10.0.0.2", false)]);
         let six = slice("IPv6", &[("fd00::1", true)]);
         let nobody = slice("IPv4", &[("10.0.0.3", false)]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_than_kubernetes_itself_would_write() {
+    fn endpoints_name_no_more_addresses_than_kubernetes_itself_would_write() {
         let all: Vec<String> = (0..1200).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();
         let slices: Vec<EndpointSlice> = all
             .chunks(100)

@@ -1,6 +1,6 @@
 //! Which Events are to be written, so that people read what happened, and few enough to read?
 //!
-//! The first word about an object and a reason is written at once. Whatever follows within a minute is
+//! The first word about an object and a reason is written at once. What follows within a minute is
 //! counted, and written as one series when the minute is over; the next word begins another Event, with words
 //! of its own. Over all objects, writes are paced, and what waits too long behind others is dropped: an Event
 //! is a convenience, and what is so stands in the problems.

@@ -53,9 +53,10 @@ impl HopKeys {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// Those of a workload: that of its present day, which activators send, then those of the days after and
-    /// before, which its queue-proxies take too. So nobody need hear of a change at once, and clocks of
-    /// autoscalers may be hours apart. By its uid, so that one made anew under the same name has others.
+    /// The keys of a workload: that of its present day, which activators send, then those of the days after
+    /// and before, which its queue-proxies take too. So no program need hear of a change at once, and clocks
+    /// of autoscalers may be hours apart. By its uid, so that a workload made anew under the same name has
+    /// others.
     pub(crate) fn of(&self, uid: &str, turn: KeyTurn) -> Vec<HopKey> {
         let day = self.day(uid, turn);
         [day, day + 1, day.saturating_sub(1)].map(|day| self.of_day(uid, day)).into()

@@ -131,7 +131,7 @@ impl Index {
         }
     }
 
-    /// What a pod's queue-proxy says of itself.
+    /// Takes in what a pod's queue-proxy says of its state.
     pub(crate) fn note_state(&mut self, name: &PodName, state: PodState) {
         if !self.pods.note_state(name, state) {
             return;

@@ -2,10 +2,10 @@
 //!
 //! A Lease object names its holder. Every replica watches it: a Lease that was not renewed for as long as it
 //! lasts, by our own clock since we saw the renewal, is free, and so is a Lease without a holder. The holder
-//! counts from before it *sent* its renewal, so it stops before another replica begins, whatever the clocks
-//! of the two say. Its epoch is the object's count of transitions, which grows with every acquisition: beyond
-//! those of all other buckets too, for a revision may have been in another bucket while there were more or
-//! fewer, and activators and pods follow the greatest epoch that they have heard of.
+//! counts from before it *sent* its renewal, so it stops before another replica begins, although the clocks
+//! of the two may differ. Its epoch is the object's count of transitions, which grows with every acquisition:
+//! beyond those of all other buckets too, for a revision may have been in another bucket while there were
+//! more or fewer, and activators and pods follow the greatest epoch that they have heard of.
 //!
 //! Pure: what is to be written comes out of [`LeaseKeeper::next_write`], what the API server has comes in by
 //! [`LeaseKeeper::observe`].
@@ -27,7 +27,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A Lease object, as far as it concerns us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// The autoscaler that holds the Lease; empty or none while nobody does.
+    /// The autoscaler that holds the Lease; empty or none while no autoscaler does.
     pub(crate) holder: Option<String>,
     pub(crate) transitions: i32,
     /// How long it lasts after a renewal.

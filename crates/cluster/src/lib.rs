@@ -1,7 +1,7 @@
 //! What should the objects of a cluster be?
 //!
 //! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
-//! count is written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service.
+//! count is written through its `scale` subresource, and the route through `EndpointSlice`s of the Service.
 //! A Lease for each bucket says which autoscaler may write.
 //!
 //! ```text

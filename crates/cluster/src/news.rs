@@ -19,9 +19,9 @@ use crate::resources::workload::objects::WorkloadReading;
 /// One change that a watch shows.
 #[derive(Debug)]
 pub enum News {
-    /// What `config-autoscaler` says, by key.
+    /// The values of `config-autoscaler`, by key.
     Config(Change<BTreeMap<String, String>>),
-    /// What is wrong with that ConfigMap, in words.
+    /// The problems of `config-observability`, in words.
     Observability(Change<Vec<String>>),
     /// A Service of the cluster, adopted or not.
     Service(Change<ServiceRecord>),
@@ -43,7 +43,7 @@ pub enum News {
     Slice(Change<Box<EndpointSlice>>),
     /// A slice that ebb did not write; `None` for one of no Service.
     OtherSlice(Change<Option<OtherSlice>>),
-    /// What an Endpoints object says that ebb keeps.
+    /// The subsets of an Endpoints object that ebb keeps.
     Endpoints(Change<Vec<EndpointSubset>>),
     /// A Lease of ebb's own namespace.
     Lease(Change<LeaseRecord>),
@@ -67,9 +67,9 @@ impl ShownPod {
 /// What happened to objects of one kind.
 #[derive(Debug)]
 pub enum Change<Record> {
-    /// It is there, as this.
+    /// An object is there, with this content.
     Put(ObjectKey, Record),
-    /// It is not there any more.
+    /// An object is not there any more.
     Gone(ObjectKey),
     /// A list is complete, and these are all there are.
     Listed(BTreeSet<ObjectKey>),

@@ -3,9 +3,9 @@
 /// Something about one object. It stands in `GET /v1/problems` and in an Event of the object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
-    /// One of those below: the Event's reason.
+    /// The Event's reason: one of the constants below.
     pub reason: &'static str,
-    /// What is so, and what to do.
+    /// The state of the object, and the advice, in one sentence.
     pub text: String,
 }
 
@@ -53,7 +53,7 @@ pub(crate) const PORT_NOT_DECLARED: &str = "PortNotDeclared";
 pub(crate) const NO_PORT_LEFT: &str = "NoPortLeft";
 /// There are pods without a queue-proxy.
 pub(crate) const NOT_INJECTED: &str = "NotInjected";
-/// Containers end by a hook of their own, whatever is under way.
+/// Containers end by a hook of their own, while requests may be under way.
 pub(crate) const KEPT_HOOK: &str = "KeptHook";
 /// An app goes on after it was told to end, its requests having ended before, for longer than it may.
 pub(crate) const IGNORES_TERM: &str = "IgnoresTerm";
@@ -67,7 +67,7 @@ pub(crate) const OTHER_AUTOSCALER: &str = "OtherAutoscaler";
 pub(crate) const SESSION_AFFINITY: &str = "SessionAffinity";
 /// A program of ours ended because a part of it failed: a bug.
 pub(crate) const PART_FAILED: &str = "PartFailed";
-/// Its pods fail time and again, so requests are refused.
+/// The pods of a workload fail time and again, so requests are refused.
 pub(crate) const CRASH_LOOP: &str = "CrashLoop";
 /// A container of a pod cannot be started, so requests are refused.
 pub(crate) const NOT_STARTABLE: &str = "ContainerNotStartable";

@@ -8,7 +8,7 @@
 //! signed ([`crate::slice_key`]), where the next owner finds it.
 //!
 //! ```text
-//!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──nobody listens──► resting ──an hour──► free
+//!   free ──give──► unrecorded ──Lease written──► in use ──Service port gone──► former ──not listened to──► resting ──an hour──► free
 //! ```
 
 pub(crate) mod books;
@@ -50,7 +50,7 @@ pub(crate) struct FormerPort {
 pub(crate) struct PortSeeker<'a> {
     pub(crate) uid: &'a str,
     pub(crate) revision: &'a RevisionName,
-    /// Those that are to have one.
+    /// The ports that are to have one of activators.
     pub(crate) ports: Vec<&'a ServicePort>,
 }
 
@@ -67,7 +67,7 @@ impl PortShare {
     }
 }
 
-/// What is given to one Service, and to which revision requests go from there.
+/// The ports that one Service was given, and the revision to which requests go from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ServicePorts {
     revision: RevisionName,
@@ -120,7 +120,7 @@ struct PortBook {
     free_again: Option<WallSeconds>,
     /// Ports that are given, and are not on the Lease yet.
     unrecorded: BTreeSet<u16>,
-    /// What is to be on the Lease may be something else than when it was last asked for.
+    /// Whether the notes for the Lease may be others than when they were last asked for.
     is_noteworthy: bool,
 }
 
@@ -174,7 +174,7 @@ impl PortBook {
         self.is_noteworthy = true;
     }
 
-    /// What is to be on the Lease.
+    /// The notes that are to be on the Lease.
     pub(crate) fn notes(&self) -> PortNotes {
         PortNotes {
             next: self.next,
@@ -198,12 +198,12 @@ impl PortBook {
     /// The Lease has these notes; returns whether ports may be used now that might not before.
     pub(crate) fn recorded(&mut self, notes: &PortNotes) -> bool {
         let before = self.unrecorded.len();
-        // What was given after these notes were taken waits for the next ones.
+        // A port that was given after these notes were taken waits for the next ones.
         self.unrecorded.retain(|port| !notes.given.contains(port));
         self.unrecorded.len() < before
     }
 
-    /// What a slice says of a Service.
+    /// Takes in a slice's claim for a Service.
     pub(crate) fn learn(&mut self, claim: PortClaim) {
         let known = self.services.get(&claim.uid);
         let is_news = if self.is_ours {
@@ -253,13 +253,13 @@ impl PortBook {
         self.services.get(uid).map(|service| service.number)
     }
 
-    /// Those of a Service that may be used.
+    /// The ports of a Service that may be used.
     pub(crate) fn of_service(&self, uid: &str) -> impl Iterator<Item = &PortEntry> {
         let entries = self.services.get(uid).into_iter().flat_map(|service| &service.entries);
         entries.filter(|entry| !self.is_unrecorded(entry))
     }
 
-    /// Those at which requests may still come in for a revision.
+    /// The former ports at which requests may still come in for a revision.
     pub(crate) fn former_of(&self, revision: &RevisionName) -> impl Iterator<Item = (u16, &FormerPort)> {
         let former = self.former.iter().filter(move |(_, former)| former.revision == *revision);
         former.map(|(&port, former)| (port, former))
@@ -284,7 +284,7 @@ impl PortBook {
         let mut entries = Vec::new();
         for (port, found) in seeker.ports.iter().zip(by_name) {
             let found = found.or_else(|| take(&|entry: &PortEntry| entry.number == port.number));
-            // One that got none because all were given tries again.
+            // A port that got none because all were given tries again.
             let given = found.and_then(|entry| entry.port).or_else(|| self.give(elsewhere, wall));
             entries.push(PortEntry {
                 name: port.name.clone(),

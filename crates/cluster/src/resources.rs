@@ -1,7 +1,7 @@
 //! What do the objects of a cluster say that concerns us? Each is read once, into a small record, and
 //! dropped: a pod is 10 KB as Kubernetes writes it and a few hundred bytes as we need it.
 //!
-//! Reading is pure and total: whatever an object holds, there is a record or a sentence for people.
+//! Reading is pure and total: each object gives a record or a sentence for people.
 
 pub(crate) mod activator;
 pub(crate) mod app_container;

@@ -36,7 +36,7 @@ impl fmt::Display for ClaimNumber {
     }
 }
 
-/// What is signed, beside the number.
+/// The statement that is signed, beside the number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortStatement<'a> {
     pub(crate) namespace: &'a str,

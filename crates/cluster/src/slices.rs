@@ -51,7 +51,7 @@ pub(crate) struct ServiceRoute<'a> {
 /// A pod or an activator that a slice may name as an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServingAddress {
-    /// One of each family that the cluster has.
+    /// One address of each family that the cluster has.
     pub(crate) addresses: Vec<IpAddr>,
     /// Whether the endpoint answers; one that does not is named for a Service that publishes unready
     /// addresses.
@@ -218,7 +218,7 @@ fn metadata(name: String, of: &ServiceRoute<'_>) -> ObjectMeta {
             (ENTRANCES, entrances_out(service, &of.entrances)),
             (PROOF, of.proof.clone()),
         ])),
-        // It goes with the Service.
+        // The slice is deleted with the Service.
         owner_references: Some(vec![owner(&service.name, &service.uid)]),
         ..ObjectMeta::default()
     }

@@ -86,7 +86,7 @@ pub enum KindWatch {
     End(WorkloadKind),
 }
 
-/// What a [`ClusterState`] needs to know from the start.
+/// The names, keys and limits that a [`ClusterState`] needs from the start.
 #[derive(Debug)]
 pub struct ClusterStateConfig {
     /// This autoscaler's name, by which it holds Leases.
@@ -99,7 +99,7 @@ pub struct ClusterStateConfig {
     pub salt: u64,
 }
 
-/// One autoscaler's view of a cluster, with everything that is on its way there.
+/// One autoscaler's view of a cluster, with the writes that are on their way there.
 #[derive(Debug)]
 pub struct ClusterState {
     index: Index,
@@ -378,8 +378,8 @@ impl ClusterState {
         }
     }
 
-    /// Tells the autoscaler how an order ended. If it has left the seat from which it gave the order, nobody
-    /// is told.
+    /// Tells the autoscaler how an order ended. An autoscaler that has left the seat from
+    /// which it gave the order is not told.
     fn order_ended(&mut self, (seat, order): (SeatNumber, OrderId), outcome: OrderOutcome) {
         if let Some(feed) = self.feed.as_mut().filter(|feed| feed.seat == seat) {
             feed.order_ended(order, outcome);

@@ -1,4 +1,4 @@
-//! What is to be written to the API server, and how did the request of a write end?
+//! Which writes does the API server get, and how did the request of a write end?
 
 use std::time::Duration;
 
@@ -38,13 +38,13 @@ pub enum ClusterWrite {
         /// In the order in which they are to be done.
         changes: Vec<SliceChange>,
     },
-    /// What others left on a Service that serves a revision.
+    /// The slices and Endpoints that others left on a Service that serves a revision.
     Takeover {
         /// The right by which the Service is taken over.
         fence: Fence,
         /// The revision that the Service serves.
         revision: RevisionName,
-        /// What is there, and what is to be there.
+        /// The objects that are there, and the objects that are to be there.
         takeover: Takeover,
     },
     /// A Lease, which needs no right: the version that it is written over is the proof.
@@ -134,7 +134,9 @@ impl Failure {
     pub fn outcome(&self) -> OrderOutcome {
         match self {
             Self::NotOwner => OrderOutcome::NotOwner,
-            Self::Forbidden(why) => OrderOutcome::Retrying(format!("the API server forbids it: {why}")),
+            Self::Forbidden(why) => {
+                OrderOutcome::Retrying(format!("the API server forbids the write: {why}"))
+            }
             Self::Gone(_) | Self::Refused(_) | Self::Conflict | Self::Passing { .. } => {
                 OrderOutcome::Retrying(self.words().to_owned())
             }

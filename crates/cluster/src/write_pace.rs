@@ -1,9 +1,9 @@
 //! How fast are slices written?
 //!
 //! An activator that goes stands in the slices of thousands of Services, and an API server that gets all of
-//! these writes at once has no time for anybody, ourselves included. So they begin one after the other, and
-//! not too many are under way; who begins first, others say. A short burst is free: few changes of a quiet
-//! cluster wait for nothing.
+//! these writes at once has no time for any client, ourselves included. So they begin one after the other,
+//! and not too many are under way; which write begins first is decided elsewhere. A short burst is free: few
+//! changes of a quiet cluster wait for nothing.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl WritePace {
         self.under_way += 1;
     }
 
-    /// Those of one beginning have ended, however.
+    /// The writes of one beginning have ended, with any answer.
     pub(crate) fn ended(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_burst_there_are_200_a_second() {
+    fn writes_begin_200_a_second_after_a_burst() {
         let mut pace = WritePace::default();
         let began = |pace: &mut WritePace, from: u64, to: u64| {
             let mut begun = 0;

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_under_way_and_of_those_that_wait_the_latest_wins() {
+    fn one_write_is_under_way_and_of_those_that_wait_the_latest_wins() {
         let mut queue = WriteQueue::default();
         assert_eq!(queue.put(1), None);
         assert_eq!(queue.begin(at(0)), Some(1));

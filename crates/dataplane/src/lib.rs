@@ -15,6 +15,7 @@ mod connection;
 mod http1;
 mod http2;
 mod metrics_page;
+mod plain_text;
 mod proxy;
 mod refusal;
 mod server;
@@ -47,6 +48,7 @@ pub use connection::budget::{ClosedIdleConnections, ConnectionBudget};
 pub use connection::drain::Drain;
 pub use http1::IncomingError;
 pub use metrics_page::metrics_page;
+pub use plain_text::plain_line;
 pub use protocol::http1::{HeadLimits, MalformedMessage};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{

@@ -9,13 +9,14 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 
 use protocol::http1::UnreadableRequest;
 use protocol::{Ambiguity, TargetProblem, names};
 
 use crate::body::Body;
+use crate::plain_text::plain_text;
 
 pub use reason::RefusalReason;
 
@@ -130,13 +131,7 @@ impl Refusal {
             Some(Cow::Owned(text)) => Body::full(text.clone()),
             None => Body::full(format!("{}\n", self.detail)),
         };
-        let mut response = Response::new(body);
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        headers
-            .insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
-        response
+        plain_text(self.status, body)
     }
 
     /// A "trailers-only" response: status and explanation stand in the head, and nothing follows.

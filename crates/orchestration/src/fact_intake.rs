@@ -12,13 +12,14 @@ use settings::{ClusterConfig, ScalingSpec};
 use vocabulary::{PodCount, PodId, ReplicaId, ReplicaName, Reporter, RevisionId, RevisionName, Timestamp};
 
 use crate::events::{ControlCommand, Peer, Priority, Unassignment};
-use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce, Subject};
+use crate::facts::{ActivatorFacts, Entrance, PlatformFact, PodFacts, RevisionFacts, RouteInForce};
 use crate::host::HostSigns;
 use crate::links::{LinkEnd, LinkOpening};
 use crate::pod_record::{OwnPodSettings, PodLink, PodRecord};
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
-use crate::state::{ControlState, Deadline, RemovedRevision};
+use crate::removals::RemovedRevision;
+use crate::state::ControlState;
 
 /// Takes in facts at one point in time.
 pub(crate) struct FactIntake<'a> {
@@ -30,7 +31,9 @@ impl FactIntake<'_> {
     pub(crate) fn take(&mut self, fact: PlatformFact) {
         match fact {
             PlatformFact::ConfigChanged(config) => self.config_changed(config),
-            PlatformFact::ProblemsChanged { about, problems } => self.problems_changed(about, problems),
+            PlatformFact::ProblemsChanged { about, problems } => {
+                self.state.publication.set_problems(about, problems);
+            }
             PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
             PlatformFact::RevisionChanged(facts) => {
                 let wanted = facts.wanted;
@@ -54,7 +57,7 @@ impl FactIntake<'_> {
             PlatformFact::ActivatorsChanged(activators) => self.activators_changed(activators),
             PlatformFact::RouteFound { revision, route } => self.route_found(&revision, route),
             PlatformFact::OrderEnded { order, outcome } => self.order_ended(order, outcome),
-            PlatformFact::Synced => self.state.is_platform_synced = true,
+            PlatformFact::Synced => self.state.registry.is_complete = true,
         }
     }
 
@@ -66,16 +69,6 @@ impl FactIntake<'_> {
         for (facts, wanted) in all {
             self.revision_changed(facts, wanted);
         }
-    }
-
-    fn problems_changed(&mut self, about: Subject, problems: Vec<String>) {
-        if problems.is_empty() {
-            self.state.problems.remove(&about);
-        } else {
-            self.state.problems.insert(about, problems);
-        }
-        self.state.publication.problems = self.state.problems.values().flatten().cloned().collect();
-        self.state.publication.note_other();
     }
 
     /// New facts or settings of a revision, and the count that it is to have until the next evaluation.
@@ -96,7 +89,7 @@ impl FactIntake<'_> {
         if epoch.is_some() {
             self.state.tell(Event::RevisionChanged { revision: id, spec, wanted, origin }, self.now);
             self.state.tell_pods_their_settings(id);
-            self.state.touched.insert(id);
+            self.state.unsettled.touch(id);
         }
     }
 
@@ -123,15 +116,11 @@ impl FactIntake<'_> {
         let present = record.entrances();
         record.former_entrances.retain(|entrance, _| !present.contains(entrance));
         let name = record.facts.name.clone();
-        // A revision that was removed and is made again under its name: what is still to be released of the
-        // first must not take an entrance from the second.
-        if let Some(removed) = self.state.removed.get_mut(&name) {
-            removed.entrances.retain(|entrance| !present.contains(entrance));
-        }
+        self.state.removed.made_again(&name, &present);
         let Some(epoch) = self.state.ownership.epoch_of(&name) else { return };
         for entrance in before.difference(&present) {
             // Greater than what names the entrance, and not greater than what comes next.
-            let version = self.state.versions.next(epoch);
+            let version = self.state.ownership.next_version(epoch);
             let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
             record.former_entrances.insert(entrance.clone(), version);
         }
@@ -156,10 +145,10 @@ impl FactIntake<'_> {
             self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
         }
         self.state.tell_pods_their_settings(id);
-        if self.state.opening == LinkOpening::All {
+        if self.state.links.opening() == LinkOpening::All {
             self.link_pods(id);
         }
-        self.state.touched.insert(id);
+        self.state.unsettled.touch(id);
     }
 
     /// `how` says what becomes of what waits for it.
@@ -169,14 +158,12 @@ impl FactIntake<'_> {
             self.end_pod_link(pod);
         }
         if let Some(epoch) = record.epoch {
-            let version = self.state.next_version(epoch);
+            let version = self.state.ownership.next_version(epoch);
             let known_to = self.unassign_everywhere(id, &record, (version, how));
             let mut entrances = record.entrances();
             entrances.extend(record.former_entrances.into_keys());
-            // Under its name from here on: its number may be given to another revision before all activators
-            // have acknowledged.
             let removed = RemovedRevision { version, how, entrances, known_to };
-            self.state.removed.insert(name.clone(), removed);
+            self.state.removed.put(name.clone(), removed);
             self.state.tell(Event::RevisionRemoved { revision: id }, self.now);
         }
         // Only now: what activators hold of it has just said which of them must be told that it is gone.
@@ -197,7 +184,7 @@ impl FactIntake<'_> {
             // One that was never heard may know it from an owner before us.
             if known.holdings.contains_key(&id) || known.boot.is_none() {
                 known_to.insert(activator);
-                self.state.commands.push_back(ControlCommand::Unassign {
+                self.state.outbox.push(ControlCommand::Unassign {
                     activator: known.link,
                     revision: record.facts.name.clone(),
                     version,
@@ -210,13 +197,9 @@ impl FactIntake<'_> {
 
     /// Nothing is under way for a revision any more.
     fn forget_number(&mut self, id: RevisionId) {
-        self.state.touched.remove(&id);
-        self.state.proven.remove(&id);
-        self.state.orders.forget(id);
-        self.state.deadlines.retain(|(_, deadline)| match *deadline {
-            Deadline::Release(of, _) | Deadline::Refusal(of, _) | Deadline::Forget(of, _) => of != id,
-            Deadline::HostReview => true,
-        });
+        self.state.unsettled.forget(id);
+        self.state.outbox.forget_orders(id);
+        self.state.deadlines.forget_revision(id);
     }
 
     fn pods_changed(&mut self, name: &RevisionName, pods: Vec<PodFacts>) {
@@ -225,11 +208,7 @@ impl FactIntake<'_> {
         self.state.publication.note_changed(id);
         for (pod, gone) in self.state.registry.put_pods(id, pods) {
             self.end_pod_link(&gone);
-            // Its number may soon be another pod's, which this one's deadlines must not end.
-            self.state.deadlines.retain(|(_, deadline)| match *deadline {
-                Deadline::Release(_, of) | Deadline::Refusal(_, of) => of != pod,
-                Deadline::Forget(..) | Deadline::HostReview => true,
-            });
+            self.state.deadlines.forget_pod(pod);
         }
         let Some(record) = self.state.registry.revisions.get(&id) else { return };
         if record.epoch.is_none() {
@@ -237,14 +216,14 @@ impl FactIntake<'_> {
         }
         let pods = record.pod_facts();
         self.state.tell(Event::PodsChanged { revision: id, pods }, self.now);
-        if self.state.opening == LinkOpening::All {
+        if self.state.links.opening() == LinkOpening::All {
             self.link_pods(id);
         }
         let after = self.own_settings_of_pods(id);
         for (pod, _) in after.into_iter().filter(|settings| !before.contains(settings)) {
             self.state.tell_pod_its_own_settings(id, pod);
         }
-        self.state.touched.insert(id);
+        self.state.unsettled.touch(id);
     }
 
     /// What its pods are told that concerns them alone, of those that are told something.
@@ -286,7 +265,7 @@ impl FactIntake<'_> {
             let settings = self.state.first_settings(id, own);
             let link = self.state.links.open(LinkEnd::Pod(id, pod));
             let peer = Peer::Pod { name, settings };
-            self.state.commands.push_back(ControlCommand::OpenLink { link, peer, address, priority });
+            self.state.outbox.push(ControlCommand::OpenLink { link, peer, address, priority });
             if let Some(record) = self.state.registry.pod_mut(id, pod) {
                 record.link = Some(PodLink { id: link, address });
             }
@@ -315,14 +294,9 @@ impl FactIntake<'_> {
         let names: Vec<ReplicaName> = activators.iter().map(|activator| activator.name.clone()).collect();
         for (gone, record) in self.state.activators.retain(&names) {
             self.state.end_link(record.link);
-            self.state.unsynced.remove(&gone);
-            self.state.deadlines.retain(
-                |(_, deadline)| !matches!(deadline, Deadline::Forget(_, activator) if *activator == gone),
-            );
-            // An activator that is gone acknowledges nothing, and entrances must not wait for it for ever.
-            for removed in self.state.removed.values_mut() {
-                removed.known_to.remove(&gone);
-            }
+            self.state.unsettled.cancel_sync(gone);
+            self.state.deadlines.forget_activator(gone);
+            self.state.removed.activator_gone(gone);
             for revision in self.state.registry.revisions.values_mut() {
                 revision.oldest_waits.remove(&gone);
             }
@@ -335,7 +309,7 @@ impl FactIntake<'_> {
         self.state.tell(Event::ActivatorsChanged { activators }, self.now);
         self.state.publication.note_other();
         // The members have changed, and with them the acknowledgements that paths and leaving pods need.
-        self.touch_all();
+        self.state.touch_all();
     }
 
     fn keep_activator(&mut self, facts: ActivatorFacts) {
@@ -355,7 +329,7 @@ impl FactIntake<'_> {
         let link = self.state.links.open(LinkEnd::Activator(id));
         let (peer, address) = (Peer::Activator { name: facts.name.clone() }, facts.link);
         let priority = Priority::Activator;
-        self.state.commands.push_back(ControlCommand::OpenLink { link, peer, address, priority });
+        self.state.outbox.push(ControlCommand::OpenLink { link, peer, address, priority });
         self.state.activators.put(id, facts, link);
     }
 
@@ -376,11 +350,7 @@ impl FactIntake<'_> {
             record.routing = Some(routing);
             self.state.tell(Event::RoutingObserved { revision: id, routing }, self.now);
             self.state.tell_pods_their_settings(id);
-            self.state.touched.insert(id);
+            self.state.unsettled.touch(id);
         }
-    }
-
-    fn touch_all(&mut self) {
-        self.state.touched.extend(self.state.registry.revisions.keys());
     }
 }

@@ -10,15 +10,16 @@ use std::time::Duration;
 use scaling::PodPhase;
 use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 
+use crate::deadlines::Deadline;
 use crate::facts::{ActivatorLife, Subject};
 use crate::host::{HostCensus, HostSigns, HostVerdict};
 use crate::links::LinkEnd;
 use crate::orchestrator_settings::ActivatorChoice;
-use crate::order_book::Purpose;
 use crate::orders::{Order, PodReach, ReasonCode};
+use crate::outbox::Purpose;
 use crate::pod_record::PodRecord;
 use crate::registry::RevisionRecord;
-use crate::state::{ControlState, Deadline};
+use crate::state::ControlState;
 
 /// How often suspected peers are looked at while it is undecided what is dead: each look costs a sort of all.
 const REVIEW_EVERY: Duration = Duration::from_millis(100);
@@ -82,7 +83,7 @@ impl HostReview<'_> {
     fn plan(&mut self, at: Timestamp) {
         if self.state.host_watch.due.is_none() {
             self.state.host_watch.due = Some(at);
-            self.state.deadlines.insert((at, Deadline::HostReview));
+            self.state.deadlines.plan(at, Deadline::HostReview);
         }
     }
 
@@ -143,13 +144,13 @@ impl HostReview<'_> {
                 let has_others = others.into_iter().any(|other| self.state.activators.lives(other));
                 if let Some(record) = self.state.activators.get_mut(activator).filter(|_| has_others) {
                     record.host.lose();
-                    self.state.touched.extend(self.state.registry.revisions.keys());
+                    self.state.touch_all();
                 }
             }
             LinkEnd::Pod(revision, pod) => {
                 if let Some(record) = self.state.registry.pod_mut(revision, pod) {
                     record.heard.host.lose();
-                    self.state.touched.insert(revision);
+                    self.state.unsettled.touch(revision);
                 }
             }
         }
@@ -187,7 +188,7 @@ impl HostReview<'_> {
 
     /// Tells the platform which pods of a revision leave its slices, and which come back.
     pub(crate) fn order_reach(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         if record.epoch.is_none() {
             return;
         }

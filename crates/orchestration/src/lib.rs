@@ -18,6 +18,7 @@
 
 mod activators;
 mod assignments;
+mod deadlines;
 mod departures;
 mod events;
 mod fact_intake;
@@ -27,13 +28,15 @@ mod host_review;
 mod links;
 mod orchestrator;
 mod orchestrator_settings;
-mod order_book;
 mod order_outcome;
 mod orders;
+mod outbox;
+mod ownership_record;
 mod pod_record;
 mod publication;
 mod readiness;
 mod registry;
+mod removals;
 mod route;
 mod route_record;
 mod settlement;
@@ -41,6 +44,7 @@ mod slices;
 mod snapshot;
 mod state;
 mod subset;
+mod unsettled;
 #[cfg(test)]
 mod vectors;
 mod view;

@@ -14,6 +14,7 @@ pub struct LinkId(pub u64);
 pub(crate) struct LinkTable {
     ends: BTreeMap<LinkId, LinkEnd>,
     given: u64,
+    opening: LinkOpening,
 }
 
 /// The pod or the activator at the other end of a link.
@@ -34,6 +35,15 @@ impl LinkTable {
 
     pub(crate) fn close(&mut self, link: LinkId) {
         self.ends.remove(&link);
+    }
+
+    /// Which links may be opened by now.
+    pub(crate) fn opening(&self) -> LinkOpening {
+        self.opening
+    }
+
+    pub(crate) fn set_opening(&mut self, opening: LinkOpening) {
+        self.opening = opening;
     }
 
     /// The pod or activator of this link; `None` if it was closed.

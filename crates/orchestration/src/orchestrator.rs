@@ -72,26 +72,23 @@ impl Orchestrator {
         // before that is sent.
         settlement.keep_deadlines();
         // Before the platform has said everything, what we do not name activators would retire.
-        if settlement.state.opening != LinkOpening::Closed {
+        if settlement.state.links.opening() != LinkOpening::Closed {
             settlement.settle();
         }
     }
 
     /// The next command, if any.
     pub fn next_command(&mut self) -> Option<ControlCommand> {
-        self.state.commands.pop_front()
+        self.state.outbox.take_next()
     }
 
     /// When [`Orchestrator::advance`] must be called at the latest; `None` if nothing is planned.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let state = &self.state;
         // The last acknowledgement of a removal touches no revision, for there is none any more: without the
-        // fourth condition nothing would come back to release its entrances.
-        let is_unsettled = !state.touched.is_empty()
-            || !state.proven.is_empty()
-            || !state.unsynced.is_empty()
-            || state.removed.values().any(|removed| removed.known_to.is_empty());
-        let opening = match state.opening {
+        // second condition nothing would come back to release its entrances.
+        let is_unsettled = !state.unsettled.is_empty() || state.removed.has_forgotten();
+        let opening = match state.links.opening() {
             LinkOpening::Closed => self.may_open().then_some(Timestamp::ZERO),
             LinkOpening::Activators { until } => {
                 Some(if state.activators.is_any_unheard() { until } else { Timestamp::ZERO })
@@ -100,9 +97,10 @@ impl Orchestrator {
         };
         // While nothing may be told yet, none of it is due: a time that is past would bring calls without end
         // that do nothing.
-        let unsettled = (is_unsettled && state.opening != LinkOpening::Closed).then_some(Timestamp::ZERO);
-        let due = state.deadlines.first().map(|&(at, _)| at);
-        [state.multiscaler.next_deadline(), opening, unsettled, due].into_iter().flatten().min()
+        let unsettled =
+            (is_unsettled && state.links.opening() != LinkOpening::Closed).then_some(Timestamp::ZERO);
+        let planned = state.deadlines.next();
+        [state.multiscaler.next_deadline(), opening, unsettled, planned].into_iter().flatten().min()
     }
 
     /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot
@@ -122,8 +120,8 @@ impl Orchestrator {
             heard_at: state.registry.heard_at.clone(),
             confirmed_at: state.multiscaler.confirmed_at().clone(),
             activators: LinkTally::of(links),
-            problems: Arc::clone(&publication.problems),
-            buckets: state.ownership.buckets,
+            problems: publication.problems(),
+            buckets: state.ownership.present().buckets,
         }
     }
 
@@ -144,22 +142,22 @@ impl Orchestrator {
     }
 
     fn may_open(&self) -> bool {
-        self.state.is_platform_synced && !self.state.ownership.epochs.is_empty()
+        self.state.registry.is_complete && self.state.ownership.any_fence().is_some()
     }
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.
     fn open_when_due(&mut self, now: Timestamp) {
-        if self.state.opening == LinkOpening::Closed && self.may_open() {
-            self.state.opening = LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX };
-            self.state.touched.extend(self.state.registry.revisions.keys());
+        if self.state.links.opening() == LinkOpening::Closed && self.may_open() {
+            self.state.links.set_opening(LinkOpening::Activators { until: now + ACTIVATORS_FIRST_MAX });
+            self.state.touch_all();
         }
-        let LinkOpening::Activators { until } = self.state.opening else { return };
+        let LinkOpening::Activators { until } = self.state.links.opening() else { return };
         // The settings that a pod is told first name the route. Before an activator has said it they
         // might name the wrong side, and a pod that serves directly would close its clients' connections.
         if now < until && self.state.activators.is_any_unheard() {
             return;
         }
-        self.state.opening = LinkOpening::All;
+        self.state.links.set_opening(LinkOpening::All);
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         // Facts about these pods came while no link to a pod might be opened, and are not told again.
         for id in all {
@@ -205,9 +203,9 @@ impl Orchestrator {
     /// The snapshot as it would be if every revision were written anew.
     pub(crate) fn rewritten(&self, now: Timestamp) -> ControlSnapshot {
         let state = &self.state;
-        let (registry, multiscaler, ownership) = (&state.registry, &state.multiscaler, &state.ownership);
-        let mut publication = Publication::default();
-        publication.problems = state.problems.values().flatten().cloned().collect();
+        let (registry, multiscaler) = (&state.registry, &state.multiscaler);
+        let ownership = state.ownership.present();
+        let mut publication = state.publication.with_problems_only();
         for &id in registry.revisions.keys() {
             publication.note_changed(id);
         }

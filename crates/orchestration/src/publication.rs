@@ -5,12 +5,13 @@
 //! wait. What is *measured* comes every second from every pod that has traffic; that is written when the
 //! event loop sweeps, which it does seldom.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use scaling::{DecisionJournal, Multiscaler, RevisionStatus};
 use vocabulary::{Ownership, RevisionId, RevisionName, SharedMap, Timestamp};
 
+use crate::facts::Subject;
 use crate::orders::Fence;
 use crate::pod_record::PodRecord;
 use crate::registry::{Registry, RevisionRecord};
@@ -20,7 +21,10 @@ use crate::snapshot::{DecidedState, HpaSnapshot, KnownPod, LastKnownValues, Olde
 #[derive(Debug, Default)]
 pub(crate) struct Publication {
     pub(crate) revisions: SharedMap<RevisionName, Arc<RevisionSnapshot>>,
-    pub(crate) problems: Arc<[String]>,
+    /// What is wrong with things as they were written.
+    problems: BTreeMap<Subject, Vec<String>>,
+    /// All of these in one list, which snapshots share.
+    problem_list: Arc<[String]>,
     news: BTreeSet<RevisionId>,
     measured: BTreeSet<RevisionId>,
     removed: BTreeSet<RevisionName>,
@@ -57,6 +61,28 @@ impl Publication {
     /// A link to an activator, or a problem, changed.
     pub(crate) fn note_other(&mut self) {
         self.is_other_news = true;
+    }
+
+    /// All that is wrong with a thing as it was written; nothing if the list is empty.
+    pub(crate) fn set_problems(&mut self, about: Subject, problems: Vec<String>) {
+        if problems.is_empty() {
+            self.problems.remove(&about);
+        } else {
+            self.problems.insert(about, problems);
+        }
+        self.problem_list = self.problems.values().flatten().cloned().collect();
+        self.note_other();
+    }
+
+    pub(crate) fn problems(&self) -> Arc<[String]> {
+        Arc::clone(&self.problem_list)
+    }
+
+    /// The same problems in a new list, and no revision.
+    #[cfg(test)]
+    pub(crate) fn with_problems_only(&self) -> Self {
+        let problem_list = self.problems.values().flatten().cloned().collect();
+        Self { problem_list, ..Self::default() }
     }
 
     pub(crate) fn has_news(&self) -> bool {
@@ -123,7 +149,6 @@ pub(crate) fn snapshot_of(
         decided: decided(id, multiscaler, now),
         fence: record.epoch.map(|epoch| Fence { bucket: bucket(), epoch }),
         pods: known_pods(record),
-        wanted: record.wanted,
         order_trouble: record.order_trouble().cloned(),
         waits: said.map(|&(waited, said_at)| OldestWait { waited, said_at }).collect(),
         last_failure: record.last_failure.clone(),

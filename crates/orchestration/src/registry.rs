@@ -21,6 +21,8 @@ use crate::route_record::RouteRecord;
 /// All revisions and pods, with the numbers that stand for their names.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
+    /// Whether the platform has said everything once.
+    pub(crate) is_complete: bool,
     revision_ids: Interner<RevisionName, RevisionId>,
     pod_ids: Interner<PodName, PodId>,
     pub(crate) revisions: BTreeMap<RevisionId, RevisionRecord>,
@@ -86,6 +88,21 @@ impl Registry {
     pub(crate) fn named_mut(&mut self, name: &RevisionName) -> Option<(RevisionId, &mut RevisionRecord)> {
         let id = self.revision_ids.id(name)?;
         Some((id, self.revisions.get_mut(&id)?))
+    }
+
+    /// The revision of a number under which something is to be settled or is due. There always is one: what
+    /// is noted under a number is forgotten with its revision.
+    pub(crate) fn noted(&self, id: RevisionId) -> Option<&RevisionRecord> {
+        let record = self.revisions.get(&id);
+        debug_assert!(record.is_some(), "something is noted of revision {id:?}, which is gone");
+        record
+    }
+
+    /// The same to be changed.
+    pub(crate) fn noted_mut(&mut self, id: RevisionId) -> Option<&mut RevisionRecord> {
+        let record = self.revisions.get_mut(&id);
+        debug_assert!(record.is_some(), "something is noted of revision {id:?}, which is gone");
+        record
     }
 
     /// A revision appeared or changed.

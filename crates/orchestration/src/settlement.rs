@@ -9,24 +9,25 @@ use std::sync::Arc;
 
 use scaling::Event;
 use vocabulary::{
-    Assignment, Bucket, Epoch, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing,
-    Timestamp,
+    Assignment, Bucket, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing, Timestamp,
 };
 
 use crate::activators::{ActivatorReach, HoldingState, standing_to_tell};
 use crate::assignments;
+use crate::deadlines::Deadline;
 use crate::departures::{FORGET_AFTER, LeaveTaking};
 use crate::events::{ControlCommand, Unassignment, Urgency};
 use crate::facts::{Entrance, Subject};
 use crate::host_review::HostReview;
 use crate::orchestrator_settings::ActivatorChoice;
-use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode, ReleaseProof};
+use crate::outbox::Purpose;
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
-use crate::state::{ControlState, Deadline};
+use crate::state::ControlState;
 use crate::subset;
+use crate::unsettled::RevisionStep;
 
 /// Draws the conclusions at one point in time.
 pub(crate) struct Settlement<'a> {
@@ -40,23 +41,23 @@ impl Settlement<'_> {
     pub(crate) fn settle(&mut self) {
         // Telling the multiscaler of an acknowledged path may change a route, and so an assignment, once
         // more.
-        loop {
-            if let Some(id) = self.state.touched.pop_first() {
-                self.state.publication.note_changed(id);
-                // Before what goes by it: the room for a burst, and with it the path.
-                HostReview { state: self.state, now: self.now }.order_reach(id);
-                // In this order: a pod that leaves waits for the version that says so, which is made here.
-                self.reassign(id);
-                self.follow_up(id);
-            } else if let Some(id) = self.state.proven.pop_first() {
-                self.follow_up(id);
-            } else {
-                break;
+        while let Some(step) = self.state.unsettled.next_step() {
+            match step {
+                RevisionStep::Rebuild(id) => {
+                    self.state.publication.note_changed(id);
+                    // Before what goes by it: the room for a burst, and with it the path.
+                    HostReview { state: self.state, now: self.now }.order_reach(id);
+                    // In this order: a pod that leaves waits for the version that says so, which is made
+                    // here.
+                    self.reassign(id);
+                    self.follow_up(id);
+                }
+                RevisionStep::FollowUp(id) => self.follow_up(id),
             }
         }
         // Last, so that a sync carries what was just rebuilt; until theirs these activators are told nothing
         // else.
-        while let Some(activator) = self.state.unsynced.pop_first() {
+        while let Some(activator) = self.state.unsettled.next_unsynced() {
             self.sync(activator);
         }
         self.release_entrances_of_removed();
@@ -65,11 +66,7 @@ impl Settlement<'_> {
 
     /// Does what is due by now.
     pub(crate) fn keep_deadlines(&mut self) {
-        while let Some(&(at, deadline)) = self.state.deadlines.first() {
-            if at > self.now {
-                return;
-            }
-            self.state.deadlines.pop_first();
+        while let Some(deadline) = self.state.deadlines.take_due(self.now) {
             match deadline {
                 Deadline::Release(revision, pod) => self.release(revision, pod, ReleaseProof::OutOfTime),
                 Deadline::Refusal(revision, pod) => self.end_refusal(revision, pod),
@@ -90,17 +87,17 @@ impl Settlement<'_> {
 
     /// Rebuilds a revision's assignment, and sends it to each activator for which something is new.
     fn reassign(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        let Some(record) = self.state.registry.noted(id) else { return };
         let Some(epoch) = record.epoch else { return };
         let members = self.members(record);
         let mut next = assignments::assignment(record, &self.state.config);
         // The former version for the comparison: only what is said decides whether it is news.
         next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
         let urgency = self.revise(id, record, &members, &next);
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         record.members.clone_from(&members);
         if urgency.is_some() {
-            let version = self.state.versions.next(epoch);
+            let version = self.state.ownership.next_version(epoch);
             // Kept from version to version: else the path would have to be proven anew whenever a pod comes
             // or goes.
             record.through_since = match next.routing {
@@ -168,7 +165,7 @@ impl Settlement<'_> {
         whole: &Arc<Assignment>,
         news: Option<Urgency>,
     ) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         let is_member = revision.members.contains(&activator);
         let Some(record) = self.state.activators.get_mut(activator) else { return };
         let known = record.holdings.get(&id).map(|holding| holding.standing);
@@ -189,7 +186,7 @@ impl Settlement<'_> {
         let link = record.link;
         record.holdings.entry(id).or_default().standing = standing;
         let assignment = assignments::part(whole, &revision.members, activator, standing);
-        self.state.commands.push_back(ControlCommand::Assign { activator: link, assignment, urgency });
+        self.state.outbox.push(ControlCommand::Assign { activator: link, assignment, urgency });
     }
 
     /// Tells an activator everything that it must know, within our buckets, and repeats what it is to know no
@@ -211,17 +208,16 @@ impl Settlement<'_> {
             record.holdings.entry(id).or_default().standing = standing;
             assignments.push(assignments::part(whole, &revision.members, activator, standing));
         }
-        let removed = self.state.removed.iter().filter(|(name, removed)| {
-            removed.known_to.contains(&activator) && self.state.registry.revision_id(name).is_none()
-        });
+        let removed = self.state.removed.known_to(activator);
+        let removed = removed.filter(|(name, _)| self.state.registry.revision_id(name).is_none());
         forgotten.extend(removed.map(|(name, removed)| (name.clone(), removed.version, removed.how)));
         record.reach = ActivatorReach::Synced;
-        let (activator, ownership) = (record.link, self.state.ownership.clone());
-        self.state.commands.push_back(ControlCommand::Sync { activator, ownership, assignments });
+        let (activator, ownership) = (record.link, self.state.ownership.present().clone());
+        self.state.outbox.push(ControlCommand::Sync { activator, ownership, assignments });
         // What a sync does not name is only retired. That it may be dropped has to be said, and the word may
         // have been lost with the former link.
         for (revision, version, how) in forgotten {
-            self.state.commands.push_back(ControlCommand::Unassign { activator, revision, version, how });
+            self.state.outbox.push(ControlCommand::Unassign { activator, revision, version, how });
         }
     }
 
@@ -242,7 +238,7 @@ impl Settlement<'_> {
     /// Pods that are to leave wait for the assignment that says so to be acknowledged.
     fn await_releases(&mut self, id: RevisionId) {
         let release_after = self.state.settings.release_after;
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         let Some(version) = revision.assignment.as_ref().map(|assignment| assignment.version) else { return };
         for (&pod, record) in &mut revision.pods {
             match (record.facts.leaving, record.leave) {
@@ -251,11 +247,11 @@ impl Settlement<'_> {
                     // picks the pod no more.
                     let at_the_latest = self.now + release_after;
                     record.leave = LeaveTaking::Announced { version, at_the_latest };
-                    self.state.deadlines.insert((at_the_latest, Deadline::Release(id, pod)));
+                    self.state.deadlines.plan(at_the_latest, Deadline::Release(id, pod));
                 }
                 (false, LeaveTaking::Announced { at_the_latest, .. }) => {
                     record.leave = LeaveTaking::None;
-                    self.state.deadlines.remove(&(at_the_latest, Deadline::Release(id, pod)));
+                    self.state.deadlines.cancel(at_the_latest, Deadline::Release(id, pod));
                 }
                 (false, LeaveTaking::Released | LeaveTaking::Gone) => record.leave = LeaveTaking::None,
                 (true, LeaveTaking::Announced { .. } | LeaveTaking::Released | LeaveTaking::Gone)
@@ -265,7 +261,7 @@ impl Settlement<'_> {
     }
 
     fn release_acknowledged(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         let acknowledged = revision.pods.iter().filter_map(|(&pod, record)| match record.leave {
             LeaveTaking::Announced { version, .. } if self.state.activators.all_acknowledged(id, version) => {
                 Some(pod)
@@ -280,7 +276,7 @@ impl Settlement<'_> {
     }
 
     fn release(&mut self, id: RevisionId, pod: PodId, proof: ReleaseProof) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         let name = revision.facts.name.clone();
         let Some(record) = revision.pods.get_mut(&pod) else { return };
         // The acknowledgement and the deadline may both come; whichever is first releases the pod, and the
@@ -288,7 +284,7 @@ impl Settlement<'_> {
         let LeaveTaking::Announced { at_the_latest, .. } = record.leave else { return };
         record.leave = LeaveTaking::Released;
         let pod_name = record.facts.name.clone();
-        self.state.deadlines.remove(&(at_the_latest, Deadline::Release(id, pod)));
+        self.state.deadlines.cancel(at_the_latest, Deadline::Release(id, pod));
         let order = Order::ReleasePod { pod: pod_name.clone(), proof };
         self.state.order(&name, order, Purpose::Release(id, pod));
         if proof == ReleaseProof::OutOfTime {
@@ -303,7 +299,7 @@ impl Settlement<'_> {
 
     /// Releases the entrances that a revision has no more, once no activator listens there.
     fn release_entrances(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         if revision.former_entrances.is_empty() {
             return;
         }
@@ -326,15 +322,14 @@ impl Settlement<'_> {
     }
 
     fn release_entrances_of_removed(&mut self) {
-        let free = self.state.removed.extract_if(.., |_, removed| removed.known_to.is_empty());
-        for (name, removed) in free.collect::<Vec<_>>() {
-            self.release_entrances_of(&name, removed.entrances);
+        for (name, entrances) in self.state.removed.take_forgotten() {
+            self.release_entrances_of(&name, entrances);
         }
     }
 
     /// Orders the route, if it differs from the one that was ordered last, or found.
     fn order_route(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         let Some(route) = route::route(id, revision, &self.state.activators) else { return };
         if revision.route.latest() == Some(&route) {
             return;
@@ -353,7 +348,7 @@ impl Settlement<'_> {
 
     /// An activator that holds nothing of a retired revision forgets it some time after no route names it.
     fn plan_forgetting(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get(&id) else { return };
+        let Some(revision) = self.state.registry.noted(id) else { return };
         for (activator, record) in self.state.activators.iter_mut() {
             let is_named = revision.route.may_name(&record.facts.name);
             let Some(holding) = record.holdings.get_mut(&id) else { continue };
@@ -362,13 +357,13 @@ impl Settlement<'_> {
             // anew if one does again.
             match (is_named, *forget_at) {
                 (true, Some(at)) => {
-                    self.state.deadlines.remove(&(at, Deadline::Forget(id, activator)));
+                    self.state.deadlines.cancel(at, Deadline::Forget(id, activator));
                     *forget_at = None;
                 }
                 (false, None) => {
                     let at = self.now + FORGET_AFTER;
                     *forget_at = Some(at);
-                    self.state.deadlines.insert((at, Deadline::Forget(id, activator)));
+                    self.state.deadlines.plan(at, Deadline::Forget(id, activator));
                 }
                 (true, None) | (false, Some(_)) => {}
             }
@@ -376,7 +371,7 @@ impl Settlement<'_> {
     }
 
     fn forget(&mut self, id: RevisionId, activator: ReplicaId) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         let (name, epoch) = (revision.facts.name.clone(), revision.epoch);
         let (Some(epoch), Some(record)) = (epoch, self.state.activators.get_mut(activator)) else { return };
         let Some(holding) = record.holdings.get_mut(&id) else { return };
@@ -384,17 +379,17 @@ impl Settlement<'_> {
         if !matches!(holding.standing, HoldingState::Emptied { forget_at: Some(at) } if at <= self.now) {
             return;
         }
-        let version = self.state.versions.next(epoch);
+        let version = self.state.ownership.next_version(epoch);
         holding.standing = HoldingState::Forgetting { version };
         revision.forgotten = Some(version);
         let (activator, how) = (record.link, Unassignment::Forgotten);
-        self.state.commands.push_back(ControlCommand::Unassign { activator, revision: name, version, how });
+        self.state.outbox.push(ControlCommand::Unassign { activator, revision: name, version, how });
     }
 
     /// Knative's activator probe, with our own facts: every activator that serves, and at least one, acts
     /// upon a version that routes through it, and that route is written.
     fn tell_path(&mut self, id: RevisionId) {
-        let Some(revision) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(revision) = self.state.registry.noted_mut(id) else { return };
         if revision.epoch.is_none() {
             return;
         }
@@ -416,22 +411,18 @@ impl Settlement<'_> {
 
     /// Activators on their way out are told of the buckets in which no route names them any more.
     fn release_activators(&mut self) {
-        let owned: Vec<(Bucket, Epoch)> =
-            self.state.ownership.epochs.iter().map(|(&bucket, &epoch)| (bucket, epoch)).collect();
-        let (registry, ownership) = (&self.state.registry, &self.state.ownership);
+        let (registry, ownership) = (&self.state.registry, self.state.ownership.present());
         for (_, record) in self.state.activators.iter_mut().filter(|(_, record)| record.is_draining) {
             let naming =
                 registry.revisions.values().filter(|revision| revision.route.may_name(&record.facts.name));
             let named: BTreeSet<Bucket> =
                 naming.map(|revision| ownership.bucket_of(&revision.facts.name)).collect();
-            let free = owned.iter().map(|&(bucket, _)| bucket).filter(|bucket| !named.contains(bucket));
+            let free = ownership.epochs.keys().copied().filter(|bucket| !named.contains(bucket));
             let buckets: BTreeSet<Bucket> = free.filter(|bucket| !record.released.contains(bucket)).collect();
             // Only where it can be heard: what counts as told is told again only after the next hello.
             if record.reach == ActivatorReach::Synced && !buckets.is_empty() {
                 record.released.extend(buckets.iter().copied());
-                self.state
-                    .commands
-                    .push_back(ControlCommand::ReleaseActivator { activator: record.link, buckets });
+                self.state.outbox.push(ControlCommand::ReleaseActivator { activator: record.link, buckets });
             }
         }
     }

@@ -52,8 +52,6 @@ pub struct RevisionSnapshot {
     pub fence: Option<Fence>,
     /// In the order of their names.
     pub(crate) pods: Vec<KnownPod>,
-    /// The replica count that was ordered last, or that the platform said since.
-    pub(crate) wanted: PodCount,
     /// Why the platform does not do as it was told.
     pub(crate) order_trouble: Option<String>,
     pub(crate) waits: Vec<OldestWait>,
@@ -155,7 +153,6 @@ impl RevisionSnapshot {
     pub fn new(facts: Arc<RevisionFacts>, spec: Arc<ScalingSpec>, decided: Option<DecidedState>) -> Self {
         Self {
             id: RevisionId::default(),
-            wanted: facts.wanted,
             facts,
             spec,
             decided,

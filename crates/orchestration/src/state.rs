@@ -1,28 +1,27 @@
 //! The state of the control loop, and what follows from any change of it, wherever that came from.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use scaling::{Event, Multiscaler};
 use settings::ClusterConfig;
-use vocabulary::{
-    Epoch, Ownership, PodCount, PodId, PodSettings, ReplicaId, RevisionId, RevisionName, Routing, Timestamp,
-    Version,
-};
+use vocabulary::{PodCount, PodId, PodSettings, RevisionId, RevisionName, Routing, Timestamp};
 
 use crate::activators::Activators;
-use crate::assignments::Versions;
-use crate::events::{ControlCommand, Unassignment};
-use crate::facts::{Entrance, Subject};
+use crate::deadlines::DeadlineBook;
+use crate::events::ControlCommand;
+use crate::facts::Subject;
 use crate::host::HostWatch;
-use crate::links::{LinkId, LinkOpening, LinkTable};
+use crate::links::{LinkId, LinkTable};
 use crate::orchestrator_settings::OrchestratorSettings;
-use crate::order_book::{OrderBook, Purpose};
 use crate::order_outcome::OrderId;
-use crate::orders::{Fence, Order, PlatformOrder, ReasonCode};
+use crate::orders::{Order, ReasonCode};
+use crate::outbox::{CommandOutbox, Purpose};
+use crate::ownership_record::OwnershipRecord;
 use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
 use crate::registry::Registry;
+use crate::removals::RemovedRevisions;
+use crate::unsettled::UnsettledWork;
 
 /// Everything that is known, and the commands that wait to be taken.
 #[derive(Debug)]
@@ -32,52 +31,14 @@ pub(crate) struct ControlState {
     pub(crate) registry: Registry,
     pub(crate) activators: Activators,
     pub(crate) links: LinkTable,
-    pub(crate) orders: OrderBook,
-    pub(crate) versions: Versions,
-    pub(crate) ownership: Ownership,
+    pub(crate) ownership: OwnershipRecord,
     pub(crate) config: Arc<ClusterConfig>,
-    pub(crate) problems: BTreeMap<Subject, Vec<String>>,
-    pub(crate) opening: LinkOpening,
-    /// Whether the platform has said everything once.
-    pub(crate) is_platform_synced: bool,
-    /// Revisions whose assignment, route or pods may have to change.
-    pub(crate) touched: BTreeSet<RevisionId>,
-    /// Revisions of which an activator acknowledged a version: releases and routes that wait may go on.
-    pub(crate) proven: BTreeSet<RevisionId>,
-    /// Activators that said hello and have to be told everything.
-    pub(crate) unsynced: BTreeSet<ReplicaId>,
+    pub(crate) unsettled: UnsettledWork,
     pub(crate) publication: Publication,
-    /// Revisions that are gone, while an activator may still know them.
-    pub(crate) removed: BTreeMap<RevisionName, RemovedRevision>,
-    pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
+    pub(crate) removed: RemovedRevisions,
+    pub(crate) deadlines: DeadlineBook,
     pub(crate) host_watch: HostWatch,
-    pub(crate) commands: VecDeque<ControlCommand>,
-}
-
-/// A revision that is gone.
-#[derive(Debug)]
-pub(crate) struct RemovedRevision {
-    /// The version that says so.
-    pub(crate) version: Version,
-    /// What becomes of what waits for it.
-    pub(crate) how: Unassignment,
-    /// To be released once no activator knows the revision any more.
-    pub(crate) entrances: BTreeSet<Entrance>,
-    /// The activators that may still know it.
-    pub(crate) known_to: BTreeSet<ReplicaId>,
-}
-
-/// Something that is due at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Deadline {
-    /// A leaving pod waits for no acknowledgement any longer.
-    Release(RevisionId, PodId),
-    /// A pod that refused its link had its time to speak for itself.
-    Refusal(RevisionId, PodId),
-    /// A retired revision that holds nothing may be forgotten.
-    Forget(RevisionId, ReplicaId),
-    /// Suspected peers are to be judged.
-    HostReview,
+    pub(crate) outbox: CommandOutbox,
 }
 
 impl ControlState {
@@ -88,27 +49,21 @@ impl ControlState {
             registry: Registry::default(),
             activators: Activators::default(),
             links: LinkTable::default(),
-            orders: OrderBook::default(),
-            versions: Versions::default(),
-            ownership: Ownership::default(),
+            ownership: OwnershipRecord::default(),
             config: Arc::default(),
-            problems: BTreeMap::new(),
-            opening: LinkOpening::Closed,
-            is_platform_synced: false,
-            touched: BTreeSet::new(),
-            proven: BTreeSet::new(),
-            unsynced: BTreeSet::new(),
+            unsettled: UnsettledWork::default(),
             publication: Publication::default(),
-            removed: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            removed: RemovedRevisions::default(),
+            deadlines: DeadlineBook::default(),
             host_watch: HostWatch::default(),
-            commands: VecDeque::new(),
+            outbox: CommandOutbox::default(),
         }
     }
 
     /// Writes anew each part that a reader is to find changed.
     pub(crate) fn write_news(&mut self, now: Timestamp) {
-        let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
+        let (registry, multiscaler) = (&self.registry, &self.multiscaler);
+        let ownership = self.ownership.present();
         self.publication.write_news(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
@@ -117,8 +72,14 @@ impl ControlState {
         for id in self.multiscaler.take_changed() {
             self.publication.note_measured(id);
         }
-        let (registry, multiscaler, ownership) = (&self.registry, &self.multiscaler, &self.ownership);
+        let (registry, multiscaler) = (&self.registry, &self.multiscaler);
+        let ownership = self.ownership.present();
         self.publication.write_measured(SnapshotSources { registry, multiscaler, ownership }, now);
+    }
+
+    /// The assignment, the route or the pods of every revision may have to change.
+    pub(crate) fn touch_all(&mut self) {
+        self.unsettled.touch_all(self.registry.revisions.keys());
     }
 
     /// Tells the multiscaler a fact and does as it says.
@@ -131,7 +92,7 @@ impl ControlState {
     pub(crate) fn tell_pod(&mut self, revision: RevisionId, pod: PodId, now: Timestamp) {
         if let Some(record) = self.registry.pod_mut(revision, pod) {
             let pod = record.fact(pod);
-            self.touched.insert(revision);
+            self.unsettled.touch(revision);
             self.tell(Event::PodChanged { pod }, now);
         }
     }
@@ -147,7 +108,7 @@ impl ControlState {
                 scaling::Command::SetActivatorCount { revision, count } => {
                     if let Some(record) = self.registry.revisions.get_mut(&revision) {
                         record.activator_count = Some(count);
-                        self.touched.insert(revision);
+                        self.unsettled.touch(revision);
                     }
                 }
                 scaling::Command::SetSurgeThreshold { revision, threshold } => {
@@ -160,29 +121,20 @@ impl ControlState {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision = record.facts.name.clone();
                         let ask = ControlCommand::AskMetrics { revision, round, settings, metrics };
-                        self.commands.push_back(ask);
+                        self.outbox.push(ask);
                     }
                 }
                 scaling::Command::Warn { revision, warning, text } => {
-                    if let Some(record) = self.registry.revisions.get(&revision) {
-                        let name = record.facts.name.clone();
-                        let about = Subject::Revision(name.clone());
-                        self.tell_people(&name, about, ReasonCode::Autoscaler(warning), text);
-                    }
+                    self.tell_people_of_revision(revision, ReasonCode::Autoscaler(warning), text);
                 }
                 scaling::Command::ReportConnectionHold { revision, text } => {
-                    if let Some(record) = self.registry.revisions.get(&revision) {
-                        let name = record.facts.name.clone();
-                        let about = Subject::Revision(name.clone());
-                        self.tell_people(&name, about, ReasonCode::AdoptedConnections, text);
-                    }
+                    self.tell_people_of_revision(revision, ReasonCode::AdoptedConnections, text);
                 }
                 scaling::Command::Publish { revision, decision } => {
                     if let Some(record) = self.registry.revisions.get(&revision) {
                         let revision_name = record.facts.name.clone();
                         self.publication.note_changed(revision);
-                        self.commands
-                            .push_back(ControlCommand::Publish { revision: revision_name, decision });
+                        self.outbox.push(ControlCommand::Publish { revision: revision_name, decision });
                     }
                 }
             }
@@ -195,7 +147,7 @@ impl ControlState {
         // The trouble was about a count that is not wanted any more.
         record.scale_trouble = None;
         let (revision, end_first) = (record.facts.name.clone(), record.pods_to_end_first(to));
-        self.touched.insert(id);
+        self.unsettled.touch(id);
         let name = revision.clone();
         self.order(&name, Order::ScaleTo { revision, from, to, end_first, because }, Purpose::Scale(id));
     }
@@ -207,16 +159,15 @@ impl ControlState {
             record.is_path_acknowledged = false;
         }
         record.routing = Some(routing);
-        self.touched.insert(id);
+        self.unsettled.touch(id);
         self.tell_pods_their_settings(id);
     }
 
     /// Has people told something that is of no revision, if any bucket is ours.
     pub(crate) fn tell_people_of_ours(&mut self, about: Subject, reason: ReasonCode, text: String) {
-        let Some((&bucket, &epoch)) = self.ownership.epochs.first_key_value() else { return };
-        let id = self.orders.give(Purpose::Notice);
-        let (fence, what) = (Fence { bucket, epoch }, Order::Tell { about, reason, text });
-        self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
+        if let Some(fence) = self.ownership.any_fence() {
+            self.outbox.order(fence, Order::Tell { about, reason, text }, Purpose::Notice);
+        }
     }
 
     /// Gives an order about something of a revision's, if that is ours.
@@ -226,17 +177,18 @@ impl ControlState {
         what: Order,
         purpose: Purpose,
     ) -> Option<OrderId> {
-        let bucket = self.ownership.bucket_of(revision);
-        // By the bucket and not by the record: a removed revision has no record, and its entrances are still
-        // to be released.
-        let epoch = self.ownership.epoch_of(revision)?;
-        let id = self.orders.give(purpose);
-        let fence = Fence { bucket, epoch };
-        self.commands.push_back(ControlCommand::Order(PlatformOrder { id, fence, what }));
-        Some(id)
+        let fence = self.ownership.fence_of(revision)?;
+        Some(self.outbox.order(fence, what, purpose))
     }
 
-    /// Has people told something of a revision's.
+    /// Has people told something about a revision.
+    pub(crate) fn tell_people_of_revision(&mut self, id: RevisionId, reason: ReasonCode, text: String) {
+        let Some(record) = self.registry.revisions.get(&id) else { return };
+        let name = record.facts.name.clone();
+        self.tell_people(&name, Subject::Revision(name.clone()), reason, text);
+    }
+
+    /// Has people told something about a part of a revision.
     pub(crate) fn tell_people(
         &mut self,
         revision: &RevisionName,
@@ -259,12 +211,12 @@ impl ControlState {
         if is_known {
             return;
         }
-        let settings = Arc::new(PodSettings { version: self.versions.next(epoch), ..next });
+        let settings = Arc::new(PodSettings { version: self.ownership.next_version(epoch), ..next });
         record.settings = Some(Arc::clone(&settings));
         for pod in record.pods.values() {
             if let Some(link) = pod.link {
                 let settings = pod.own_settings().within(&settings);
-                self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
+                self.outbox.push(ControlCommand::TellPod { pod: link.id, settings });
             }
         }
     }
@@ -281,11 +233,11 @@ impl ControlState {
             return;
         }
         // A version of this pod's own, which the record does not keep: to the other pods nothing is new.
-        let version = self.versions.next(epoch);
+        let version = self.ownership.next_version(epoch);
         let OwnPodSettings { departure, adoption } = own;
         let own = PodSettings { version, departure, adoption, ..PodSettings::clone(settings) };
         let settings = Arc::new(own);
-        self.commands.push_back(ControlCommand::TellPod { pod: link.id, settings });
+        self.outbox.push(ControlCommand::TellPod { pod: link.id, settings });
     }
 
     /// The settings that a pod is told first on a new link.
@@ -298,11 +250,6 @@ impl ControlState {
 
     pub(crate) fn end_link(&mut self, link: LinkId) {
         self.links.close(link);
-        self.commands.push_back(ControlCommand::CloseLink { link });
-    }
-
-    /// The next version for a revision of ours.
-    pub(crate) fn next_version(&mut self, epoch: Epoch) -> Version {
-        self.versions.next(epoch)
+        self.outbox.push(ControlCommand::CloseLink { link });
     }
 }

@@ -183,8 +183,8 @@ impl<'a> RevisionView<'a> {
         let trouble = pods()
             .find_map(|(pod, heard)| Some(format!("pod {}: {}", pod.name, trouble_of(pod, heard, output)?)));
         let waits = || {
-            let text = waiting_for(revision.wanted, output, pods());
-            let is_said = revision.wanted > PodCount::ZERO && !is_short_of_cores;
+            let text = waiting_for(self.status.wanted, output, pods());
+            let is_said = self.status.wanted > PodCount::ZERO && !is_short_of_cores;
             (is_said && !text.is_empty()).then(|| format!("waits for {text}"))
         };
         trouble.or_else(|| revision.order_trouble.clone()).or_else(waits)

@@ -11,16 +11,17 @@ use vocabulary::{
 };
 
 use crate::activators::{ActivatorReach, HoldingState};
+use crate::deadlines::Deadline;
 use crate::events::{ControlCommand, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
 use crate::facts::Subject;
 use crate::host_review::HostReview;
 use crate::links::{LinkEnd, LinkId};
-use crate::order_book::Purpose;
 use crate::orders::{Order, ReasonCode};
+use crate::outbox::Purpose;
 use crate::pod_record::PodRecord;
 use crate::readiness::{HeardLateBytes, LinkCondition, REFUSAL_COUNTS};
-use crate::state::{ControlState, Deadline};
+use crate::state::ControlState;
 
 /// A queue-proxy holds at most its limit in the app and ten times that in its queue.
 const HELD_PER_LIMIT_MAX: u32 = 11;
@@ -48,7 +49,7 @@ impl WordIntake<'_> {
         let Some(LinkEnd::Activator(activator)) = self.state.links.end_of(link) else { return };
         let record = self.state.activators.get_mut(activator);
         if record.is_some_and(|record| record.host.heard(self.now)) {
-            self.touch_all();
+            self.state.touch_all();
         }
         match word {
             ActivatorWord::Hello(hello) => self.activator_up(activator, hello),
@@ -81,7 +82,7 @@ impl WordIntake<'_> {
                 self.state.publication.note_other();
                 // For each revision that it serves another must be chosen, and each route must lose its name
                 // before it may go.
-                self.touch_all();
+                self.state.touch_all();
             }
         }
     }
@@ -111,7 +112,7 @@ impl WordIntake<'_> {
                 record.heard.connection = LinkCondition::Refused;
                 let has_drained = record.facts.leaving && record.heard.state == Some(PodState::Draining);
                 let at = self.now + REFUSAL_COUNTS;
-                self.state.deadlines.insert((at, Deadline::Refusal(revision, pod)));
+                self.state.deadlines.plan(at, Deadline::Refusal(revision, pod));
                 if has_drained {
                     self.note_drained(revision, pod);
                 }
@@ -151,7 +152,7 @@ impl WordIntake<'_> {
         match news {
             LinkNews::Lost => {
                 // There is no link to tell it on; its next hello asks for everything again.
-                self.state.unsynced.remove(&activator);
+                self.state.unsettled.cancel_sync(activator);
                 // Where no process listened, only a hello says that one does.
                 if record.reach != ActivatorReach::Refused {
                     record.reach = ActivatorReach::Down;
@@ -159,9 +160,9 @@ impl WordIntake<'_> {
                 self.state.tell(Event::LinkLost { reporter: Reporter::Activator(activator) }, self.now);
             }
             LinkNews::Refused => {
-                self.state.unsynced.remove(&activator);
+                self.state.unsettled.cancel_sync(activator);
                 record.reach = ActivatorReach::Refused;
-                self.touch_all();
+                self.state.touch_all();
             }
             // Its link's task has warned of it; an activator that no dial reaches is an operator's affair.
             LinkNews::Blocked(_) | LinkNews::Unreachable { .. } => {}
@@ -192,7 +193,7 @@ impl WordIntake<'_> {
         let Some(record) = self.state.registry.heard_pod_mut(revision, pod, self.now) else { return };
         let was_trusted = record.heard.host.is_trusted();
         if record.heard.host.heard(self.now) {
-            self.state.touched.insert(revision);
+            self.state.unsettled.touch(revision);
         }
         if !was_trusted {
             self.state.publication.note_changed(revision);
@@ -235,13 +236,11 @@ impl WordIntake<'_> {
             && !matches!(heard.adopted, Some(AdoptedConnections::Unreadable { .. }));
         heard.adopted = Some(connections);
         let pod_name = facts.name.clone();
-        if is_news && let Some(record) = self.state.registry.revisions.get(&revision) {
-            let name = record.facts.name.clone();
+        if is_news {
             let text = format!(
                 "the kernel shows the connections of pod {pod_name} neither by sock_diag nor in /proc/self/net/tcp: clients that connected before the adoption count as there for the stable window, and are not seen after that"
             );
-            let reason = ReasonCode::ConnectionsUnreadable;
-            self.state.tell_people(&name, Subject::Revision(name.clone()), reason, text);
+            self.state.tell_people_of_revision(revision, ReasonCode::ConnectionsUnreadable, text);
         }
         self.state.publication.note_measured(revision);
         self.state.tell(Event::AdoptedConnectionsReported { pod, connections }, self.now);
@@ -269,12 +268,7 @@ impl WordIntake<'_> {
         self.state.activators.started(activator, hello.boot, &known);
         if is_new_life {
             let is_named = |name: &RevisionName| hello.routings.iter().any(|(routed, _)| routed == name);
-            for (name, removed) in &mut self.state.removed {
-                // New to us is not new: it may know what was removed before it said its first word.
-                if !is_named(name) {
-                    removed.known_to.remove(&activator);
-                }
-            }
+            self.state.removed.activator_started(activator, is_named);
         }
         for (name, routing) in &hello.routings {
             if let Some(revision) = self.ours(name) {
@@ -295,9 +289,9 @@ impl WordIntake<'_> {
                 self.activator_holds(activator, revision, count);
             }
         }
-        self.state.unsynced.insert(activator);
+        self.state.unsettled.request_sync(activator);
         self.state.publication.note_other();
-        self.touch_all();
+        self.state.touch_all();
     }
 
     /// Something came to an activator that had said that it held nothing: it says so again once that is over.
@@ -307,7 +301,7 @@ impl WordIntake<'_> {
         if let HoldingState::Emptied { forget_at } = holding.standing {
             holding.standing = HoldingState::Retired;
             if let Some(at) = forget_at {
-                self.state.deadlines.remove(&(at, Deadline::Forget(revision, activator)));
+                self.state.deadlines.cancel(at, Deadline::Forget(revision, activator));
             }
         }
     }
@@ -328,16 +322,10 @@ impl WordIntake<'_> {
     }
 
     fn acknowledged(&mut self, activator: ReplicaId, name: &RevisionName, version: Version) {
-        // Of an older version it is about an assignment from before the removal: the activator still listens
-        // there.
-        if let Some(removed) = self.state.removed.get_mut(name)
-            && version >= removed.version
-        {
-            removed.known_to.remove(&activator);
-        }
+        self.state.removed.acknowledged(name, activator, version);
         let Some(revision) = self.ours(name) else { return };
         self.state.activators.acknowledged(activator, revision, version);
-        self.state.proven.insert(revision);
+        self.state.unsettled.note_proven(revision);
     }
 
     /// A retired revision holds nothing there any more. An unknown one may be forgotten at once.
@@ -348,27 +336,23 @@ impl WordIntake<'_> {
                 && holding.standing == HoldingState::Retired
             {
                 holding.standing = HoldingState::Emptied { forget_at: None };
-                self.state.proven.insert(revision);
+                self.state.unsettled.note_proven(revision);
             }
             return;
         }
         let (link, epoch) = (record.link, self.state.ownership.epoch_of(name));
         // Before the platform has said everything, an unknown name may be a revision that we have yet to hear
         // of.
-        let Some(epoch) = epoch.filter(|_| self.state.is_platform_synced) else { return };
-        let version = self.state.next_version(epoch);
+        let Some(epoch) = epoch.filter(|_| self.state.registry.is_complete) else { return };
+        let version = self.state.ownership.next_version(epoch);
         let (revision, how) = (name.clone(), Unassignment::Forgotten);
-        self.state.commands.push_back(ControlCommand::Unassign { activator: link, revision, version, how });
+        self.state.outbox.push(ControlCommand::Unassign { activator: link, revision, version, how });
     }
 
     /// A revision of ours, by its name.
     fn ours(&self, name: &RevisionName) -> Option<RevisionId> {
         let (id, record) = self.state.registry.named(name)?;
         record.epoch.is_some().then_some(id)
-    }
-
-    fn touch_all(&mut self) {
-        self.state.touched.extend(self.state.registry.revisions.keys());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where pods live: as Kubernetes' objects.
 //!
 //! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
-//! count is written through its `scale` subresource, and who serves through `EndpointSlice`s of the Service.
+//! count is written through its `scale` subresource, and the route through `EndpointSlice`s of the Service.
 //! There is no resource of our own. A Lease says which autoscaler may write; it is asked immediately before
 //! each request.
 //!
@@ -52,7 +52,7 @@ const FACTS_MAX: usize = 256;
 /// Older API servers lack what this stands on (native sidecars, `trafficDistribution`).
 const MINOR_MIN: u32 = 29;
 
-/// What [`KubernetesPlatform::start`] needs to know.
+/// The names, the number of buckets and the clock with which [`KubernetesPlatform::start`] begins.
 #[derive(Clone, Debug)]
 pub struct KubernetesConfig {
     /// This autoscaler's name, by which it holds the lease; its pod's name.
@@ -126,7 +126,7 @@ impl KubernetesPlatform {
         Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))
     }
 
-    /// What an autoscaler shows on links, now and whenever that is renewed.
+    /// The certificates that an autoscaler shows on links, now and after each renewal.
     pub fn link_certificates(&self) -> watch::Receiver<LinkCertificates> {
         self.certificates.clone()
     }

@@ -1,8 +1,8 @@
 //! Which program serves metrics of pods and other metrics on a cluster? The API server, behind which others
 //! serve three APIs.
 //!
-//! What pods use is asked for a namespace as a whole, once a period however many workloads there are;
-//! everything else once for each path. Which pods there are, since when they run and what they request is
+//! The usage of pods is asked for a namespace as a whole, once a period for any number of workloads; every
+//! other metric once for each path. Which pods there are, since when they run and what they request is
 //! known from the watch, and is read after the answers have come, as Kubernetes' own autoscaler does.
 
 mod answer_cache;
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// What was asked for one metric, and what came.
+/// The question about one metric, and its answer.
 struct ApiQuestion {
     query: Option<String>,
     answer: Result<ApiAnswer, Arc<str>>,
@@ -168,7 +168,7 @@ impl Round<'_> {
                 .await
                 .map(|version| paths::of_pods(version, self.namespace, named(metric), self.pods)),
             MetricSpec::Object { described, metric, .. } => self.object_path(described, metric).await,
-            MetricSpec::Own { .. } => Err("it is measured by ebb itself".into()),
+            MetricSpec::Own { .. } => Err("the metric is measured by ebb itself".into()),
         };
         let path = match path {
             Ok(path) => path,
@@ -234,7 +234,7 @@ fn named(metric: &MetricIdentifier) -> (&str, &settings::hpa::LabelSelector) {
     (&metric.name, &metric.selector)
 }
 
-/// What an answer, as it was written, says of a target.
+/// The samples of a target in an answer, as the answer was written.
 pub(crate) fn read_answer(
     metric: &MetricSpec,
     answer: &str,
@@ -252,7 +252,7 @@ pub(crate) fn read_answer(
     samples_of(metric, &answered, target, moment).map(|(samples, _)| samples)
 }
 
-/// What an answer says of a target, and in a word for people.
+/// The samples of a target in an answer, and a word on them for people.
 fn samples_of(
     metric: &MetricSpec,
     answered: &ApiAnswer,

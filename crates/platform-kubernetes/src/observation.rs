@@ -33,7 +33,7 @@ impl ObservedTarget {
         self.0.pods(Moment { wall, axis })
     }
 
-    /// What an answer of the API that serves this metric says, or why it says nothing.
+    /// The samples in an answer of the API that serves this metric, or why there are none.
     pub fn samples(
         &self,
         metric: &MetricSpec,

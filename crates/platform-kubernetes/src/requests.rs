@@ -40,7 +40,7 @@ const FIELD_MANAGER: &str = "ebb-autoscaler";
 /// Whether pods of a namespace may be patched, as the API server said, and when it said so.
 pub(crate) type PodRights = Arc<Mutex<BTreeMap<String, (bool, Timestamp)>>>;
 
-/// What every request to the API server needs; clones share the rights.
+/// The client, the clocks and the rights of every request to the API server; clones share the rights.
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(crate) client: Client,
@@ -188,7 +188,7 @@ fn post_parameters() -> PostParams {
     PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() }
 }
 
-/// The same of one that patches.
+/// The parameters of a request that patches.
 fn patch_parameters() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }

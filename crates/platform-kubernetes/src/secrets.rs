@@ -1,4 +1,4 @@
-//! What do our programs know that others must not?
+//! Which secrets do our programs share?
 //!
 //! Two Secrets in our own namespace, made by the first autoscaler that looks: the key from which each
 //! workload's hop key is derived, so that every owner tells the same, and the key by which autoscalers know
@@ -20,7 +20,7 @@ use thiserror::Error;
 const HOP_KEY: KeySecret = KeySecret { name: "ebb-links", key: "hop-key" };
 /// With which slices are signed.
 const SLICE_KEY: KeySecret = KeySecret { name: "ebb-slices", key: "slice-key" };
-/// What a key has at least.
+/// The least length of a key.
 const KEY_BYTES: usize = 32;
 
 /// A Secret that holds one key.
@@ -41,7 +41,7 @@ pub enum SecretError {
         name: &'static str,
         /// The namespace of ebb's own programs, where the Secret is.
         namespace: String,
-        /// What the API server said.
+        /// The answer of the API server.
         #[source]
         source: Box<kube::Error>,
     },

@@ -1,5 +1,5 @@
 //! The whole platform before an API server that fails on the wire as a test says: what is tried again, when,
-//! who is disturbed, and what people are told.
+//! which objects are disturbed, and what people are told.
 
 mod custom;
 mod pace;
@@ -206,7 +206,7 @@ impl Laboratory {
         .await;
     }
 
-    /// Whoever decides hears of so many pods.
+    /// Waits until the autoscaler hears of so many pods.
     async fn knows_pods(&mut self, name: &str, count: usize) {
         let what = format!("{count} pods of {name} are known");
         self.wait(&what, |fact| {
@@ -218,7 +218,7 @@ impl Laboratory {
 }
 
 /// The count of `hello` is to be written while the server fails so; `other` is not disturbed, the reason is
-/// shown, and once the server is well again the count is written without anybody's asking.
+/// shown, and once the server is well again the count is written without another order.
 async fn is_tried_again(fault: Fault, reason: &str) {
     is_tried_again_by("", fault, reason).await;
 }
@@ -250,7 +250,7 @@ async fn is_tried_again_by(method: &str, fault: Fault, reason: &str) {
 }
 
 #[tokio::test]
-async fn every_refusal_of_a_count_is_tried_again_shown_and_disturbs_nobody_else() {
+async fn every_refusal_of_a_count_is_tried_again_shown_and_disturbs_no_other_workload() {
     let cases = [
         (404, BECAUSE),
         (409, "another client wrote the object"),
@@ -266,7 +266,7 @@ async fn every_refusal_of_a_count_is_tried_again_shown_and_disturbs_nobody_else(
     futures_util::future::join_all(cases).await;
 }
 
-/// By a quota or a webhook, say: uid and count are as they were, so nobody else has written.
+/// By a quota or a webhook, say: uid and count are as they were, so no other client has written.
 #[tokio::test]
 async fn a_count_that_is_refused_although_nothing_has_changed_is_tried_again() {
     is_tried_again_by("PATCH ", Fault::Status(422), BECAUSE).await;
@@ -413,7 +413,8 @@ async fn a_refusal_is_never_answered_with_a_busy_loop() {
 async fn a_server_that_says_how_long_to_wait_is_left_alone_so_long() {
     let mut laboratory = Laboratory::start().await;
     let path = scale_path("hello");
-    // Longer than a request may take: who waited inside of it would forget and ask again.
+    // Longer than a request may take: a client that waited inside of it would forget and ask
+    // again.
     laboratory.server.fail(&path, Fault::TurnedAway { seconds: 6 });
     let order = laboratory.order("hello", 0, 3);
     let why = laboratory.trouble_of(order).await;
@@ -431,10 +432,10 @@ async fn a_server_that_says_how_long_to_wait_is_left_alone_so_long() {
 #[tokio::test]
 async fn a_count_that_replaces_one_that_was_never_written_is_written_over_what_is_there() {
     let mut laboratory = Laboratory::start().await;
-    // Before anybody looks.
-    let seen_by_nobody = laboratory.order("other", 0, 1);
+    // Before any look at how it ended.
+    let unseen = laboratory.order("other", 0, 1);
     let order = laboratory.order("other", 1, 8);
-    assert_eq!(laboratory.end_of(seen_by_nobody).await, OrderOutcome::Superseded);
+    assert_eq!(laboratory.end_of(unseen).await, OrderOutcome::Superseded);
     assert_eq!((laboratory.end_of(order).await, laboratory.count_of("other")), (OrderOutcome::Done, 8));
 
     // While one before it is under way, or waits to be tried again.
@@ -450,7 +451,7 @@ async fn a_count_that_replaces_one_that_was_never_written_is_written_over_what_i
     laboratory.server.heal(&path);
     assert_eq!((laboratory.end_of(order).await, laboratory.count_of("hello")), (OrderOutcome::Done, 8));
 
-    // What somebody else wrote meanwhile stays, as ever.
+    // What another client wrote meanwhile stays, as ever.
     laboratory.server.fail(&path, Fault::Status(500));
     let failing = laboratory.order("hello", 8, 9);
     laboratory.trouble_of(failing).await;
@@ -460,7 +461,7 @@ async fn a_count_that_replaces_one_that_was_never_written_is_written_over_what_i
     assert_eq!(laboratory.end_of(order).await, OrderOutcome::Conflict { found: PodCount::new(7) });
 }
 
-/// Whoever decides may hear of a workload again while its count is being written.
+/// The autoscaler may hear of a workload again while its count is being written.
 #[tokio::test]
 async fn a_count_that_is_being_written_is_neither_decided_nor_told_twice() {
     let mut laboratory = Laboratory::start().await;
@@ -474,7 +475,7 @@ async fn a_count_that_is_being_written_is_neither_decided_nor_told_twice() {
     annotated["metadata"]["annotations"] = json!({"autoscaling.knative.dev/window": "40s"});
     laboratory.server.put(DEPLOYMENTS, annotated);
     laboratory.knows("hello", 3).await;
-    // Who has heard of it before that has decided the same once more.
+    // An autoscaler that heard of it before that has decided the same once more.
     let second = laboratory.order("hello", 0, 3);
     laboratory.server.heal(&path);
     for order in [first, second] {
@@ -489,7 +490,7 @@ async fn a_count_that_is_being_written_is_neither_decided_nor_told_twice() {
     assert_eq!(reasons, ["ScaledUp", "ScaledDown"], "{told:?}");
 }
 
-/// A pod of `hello` that serves, about whose end somebody has said this.
+/// A pod of `hello` that serves, about whose end another client has said this.
 fn pod(name: &str, cost: Option<&str>) -> Value {
     let annotations: serde_json::Map<String, Value> = cost
         .map(|cost| ("controller.kubernetes.io/pod-deletion-cost".to_owned(), json!(cost)))
@@ -507,7 +508,7 @@ fn pod(name: &str, cost: Option<&str>) -> Value {
 
 #[tokio::test]
 async fn idle_pods_are_marked_before_the_count_shrinks_where_that_is_allowed() {
-    // What somebody else wrote stays, and what we wrote for an earlier count does not.
+    // What another client wrote stays, and what we wrote for an earlier count does not.
     let before = [("idle", None), ("busy", Some("-1000")), ("precious", Some("5"))];
     for (is_allowed, after) in
         [(true, [Some("-1000"), None, Some("5")]), (false, [None, Some("-1000"), Some("5")])]
@@ -532,9 +533,9 @@ async fn idle_pods_are_marked_before_the_count_shrinks_where_that_is_allowed() {
     }
 }
 
-/// Whoever ends pods hears of them by another watch than of the count.
+/// A controller that ends pods hears of them by another watch than of the count.
 #[tokio::test]
-async fn a_smaller_count_waits_until_a_watch_has_shown_whose_end_disturbs_least_but_not_for_ever() {
+async fn a_smaller_count_waits_for_the_watch_to_show_the_costs_of_pods_but_not_for_ever() {
     for is_shown in [true, false] {
         let mut laboratory = Laboratory::start().await;
         laboratory.server.allow_everything();
@@ -698,7 +699,7 @@ async fn a_list_that_fails_after_an_expired_watch_is_asked_for_again_and_takes_n
     tokio::time::timeout(PATIENCE, asked).await.expect("it is asked for again");
     laboratory.server.heal(path);
     laboratory
-        .wait("the count that nobody saw", |fact| {
+        .wait("the count that no watch showed", |fact| {
             assert!(!matches!(fact, PlatformFact::RevisionRemoved(_)), "{fact:?}");
             let PlatformFact::RevisionChanged(facts) = fact else { return None };
             (facts.name == revision("hello") && facts.wanted == PodCount::new(5)).then_some(())

@@ -2,7 +2,7 @@
 //!
 //! An authority of our own, which the first replica makes: a Secret with its key, and one for each role with
 //! what a program of that role shows. All of them are kept: certificates are renewed after two thirds of
-//! their time, and the authority is followed by another one long before it ends (or when somebody puts
+//! their time, and the authority is followed by another one long before it ends (or when an operator puts
 //! `ebb.dev/rotate` on its Secret). The old one also signs the new one, so pods that know the old one alone
 //! take what the new one signed, until they are replaced. Any replica may do this: a replica that writes over
 //! another version than it has read is refused, and reads again.
@@ -39,10 +39,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Two replicas begin at once; neither is refused more often than this.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// What a program shows on links, and by what it knows others, in PEM.
+/// The certificates that a program shows on links, and the roots by which it knows others, in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkCertificates {
-    /// Its own certificate, and those that lead to a root.
+    /// The program's own certificate, and those that lead to a root.
     pub chain: String,
     /// The private key of that certificate.
     pub key: LinkKey,
@@ -70,14 +70,14 @@ pub enum TrustError {
         namespace: String,
         /// The name of the Secret that was read or written.
         name: &'static str,
-        /// What the API server said.
+        /// The answer of the API server.
         #[source]
         source: Box<kube::Error>,
     },
     /// A certificate could not be made.
     #[error("a certificate could not be made")]
     Make(#[from] rcgen::Error),
-    /// It cannot be made anew: pods know the one that it held.
+    /// The Secret cannot be made anew: pods know the authority that it held.
     #[error(
         "Secret {0} is damaged; restore it, or delete it and restart the workloads with queue-proxies, \
          whose pods know the authority that it held"
@@ -229,8 +229,8 @@ impl Trust {
                 (SecretState::Outdated, found) => found.and_then(|secret| secret.metadata.resource_version),
             };
             let is_new = resource_version.is_none();
-            // Without annotations: somebody's wish for another authority is granted once, and gone with this
-            // write.
+            // Without annotations: an operator's wish for another authority is granted once, and gone with
+            // this write.
             let metadata =
                 ObjectMeta { name: Some(name.to_owned()), resource_version, ..ObjectMeta::default() };
             let secret = Secret { metadata, data: Some(data), ..Secret::default() };

@@ -66,13 +66,13 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     let findings = |map: &ConfigMap| Observability::messages(&map.data.clone().unwrap_or_default());
     spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), findings, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
-    // Those without a queue-proxy too, for class hpa counts whatever a selector selects.
+    // Pods without a queue-proxy too, for class hpa counts every pod that a selector selects.
     spawn(Api::<Pod>::all(all_over(client)), everything(), news.clone(), ShownPod::read, News::Pod);
     let activators: Api<Pod> = Api::namespaced(all_over(client), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);
     let autoscalers = Api::<HorizontalPodAutoscaler>::all(all_over(client));
     spawn(autoscalers, everything(), news.clone(), autoscaler::read, News::Autoscaler);
-    // What else a node says is long, and changes all the time.
+    // The rest of a node is long, and changes all the time.
     let nodes = Api::<PartialObjectMeta<Node>>::all(all_over(client));
     spawn(nodes, everything(), news.clone(), read_zone, News::Zone);
     let slices = Api::<EndpointSlice>::all(all_over(client));

@@ -3,11 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{Abort, Body, Connection, Drain, MemoryBudget, PageService, Service, metrics_page, names};
+use dataplane::{Body, Connection, Drain, MemoryBudget, PageService, metrics_page, names, plain_line};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use prost::Message;
-use runtime::{Clock, PageKind, PageLimits, PagesBusy, TrustedHosts};
+use runtime::{Clock, PageKind, PageLimits, TrustedHosts};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{DRAIN_HOOK_PATH, PodName};
 
@@ -51,26 +51,29 @@ pub(crate) struct PodAdminPages {
     pub(crate) left: CancellationToken,
 }
 
-impl Service for PodAdminPages {
-    type Body = Body;
-
-    async fn call(
-        self: Rc<Self>,
-        request: Request<Body>,
-        _: Rc<Connection>,
-    ) -> Result<Response<Body>, Abort> {
+impl PageService for PodAdminPages {
+    async fn page(self: Rc<Self>, request: Request<Body>) -> Response<Body> {
         if is_probe_request(&request) {
-            return Ok(probes::answer(request.headers(), self.health.state()));
+            return probes::answer(request.headers(), self.health.state());
         }
         if let Err(foreign) = self.trusted.check(request.uri(), request.headers()) {
-            return Ok(probes::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()));
+            return plain_line(StatusCode::FORBIDDEN, &foreign.to_string());
         }
-        Ok(match (request.method(), request.uri().path()) {
+        match (request.method(), request.uri().path()) {
             (&Method::GET, "/healthz") => Response::new(Body::full("ok\n")),
             (&Method::GET, "/ready") => self.ready().await,
             (_, DRAIN_HOOK_PATH) => self.wait_for_drain().await,
-            _ => probes::plain_error(StatusCode::NOT_FOUND, "no such page"),
-        })
+            _ => plain_line(StatusCode::NOT_FOUND, "no such page"),
+        }
+    }
+
+    fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind {
+        match request.uri().path() {
+            _ if is_probe_request(request) => PageKind::Probe,
+            DRAIN_HOOK_PATH if self.own_peers.are_at(connection) => PageKind::OwnLongRead,
+            DRAIN_HOOK_PATH => PageKind::LongRead,
+            path => PageKind::of_path(path),
+        }
     }
 }
 
@@ -82,21 +85,6 @@ fn is_probe_request(request: &Request<Body>) -> bool {
     !is_page && (probes::is_prober(headers) || probes::is_probe(headers))
 }
 
-impl PageService for PodAdminPages {
-    fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind {
-        match request.uri().path() {
-            _ if is_probe_request(request) => PageKind::Probe,
-            DRAIN_HOOK_PATH if self.own_peers.are_at(connection) => PageKind::OwnLongRead,
-            DRAIN_HOOK_PATH => PageKind::LongRead,
-            path => PageKind::of_path(path),
-        }
-    }
-
-    fn busy(&self, busy: PagesBusy) -> Response<Body> {
-        refused(busy)
-    }
-}
-
 impl PodAdminPages {
     /// A pod that drains serves the requests that still come, so it is ready as long as its app is: clients
     /// that go by the platform's word send requests there while no other pod is ready.
@@ -106,7 +94,7 @@ impl PodAdminPages {
             return Response::new(Body::full("ready\n"));
         }
         let state = format!("{:?}: {}", self.health.state(), self.health.detail());
-        probes::plain_error(StatusCode::SERVICE_UNAVAILABLE, &state.to_lowercase())
+        plain_line(StatusCode::SERVICE_UNAVAILABLE, &state.to_lowercase())
     }
 
     /// Answers when the last request has ended, so that the app is not told to stop before.
@@ -130,31 +118,15 @@ pub(crate) struct StatPages {
     pub(crate) trusted: TrustedHosts,
 }
 
-impl Service for StatPages {
-    type Body = Body;
-
-    async fn call(
-        self: Rc<Self>,
-        request: Request<Body>,
-        _: Rc<Connection>,
-    ) -> Result<Response<Body>, Abort> {
+impl PageService for StatPages {
+    async fn page(self: Rc<Self>, request: Request<Body>) -> Response<Body> {
         if let Some(refusal) = not_metrics(&request, &self.trusted) {
-            return Ok(refusal);
+            return refusal;
         }
         let message = stat::current(self.pod.as_str(), &self.load).encode_to_vec();
         let mut response = Response::new(Body::full(message));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(stat::CONTENT_TYPE));
-        Ok(response)
-    }
-}
-
-impl PageService for StatPages {
-    fn kind_of(&self, _: &Request<Body>, _: &Connection) -> PageKind {
-        PageKind::Ordinary
-    }
-
-    fn busy(&self, busy: PagesBusy) -> Response<Body> {
-        refused(busy)
+        response
     }
 }
 
@@ -168,16 +140,10 @@ pub(crate) struct PodMetricsPages {
     pub(crate) trusted: TrustedHosts,
 }
 
-impl Service for PodMetricsPages {
-    type Body = Body;
-
-    async fn call(
-        self: Rc<Self>,
-        request: Request<Body>,
-        _: Rc<Connection>,
-    ) -> Result<Response<Body>, Abort> {
+impl PageService for PodMetricsPages {
+    async fn page(self: Rc<Self>, request: Request<Body>) -> Response<Body> {
         if let Some(refusal) = not_metrics(&request, &self.trusted) {
-            return Ok(refusal);
+            return refusal;
         }
         let page = self.metrics.page(&Levels {
             in_flight: self.load.held(),
@@ -187,32 +153,18 @@ impl Service for PodMetricsPages {
             memory: self.memory,
             state: self.health.state(),
         });
-        Ok(metrics_page(request.headers(), page))
+        metrics_page(request.headers(), page)
     }
-}
-
-impl PageService for PodMetricsPages {
-    fn kind_of(&self, _: &Request<Body>, _: &Connection) -> PageKind {
-        PageKind::Ordinary
-    }
-
-    fn busy(&self, busy: PagesBusy) -> Response<Body> {
-        refused(busy)
-    }
-}
-
-fn refused(busy: PagesBusy) -> Response<Body> {
-    probes::plain_error(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string())
 }
 
 /// The refusal of a request that asks a port of metrics for another page, or that a foreign web page may have
 /// sent.
 fn not_metrics(request: &Request<Body>, trusted: &TrustedHosts) -> Option<Response<Body>> {
     if request.uri().path() != "/metrics" {
-        return Some(probes::plain_error(StatusCode::NOT_FOUND, "no such page"));
+        return Some(plain_line(StatusCode::NOT_FOUND, "no such page"));
     }
     let foreign = trusted.check(request.uri(), request.headers()).err()?;
-    Some(probes::plain_error(StatusCode::FORBIDDEN, &foreign.to_string()))
+    Some(plain_line(StatusCode::FORBIDDEN, &foreign.to_string()))
 }
 
 #[cfg(test)]

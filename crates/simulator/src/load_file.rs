@@ -80,7 +80,7 @@ pub struct LoadFileReader {
     count: u64,
 }
 
-/// What the lines have said so far.
+/// The counts or requests that the lines have given so far.
 #[derive(Debug)]
 enum LoadLines {
     Counts { bin: Duration, counts: Vec<u32> },
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_read() {
+    fn a_list_of_counts_and_a_list_of_requests_are_read() {
         let counts = read("# per minute\n120\n0\n 98 \n", Some(Duration::from_secs(60))).expect("good lines");
         let counts = counts.expect("three bins");
         assert_eq!(counts, LoadFile::Counts { bin: Duration::from_secs(60), counts: [120, 0, 98].into() });

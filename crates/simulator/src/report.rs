@@ -24,9 +24,9 @@ pub struct ServiceReport {
     pub name: RevisionName,
     /// Requests that arrived while the load lasted.
     pub requests: u64,
-    /// Those of them that were answered before its end.
+    /// The requests that were answered before the end of the load.
     pub answered: u64,
-    /// Those of them that were refused.
+    /// The requests that were refused.
     pub refused: u64,
     /// Requests that had to wait because no pod was ready.
     pub waited_from_zero: u64,

@@ -32,7 +32,7 @@ pub(crate) enum PodDeparture {
     Draining,
 }
 
-/// What becomes of a request that reaches a pod.
+/// The way of a request that reaches a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodAdmission {
     Runs,
@@ -97,7 +97,7 @@ impl PresenceReport {
     }
 }
 
-/// What the queue-proxy of a pod is started with.
+/// The settings with which the queue-proxy of a pod is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PodTerms {
     /// The most requests that run at once; 0 means no limit.

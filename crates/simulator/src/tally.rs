@@ -1,4 +1,4 @@
-//! What is counted of one Service while the load lasts.
+//! Which requests, pods and waits of one Service are counted while the load lasts?
 
 use std::time::Duration;
 

@@ -92,7 +92,7 @@ fn fifty_clients_at_target_10_get_8_pods() {
 }
 
 #[test]
-fn bounds_hold_whatever_the_load_asks_for() {
+fn bounds_hold_against_any_load() {
     let bounded = facts(&[("target", "10"), ("min-scale", "1"), ("max-scale", "3")], 0);
     let report = outcome(&scenario(bounded, "clients=50", "100ms", 5));
     let (least, most) = count_range(&report.counts).expect("counts were ordered");

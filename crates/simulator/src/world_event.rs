@@ -1,4 +1,4 @@
-//! What happens in the world, each at its time.
+//! Which events happen in the world, each at its time?
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -38,7 +38,7 @@ impl PodNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientNumber(pub(crate) usize);
 
-/// One request, wherever it is.
+/// One request, at the client, the activator or a pod.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimulatedRequest {
     pub(crate) service: ServiceNumber,
@@ -98,7 +98,7 @@ impl SeatedRequest {
     }
 }
 
-/// What a pod answers to the activator.
+/// The answer of a pod to the activator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodAnswer {
     Served,

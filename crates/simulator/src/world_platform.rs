@@ -84,12 +84,12 @@ impl WorldPlatform {
         self.names.get(name).copied()
     }
 
-    /// What the owner hears of a Service.
+    /// The fact by which the owner hears of a Service.
     pub(crate) fn fact_of_service(&self, service: ServiceNumber) -> PlatformFact {
         PlatformFact::RevisionChanged(Arc::new(self.facts(service).clone()))
     }
 
-    /// What the owner hears of the pods of a Service.
+    /// The fact by which the owner hears of the pods of a Service.
     pub(crate) fn fact_of_pods(&self, service: ServiceNumber) -> PlatformFact {
         let mut pods: Vec<_> = self.pods_of(service).map(SimulatedPod::facts).collect();
         pods.sort_by(|one, other| one.name.cmp(&other.name));

@@ -79,7 +79,7 @@ fn a_single_replica_takes_all_buckets_one_by_one() {
 }
 
 #[test]
-fn two_that_start_together_get_one_of_two_each() {
+fn two_replicas_that_start_together_get_one_of_two_buckets_each() {
     let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
     // Both ask for the first one before either hears of the other.
     look(&mut one, &server, at(0));
@@ -112,7 +112,7 @@ fn a_released_bucket_goes_to_a_replica_without_one_first() {
     turn(&mut two, &mut server, at(1001));
     turn(&mut new, &mut server, at(1002));
     assert_eq!((owned(&two, at(1002)), owned(&new, at(1002))), (vec![1], vec![0]));
-    // With nobody else there who stays takes it too, within a second.
+    // With no other replica there, the one that stays takes it too, within a second.
     new.leave();
     turn(&mut new, &mut server, at(2000));
     turn(&mut two, &mut server, at(2001));
@@ -145,7 +145,7 @@ fn an_epoch_is_beyond_all_before_it_also_where_there_were_more_or_fewer_buckets(
 }
 
 #[test]
-fn beside_another_number_of_buckets_nobody_takes_anything() {
+fn no_bucket_is_taken_beside_another_number_of_buckets() {
     for (theirs, ours) in [(1, 2), (2, 1), (3, 2)] {
         let mut server = Server::default();
         let (mut one, mut two) = (replica("one", theirs), replica("two", ours));
@@ -191,12 +191,12 @@ fn a_replica_without_buckets_is_given_one_by_a_replica_with_several() {
     assert_eq!(owned(&one, at(2900)), [0, 1, 2]);
     turns(&mut [&mut one, &mut two], &mut server, 30..40);
     assert_eq!((owned(&one, at(3900)), owned(&two, at(3900))), (vec![0, 1], vec![2]));
-    // Not again before the first one who asked may be gone without a word.
+    // Not again before the first replica that asked may be gone without a word.
     turns(&mut [&mut one, &mut two, &mut three], &mut server, 40..300);
     let now = at(29_900);
     assert_eq!((owned(&one, now), owned(&two, now), owned(&three, now)), (vec![0], vec![2], vec![1]));
     let before = server.versions;
-    // Nobody asks for anything any more: each renews its own once a second.
+    // No replica asks for anything any more: each renews its own once a second.
     turns(&mut [&mut one, &mut two, &mut three], &mut server, 300..400);
     assert_eq!(server.versions - before, 30);
     for replica in [&mut one, &mut two, &mut three] {
@@ -217,21 +217,21 @@ fn a_given_bucket_that_is_not_taken_returns_and_stays() {
     turn(&mut one, &mut server, at(2100));
     assert_eq!(owned(&one, at(2100)), [0]);
     turns(&mut [&mut one], &mut server, 22..30);
-    assert_eq!(owned(&one, at(2900)), [0, 1], "nobody wants it");
+    assert_eq!(owned(&one, at(2900)), [0, 1], "no other replica wants it");
     let epoch = one.rights(at(2900))[&Bucket(1)].epoch;
     turns(&mut [&mut one], &mut server, 30..600);
     assert_eq!(one.rights(at(59_900))[&Bucket(1)].epoch, epoch, "it has stayed since");
 }
 
 #[test]
-fn one_that_is_being_given_is_decided_about_by_nobody() {
+fn a_bucket_that_is_being_given_away_has_no_owner() {
     let (mut server, mut one, mut two) = (Server::default(), replica("one", 2), replica("two", 2));
     turns(&mut [&mut one], &mut server, 0..20);
     turn(&mut two, &mut server, at(2000));
     look(&mut one, &server, at(2100));
     let (which, write) = one.next_write(at(2100)).expect("it gives one");
     assert_eq!((which, write.holder), (AutoscalerLease::Bucket(Bucket(1)), None));
-    assert_eq!(owned(&one, at(2100)), [0], "before anybody knows");
+    assert_eq!(owned(&one, at(2100)), [0], "before another replica knows");
     // The write was lost, and is tried again.
     one.failed(which, at(2100));
     turns(&mut [&mut one, &mut two], &mut server, 22..60);
@@ -239,7 +239,7 @@ fn one_that_is_being_given_is_decided_about_by_nobody() {
 }
 
 #[test]
-fn of_one_bucket_nothing_is_asked() {
+fn a_single_bucket_is_never_asked_for() {
     let (mut server, mut one, mut two) = (Server::default(), replica("one", 1), replica("two", 1));
     turns(&mut [&mut one, &mut two], &mut server, 0..100);
     assert_eq!((owned(&one, at(9900)), server.leases.len()), (vec![0], 1));

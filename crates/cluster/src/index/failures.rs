@@ -43,7 +43,7 @@ impl Index {
         if pods.iter().any(|pod| pod.is_ready()) || self.plain_pods_of(revision).any(|pod| pod.is_ready) {
             return None;
         }
-        // A pod of another template may get ready whatever those of an earlier one did.
+        // A pod of another template may get ready although those of an earlier one did not.
         let is_superseded = |pod: &Pod| {
             let is_later = |other: &Pod| {
                 !other.record.has_template_of(&pod.record) && other.record.created >= pod.record.created

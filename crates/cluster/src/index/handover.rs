@@ -162,7 +162,7 @@ impl Index {
         }
     }
 
-    /// Judges anew the custody of a Service: who writes its endpoints.
+    /// Judges anew the custody of a Service: which program writes its endpoints.
     pub(super) fn review(&mut self, key: &ObjectKey) {
         self.review_custody(key);
         if self.services.review_adoption(key) {
@@ -247,7 +247,7 @@ impl Index {
             lives(pod) && is_reached(pod) && !self.workloads.is_pod_of(pod, revision, workload)
         })?;
         let text = format!(
-            "it reaches pod {} too, which is not of {}/{}: one Service cannot be served for two workloads; make two Services",
+            "the Service reaches pod {} too, which is not of {}/{}: one Service cannot be served for two workloads; make two Services",
             stray.name,
             revision.kind(),
             revision.name()
@@ -257,7 +257,7 @@ impl Index {
 
     fn given_back(&mut self, key: &ObjectKey, revision: RevisionName) {
         if let Some(about) = service_subject(key) {
-            let text = format!("Kubernetes serves it again; ebb's endpoints of {revision} are gone");
+            let text = format!("Kubernetes serves the Service again; ebb's endpoints of {revision} are gone");
             let notice = Notice::new(GIVEN_BACK, text);
             self.notices.announce(Announcement { about, notice, tone: Tone::Normal });
         }
@@ -270,7 +270,7 @@ impl Index {
             return false;
         }
         let Some(Custody::Adopted(revision)) = self.services.custody(key) else { return true };
-        let text = format!("it is served through ebb, for {}/{}", revision.kind(), revision.name());
+        let text = format!("the Service is served through ebb, for {}/{}", revision.kind(), revision.name());
         if let Some(about) = service_subject(key) {
             let notice = Notice::new(ADOPTED, text);
             self.notices.announce(Announcement { about, notice, tone: Tone::Normal });
@@ -301,7 +301,8 @@ impl Index {
         })
     }
 
-    /// Who reaches which pods has changed in a namespace, and with it whose counts may be lowered.
+    /// The pods that clients reach have changed in a namespace, and with them the revisions whose counts may
+    /// be lowered.
     fn review_restraints(&mut self, namespace: &str) {
         let revisions = self.services.served().filter(|revision| revision.namespace() == namespace);
         for revision in revisions.cloned().collect::<Vec<_>>() {

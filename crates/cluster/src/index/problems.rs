@@ -133,7 +133,7 @@ impl Index {
             notices.extend(self.port_problems(service));
             notices.extend(revision.and_then(|revision| self.wait_refusal_notice(revision)));
             if self.services.record(key).is_some_and(|service| service.wants_affinity) {
-                let text = "sessionAffinity: an activator that serves it sends each request to any pod; clients stay with one only while routing is direct";
+                let text = "sessionAffinity: an activator that serves the Service sends each request to any pod; a client stays with one pod only while routing is direct";
                 notices.push(Notice::new(SESSION_AFFINITY, text));
             }
         }
@@ -145,7 +145,7 @@ fn own_hooks_notice(containers: &BTreeSet<String>) -> Option<Notice> {
     let names = containers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     (!containers.is_empty()).then(|| {
         let text = format!(
-            "containers with a preStop hook of their own: {names}; each is told to stop when its hook ends, also while requests are under way. Take the hook out of the template, or let it only sleep, and ebb's own lets them end first"
+            "containers with a preStop hook of their own: {names}; each is told to stop when its hook ends, also while requests are under way. Take the hook out of the template, or let the hook only sleep, and ebb's own hook lets the requests end first"
         );
         Notice::new(KEPT_HOOK, text)
     })

@@ -44,7 +44,7 @@ struct ServiceAdoption {
 #[derive(Debug, Default)]
 pub(super) struct Services {
     records: BTreeMap<ObjectKey, ServiceRecord>,
-    /// Who writes the endpoints of each Service that concerns us.
+    /// Which program writes the endpoints of each Service that concerns us.
     custody: BTreeMap<ObjectKey, Custody>,
     /// Services that are ours, are about to be, or are being given back, with what our slices need of them.
     adopted: BTreeMap<ObjectKey, AdoptedService>,
@@ -101,12 +101,12 @@ impl Services {
         self.records.range(first..).take_while(move |(key, _)| key.namespace == namespace)
     }
 
-    /// Who writes a Service's endpoints; `None` for one that does not concern us.
+    /// Which program writes a Service's endpoints; `None` for one that does not concern us.
     pub(super) fn custody(&self, key: &ObjectKey) -> Option<&Custody> {
         self.custody.get(key)
     }
 
-    /// Who writes a Service's endpoints from now on.
+    /// Takes in which program writes a Service's endpoints from now on.
     pub(super) fn put_custody(&mut self, key: &ObjectKey, custody: Custody) {
         if custody == Custody::Foreign {
             self.custody.remove(key);

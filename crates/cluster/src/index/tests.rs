@@ -24,7 +24,7 @@ fn keys() -> ClusterKeys {
     ClusterKeys::new(b"key", b"key")
 }
 
-/// Of whoever decides about everything.
+/// Of the autoscaler that decides about everything.
 fn new_index() -> Index {
     let mut index = Index::new(keys(), 1);
     index.take_over_ports(Bucket(0), &LeaseNotes::new(), &[], WALL);
@@ -209,7 +209,7 @@ fn a_pod_that_is_ready_serves_an_adopted_service_before_anybody_has_decided() {
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
     assert_eq!(addresses(&index), ["10.0.0.1"]);
     index.set_route(&name(), route(Routing::ThroughActivator));
-    assert_eq!(addresses(&index), ["10.0.0.1"], "activators that do not live serve nobody");
+    assert_eq!(addresses(&index), ["10.0.0.1"], "activators that do not live serve no client");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn pods_that_are_not_ready_are_named_where_the_service_wants_them() {
     let conditions: Vec<_> = conditions.map(|conditions| (conditions.ready, conditions.serving)).collect();
     assert_eq!(conditions, [(Some(true), Some(true)), (Some(true), Some(false))], "as Kubernetes has it");
     index.set_route(&name(), route(Routing::ThroughActivator));
-    assert_eq!(addresses(&index), ["10.1.0.1"], "activators know who is ready");
+    assert_eq!(addresses(&index), ["10.1.0.1"], "activators know which pods are ready");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_workload_is_a_revision_once_a_service_of_ours_names_it() {
     let mut index = index();
     put_workload(&mut index, 2, &json!({}));
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
-    assert_eq!(told(&mut index), Vec::<String>::new(), "nobody needs to hear of it");
+    assert_eq!(told(&mut index), Vec::<String>::new(), "the autoscaler need not hear of it");
     put_service(&mut index, json!({}));
     assert_eq!(told(&mut index), ["revision at 2", "1 pods"]);
     index.remove_service(&service_key());
@@ -452,12 +452,12 @@ fn a_served_revision_stays_as_it_was_told_while_a_port_of_a_service_waits_for_th
     ports["ports"].as_array_mut().expect("a list").push(added);
     put_service_unsettled(&mut index, &json!({"ebb.dev/revision": "hello"}), ports);
     index.settle_ports(NOW, WALL);
-    assert_eq!(told(&mut index), ["0 pods"], "and nobody was removed");
+    assert_eq!(told(&mut index), ["0 pods"], "and no revision was removed");
     let [(bucket, notes)] = &index.port_notes()[..] else { panic!("the new port is to be noted") };
     index.ports_noted(*bucket, notes);
     let all = [10_000, 10_001, 10_002].map(Entrance::Port);
     assert_eq!(entrances(&facts(&mut index)), all);
-    // Who is gone does not wait for anything.
+    // An activator that is gone does not wait for anything.
     put_service_unsettled(&mut index, &json!({"ebb.dev/revision": "hello"}), several_ports("http"));
     index.remove_workload(&name());
     assert_eq!(told(&mut index), ["removed"]);
@@ -539,7 +539,7 @@ fn a_service_that_activators_cannot_hold_stays_direct_and_says_why() {
     index.set_route(&name(), route(Routing::ThroughActivator));
     assert!(!index.stays_direct(&name()));
     assert_eq!(addresses(&index), ["10.1.0.1"]);
-    // Nobody declares 7070.
+    // No container declares 7070.
     facts(&mut index);
     put_service(&mut index, json!({"ports": [{"port": 80, "targetPort": 7070}]}));
     assert!(index.stays_direct(&name()));
@@ -552,7 +552,7 @@ fn a_service_that_activators_cannot_hold_stays_direct_and_says_why() {
         })
         .collect();
     assert!(problems[0].contains("containerPort: 7070"), "{problems:?}");
-    // A pod that nobody gave a queue-proxy.
+    // A pod without a queue-proxy.
     put_service(&mut index, json!({}));
     let mut bare = index.pod_record(&PodName::new("default/a")).expect("it is there").clone();
     assert!(!index.stays_direct(&name()));
@@ -568,7 +568,7 @@ fn slices_follow_the_pods_without_another_order() {
     put_service(&mut index, json!({}));
     put_workload(&mut index, 1, &json!({}));
     put_activator(&mut index);
-    assert_eq!(index.slice_changes(&name()), [], "nobody has said yet who is to serve");
+    assert_eq!(index.slice_changes(&name()), [], "no route was ordered yet");
     index.set_route(&name(), route(Routing::Direct));
     assert_eq!(addresses(&index), ["10.1.0.1"]);
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "False");
@@ -653,7 +653,7 @@ fn an_older_copy_of_a_slice_is_no_news() {
 }
 
 #[test]
-fn the_next_owner_finds_the_route_whatever_comes_first() {
+fn the_next_owner_finds_the_route_in_any_order_of_objects() {
     let mut first = index();
     put_service(&mut first, json!({}));
     put_workload(&mut first, 1, &json!({}));
@@ -693,7 +693,7 @@ fn a_standby_replica_follows_the_route_that_the_owner_writes() {
         owner.services.slices().for_each(|(_, slice)| next.put_slice(slice.object.clone()));
         assert!(told(&mut next).contains(&expected.to_owned()), "{routing:?}");
     }
-    // Who decides itself knows better than slices that it has yet to write, until somebody else decides.
+    // An owner knows better than slices that it has yet to write, until another owner decides.
     next.set_route(&name(), route(Routing::Direct));
     owner.set_route(&name(), route(Routing::ThroughActivator));
     write(&mut owner, "6");
@@ -767,7 +767,7 @@ fn the_pods_of_a_target_are_all_that_its_selector_selects() {
     assert_eq!(names(&index), Some(vec!["hello-1".to_owned(), "without-queue-proxy".to_owned()]));
     index.remove_pod(&PodName::new("default/without-queue-proxy"));
     assert_eq!(names(&index), Some(vec!["hello-1".to_owned()]));
-    // Whoever decides hears nothing of pods that it cannot send a request to.
+    // The autoscaler hears nothing of pods to which no request can be sent.
     assert!(!told(&mut index).contains(&"2 pods".to_owned()));
 }
 

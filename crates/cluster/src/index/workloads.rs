@@ -313,7 +313,10 @@ impl Workloads {
             return Some(because(why));
         }
         self.is_missing(revision).then(|| {
-            Notice::new(NO_WORKLOAD, format!("{named}, which is not there; make it, or name another"))
+            Notice::new(
+                NO_WORKLOAD,
+                format!("{named}, which is not there; make that workload, or name another"),
+            )
         })
     }
 }

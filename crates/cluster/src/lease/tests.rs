@@ -51,7 +51,7 @@ fn epoch(keeper: &LeaseKeeper, now: Timestamp) -> Option<u64> {
 }
 
 #[test]
-fn the_first_makes_it_and_the_second_waits_until_it_is_not_renewed() {
+fn the_first_replica_makes_the_lease_and_the_second_waits_until_it_is_not_renewed() {
     let (mut server, mut one, mut two) = (Server::default(), keeper("one"), keeper("two"));
     turn(&mut one, &mut server, at(0));
     turn(&mut two, &mut server, at(0));
@@ -80,7 +80,7 @@ fn a_released_lease_is_taken_at_once() {
 }
 
 #[test]
-fn one_that_was_frozen_has_no_right_when_it_wakes() {
+fn a_replica_that_was_frozen_has_no_right_when_it_wakes() {
     let (mut server, mut one, mut two) = (Server::default(), keeper("one"), keeper("two"));
     turn(&mut one, &mut server, at(0));
     turn(&mut two, &mut server, at(0));
@@ -97,7 +97,7 @@ fn a_right_lasts_from_before_the_renewal_was_sent() {
     let (mut server, mut one) = (Server::default(), keeper("one"));
     one.observe(None, at(0));
     let write = one.next_write(at(0), VacancyUse::TakeIt, None).expect("it is free");
-    let version = server.write(&write).expect("nobody else writes");
+    let version = server.write(&write).expect("no other client writes");
     one.written(version, at(4));
     assert_eq!(one.right(at(14)).map(|right| right.until), Some(at(15)));
 }
@@ -125,7 +125,7 @@ fn reacquiring_our_own_lease_starts_a_new_epoch() {
 }
 
 #[test]
-fn an_object_that_is_deleted_is_nobodys_right() {
+fn a_deleted_lease_gives_no_right() {
     let (mut server, mut one) = (Server::default(), keeper("one"));
     turn(&mut one, &mut server, at(0));
     server.lease = None;

@@ -17,18 +17,18 @@ pub(crate) struct PortBooks {
     count: u16,
 }
 
-/// What the new owner of a bucket must know of its ports.
+/// The notes and claims from which the new owner of a bucket learns its ports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortHandover {
     /// The notes on the bucket's own Lease.
     pub(crate) notes: PortNotes,
-    /// Those of all other Leases.
+    /// The notes of all other Leases.
     pub(crate) elsewhere: Vec<PortNotes>,
-    /// Those of all slices, of all buckets.
+    /// The claims of all slices, of all buckets.
     pub(crate) claims: Vec<PortClaim>,
 }
 
-/// What is believed of a claim.
+/// How far a claim is believed.
 struct ClaimTrust {
     /// Ports of unsigned claims are of the present share; others may be of a time with another number of
     /// buckets.
@@ -84,7 +84,7 @@ impl PortBooks {
             given.extend(&other.given);
             // Where the number of buckets grew, the owner of another bucket lets ports rest that it finds in
             // its notes and at none of its Services, also those of Services that are in this bucket by now.
-            // What rests is no other Service's.
+            // A port that rests is no other Service's.
             given.extend(other.resting.keys());
             notes.number = notes.number.max(other.number);
             let resting = other.resting.iter().filter(|(port, _)| share.has(**port));
@@ -93,8 +93,8 @@ impl PortBooks {
         }
         let trust = ClaimTrust {
             share,
-            // Whatever was given stood on a Lease before any slice named it: another port is one that has
-            // been free since, and a slice that another client has kept.
+            // Each port that was given stood on a Lease before any slice named it: another port is one that
+            // has been free since, and a slice that another client has kept.
             given: (!notes.is_empty()).then_some(given),
             has_unsigned: notes.believes_unsigned(now),
         };
@@ -127,7 +127,7 @@ impl PortBooks {
         self.book_mut(bucket).is_ours = false;
     }
 
-    /// What is to be on Leases of ours, where it may be something else than at the last call.
+    /// The notes that are to be on Leases of ours, where they may be others than at the last call.
     pub(crate) fn news(&mut self) -> impl Iterator<Item = (Bucket, PortNotes)> {
         let ours = (0..).map(Bucket).zip(&mut self.books).filter(|(_, book)| book.is_ours);
         ours.filter_map(|(bucket, book)| Some((bucket, book.news()?)))
@@ -143,10 +143,10 @@ impl PortBooks {
         self.book_mut(bucket).recorded(notes)
     }
 
-    /// What a slice says of a Service that is served by a revision.
+    /// Takes in a slice's claim for a Service that is served by a revision.
     pub(crate) fn learn(&mut self, claim: &PortClaim) {
         let bucket = self.bucket_of(&claim.revision);
-        // One that is another bucket's by now is that one's to give up, if it is ours.
+        // A Service that is in another bucket by now is given up by that bucket, if that bucket is ours.
         let is_known = |book: &PortBook| book.is_ours && book.services.contains_key(&claim.uid);
         let trust = ClaimTrust { share: self.book(bucket).share, given: None, has_unsigned: true };
         if !self.books.iter().any(is_known)
@@ -172,12 +172,12 @@ impl PortBooks {
         self.books.iter().any(|book| book.is_settled(uid))
     }
 
-    /// Those of a Service that may be used.
+    /// The ports of a Service that may be used.
     pub(crate) fn of_service(&self, uid: &str) -> impl Iterator<Item = &PortEntry> {
         self.books.iter().flat_map(move |book| book.of_service(uid))
     }
 
-    /// Those at which requests may still come in for a revision.
+    /// The former ports at which requests may still come in for a revision.
     pub(crate) fn former_of(&self, revision: &RevisionName) -> impl Iterator<Item = (u16, &FormerPort)> {
         self.book(self.bucket_of(revision)).former_of(revision)
     }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bucket_gives_its_own_ports_and_only_whoever_owns_it() {
+    fn only_the_owner_of_a_bucket_gives_its_ports() {
         let mut books = owning(&[1]);
         for (uid, bucket) in [("a", 0), ("b", 1), ("c", 1)] {
             assert_eq!(settle(&mut books, uid, &revision(bucket)), bucket == 1, "{uid}");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_a_time_with_another_number_of_buckets_are_given_to_nobody_meanwhile() {
+    fn ports_of_a_time_with_another_number_of_buckets_are_given_to_no_service_meanwhile() {
         let mut books = PortBooks::new(2);
         books.learn(&claim("old", 10_003));
         let only = PortNotes {

@@ -23,7 +23,7 @@ pub(crate) struct PortEntry {
     pub(crate) port: Option<u16>,
 }
 
-/// What slices, or we ourselves, say of a Service's ports.
+/// The ports of a Service, as slices or we ourselves say them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortClaim {
     /// The uid of the Service that the claim is about.
@@ -45,7 +45,7 @@ struct PortTitle {
     uid: Option<String>,
 }
 
-/// Those that stand, without the ports that others have by a better right.
+/// The claims that stand, without the ports that other claims have by a better right.
 pub(super) fn standing(claims: Vec<PortClaim>) -> Vec<PortClaim> {
     let mut newest = BTreeMap::<String, PortClaim>::new();
     for claim in claims {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_claim_to_a_port_stands_and_a_tie_is_nobodys() {
+    fn the_newest_claim_to_a_port_stands_and_a_tie_gives_the_port_to_no_service() {
         let all = [
             ("one alone", vec![claim("a", 1, &[10_000])], vec![("a", vec![10_000])]),
             (

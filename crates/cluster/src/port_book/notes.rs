@@ -1,4 +1,4 @@
-//! What stands on the Lease of ports, as text: people read it there.
+//! Which notes of ports stand on the Lease, as a text that people read?
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl WallSeconds {
     }
 }
 
-/// What the next owner of a bucket must know of its ports.
+/// The ports of a bucket, as its next owner must know them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortNotes {
     /// Where the round goes on.
@@ -54,7 +54,7 @@ pub(crate) struct PortNotes {
 }
 
 impl PortNotes {
-    /// What cannot be read is left out: another client wrote it.
+    /// A note that cannot be read is left out: another client wrote it.
     pub(crate) fn read(notes: &LeaseNotes) -> Self {
         let text = |key: &str| notes.get(key).map_or("", String::as_str);
         let parts = |key: &str| text(key).split(',').map(str::trim).filter(|part| !part.is_empty());

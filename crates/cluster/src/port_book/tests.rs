@@ -91,13 +91,13 @@ fn a_port_that_is_gone_serves_on_then_rests_and_comes_again_last() {
 }
 
 #[test]
-fn the_next_owner_gives_nobody_what_another_has_or_had() {
+fn the_next_owner_gives_no_port_that_another_service_has_or_had() {
     let mut first = alone();
     for uid in ["a", "b"] {
         settle(&mut first, uid, &[port("http", 80, 8080)], WALL);
     }
     let notes = PortNotes::read(&first.notes().write());
-    // It finds the slices of one of them alone; the other was deleted while nobody owned anything.
+    // It finds the slices of one of them alone; the other was deleted while no bucket had an owner.
     let mut next = alone();
     let entry = PortEntry { name: Some("http".to_owned()), number: 80, target: None, port: Some(10_000) };
     let (entries, number) = (vec![entry], ClaimNumber(1));
@@ -111,7 +111,7 @@ fn the_next_owner_gives_nobody_what_another_has_or_had() {
 }
 
 #[test]
-fn when_none_is_left_nobody_gets_anothers() {
+fn a_service_gets_no_port_of_another_one_when_none_is_left() {
     let mut book = alone();
     let all: Vec<_> = (FIRST..=LAST).map(|number| port(&format!("p{number}"), number, 1)).collect();
     settle(&mut book, "a", &all, WALL);
@@ -128,7 +128,7 @@ fn a_service_without_a_port_is_named_once_when_a_port_has_rested() {
     let mut book = PortBook { taken: (FIRST + 1..=LAST).collect(), ..alone() };
     settle(&mut book, "a", &[port("http", 80, 8080)], WALL);
     settle(&mut book, "b", &[port("http", 80, 8080)], WALL);
-    assert_eq!(book.free_again(), None, "nobody knows when");
+    assert_eq!(book.free_again(), None, "no time is known");
     book.remove_service("a");
     book.rest(FIRST, WALL);
     let again = WALL.later(REST);

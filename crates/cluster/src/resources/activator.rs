@@ -17,7 +17,7 @@ pub(crate) struct ActivatorObject {
     pub(crate) namespace: String,
     pub(crate) uid: String,
     pub(crate) node: Option<String>,
-    /// One of each family that the cluster has.
+    /// One address of each family that the cluster has.
     pub(crate) addresses: Vec<IpAddr>,
     /// Where it takes its link.
     link: SocketAddr,

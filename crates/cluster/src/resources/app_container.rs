@@ -27,7 +27,7 @@ const NOT_STARTABLE: [&str; 6] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FailedContainer {
     pub(crate) name: String,
-    /// Its failures since the pod was made.
+    /// The failures of the container since the pod was made.
     pub(crate) failures: u32,
     pub(crate) last_end: Option<ContainerEnd>,
     /// Why it cannot be started at present.
@@ -40,12 +40,12 @@ pub(crate) struct ContainerEnd {
     pub(crate) exit_code: i32,
     /// Kubelet's word for it ("Error", "`OOMKilled`", "Completed").
     pub(crate) reason: String,
-    /// What kubelet took for its last words, oldest first.
+    /// The lines that kubelet took for its last words, oldest first.
     pub(crate) last_lines: Vec<String>,
     pub(crate) finished: Option<WallTime>,
 }
 
-/// Those that have failed, init containers before the others.
+/// The containers that have failed, init containers before the others.
 pub(crate) fn read(status: &PodStatus) -> Vec<FailedContainer> {
     let beginning = status.init_container_statuses.iter().flatten();
     let beginning = beginning.filter_map(|container| read_container(container, Success::IsNoFailure));

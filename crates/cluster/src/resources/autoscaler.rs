@@ -142,7 +142,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn it_is_shown_as_kubectl_shows_it() {
+    fn an_autoscaler_is_shown_as_kubectl_shows_it() {
         let record = autoscaler(3, 120);
         let resource = WorkloadKind::Deployment.resource().expect("it is Kubernetes' own");
         assert!(record.target.is_of(&resource) && record.target.name == "hello");

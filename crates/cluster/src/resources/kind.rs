@@ -28,7 +28,7 @@ pub enum WorkloadKind {
     Custom(CustomKind),
 }
 
-/// One that is not Kubernetes' own.
+/// A kind that is not Kubernetes' own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CustomKind {
     /// The plural, as in its path: `rollouts`.
@@ -61,7 +61,7 @@ impl WorkloadKind {
         Self::read(revision.kind())
     }
 
-    /// What the API server calls it; `None` for a custom one, of which only the API server knows.
+    /// The resource of the API server; `None` for a custom kind, which only the API server knows.
     pub fn resource(&self) -> Option<ApiResource> {
         match self {
             Self::Deployment => Some(ApiResource::erase::<Deployment>(&())),

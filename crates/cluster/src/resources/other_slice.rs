@@ -40,9 +40,9 @@ pub fn read(slice: &EndpointSlice) -> Option<OtherSlice> {
     let writer = match label(SLICE_WRITER_LABEL).as_deref() {
         Some(SELECTOR_SLICE_WRITER) => SliceWriter::Controller,
         Some(MIRROR_SLICE_WRITER) => SliceWriter::Mirror,
-        other => SliceWriter::Stranger(other.unwrap_or("nobody who says so").to_owned()),
+        other => SliceWriter::Stranger(other.unwrap_or("a program that does not say its name").to_owned()),
     };
-    // Not said means ready.
+    // An endpoint without the condition is ready.
     let ready = slice.endpoints.iter().filter(|endpoint| {
         endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
     });

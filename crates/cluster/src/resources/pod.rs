@@ -31,7 +31,7 @@ const LINK_PORT: u16 = 8024;
 const FIRST_CONDITION_WITHIN: Duration = Duration::from_secs(5);
 /// The label by which pods of one owner are told apart by their template, where the owner outlives templates.
 const REVISION_HASH: &str = "controller-revision-hash";
-/// What Kubernetes gives a pod that does not say.
+/// The grace period that Kubernetes gives a pod that names none.
 const APP_GRACE: Duration = Duration::from_secs(30);
 
 /// A pod as the watch shows it, as far as anything follows from it here.
@@ -44,10 +44,11 @@ pub struct PodObject {
     /// The controller that made the pod and replaces it, if there is one.
     pub(crate) controller: Option<PodController>,
     pub(crate) node: Option<String>,
-    /// One of each family that the cluster has, the preferred one first; none before it has a network.
+    /// One address of each family that the cluster has, the preferred one first; none before the pod has a
+    /// network.
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) is_ready: bool,
-    /// What the app's containers declare.
+    /// The ports that the app's containers declare.
     pub(crate) ports: ContainerPorts,
     /// `None` for a pod without a queue-proxy.
     pub(crate) queue_proxy: Option<QueueProxyRecord>,
@@ -67,7 +68,7 @@ pub struct PodObject {
     /// Why a container of it was started again, if a part failed in it on which all others rely.
     pub(crate) failed_part: Option<String>,
     pub(crate) deletion_cost: DeletionCost,
-    /// What class hpa goes by.
+    /// The record of the pod that class hpa goes by.
     pub(crate) scaled: ScaledPodRecord,
 }
 
@@ -107,9 +108,9 @@ impl DeletionCost {
 pub(crate) enum PodLife {
     Pending,
     Running,
-    /// It was deleted, and may take so long to end.
+    /// The pod was deleted, and may take so long to end.
     Terminating(Duration),
-    /// Its containers have ended for good. It is there to be looked at, no more.
+    /// The containers have ended for good; only the object is left.
     Over,
 }
 
@@ -120,7 +121,7 @@ pub(crate) struct QueueProxyRecord {
     /// The app's ports, and the queue-proxy's before them.
     pub(crate) served: BTreeMap<u16, u16>,
     pub(crate) link_port: u16,
-    /// What the app has to end in, once its requests have.
+    /// The time in which the app has to end, once its requests have ended.
     pub(crate) app_grace: Duration,
 }
 
@@ -244,7 +245,7 @@ fn read_trouble(status: &PodStatus) -> Option<String> {
 fn container_trouble(container: &ContainerStatus) -> Option<String> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref().unwrap_or_default();
-    // What every pod goes through.
+    // Every pod goes through these.
     if matches!(reason, "ContainerCreating" | "PodInitializing" | "") {
         return None;
     }
@@ -354,7 +355,7 @@ impl PodObject {
             outdated: false,
             awaits_core: false,
             trouble: self.trouble.clone().or_else(|| self.not_injected()),
-            // Kubernetes' own rights say who reads of a pod.
+            // Kubernetes' own rights say which people read of a pod.
             trouble_without_output: None,
             hold: None,
             details: details.collect(),
@@ -362,7 +363,7 @@ impl PodObject {
     }
 
     fn not_injected(&self) -> Option<String> {
-        let text = format!("it has no container {QUEUE_PROXY:?}, so nothing of ebb's reaches it");
+        let text = format!("the pod has no container {QUEUE_PROXY:?}, so no link of ebb reaches it");
         self.queue_proxy.is_none().then_some(text)
     }
 }
@@ -428,7 +429,7 @@ pub(crate) mod tests {
         let running = json!({"running": {}});
         assert_eq!(failed(&running, &ended(70, log)).as_deref(), Some(said));
         assert_eq!(failed(&ended(70, log), &json!({})).as_deref(), Some(said));
-        assert_eq!(failed(&running, &ended(137, log)), None, "somebody killed it");
+        assert_eq!(failed(&running, &ended(137, log)), None, "it was killed");
         assert_eq!(failed(&running, &json!({})), None);
         assert_eq!(failed_of("hello", &running, &ended(70, log)), None, "an app's own code");
     }
@@ -485,7 +486,7 @@ pub(crate) mod tests {
             assert_eq!(record.port(&port(target.clone())), expected, "{target}");
         }
         let bare = PodObject { queue_proxy: None, ..record };
-        assert_eq!(bare.port(&port(json!("http"))), Some(8080), "nobody gave it a queue-proxy");
+        assert_eq!(bare.port(&port(json!("http"))), Some(8080), "it has no queue-proxy");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Its target is a number, or the name of a declared port, which may be another number in each pod. Before a
 //! port of an app stands the queue-proxy's, unless the port is *plain* (people say so, or the Service names a
-//! protocol that is none of ours) or nobody declared it when the pod was made.
+//! protocol that is none of ours) or it was not declared when the pod was made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use vocabulary::{DeclaredPort, PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY};
 
-/// What travels as HTTP; Kubernetes' names for it.
+/// The protocols that travel as HTTP, by Kubernetes' names.
 const PROTOCOLS_OF_OURS: [&str; 4] = ["http", "grpc", "kubernetes.io/h2c", "kubernetes.io/ws"];
 
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServicePort {
-    /// Its endpoints repeat it. Only a Service with one port may leave it out.
+    /// The endpoints repeat this name. Only a Service with one port may leave it out.
     pub(crate) name: Option<String>,
     pub(crate) number: u16,
     pub(crate) target: TargetPort,
@@ -31,10 +31,10 @@ pub(crate) enum TargetPort {
     Name(String),
 }
 
-/// What is done about a Service's port, by the workload's template.
+/// How a Service's port is served, by the workload's template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortKind {
-    /// Its requests are measured, limited, and held while no pod is there.
+    /// The requests of the port are measured, limited, and held while no pod is there.
     Served,
     /// The port leads to the pods' own port, and no request waits for it.
     Plain,
@@ -74,7 +74,7 @@ impl ServicePort {
 /// The ports that a pod, or a template of pods, declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContainerPorts {
-    /// Those of TCP that have one.
+    /// The numbers of TCP ports by their names, for ports that have one.
     named: BTreeMap<String, u16>,
     /// Before which the queue-proxy stands.
     served: BTreeSet<u16>,
@@ -84,7 +84,7 @@ pub(crate) struct ContainerPorts {
 impl ContainerPorts {
     pub(crate) fn read(spec: Option<&PodSpec>, annotations: Option<&BTreeMap<String, String>>) -> Self {
         let text = |key| annotations.and_then(|map| map.get(key)).map_or("", String::as_str);
-        // What is no port was refused or warned of when the pod was injected.
+        // A text that is no port was refused or warned of when the pod was injected.
         let (rule, _) = PortAnnotations::read(text(PORTS_ANNOTATION), text(PLAIN_PORTS_ANNOTATION));
         let containers = spec.into_iter().flat_map(|spec| &spec.containers);
         let apps = containers.filter(|container| container.name != QUEUE_PROXY);

@@ -1,6 +1,6 @@
 //! What does a Service say about the workload that is to serve it? A Service that names a workload in
 //! `ebb.dev/revision` and has no selector is ours; with a selector Kubernetes writes its endpoints itself.
-//! Who writes them at present is another question: `custody`.
+//! Which program writes them at present is another question: `custody`.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ pub struct ServiceRecord {
     pub(crate) shape: ServiceShape,
     /// Why it is not taken over. What is served through us already goes on, and says this.
     pub(crate) refusal: Option<Notice>,
-    /// Whether it names any port, of whatever protocol. A headless one need not: whoever finds a pod by it
-    /// calls whichever of its ports.
+    /// Whether it names a port, of any protocol. A headless one need not: a client that finds a pod by it
+    /// calls any port of the pod.
     pub(crate) names_ports: bool,
     /// Whether its clients put up with finding no pod.
     pub(crate) is_bypass: bool,
@@ -61,7 +61,7 @@ pub(crate) enum ServiceAddressing {
     ClusterIp,
     /// To its endpoints, as DNS names them.
     Headless,
-    /// To whatever another name leads to: it has no endpoints.
+    /// To the place where another name leads: it has no endpoints.
     ExternalName,
 }
 
@@ -174,12 +174,12 @@ fn read_shape(spec: &ServiceSpec) -> ServiceShape {
 fn refuse_ports(spec: &ServiceSpec) -> Result<(), String> {
     let ports = spec.ports.as_deref().unwrap_or_default();
     if ports.is_empty() {
-        return Err("it has no ports".to_owned());
+        return Err("the Service has no ports".to_owned());
     }
     let Some(other) = ports.iter().find(|port| ServicePort::read(port).is_none()) else { return Ok(()) };
     let (number, protocol) = (other.port, other.protocol.as_deref().unwrap_or_default());
     Err(format!(
-        "its port {number} is of protocol {protocol}; only TCP can be served, so move it to a Service of its own"
+        "port {number} is of protocol {protocol}; only TCP can be served, so move the port to a Service of its own"
     ))
 }
 
@@ -195,10 +195,14 @@ fn read_target(namespace: &str, target: &str) -> Result<RevisionName, Notice> {
 /// What our slices could not do justice to.
 fn refuse_kinds(spec: &ServiceSpec) -> Result<(), String> {
     if spec.type_.as_deref() == Some("ExternalName") {
-        return Err("it is of type ExternalName, which has no endpoints; make it a ClusterIP".to_owned());
+        return Err(
+            "the Service is of type ExternalName, which has no endpoints; make it a ClusterIP".to_owned()
+        );
     }
     if spec.cluster_ip.as_deref() == Some("None") {
-        return Err("it is headless, so clients would find no pod at zero; give it a cluster IP".to_owned());
+        return Err(
+            "the Service is headless, so clients would find no pod at zero; give it a cluster IP".to_owned()
+        );
     }
     let policies = [
         ("externalTrafficPolicy", &spec.external_traffic_policy),
@@ -207,7 +211,7 @@ fn refuse_kinds(spec: &ServiceSpec) -> Result<(), String> {
     for (field, policy) in policies {
         if policy.as_deref() == Some("Local") {
             return Err(format!(
-                "{field} is Local, so nodes without a pod or an activator would refuse; make it Cluster"
+                "{field} is Local, so nodes without a pod or an activator would refuse connections; make it Cluster"
             ));
         }
     }
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_says_whom_nodes_are_to_prefer() {
+    fn a_service_says_which_endpoints_nodes_prefer() {
         for (distribution, expected) in [
             (json!(null), TrafficPreference::None),
             (json!("PreferClose"), TrafficPreference::SameZone),

@@ -1,5 +1,5 @@
-//! What does a workload say about how it is to be scaled? How each kind of them is written is [`objects`]'
-//! affair.
+//! What does a workload say about how it is to be scaled? How each kind of workload is written stands
+//! in [`objects`].
 
 pub mod objects;
 
@@ -41,9 +41,9 @@ pub struct WorkloadRecord {
     /// What the API server calls its kind.
     pub(crate) resource: ApiResource,
     pub(crate) uid: String,
-    /// As this object says it. Which count the workload has, the index asks its writer of counts.
+    /// The count that this object says. The index asks the writer of counts which count the workload has.
     pub(crate) wanted: PodCount,
-    /// As of which this is, if versions of such objects can be compared.
+    /// The version of the object, if versions of such objects can be compared.
     pub(crate) version: Option<ObjectVersion>,
     /// `status.replicas`, those of an earlier template included.
     pub(crate) present: PodCount,
@@ -52,14 +52,14 @@ pub struct WorkloadRecord {
     pub(crate) selector: Selector,
     /// The ports that containers of the template declare.
     pub(crate) ports: ContainerPorts,
-    /// Those of its pods, by which Services find them.
+    /// The labels of its pods, by which Services find them.
     pub(crate) template_labels: BTreeMap<String, String>,
     /// The Service by which its pods know each other (`serviceName` of a `StatefulSet`): no clients of the
     /// app call it.
     pub(crate) governing_service: Option<String>,
     /// What people call its present template.
     pub(crate) template: String,
-    /// Ours and Knative's, on the template and, stronger, on the workload itself.
+    /// Annotations of ours and of Knative, on the template and, stronger, on the workload itself.
     annotations: BTreeMap<String, String>,
     /// The limits among those of the template.
     limits: BTreeMap<String, String>,
@@ -120,7 +120,7 @@ impl WorkloadRecord {
         Ok(WorkloadSettings { scaling, requests, progress_deadline })
     }
 
-    /// What is right of its settings, with defaults for the rest; `None` if another autoscaler is meant.
+    /// The valid part of its settings, with defaults for the rest; `None` if another autoscaler is meant.
     pub(crate) fn valid_subset_of_settings(&self, cluster: &ClusterConfig) -> Option<WorkloadSettings> {
         let mut rest = self.clone();
         let scaling = loop {

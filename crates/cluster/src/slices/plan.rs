@@ -11,7 +11,8 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 
 use super::belonging::{name_prefix, service_of};
 
-/// What Kubernetes' own controller puts into one, so that a change of one pod is one small write.
+/// The endpoints that Kubernetes' own controller puts into one slice, so that a change of one pod is one
+/// small write.
 const ENDPOINTS_MAX: usize = 100;
 
 /// Addresses of one family that serve at the same ports.
@@ -29,7 +30,7 @@ pub(super) struct PlannedSlice {
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-/// Gives each group its slices: those with its ports first, then those that nobody needs as they are, then
+/// Gives each group its slices: those with its ports first, then those that no group needs as they are, then
 /// new ones.
 pub(super) fn lay_out(
     groups: Vec<EndpointGroup<'_>>,
@@ -68,8 +69,8 @@ pub(super) fn lay_out(
     planned
 }
 
-/// What each slice that has the right ports keeps and gets, and who finds no room in any. Who comes anew goes
-/// where something is written anyway.
+/// What each slice that has the right ports keeps and gets, and the endpoints that find no room in any. A new
+/// endpoint goes where something is written anyway.
 fn settle(matching: &[&EndpointSlice], endpoints: Vec<Endpoint>) -> (Vec<Vec<Endpoint>>, Vec<Endpoint>) {
     let numbered = endpoints.into_iter().enumerate();
     let mut wanted: BTreeMap<_, _> =
@@ -135,7 +136,7 @@ pub enum SliceChange {
     Delete(EndpointSlice),
 }
 
-/// What is to be written, in this order; nothing, if all is as it should be.
+/// The writes to be done, in this order; none, if each slice is as it should be.
 pub(crate) fn changes(desired: &[EndpointSlice], present: &[&EndpointSlice]) -> Vec<SliceChange> {
     let mut steps = steps(desired, present);
     let mut book = ServerBook::new(desired, present);
@@ -289,7 +290,7 @@ fn renamed(slice: &EndpointSlice, name: String) -> EndpointSlice {
     slice
 }
 
-/// Whether a slice is as it should be, whatever the API server or others have added to it.
+/// Whether a slice is as it should be; additions of the API server and of other clients do not count.
 fn says_the_same(there: &EndpointSlice, wanted: &EndpointSlice) -> bool {
     let has_all = |there: &Option<BTreeMap<String, String>>, wanted: &Option<BTreeMap<String, String>>| {
         let there = there.as_ref();

@@ -87,12 +87,12 @@ fn addresses_that_can_serve_are_named_and_draining_pods_last() {
             only_unreachable,
             vec!["10.0.0.4"],
         ),
-        ("nobody", Routing::ThroughActivator, none, vec![]),
+        ("no endpoint", Routing::ThroughActivator, none, vec![]),
     ];
     for (what, routing, servers, expected) in rows {
         let slices = slices_of(&service(), routing, &servers);
         assert_eq!(addresses(&slices), expected, "{what}");
-        assert_eq!(slices.len(), 1, "{what}: the route is written even if nobody serves");
+        assert_eq!(slices.len(), 1, "{what}: the route is written even if no endpoint serves");
     }
 }
 
@@ -153,7 +153,7 @@ fn an_endpoint_with_both_families_is_in_the_slices_of_both() {
 }
 
 #[test]
-fn nodes_prefer_who_is_near_where_the_service_says_so() {
+fn nodes_prefer_near_endpoints_where_the_service_says_so() {
     let mut nowhere = server("nowhere", "10.0.0.8");
     nowhere.zone = None;
     let servers = Servers {
@@ -172,15 +172,15 @@ fn nodes_prefer_who_is_near_where_the_service_says_so() {
     };
     let [zone, node] = ["z1", "n1"].map(|name| vec![name.to_owned()]);
     let unsaid = Vec::new();
-    let nobody = [(unsaid.clone(), unsaid.clone())];
-    let two = [nobody[0].clone(), nobody[0].clone()];
+    let unhinted = [(unsaid.clone(), unsaid.clone())];
+    let two = [unhinted[0].clone(), unhinted[0].clone()];
     for (preference, expected) in [
         (TrafficPreference::None, two.clone()),
-        (TrafficPreference::SameZone, [(zone.clone(), unsaid.clone()), nobody[0].clone()]),
+        (TrafficPreference::SameZone, [(zone.clone(), unsaid.clone()), unhinted[0].clone()]),
         (TrafficPreference::SameNode, [(zone, node.clone()), (unsaid, node)]),
     ] {
         assert_eq!(hints(preference, Routing::Direct, &servers), expected);
-        assert_eq!(hints(preference, Routing::ThroughActivator, &servers), nobody);
+        assert_eq!(hints(preference, Routing::ThroughActivator, &servers), unhinted);
         let ending = Servers { ending_pods: servers.ready_pods.clone(), ..Servers::default() };
         assert_eq!(hints(preference, Routing::Direct, &ending), two);
     }
@@ -191,7 +191,7 @@ fn written(mut slice: EndpointSlice) -> EndpointSlice {
     slice.metadata.resource_version = Some("7".to_owned());
     slice.metadata.uid = Some("u9".to_owned());
     let labels = slice.metadata.labels.get_or_insert_default();
-    labels.insert("somebody-elses".to_owned(), "label".to_owned());
+    labels.insert("foreign".to_owned(), "label".to_owned());
     slice
 }
 

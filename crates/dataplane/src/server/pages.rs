@@ -9,12 +9,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
-use runtime::{
-    ErrorChain, PageConnection, PageKind, PageLimits, PageListener, PageSeat, PageTurn, PagesBusy,
-};
+use runtime::{ErrorChain, PageConnection, PageKind, PageLimits, PageListener, PageSeat, PageTurn};
 use tracing::debug;
 
 use super::limits::{HalfClosedLimits, ServerLimits};
@@ -23,18 +21,22 @@ use super::service::{Abort, Service};
 use crate::body::{Body, BodyGuard, GuardedBody};
 use crate::connection::Connection;
 use crate::connection::drain::Drain;
+use crate::plain_text::plain_line;
 use crate::socket::Socket;
 
 /// Streams of one connection: readers of pages ask for one after the other.
 const STREAMS_PER_CONNECTION: u32 = 16;
 
 /// A service that answers requests for pages.
-pub trait PageService: Service<Body = Body> {
-    /// The kind of place that a request on this connection takes.
-    fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind;
+pub trait PageService: 'static {
+    /// The page that a request asks for.
+    fn page(self: Rc<Self>, request: Request<Body>) -> impl Future<Output = Response<Body>> + 'static;
 
-    /// The answer to a request for which there is no place.
-    fn busy(&self, busy: PagesBusy) -> Response<Body>;
+    /// The kind of place that a request on this connection takes.
+    fn kind_of(&self, request: &Request<Body>, connection: &Connection) -> PageKind {
+        let _ = (request, connection);
+        PageKind::Ordinary
+    }
 }
 
 /// Serves pages until [`Drain::stop_accepting`], then to those who have connected by then, and returns;
@@ -125,7 +127,8 @@ impl<Pages: PageService> Service for SeatedPages<Pages> {
             Ok(turn) => turn,
             Err(busy) => {
                 connection.retire();
-                return Ok(self.pages.busy(busy).map(|body| GuardedBody::new(body, None)));
+                let refused = plain_line(StatusCode::SERVICE_UNAVAILABLE, &busy.to_string());
+                return Ok(refused.map(|body| GuardedBody::new(body, None)));
             }
         };
         match kind {
@@ -133,7 +136,7 @@ impl<Pages: PageService> Service for SeatedPages<Pages> {
             // It would come back to the places of others, where there may be no room.
             PageKind::LongRead | PageKind::OwnLongRead => connection.retire(),
         }
-        let response = Rc::clone(&self.pages).call(request, connection).await?;
+        let response = Rc::clone(&self.pages).page(request).await;
         Ok(response.map(|body| GuardedBody::new(body, Some(HeldTurn(turn)))))
     }
 }

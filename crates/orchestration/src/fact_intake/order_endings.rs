@@ -7,12 +7,12 @@ use vocabulary::{PodCount, PodId, RevisionId};
 
 use super::FactIntake;
 use crate::departures::LeaveTaking;
-use crate::order_book::Purpose;
 use crate::order_outcome::{OrderId, OrderOutcome};
+use crate::outbox::Purpose;
 
 impl FactIntake<'_> {
     pub(super) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
-        let Some(purpose) = self.state.orders.ended(order, &outcome) else { return };
+        let Some(purpose) = self.state.outbox.order_ended(order, &outcome) else { return };
         match purpose {
             Purpose::Scale(id) => self.scale_ended(id, outcome),
             Purpose::Route(id) => self.route_ended(id, order, outcome),
@@ -63,7 +63,7 @@ impl FactIntake<'_> {
         record.wanted = found;
         let (spec, origin) = (Arc::clone(&record.spec), record.facts.origin);
         self.state.tell(Event::RevisionChanged { revision: id, spec, wanted: found, origin }, self.now);
-        self.state.touched.insert(id);
+        self.state.unsettled.touch(id);
     }
 
     fn route_ended(&mut self, id: RevisionId, order: OrderId, outcome: OrderOutcome) {
@@ -74,7 +74,7 @@ impl FactIntake<'_> {
                 if record.route.note_written(order) {
                     // Activators hear nothing new of it, but it may have been all that the path's
                     // acknowledgement waited for.
-                    self.state.proven.insert(id);
+                    self.state.unsettled.note_proven(id);
                 }
             }
             OrderOutcome::Refused(text) | OrderOutcome::Forbidden(text) | OrderOutcome::Retrying(text) => {

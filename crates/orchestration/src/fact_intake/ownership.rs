@@ -11,10 +11,10 @@ use crate::readiness::LinkCondition;
 
 impl FactIntake<'_> {
     pub(super) fn ownership_changed(&mut self, ownership: Ownership) {
-        if self.state.ownership == ownership {
+        if *self.state.ownership.present() == ownership {
             return;
         }
-        let former = std::mem::replace(&mut self.state.ownership, ownership);
+        let former = self.state.ownership.replace(ownership);
         let all: Vec<RevisionId> = self.state.registry.revisions.keys().copied().collect();
         for id in all {
             let Some(record) = self.state.registry.revisions.get(&id) else { continue };
@@ -32,10 +32,8 @@ impl FactIntake<'_> {
                 self.take_over(id);
             }
         }
-        let ownership = &self.state.ownership;
-        // The bucket's present owner gives the order that releases an entrance; ours would have no right any
-        // more.
-        self.state.removed.retain(|name, _| ownership.epoch_of(name).is_some());
+        let ownership = self.state.ownership.present();
+        self.state.removed.keep_owned(ownership);
         let mut present = ownership.epochs.iter();
         // Buckets that are only lost need no new hello: there is nothing to learn about them, only something
         // to say.
@@ -54,7 +52,7 @@ impl FactIntake<'_> {
             told.map(|(id, record)| (id, record.facts.clone(), record.link)).collect();
         for (id, facts, former) in told {
             self.state.end_link(former);
-            self.state.unsynced.remove(&id);
+            self.state.unsettled.cancel_sync(id);
             self.link_activator(id, facts);
             self.state.tell(Event::LinkLost { reporter: Reporter::Activator(id) }, self.now);
         }
@@ -65,7 +63,7 @@ impl FactIntake<'_> {
         let linked = self.state.activators.iter_mut().filter(|(_, record)| record.is_told());
         for (id, record) in linked {
             record.reach = ActivatorReach::Unsynced;
-            self.state.unsynced.insert(id);
+            self.state.unsettled.request_sync(id);
         }
     }
 

@@ -8,7 +8,7 @@ use settings::hpa::LabelSelector;
 /// The versions that are read, the better one first.
 pub(crate) const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
-/// What pods use, of a whole namespace at once.
+/// The usage of all pods of a namespace.
 pub(crate) fn pod_metrics(namespace: &str) -> String {
     format!("/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods")
 }
@@ -57,7 +57,7 @@ pub(crate) fn external(namespace: &str, metric: (&str, &LabelSelector)) -> Strin
     with_query(path, &[("labelSelector", selector.to_string())])
 }
 
-/// What there is in a version of a group. The core group has no name, and only a version.
+/// The resources in a version of a group. The core group has no name, and only a version.
 pub(crate) fn resources(api_version: &str) -> String {
     match api_version {
         "" => "/api/v1".to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn qualified(plural: &str, api_version: &str) -> String {
     }
 }
 
-/// What is empty is left out.
+/// A parameter without a value is left out.
 fn with_query(mut path: String, parameters: &[(&str, String)]) -> String {
     let mut separator = '?';
     for (key, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use settings::hpa::ResourceName;
 use vocabulary::{MilliValue, parse_duration, parse_quantity, shown};
 
-/// What the pods of a namespace use (`metrics.k8s.io/v1beta1`).
+/// The usage of the pods of a namespace (`metrics.k8s.io/v1beta1`).
 #[derive(Debug, Deserialize)]
 pub(crate) struct PodMetricsList {
     pub(crate) items: Vec<PodMetrics>,

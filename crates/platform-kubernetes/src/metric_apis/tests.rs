@@ -31,7 +31,7 @@ impl FakeServer {
 
     fn answer(&self, path: &str) -> http::Response<Body> {
         self.asked.lock().push(path.to_owned());
-        let message = format!("nobody serves {}", path.split('?').next().unwrap_or_default());
+        let message = format!("no server for {}", path.split('?').next().unwrap_or_default());
         let unknown = json!({"kind": "Status", "status": "Failure", "message": message, "code": 404});
         let page = self.pages.lock().get(path).cloned();
         let (code, page) = page.map_or((404, unknown), |page| (200, page));
@@ -196,8 +196,8 @@ async fn failed_metrics_say_so_in_the_servers_words() {
         shown,
         [
             "the metrics API says nothing of the cpu of these 2 pods, and knows 0 in the namespace",
-            "/apis/custom.metrics.k8s.io: nobody serves /apis/custom.metrics.k8s.io",
-            "/apis/networking.k8s.io/v1: nobody serves /apis/networking.k8s.io/v1",
+            "/apis/custom.metrics.k8s.io: no server for /apis/custom.metrics.k8s.io",
+            "/apis/networking.k8s.io/v1: no server for /apis/networking.k8s.io/v1",
             "the list that was answered is empty",
         ]
     );

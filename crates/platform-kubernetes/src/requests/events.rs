@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::{Requests, patch_parameters, post_parameters, within};
 
-/// What says it, in `kubectl describe`.
+/// The source of our Events, as `kubectl describe` shows it.
 const CONTROLLER: &str = "ebb.dev/autoscaler";
-/// What an Event may hold.
+/// The longest text that an Event may hold.
 const TEXT_MAX: usize = 1024;
 
 impl Requests {

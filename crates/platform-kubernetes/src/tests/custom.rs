@@ -19,7 +19,7 @@ fn is_told(fact: &PlatformFact, name: &str, count: u32) -> bool {
     facts.name == custom(name) && facts.wanted == PodCount::new(count)
 }
 
-/// With `one` and `two` of a kind that somebody has installed.
+/// With `one` and `two` of a kind that a person has installed.
 async fn start() -> Laboratory {
     let mut laboratory = Laboratory::start().await;
     laboratory.server.bring_kind("argoproj.io", "v1alpha1", "rollouts", "Rollout");
@@ -97,7 +97,7 @@ async fn a_list_of_a_custom_kind_that_fails_is_asked_for_again_and_takes_nothing
     tokio::time::timeout(PATIENCE, asked).await.expect("it is asked for again");
     laboratory.server.heal(PATH);
     laboratory
-        .wait("the count that nobody saw", |fact| {
+        .wait("the count that no watch showed", |fact| {
             assert!(!matches!(fact, PlatformFact::RevisionRemoved(_)), "{fact:?}");
             is_told(fact, "one", 5).then_some(())
         })

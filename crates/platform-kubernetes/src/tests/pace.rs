@@ -16,7 +16,7 @@ pub(super) fn activator() -> Value {
 }
 
 #[tokio::test]
-async fn slices_of_who_has_pods_come_first_and_all_of_them_no_faster_than_the_pace() {
+async fn slices_of_revisions_with_pods_come_first_and_all_of_them_no_faster_than_the_pace() {
     let mut laboratory = Laboratory::start().await;
     // By their names the last.
     let awake = ["z1", "z2", "z3"].map(str::to_owned);

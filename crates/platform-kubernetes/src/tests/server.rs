@@ -18,7 +18,7 @@ use vocabulary::Timestamp;
 pub(super) enum Fault {
     /// With this status; the body is a `Status` that says `because`.
     Status(u16),
-    /// 429 by who looks at no request: seconds in the header, and a line of text.
+    /// 429 from a server that looks at no request: seconds in the header, and a line of text.
     TurnedAway { seconds: u32 },
     /// The request is read, and never answered.
     Silence,
@@ -58,7 +58,7 @@ struct ServerState {
     kept_since: u64,
     faults: BTreeMap<String, Fault>,
     asked: Vec<(String, String, Timestamp)>,
-    /// Whether whoever asks for its rights has them.
+    /// Whether a client that asks for its rights has them.
     is_everything_allowed: bool,
     ends: BTreeMap<String, (u64, WatchEnd)>,
     /// What it says of its version instead of 37.
@@ -203,7 +203,7 @@ impl ScriptedServer {
         found["resources"].as_array_mut().expect("a list").extend([own, scale]);
     }
 
-    /// Whoever asks from now on whether something is allowed hears that it is.
+    /// A client that asks from now on whether something is allowed hears that it is.
     pub(super) fn allow_everything(&self) {
         self.state.lock().is_everything_allowed = true;
     }

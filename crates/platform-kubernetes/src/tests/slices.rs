@@ -1,5 +1,5 @@
-//! Who serves is to be written, and the API server fails: it is tried again, ever more seldom, others are not
-//! disturbed, whoever served is named on, and in the end the slices are right.
+//! A route is to be written, and the API server fails: it is tried again, ever more seldom, others are not
+//! disturbed, endpoints that served are named on, and in the end the slices are right.
 
 use orchestration::ReleaseProof;
 
@@ -14,7 +14,7 @@ impl Laboratory {
         let mut laboratory = Self::start().await;
         laboratory.server.put(PODS, pace::activator());
         let (mut has_activator, mut is_served) = (false, false);
-        let both = laboratory.wait("who serves can be written", |fact| {
+        let both = laboratory.wait("the route can be written", |fact| {
             if let PlatformFact::ActivatorsChanged(activators) = fact {
                 has_activator = !activators.is_empty();
             }
@@ -88,7 +88,7 @@ async fn is_written_in_the_end(fault: Fault, reason: &str) {
 }
 
 #[tokio::test]
-async fn a_slice_that_cannot_be_written_is_tried_again_and_disturbs_nobody() {
+async fn a_slice_that_cannot_be_written_is_tried_again_and_disturbs_no_other() {
     let within = "the API server did not answer within 4 s";
     let statuses = [403, 404, 410, 422, 429, 500, 503, 504].map(|code| (Fault::Status(code), BECAUSE));
     let others = [
@@ -129,7 +129,7 @@ async fn a_slice_whose_answer_was_cut_is_found_written() {
 }
 
 #[tokio::test]
-async fn a_slice_that_somebody_deletes_or_writes_is_as_it_should_be_again() {
+async fn a_slice_that_another_client_deletes_or_writes_is_restored() {
     let mut laboratory = Laboratory::with_slice().await;
     let server = laboratory.server.clone();
     server.remove(SLICES, "shop", "hello-ebb-ipv4-0");
@@ -138,7 +138,7 @@ async fn a_slice_that_somebody_deletes_or_writes_is_as_it_should_be_again() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, again).await.expect("nobody has to ask for it");
+    tokio::time::timeout(PATIENCE, again).await.expect("no other order is needed");
     assert_eq!(laboratory.written(), ("through-activator".to_owned(), vec![ACTIVATOR.to_owned()]));
     // Before the watch knows it: it is neither there nor what was read of it.
     server.remove_unseen(SLICES, "shop", "hello-ebb-ipv4-0");
@@ -191,7 +191,7 @@ async fn a_pod_is_released_once_no_slice_names_it_however_often_the_write_fails(
     let pod = PodName::new("shop/hello-1");
     let release = laboratory.give(Order::ReleasePod { pod, proof: ReleaseProof::Acknowledged });
     laboratory.waits(release, 3).await;
-    assert_eq!(laboratory.written().1, addresses, "whoever served is named on");
+    assert_eq!(laboratory.written().1, addresses, "endpoints that served are named on");
     server.heal(&attempt);
     assert_eq!(laboratory.end_of(release).await, OrderOutcome::Done);
     assert_eq!(laboratory.written().1, ["10.244.1.8"]);

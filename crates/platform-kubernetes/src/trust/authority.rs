@@ -48,7 +48,7 @@ pub(super) struct LinkAuthority {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FormerAuthority {
     certificate: String,
-    /// What it signed last: the certificate of the authority that followed it.
+    /// The last certificate that it signed: the certificate of the authority that followed it.
     successor: String,
     /// The end of the certificate's validity, in seconds since 1970.
     ends: u64,
@@ -60,7 +60,7 @@ struct FormerAuthority {
 /// A certificate that one of ebb's programs shows, with its private key.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Certificate {
-    /// Its own, and those that lead from it to each former authority.
+    /// Its own certificate, and those that lead from it to each former authority.
     pub(super) chain: String,
     pub(super) key: String,
     pub(super) roots: String,
@@ -80,7 +80,7 @@ impl LinkAuthority {
     pub(super) fn successor(&self, now: WallSeconds) -> Result<Self, rcgen::Error> {
         let next = Self::make(now)?;
         let successor = parameters(&next.key, now)?.signed_by(&next.key, &self.issuer()?)?.pem();
-        // What was two thirds ends so.
+        // `renew_after` lies two thirds after the beginning, so a third is left.
         let ends = self.renew_after.later(AUTHORITY_LASTS / 3).0;
         let certificate = self.certificate.clone();
         let this = FormerAuthority { certificate, successor, ends, is_revoked: false };
@@ -127,7 +127,7 @@ impl LinkAuthority {
         formers.fold(own, |roots, former| roots + &former.certificate)
     }
 
-    /// Those before it that are revoked and have not ended.
+    /// The former authorities that are revoked and have not ended.
     fn revoked(&self, now: WallSeconds) -> String {
         self.formers(now).filter(|former| former.is_revoked).map(|former| &*former.certificate).collect()
     }
@@ -137,7 +137,7 @@ impl LinkAuthority {
     }
 
     fn issuer(&self) -> Result<Issuer<'static, &KeyPair>, rcgen::Error> {
-        // Its name and constraints are all that is read of these.
+        // Only the name and the constraints are read of these.
         Ok(Issuer::new(parameters(&self.key, WallSeconds::default())?, &self.key))
     }
 
@@ -269,12 +269,12 @@ mod tests {
             (1, 2),
             "its own, and the bridge from the first"
         );
-        // One that follows in the usual way is vouched for by what was not revoked alone.
+        // An authority that follows in the usual way is vouched for only by authorities that are not revoked.
         let third = next.successor(NOW).expect("it is followed");
         assert_eq!((count(&third.roots(NOW)), third.revoked(NOW)), (2, first.certificate.clone()));
         let ended = WallSeconds(NOW.0 + 1_096 * 86_400);
-        assert_eq!(third.revoked(ended), "", "by then nobody takes it any more");
-        // What the version before wrote says nothing of it.
+        assert_eq!(third.revoked(ended), "", "by then no program takes it any more");
+        // The Secret of the version before says nothing of revocation.
         let mut data = first.successor(NOW).expect("it is followed").write(NOW);
         let formers = data.remove(FORMERS).expect("there are some").0;
         let formers = String::from_utf8(formers).expect("it is text").replace(",\"is_revoked\":false", "");
@@ -293,7 +293,8 @@ mod tests {
         assert!(!certificate.is_good(&next, NOW));
         assert!(!authority.is_due(days(729)));
         assert!(authority.is_due(days(731)));
-        // Another one is asked for a day later: who knows the first alone finds a way to it all the same.
+        // Another one is asked for a day later: a program that knows the first alone finds a way to it
+        // all the same.
         let third = next.successor(days(1)).expect("it is followed");
         assert_eq!(third.roots(days(2)).matches("BEGIN CERTIFICATE").count(), 3);
         let chain = third.issue("a", days(2)).expect("it signs").chain;

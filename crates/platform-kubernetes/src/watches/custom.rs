@@ -58,7 +58,7 @@ pub(super) struct KindSeeker {
 enum KindWatchEnd {
     /// The kind cannot be looked at any more.
     Refused(Notice),
-    /// It is not wanted any more, or the news are not received.
+    /// The kind is not wanted any more, or the news are not received.
     Left,
 }
 
@@ -140,7 +140,7 @@ impl KindSeeker {
         let (custom, mut wanted) = (custom.clone(), self.wanted.clone());
         // A panic in it is ours; see where ends are taken.
         self.watches.spawn(async move {
-            // Either may be cancelled: what was not sent yet when the kind is left concerns nobody any more.
+            // Either may be cancelled: what was not sent yet when the kind is left concerns no workload.
             let end = tokio::select! {
                 refused = watch.run() => refused.map_or(KindWatchEnd::Left, KindWatchEnd::Refused),
                 _ = wanted.wait_for(|wanted| !wanted.contains(&custom)) => KindWatchEnd::Left,
@@ -182,7 +182,7 @@ impl KindSeeker {
     }
 }
 
-/// What the API server calls each of these, or why it cannot be scaled.
+/// The resource of each kind at the API server, or why the kind cannot be scaled.
 async fn discover(client: &Client, kinds: Vec<CustomKind>) -> Vec<(CustomKind, Result<ApiResource, Notice>)> {
     if kinds.is_empty() {
         return Vec::new();
@@ -221,7 +221,7 @@ fn could_not(group: &str, failure: &Failure) -> String {
     format!("API group {group} could not be looked at: {}", failure.words())
 }
 
-/// What a kind is called in its group, if it can be scaled.
+/// The resource of a kind in its group, if the kind can be scaled.
 fn resource(kind: &CustomKind, found: &ApiGroup) -> Result<ApiResource, Notice> {
     let CustomKind { resource, group } = kind;
     let mut all = found.recommended_resources().into_iter();
@@ -233,7 +233,7 @@ fn resource(kind: &CustomKind, found: &ApiGroup) -> Result<ApiResource, Notice> 
     if can_be_scaled(&capabilities) {
         Ok(resource)
     } else {
-        Err(refused(format!("{}.{group} has no scale subresource, so nobody can scale it", resource.plural)))
+        Err(refused(format!("{}.{group} has no scale subresource, so it cannot be scaled", resource.plural)))
     }
 }
 

@@ -4,8 +4,8 @@
 //! what remains is an ordinary request. On the admin port every client may. The answer never waits for the
 //! app (L42).
 
-use dataplane::{Body, names};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use dataplane::{Body, names, plain_line};
+use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use http::{Response, StatusCode};
 use vocabulary::PodState;
 
@@ -33,16 +33,16 @@ pub(crate) fn answer(headers: &HeaderMap, state: PodState) -> Response<Body> {
     let is_draining = state == PodState::Draining;
     if is_prober(headers) {
         return match value {
-            _ if is_draining => plain_error(StatusCode::SERVICE_UNAVAILABLE, "shutting down"),
+            _ if is_draining => plain_line(StatusCode::SERVICE_UNAVAILABLE, "shutting down"),
             Some(value) if value == "queue" => readiness(state),
             Some(_) | None => {
                 let value = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
-                plain_error(StatusCode::BAD_REQUEST, &format!("unexpected probe header value: {value}"))
+                plain_line(StatusCode::BAD_REQUEST, &format!("unexpected probe header value: {value}"))
             }
         };
     }
     if is_draining {
-        return plain_error(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
+        return plain_line(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
     match headers.get(names::K_NETWORK_HASH).filter(|hash| !hash.is_empty()) {
         Some(hash) => {
@@ -50,7 +50,7 @@ pub(crate) fn answer(headers: &HeaderMap, state: PodState) -> Response<Body> {
             response.headers_mut().insert(names::K_NETWORK_HASH, hash.clone());
             response
         }
-        None => plain_error(
+        None => plain_line(
             StatusCode::BAD_REQUEST,
             "a probe request must contain a non-empty \"K-Network-Hash\" header",
         ),
@@ -63,15 +63,5 @@ fn readiness(state: PodState) -> Response<Body> {
     }
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
-}
-
-/// One line of text, as Knative writes its errors.
-pub(crate) fn plain_error(status: StatusCode, message: &str) -> Response<Body> {
-    let mut response = Response::new(Body::full(format!("{message}\n")));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
     response
 }

@@ -150,10 +150,10 @@ impl Services {
     pub(in crate::index) fn strangers_notice(&self, key: &ObjectKey) -> Option<Notice> {
         let mut others = self.others_of(key);
         others.find_map(|slice| match &slice.writer {
-            SliceWriter::Stranger(who) => Some(Notice::new(
+            SliceWriter::Stranger(writer) => Some(Notice::new(
                 FOREIGN_ENDPOINTS,
                 format!(
-                    "EndpointSlice {} is managed by {who} and sends clients past ebb; delete it if nobody needs it",
+                    "EndpointSlice {} is managed by {writer} and sends clients past ebb; delete it if it is not needed",
                     slice.key.name
                 ),
             )),

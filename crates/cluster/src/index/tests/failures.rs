@@ -39,7 +39,7 @@ impl Cluster {
         self.index.put_pod(pod(name, metadata, status), self.now);
     }
 
-    /// How the pods stand at last, as whoever decides hears it.
+    /// How the pods stand at last, as the autoscaler hears it.
     fn pods(&mut self) -> Vec<PodFacts> {
         let told = facts(&mut self.index).into_iter().filter_map(|fact| {
             let PlatformFact::PodsChanged { pods, .. } = fact else { return None };

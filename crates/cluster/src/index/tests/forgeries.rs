@@ -1,4 +1,4 @@
-//! Slices that look like ours: what they say of ports is nothing, whoever owns the bucket next.
+//! Slices that look like ours: what they say of ports is nothing to any later owner of the bucket.
 
 use super::*;
 use crate::index::known_slice::KnownSlice;
@@ -97,7 +97,8 @@ fn two_tenants() -> (Index, LeaseNotes) {
     (first, lease)
 }
 
-/// Who takes over from `former`, hours later, with these slices of the thief's in place of its own.
+/// The owner that takes over from `former`, hours later, with these slices of the thief's in place of its
+/// own.
 fn next_with(former: &Index, lease: &LeaseNotes, thiefs: Vec<EndpointSlice>) -> Index {
     let objects = |index: &mut Index| {
         // The forged ones first and last: nothing follows from the order of watches.
@@ -197,7 +198,7 @@ fn a_forged_slice_makes_no_service_ours() {
     assert_eq!(next.services.custody(&key_of("thief")), None);
     assert!(is_told(&next, "thief"));
     next.remove_service(&key_of("thief"));
-    assert!(!is_told(&next, "thief"), "nobody could be told");
+    assert!(!is_told(&next, "thief"), "no Service could be told");
 }
 
 fn put_annotated_in(index: &mut Index, namespace: &str, annotations: &Value) {
@@ -299,10 +300,10 @@ fn an_upgrade_changes_no_port_and_signs_all_slices() {
         matches!(slices::author_of(&slice.object, &SliceKey::new(b"key")), SliceAuthor::Autoscaler(_))
     };
     assert!(index.services.slices().all(|(_, slice)| is_signed(slice)));
-    // Who takes over at once, before all are signed, believes the others too.
+    // An owner that takes over at once, before all are signed, believes the others too.
     let next = upgraded(&slices, &lease, WALL.later(Duration::from_secs(30)));
     assert_eq!((port_of(&next, "u-bank"), port_of(&next, "u-thief")), (vec![10_000], vec![10_001]));
-    // An hour later nobody does.
+    // An hour later no owner does.
     let late = upgraded(&slices, &lease, WALL.later(HOUR));
     assert_eq!((port_of(&late, "u-bank"), port_of(&late, "u-thief")), (vec![], vec![]));
     assert!(is_told(&late, "bank"));

@@ -1,4 +1,4 @@
-//! A Service changes hands, and nobody who calls it notices.
+//! A Service changes hands, and no client of it notices.
 
 use super::*;
 
@@ -92,10 +92,10 @@ fn a_service_that_names_a_workload_and_keeps_its_selector_is_prepared_and_not_to
 }
 
 #[test]
-fn without_a_selector_ours_are_written_first_directly_and_then_the_others_go() {
+fn without_a_selector_our_slices_are_written_directly_before_those_of_kubernetes_go() {
     let mut index = running();
     put_service(&mut index, json!({}));
-    // Nobody has ordered a route: what Kubernetes had there was one.
+    // No route was ordered: what Kubernetes had there was one.
     assert!(told(&mut index).contains(&"route Direct".to_owned()));
     assert_eq!(addresses(&index), ["10.0.0.1"]);
     put_kubernetes_slice(&mut index, MIRROR, &[("a", true)]);
@@ -143,13 +143,13 @@ fn one_service_over_two_workloads_is_refused_and_not_touched() {
 }
 
 #[test]
-fn ours_stay_until_kubernetes_has_somebody_ready_and_activators_serve_on_for_a_minute() {
+fn our_slices_stay_until_kubernetes_has_a_ready_endpoint_and_activators_serve_on_for_a_minute() {
     let mut index = taken_over();
     // An old file: no annotation, a selector, and nothing runs.
     put_workload(&mut index, 0, &json!({}));
     index.remove_pod(&PodName::new("default/a"));
     put_annotated(&mut index, &json!({}), with_selector());
-    assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE, "somebody may wait");
+    assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE, "a request may wait");
     assert_eq!(addresses(&index), ["10.1.0.1"], "and is held meanwhile");
     carry_out(&mut index);
     put_kubernetes_slice(&mut index, CONTROLLER, &[("c", false)]);
@@ -175,13 +175,13 @@ fn a_selector_that_goes_again_before_anything_was_given_back_is_no_handover() {
 }
 
 #[test]
-fn without_annotation_and_selector_ours_stay_directly_and_say_why() {
+fn without_annotation_and_selector_our_slices_stay_direct_and_a_notice_says_why() {
     let mut index = taken_over();
     index.set_route(&name(), route(Routing::ThroughActivator));
     carry_out(&mut index);
     put_annotated(&mut index, &json!({}), json!({}));
     assert_eq!(announced(&mut index), ["NoSelector"]);
-    // Whatever was ordered last: nobody may hold requests for a Service that is not ours.
+    // Although another route was ordered last: no activator may hold requests for a Service that is not ours.
     carry_out(&mut index);
     assert_eq!((addresses_that_stand(&index), index.slice_changes(&name())), (vec!["10.0.0.1"], Vec::new()));
     assert_eq!(facts_of_revision(&mut index).floor, PodCount::ONE);

@@ -59,7 +59,7 @@ fn a_kind_is_watched_once_a_service_names_it_and_nothing_is_missing_before_it_is
     index.listed();
     name_kind(&mut index, "statefulset");
     assert_eq!(index.take_kinds_to_watch(), [WorkloadKind::StatefulSet]);
-    assert_eq!(reasons(&mut index), Vec::<&str>::new(), "nobody has looked yet");
+    assert_eq!(reasons(&mut index), Vec::<&str>::new(), "no list was read yet");
     index.kind_listed(&WorkloadKind::StatefulSet);
     assert_eq!(reasons(&mut index), [NO_WORKLOAD]);
     index.read_workload(&of("statefulset"), stateful_set(), RevisionOrigin::Found);
@@ -91,7 +91,7 @@ fn an_unscalable_workload_is_named_at_its_service_and_left_alone() {
 }
 
 #[test]
-fn a_kind_that_nobody_may_look_at_says_so_until_somebody_may() {
+fn a_kind_that_ebb_may_not_list_is_a_problem_until_the_right_is_granted() {
     let mut index = index();
     index.listed();
     name_kind(&mut index, "rollouts.argoproj.io");
@@ -144,7 +144,7 @@ fn a_replica_set_of_another_deployment_is_known_by_its_name() {
 }
 
 #[test]
-fn a_paused_workload_keeps_its_count_and_nobody_waits_for_it() {
+fn a_paused_workload_keeps_its_count_and_no_request_waits_for_it() {
     let mut index = index();
     put_service(&mut index, json!({}));
     put_workload(&mut index, 2, &json!({"ebb.dev/paused": "true"}));
@@ -196,7 +196,7 @@ fn the_governing_service_of_a_stateful_set_keeps_no_pods() {
     };
     let any = json!([{"port": 80, "targetPort": 8080}]);
     assert_eq!(put_headless(&mut index, "peers", any.clone()), PodCount::ZERO);
-    assert_eq!(put_headless(&mut index, "others", any), PodCount::ONE, "its clients would find nobody");
+    assert_eq!(put_headless(&mut index, "others", any), PodCount::ONE, "its clients would find no pod");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn pods_are_hinted_at_only_where_kubernetes_heeds_it() {
     };
     assert_eq!(hints("deployment", 2), 1);
     assert_eq!(hints("deployment", 0), 0, "all end");
-    assert_eq!(hints("statefulset", 2), 0, "it ends the newest whatever is written");
+    assert_eq!(hints("statefulset", 2), 0, "it ends the newest in any case");
 }
 
 /// A Service of its own that names this kind.

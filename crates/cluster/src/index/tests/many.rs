@@ -1,5 +1,5 @@
 //! Large clusters: how much is looked at for one change. What is counted are the candidates, of which each
-//! is looked at and nobody else.
+//! is looked at and no other.
 
 use super::*;
 use crate::resources::pod::tests::{pod, running};
@@ -70,7 +70,7 @@ fn a_change_of_one_pod_or_workload_is_no_look_at_all_others() {
 }
 
 #[test]
-fn a_selector_without_a_single_value_is_asked_of_everybody() {
+fn a_selector_with_several_values_finds_the_pods_of_its_namespace() {
     let mut index = index();
     put_service(&mut index, json!({}));
     put_workload(&mut index, 1, &json!({}));

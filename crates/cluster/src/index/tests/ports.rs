@@ -35,7 +35,7 @@ fn a_service_without_a_free_port_is_direct_until_one_is_free() {
     assert!(!index.stays_direct(&name()));
     assert_eq!(problems(&mut index), []);
     assert_eq!(entrances(&facts(&mut index)), [Entrance::Port(10_000)]);
-    assert_eq!(index.next_port_deadline(), None, "nobody waits any more");
+    assert_eq!(index.next_port_deadline(), None, "no Service waits any more");
 }
 
 #[test]

@@ -18,13 +18,13 @@ use crate::resources::kind::WorkloadKind;
 use crate::resources::ports::ContainerPorts;
 use crate::resources::selector::Selector;
 
-/// What there is of it, or why it cannot be scaled.
+/// The record of a workload, or why it cannot be scaled.
 pub type WorkloadReading = Result<Box<WorkloadRecord>, Notice>;
 
-/// What all kinds have, wherever it stands.
+/// The parts that all kinds of workloads have, each in fields of its own.
 struct WorkloadParts<'o> {
     replicas: Option<i32>,
-    /// Whose version is that of the count.
+    /// The metadata of the object that says the count.
     counted: &'o ObjectMeta,
     selector: Selector,
     template: Option<&'o PodTemplateSpec>,
@@ -118,7 +118,7 @@ pub fn custom(
     let text = status.and_then(|status| status.selector.as_deref()).unwrap_or_default();
     let selector = Selector::parse(text).filter(|selector| !selector.is_empty()).ok_or_else(|| {
         let text = format!(
-            "its scale names no pods (status.selector is {}); its resource needs a labelSelectorPath that leads to a selector",
+            "its scale names no pods (status.selector is {}); the resource needs a labelSelectorPath that leads to a selector",
             shown(text)
         );
         Notice::new(NOT_SCALABLE, text)
@@ -146,12 +146,13 @@ pub fn custom(
     record(&object.metadata, kind, Some(resource), parts)
 }
 
-/// What another object controls gets its count from that.
+/// A workload that another object controls gets its count from that object.
 fn refuse_controlled(metadata: &ObjectMeta) -> Result<(), Notice> {
     let mut owners = metadata.owner_references.iter().flatten();
     let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return Ok(()) };
     let (kind, name) = (&owner.kind, &owner.name);
-    let text = format!("{kind} {name} decides about it; name that instead, if it can be scaled");
+    let text =
+        format!("{kind} {name} decides about its count; name {kind} {name} instead, if that can be scaled");
     Err(Notice::new(NOT_SCALABLE, text))
 }
 
@@ -166,7 +167,7 @@ fn record(
     let revision = kind.revision(namespace, name);
     let resource = resource.cloned().or_else(|| kind.resource());
     let (Some(revision), Some(resource)) = (revision, resource) else {
-        return Err(Notice::new(NOT_SCALABLE, "it has no namespace"));
+        return Err(Notice::new(NOT_SCALABLE, "the workload has no namespace"));
     };
     let template = parts.template.and_then(|template| template.metadata.as_ref());
     let template_labels = template.and_then(|template| template.labels.clone()).unwrap_or_default();
@@ -196,7 +197,7 @@ fn record(
     }))
 }
 
-/// Those of the annotations that are for us.
+/// The annotations that are for us.
 fn ours(annotations: Option<&BTreeMap<String, String>>) -> impl Iterator<Item = (String, String)> {
     let annotations = annotations.into_iter().flatten().filter(|(key, _)| is_ours(key));
     annotations.map(|(key, value)| (key.clone(), value.clone()))

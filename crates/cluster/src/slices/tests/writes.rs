@@ -39,7 +39,7 @@ fn wanted(routing: Routing, servers: &Servers, present: &[EndpointSlice]) -> Vec
     desired(&route, servers, &present)
 }
 
-/// Who is named, for which of a Service's ports, and where.
+/// Which endpoints are named, for which of a Service's ports, and where.
 fn named(slices: &[EndpointSlice]) -> BTreeSet<(String, i32, String)> {
     let pairs = slices.iter().flat_map(|slice| {
         let ports = slice.ports.iter().flatten();
@@ -78,7 +78,7 @@ fn go(present: &mut Vec<EndpointSlice>, routing: Routing, servers: &Servers) -> 
         write(present, change);
         let now = named(present);
         assert!(both.is_subset(&now), "after {change:?} {:?} are not named", both.difference(&now));
-        assert!(ports.is_subset(&served(&now)), "after {change:?} a port has nobody");
+        assert!(ports.is_subset(&served(&now)), "after {change:?} a port has no endpoint");
     }
     assert_eq!(named(present), after);
     assert!(present.iter().all(|slice| slice.endpoints.len() <= 100));
@@ -135,11 +135,15 @@ fn surplus_slices_are_deleted() {
     go(&mut present, Routing::Direct, &few);
     assert_eq!(present.len(), 1);
     go(&mut present, Routing::Direct, &Servers::default());
-    assert_eq!((present.len(), present[0].endpoints.len()), (1, 0), "one says who serves while nobody does");
+    assert_eq!(
+        (present.len(), present[0].endpoints.len()),
+        (1, 0),
+        "one slice says the route while no endpoint serves"
+    );
     assert_eq!(go(&mut present, Routing::Direct, &few), 1);
 }
 
-fn anybody() -> impl Strategy<Value = (Routing, Servers)> {
+fn any_situation() -> impl Strategy<Value = (Routing, Servers)> {
     let routing = prop_oneof![Just(Routing::Direct), Just(Routing::ThroughActivator)];
     let port = |usual: u16| prop_oneof![4 => Just(Some(usual)), 1 => Just(Some(usual + 1)), 1 => Just(None)];
     let ready = proptest::collection::btree_map(0..=255_u8, (port(8012), port(9090)), 0..240);
@@ -159,7 +163,7 @@ proptest! {
 
     #[test]
     fn remaining_addresses_are_named_after_every_single_write(
-        situations in proptest::collection::vec(anybody(), 1..5),
+        situations in proptest::collection::vec(any_situation(), 1..5),
     ) {
         let mut present = Vec::new();
         for (routing, servers) in situations {

@@ -4,6 +4,7 @@
 use vocabulary::Findings;
 
 use super::document_fields::DocumentFields;
+use super::metric_target::written_target;
 use super::metrics::{container, named, pods, reference, resource};
 use crate::hpa::spec::{MetricSpec, ResourceTarget, TotalTarget};
 
@@ -52,20 +53,11 @@ fn resource_target(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> 
     if findings.problems.len() > before {
         return None;
     }
-    match (percent, value) {
-        (Some(percent), None) => Some(ResourceTarget::Utilization(percent)),
-        (None, Some(value)) => Some(ResourceTarget::AverageValue(value)),
-        (Some(_), Some(_)) => {
-            let flaw = "has both targetAverageUtilization and targetAverageValue; remove one of them";
-            findings.refuse_place(fields.own_place(), flaw);
-            None
-        }
-        (None, None) => {
-            let flaw = "has neither targetAverageUtilization nor targetAverageValue; write one of them";
-            findings.refuse_place(fields.own_place(), flaw);
-            None
-        }
-    }
+    let written = [
+        ("targetAverageUtilization", percent.map(ResourceTarget::Utilization)),
+        ("targetAverageValue", value.map(ResourceTarget::AverageValue)),
+    ];
+    written_target(written, fields.own_place(), findings)
 }
 
 /// An average goes before a value, which then may be anything: what newer versions turn into this one writes
@@ -91,18 +83,9 @@ fn external_target(fields: &mut DocumentFields<'_>, findings: &mut Findings) -> 
     if findings.problems.len() > before {
         return None;
     }
-    match (value, average) {
-        (Some(value), None) => Some(TotalTarget::Value(value)),
-        (None, Some(value)) => Some(TotalTarget::AverageValue(value)),
-        (Some(_), Some(_)) => {
-            let flaw = "has both targetValue and targetAverageValue; remove one of them";
-            findings.refuse_place(fields.own_place(), flaw);
-            None
-        }
-        (None, None) => {
-            let flaw = "has neither targetValue nor targetAverageValue; write one of them";
-            findings.refuse_place(fields.own_place(), flaw);
-            None
-        }
-    }
+    let written = [
+        ("targetValue", value.map(TotalTarget::Value)),
+        ("targetAverageValue", average.map(TotalTarget::AverageValue)),
+    ];
+    written_target(written, fields.own_place(), findings)
 }

@@ -54,20 +54,11 @@ pub(super) fn target(fields: &mut DocumentFields<'_>, findings: &mut Findings) -
 impl Target {
     /// The type is not looked at, as in Kubernetes: which field is there says enough.
     pub(super) fn of_resource(self, findings: &mut Findings) -> Option<ResourceTarget> {
-        match (self.average_utilization, self.average_value) {
-            (Some(percent), None) => Some(ResourceTarget::Utilization(percent)),
-            (None, Some(value)) => Some(ResourceTarget::AverageValue(value)),
-            (Some(_), Some(_)) => {
-                let flaw = "has both averageUtilization and averageValue; remove one of them";
-                findings.refuse_place(&self.place, flaw);
-                None
-            }
-            (None, None) => {
-                let flaw = "has neither averageUtilization nor averageValue; write one of them";
-                findings.refuse_place(&self.place, flaw);
-                None
-            }
-        }
+        let written = [
+            ("averageUtilization", self.average_utilization.map(ResourceTarget::Utilization)),
+            ("averageValue", self.average_value.map(ResourceTarget::AverageValue)),
+        ];
+        written_target(written, &self.place, findings)
     }
 
     pub(super) fn of_pods(self, findings: &mut Findings) -> Option<MilliValue> {
@@ -101,17 +92,26 @@ impl Target {
     }
 
     pub(super) fn of_external(self, findings: &mut Findings) -> Option<TotalTarget> {
-        match (self.value, self.average_value) {
-            (Some(value), None) => Some(TotalTarget::Value(value)),
-            (None, Some(value)) => Some(TotalTarget::AverageValue(value)),
-            (Some(_), Some(_)) => {
-                findings.refuse_place(&self.place, "has both value and averageValue; remove one of them");
-                None
-            }
-            (None, None) => {
-                findings.refuse_place(&self.place, "has neither value nor averageValue; write one of them");
-                None
-            }
-        }
+        let written = [
+            ("value", self.value.map(TotalTarget::Value)),
+            ("averageValue", self.average_value.map(TotalTarget::AverageValue)),
+        ];
+        written_target(written, &self.place, findings)
     }
+}
+
+/// The target in the one field that is written, of the two that may be.
+pub(super) fn written_target<Aim>(
+    fields: [(&str, Option<Aim>); 2],
+    place: &str,
+    findings: &mut Findings,
+) -> Option<Aim> {
+    let [(first, one), (second, other)] = fields;
+    let flaw = match (one, other) {
+        (Some(target), None) | (None, Some(target)) => return Some(target),
+        (Some(_), Some(_)) => format!("has both {first} and {second}; remove one of them"),
+        (None, None) => format!("has neither {first} nor {second}; write one of them"),
+    };
+    findings.refuse_place(place, &flaw);
+    None
 }
