@@ -31,10 +31,10 @@ impl Index {
     ) {
         let notes = PortNotes::read(notes);
         let elsewhere = elsewhere.iter().map(|notes| PortNotes::read(notes)).collect();
-        let believes_unsigned = notes.believes_unsigned(wall);
         // Slices say what the former owner gave, until now.
-        let claims = self.claims_of_slices();
-        self.ports.take_over(bucket, PortHandover { notes, elsewhere, claims }, wall);
+        let handover = PortHandover { notes, elsewhere, claims: self.claims_of_slices() };
+        let believes_unsigned = wall < handover.unsigned_until(wall);
+        self.ports.take_over(bucket, handover, wall);
         self.judge_unsigned(
             bucket,
             if believes_unsigned { UnsignedSlices::Believed } else { UnsignedSlices::Refused },
@@ -69,6 +69,7 @@ impl Index {
             }
         }
         self.ports.all_settled(now, wall);
+        self.note_signed_buckets(wall);
     }
 
     /// The ports of a Service for which ports of activators are sought; `None` while none is to be given.
