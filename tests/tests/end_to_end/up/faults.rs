@@ -174,11 +174,15 @@ async fn a_request_to_an_app_that_only_crashes_is_refused_after_its_third_failur
         for text in [
             "ebb-error: no-ready-pod",
             "failures in a row",
-            "the app exited with code 3: no database at db:5432",
+            "the app exited with code 3 (`ebb explain default/service/crashes` shows its last lines)",
         ] {
             assert!(answer.contains(text), "{attempt}: {text:?} is missing in {answer}");
         }
+        // Any client reads that, and logs are for those who have the token.
+        assert!(!answer.contains("no database"), "{attempt}: {answer}");
     }
+    let (code, explained, errors) = ebb.run(&["explain", "default/service/crashes"]).await;
+    assert!(code == 0 && explained.contains("no database at db:5432"), "{explained}{errors}");
     let revision = ebb.revision("crashes").await.expect("ebb answers");
     assert_eq!(revision.field("last_failure")["reason"], "the app exited with code 3", "{revision:?}");
     // What is mended serves again, without any other step.
@@ -202,11 +206,9 @@ async fn an_app_that_listens_for_a_moment_and_ends_is_refused_like_one_that_does
         assert!(reason.contains("the app exited with code 1"), "attempt {attempt}: {reason}");
         refused_at_once += u32::from(reason.contains("no-ready-pod"));
         if reason.contains("no-ready-pod") {
-            assert!(
-                reason.contains("failures in a row") && reason.contains("no module named app"),
-                "{reason}"
-            );
+            assert!(reason.contains("failures in a row") && reason.contains("`ebb explain "), "{reason}");
         }
+        assert!(!answer.contains("no module named app"), "attempt {attempt}: {answer}");
     }
     assert!(refused_at_once > 0, "{}", ebb.output());
     // What is mended serves again.
