@@ -31,9 +31,6 @@ pub(crate) const FIRST: u16 = 10_000;
 pub(crate) const LAST: u16 = 29_999;
 /// How long a port rests after its last owner has let go of it.
 const REST: Duration = Duration::from_hours(1);
-/// How long slices of a version that signed none are believed, from when the first owner that signs takes a
-/// bucket over: it signs them within seconds, and an owner that follows it meanwhile finds some of each.
-const UNSIGNED_FOR: Duration = Duration::from_hours(1);
 /// How long activators still take requests at the port of a Service's port that is gone: far longer than any
 /// node takes to hear of that.
 const FORMER_SERVES: Duration = Duration::from_mins(1);
@@ -164,13 +161,24 @@ impl PortBook {
         self.unrecorded = self.taken.difference(&notes.given).copied().collect();
         self.next = notes.next;
         self.was_unnoted = notes.is_empty();
-        self.unsigned_until = notes.unsigned_until.or_else(|| Some(now.later(UNSIGNED_FOR)));
+        self.unsigned_until = notes.unsigned_until;
         self.resting = notes.resting.clone();
         self.orphaned = notes.given.difference(&self.taken).copied().collect();
         for port in &self.orphaned {
             self.resting.entry(*port).or_insert(now.later(REST));
         }
         self.resting.retain(|port, _| !self.taken.contains(port));
+        self.is_noteworthy = true;
+    }
+
+    /// Whether the next owner is to believe slices without a signature.
+    fn believes_unsigned(&self, now: WallSeconds) -> bool {
+        self.is_ours && self.unsigned_until.is_some_and(|until| now < until)
+    }
+
+    /// All slices of the bucket are signed: no later owner believes one without a signature.
+    fn all_signed(&mut self, now: WallSeconds) {
+        self.unsigned_until = Some(now);
         self.is_noteworthy = true;
     }
 

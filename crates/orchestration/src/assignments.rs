@@ -41,6 +41,9 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
     let assigned = pods.iter().filter_map(|(pod, heard)| {
         Some(pod_assignment(pod, heard, pod.requests?, facts.container_concurrency))
     });
+    // Whatever stands in an assignment may reach any client.
+    let for_client = |text: String| AppOutput::advise_client(&text, &facts.name);
+    let waits_for = waiting_for(record.wanted, AppOutput::Withheld, pods.iter().copied());
     Assignment {
         revision: facts.name.clone(),
         version: Version::default(),
@@ -51,12 +54,12 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
         timeouts: facts.timeouts,
         pods: assigned.collect(),
         hop_keys: facts.hop_keys.clone(),
-        waiting_for: waiting_for(record.wanted, AppOutput::Shown, pods.iter().copied()),
+        waiting_for: for_client(waits_for),
         standing: Standing::Assigned,
         // Another autoscaler that decides in our place may have asked for a pod: then one is on its way.
         hold: hold_of_revision(facts)
             .filter(|_| record.wanted == PodCount::ZERO && !record.has_ready_pod())
-            .or_else(|| hold(pods.iter().copied())),
+            .or_else(|| hold(pods.iter().copied()).map(for_client)),
         ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
         head_size_limit: facts.settings.effective_head_size_limit(config),
     }

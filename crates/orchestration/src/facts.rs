@@ -212,8 +212,8 @@ pub struct PodFacts {
     /// The same without a word that its app printed ([`AppOutput::Withheld`]); `None` where `trouble` has no
     /// such word.
     pub trouble_without_output: Option<String>,
-    /// Why no request should wait for it, for people ("it failed 3 times in a row …"); `None` while a wait
-    /// may help.
+    /// Why no request should wait for it, as clients are told ("3 failures in a row: …"); `None` while a wait
+    /// may help. With a word that its app printed only where clients are to read such words.
     pub hold: Option<String>,
     /// More for people and programs: pids, ports (`app_pid`, `queue_proxy_pid`, `app_port`, `metrics_port`,
     /// …).
@@ -234,6 +234,12 @@ pub enum AppOutput {
 impl AppOutput {
     /// Stands where the last lines of an app would.
     pub const ADVICE: &str = "run as the user of ebb to see its last lines";
+
+    /// A text of the platform as a client of the revision reads it: no command was run that could be run as
+    /// another user, so the text names the command.
+    pub(crate) fn advise_client(text: &str, revision: &RevisionName) -> String {
+        text.replace(Self::ADVICE, &format!("`ebb explain {revision}` shows its last lines"))
+    }
 }
 
 /// How a pod failed: what people look for when its successor runs already, or nothing does.

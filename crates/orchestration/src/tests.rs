@@ -630,6 +630,32 @@ fn a_held_revision_keeps_no_request_waiting_unless_a_pod_is_ready_or_on_its_way(
     assert_eq!(world.told("a").and_then(|told| told.hold.as_deref()), None);
 }
 
+/// What stands in an assignment is answered to whichever client asks.
+#[test]
+fn an_assignment_repeats_an_apps_output_only_where_the_platform_withholds_none() {
+    let mut world = World::with_activators(&["a"]);
+    world.pods(&["p"]);
+    let mut told = |trouble: &str, without_output: Option<&str>, hold: &str| {
+        let failing = PodFacts {
+            trouble: Some(trouble.to_owned()),
+            trouble_without_output: without_output.map(str::to_owned),
+            hold: Some(hold.to_owned()),
+            ..pod("p")
+        };
+        world.pods.insert("p".to_owned(), failing);
+        world.state_pods();
+        world.pass(Duration::from_secs(1));
+        let told = world.told("a").expect("it serves");
+        (told.waiting_for.clone(), told.hold.clone().unwrap_or_default())
+    };
+    let without_output = format!("it failed ({})", AppOutput::ADVICE);
+    let (waiting_for, hold) = told("it failed: the password is 4711", Some(&without_output), &without_output);
+    let expected = "it failed (`ebb explain default/service/hello` shows its last lines)";
+    assert_eq!((waiting_for, hold), (format!("pod p: {expected}"), expected.to_owned()));
+    let (waiting_for, hold) = told("it failed: no database", None, "it failed: no database");
+    assert!(waiting_for.contains("no database") && hold.contains("no database"), "{waiting_for} {hold}");
+}
+
 #[test]
 fn activators_hear_at_once_whose_requests_are_not_measured() {
     let mut world = World::with_activators(&["a"]);

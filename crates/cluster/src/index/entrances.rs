@@ -31,11 +31,11 @@ impl Index {
     ) {
         let notes = PortNotes::read(notes);
         let elsewhere = elsewhere.iter().map(|notes| PortNotes::read(notes)).collect();
-        let believes_unsigned = notes.believes_unsigned(wall);
         // Slices say what the former owner gave, until now.
-        let claims = self.claims_of_slices();
+        let handover = PortHandover { notes, elsewhere, claims: self.claims_of_slices() };
+        let believes_unsigned = wall < handover.unsigned_until(wall);
         let waiting = self.waiting_for_ports();
-        self.ports.take_over(bucket, PortHandover { notes, elsewhere, claims }, wall);
+        self.ports.take_over(bucket, handover, wall);
         // What the Lease says already may be used at once.
         for revision in waiting {
             if !self.has_unsettled_ports(&revision) {
@@ -76,6 +76,7 @@ impl Index {
             }
         }
         self.ports.all_settled(now, wall);
+        self.note_signed_buckets(wall);
     }
 
     /// The ports of a Service for which ports of activators are sought; `None` while none is to be given.

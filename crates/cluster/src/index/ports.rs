@@ -51,6 +51,16 @@ impl ActivatorPorts {
         self.books.give_up(bucket);
     }
 
+    /// Buckets of ours whose next owner is to believe slices without a signature.
+    pub(super) fn believing_unsigned(&self, wall: WallSeconds) -> Vec<Bucket> {
+        self.books.believing_unsigned(wall)
+    }
+
+    /// All slices of a bucket are signed: no later owner believes one without a signature.
+    pub(super) fn all_signed(&mut self, bucket: Bucket, wall: WallSeconds) {
+        self.books.all_signed(bucket, wall);
+    }
+
     /// What a slice says of a Service that is served by a revision.
     pub(super) fn learn(&mut self, claim: &PortClaim) {
         self.books.learn(claim);

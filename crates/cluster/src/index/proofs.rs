@@ -1,9 +1,10 @@
 //! Which slices did autoscalers write, and which are forgeries?
 //!
 //! A slice with a valid signature is ours. A slice with another signature is a forgery. A slice without one
-//! may be of a version that signed none: a new owner of a bucket believes those that are there then, for an
-//! hour from the first time on, if the Service of the slice exists; later ones are forgeries, too. A replica
-//! that does not own the bucket leaves that judgement to its owner.
+//! may be of a version that signed none. Where the Lease shows that such a version gave the bucket's ports,
+//! the first owner that signs believes those that are there then, if the Service of the slice exists; later
+//! ones are forgeries, too. An owner that follows does the same until all slices of the bucket are signed,
+//! and for an hour at most. A replica that does not own the bucket leaves that judgement to its owner.
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::Bucket;
@@ -12,7 +13,7 @@ use super::Index;
 use super::known_slice::KnownSlice;
 use super::problems::service_subject;
 use crate::notice::{FORGED_SLICE, Notice};
-use crate::port_book::PortClaim;
+use crate::port_book::{PortClaim, WallSeconds};
 use crate::resources::ObjectKey;
 use crate::slice_key::ClaimNumber;
 use crate::slices::{self, SliceAuthor};
@@ -91,6 +92,18 @@ impl Index {
                 self.services.disbelieve(&key);
             }
             self.note_author(&key);
+        }
+    }
+
+    /// Notes at each bucket of ours that none of its slices is without a signature any more.
+    pub(super) fn note_signed_buckets(&mut self, wall: WallSeconds) {
+        for bucket in self.ports.believing_unsigned(wall) {
+            let is_of_bucket =
+                |slice: &KnownSlice| self.bucket_of_slice(&slice.object).is_none_or(|of| of == bucket);
+            let is_one_left = self.services.believed_slices().any(is_of_bucket);
+            if !is_one_left {
+                self.ports.all_signed(bucket, wall);
+            }
         }
     }
 

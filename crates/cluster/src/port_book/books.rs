@@ -28,10 +28,20 @@ pub(crate) struct PortHandover {
     pub(crate) claims: Vec<PortClaim>,
 }
 
+impl PortHandover {
+    /// Until when slices without a signature are believed; see [`PortNotes::unsigned_until`].
+    pub(crate) fn unsigned_until(&self, now: WallSeconds) -> WallSeconds {
+        self.notes.unsigned_until(&self.elsewhere, now)
+    }
+}
+
 /// How far a claim is believed.
 struct ClaimTrust {
-    /// Ports of unsigned claims are of the present share; others may be of a time with another number of
-    /// buckets.
+    /// Ports of unsigned claims are of the bucket's present share. A signed claim proves that an autoscaler
+    /// gave the port, and that autoscaler gave one of its share at that time: where the number of buckets has
+    /// changed since, most Services keep a port of another share, and would lose connections without it. No
+    /// tenant can sign another port, and an old claim that a tenant has kept loses by its number, or because
+    /// no Lease calls its port given.
     share: PortShare,
     /// All that Leases call given, where any says something.
     given: Option<BTreeSet<u16>>,
@@ -76,6 +86,7 @@ impl PortBooks {
     /// The ports of a bucket are ours to give from now on; see [`PortBook::take_over`]. What others noted of
     /// such ports `elsewhere` is from a time when there was another number of buckets, and rests as well.
     pub(crate) fn take_over(&mut self, bucket: Bucket, handover: PortHandover, now: WallSeconds) {
+        let unsigned_until = handover.unsigned_until(now);
         let PortHandover { mut notes, elsewhere, claims } = handover;
         let taken: BTreeSet<u16> = self.books.iter().flat_map(|book| &book.taken).copied().collect();
         let mut given = notes.given.clone();
@@ -96,8 +107,9 @@ impl PortBooks {
             // Each port that was given stood on a Lease before any slice named it: another port is one that
             // has been free since, and a slice that another client has kept.
             given: (!notes.is_empty()).then_some(given),
-            has_unsigned: notes.believes_unsigned(now),
+            has_unsigned: now < unsigned_until,
         };
+        notes.unsigned_until = Some(unsigned_until);
         let claims = self.with_own(bucket, claims);
         let mut claims = claims::standing(claims.into_iter().filter_map(|claim| trust.of(claim)).collect());
         claims.retain(|claim| self.bucket_of(&claim.revision) == bucket);
@@ -125,6 +137,17 @@ impl PortBooks {
     /// The ports of a bucket are another owner's to give.
     pub(crate) fn give_up(&mut self, bucket: Bucket) {
         self.book_mut(bucket).is_ours = false;
+    }
+
+    /// Buckets of ours whose next owner is to believe slices without a signature.
+    pub(crate) fn believing_unsigned(&self, now: WallSeconds) -> Vec<Bucket> {
+        let all = (0..).map(Bucket).zip(&self.books);
+        all.filter(|(_, book)| book.believes_unsigned(now)).map(|(bucket, _)| bucket).collect()
+    }
+
+    /// All slices of a bucket are signed: no later owner believes one without a signature.
+    pub(crate) fn all_signed(&mut self, bucket: Bucket, now: WallSeconds) {
+        self.book_mut(bucket).all_signed(now);
     }
 
     /// The notes that are to be on Leases of ours, where they may be others than at the last call.

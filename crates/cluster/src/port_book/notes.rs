@@ -16,6 +16,11 @@ const RESTING: &str = "ebb.dev/ports-resting";
 const NUMBER: &str = "ebb.dev/ports-number";
 const UNSIGNED_UNTIL: &str = "ebb.dev/ports-unsigned-until";
 
+/// How long slices of a version that signed none are believed at most, from when the first owner that signs
+/// takes a bucket over: it signs them within seconds, and an owner that follows it meanwhile finds some of
+/// each.
+const UNSIGNED_FOR: Duration = Duration::from_hours(1);
+
 const OURS: [&str; 6] = [NEXT, GIVEN, RESTING, NUMBER, UNSIGNED_UNTIL, BUCKETS_ANNOTATION];
 
 /// Seconds since 1970: what rests does so across owners, which share no other clock.
@@ -49,7 +54,7 @@ pub(crate) struct PortNotes {
     pub(crate) resting: BTreeMap<u16, WallSeconds>,
     /// That of the latest claim.
     pub(crate) number: Option<ClaimNumber>,
-    /// Until when slices that are not signed are believed; `None` where the owner before signed none.
+    /// Until when slices that are not signed are believed; `None` where no owner has signed any.
     pub(crate) unsigned_until: Option<WallSeconds>,
 }
 
@@ -71,9 +76,26 @@ impl PortNotes {
         }
     }
 
-    /// Whether slices that are not signed are believed.
-    pub(crate) fn believes_unsigned(&self, now: WallSeconds) -> bool {
-        self.unsigned_until.is_none_or(|until| now < until)
+    /// Until when the next owner believes slices that are not signed, where these are the notes on the
+    /// bucket's own Lease and `elsewhere` those on all others. Only a version before signatures left such
+    /// slices, and that version noted the ports that it gave: where no Lease has such notes, none was here.
+    pub(crate) fn unsigned_until(&self, elsewhere: &[Self], now: WallSeconds) -> WallSeconds {
+        if let Some(until) = self.unsigned_until {
+            return until;
+        }
+        if self.number.is_some() {
+            return now;
+        }
+        // The slices of a bucket that is new are of the time with fewer buckets, so other Leases count.
+        if std::iter::once(self).chain(elsewhere).any(Self::is_of_unsigned_version) {
+            return now.later(UNSIGNED_FOR);
+        }
+        elsewhere.iter().filter_map(|notes| notes.unsigned_until).max().unwrap_or(now)
+    }
+
+    /// Whether the last owner was of a version that signed no slices.
+    fn is_of_unsigned_version(&self) -> bool {
+        self.number.is_none() && (self.next.is_some() || !self.given.is_empty())
     }
 
     /// Whether the notes are empty: no owner has given ports yet.
@@ -123,4 +145,42 @@ fn ranges(ports: &BTreeSet<u16>) -> String {
 fn range(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: WallSeconds = WallSeconds(1_000_000);
+
+    fn notes(text: &[(&str, &str)]) -> PortNotes {
+        let text = text.iter().map(|(key, value)| (format!("ebb.dev/ports-{key}"), (*value).to_owned()));
+        PortNotes::read(&text.collect())
+    }
+
+    #[test]
+    fn unsigned_slices_are_believed_only_behind_a_version_that_signed_none() {
+        let hour = NOW.later(UNSIGNED_FOR);
+        let former = notes(&[("next", "10001"), ("given", "10000")]);
+        let under_way = notes(&[("next", "10001"), ("number", "2"), ("unsigned-until", "1000060")]);
+        let over = notes(&[("next", "10001"), ("number", "2"), ("unsigned-until", "999000")]);
+        let none = PortNotes::default();
+        let rows = [
+            ("a new installation", &none, vec![], NOW),
+            ("the first start after the upgrade", &former, vec![], hour),
+            ("while slices are being signed", &under_way, vec![former.clone()], WallSeconds(1_000_060)),
+            ("after that", &over, vec![former.clone()], WallSeconds(999_000)),
+            ("a bucket that came with the upgrade", &none, vec![former.clone()], hour),
+            (
+                "a bucket that came just after",
+                &none,
+                vec![over.clone(), under_way.clone()],
+                WallSeconds(1_000_060),
+            ),
+            ("a bucket that came long after", &none, vec![over.clone()], WallSeconds(999_000)),
+        ];
+        for (case, own, elsewhere, until) in rows {
+            assert_eq!(own.unsigned_until(&elsewhere, NOW), until, "{case}");
+        }
+    }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Transport {
     ahead: BytesMut,
     session: Rc<Session>,
     clock: Clock,
-    /// Nothing is read until it is over, or there is memory again.
+    /// Nothing is read until it is over, or there is memory again where that was the reason.
     pause: Option<Pin<Box<Sleep>>>,
     /// The peer reads no more. Reading has the last word: what it wrote before is still to come.
     has_peer_stopped_reading: bool,

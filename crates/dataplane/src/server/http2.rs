@@ -153,7 +153,7 @@ impl<S: Service> Answerer<S> {
         };
         let asked = AnswerForm { is_head: request.method() == Method::HEAD };
         if let Some(refusal) = unserved::oversize(&*self.service, &request, head_bytes) {
-            self.session.note_oversize_head(head_bytes);
+            self.session.note_oversize_head(head_bytes, &|| self.clock.now());
             let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), refusal);
             return answer_sender.answer(answer, asked);
         }

@@ -80,7 +80,8 @@ impl Restarts {
             self.reason = Some(reason.map(|text| format!("{text}; it is started again {wait:?} later")));
             self.in_a_row += 1;
             let failures = self.in_a_row;
-            let why = reason.whole;
+            // Any client of the front door is told: what apps print is for those who may read their logs.
+            let why = reason.without_output;
             self.hold = (failures >= HOPELESS).then(|| format!("{failures} failures in a row: {why}"));
         }
     }

@@ -354,7 +354,7 @@ fn requests_do_not_wait_after_three_failures_in_a_row_and_a_wake_is_a_fresh_atte
         world.pass(SECOND);
     }
     world.fails(&pod(1, 4));
-    let text = "3 failures in a row: app-00001-0004 failed: the app exited with code 3: no database";
+    let text = "3 failures in a row: app-00001-0004 failed: the app exited with code 3 (run as the user of ebb to see its last lines)";
     assert_eq!(hold(&world).as_deref(), Some(text));
     world.pass(SECOND);
     assert_eq!(hold(&world).as_deref(), Some(text), "the next one is on trial");
@@ -379,7 +379,7 @@ fn a_pod_that_listens_for_a_moment_and_fails_counts_among_the_failures_in_a_row(
             world.pass(SECOND);
         }
     }
-    let text = "3 failures in a row: app-00001-0004 failed: the app exited with code 3: no database";
+    let text = "3 failures in a row: app-00001-0004 failed: the app exited with code 3 (run as the user of ebb to see its last lines)";
     assert_eq!(hold(&world).as_deref(), Some(text));
     world.pass(SECOND);
     world.ready(&pod(1, 5));
@@ -846,7 +846,7 @@ fn repeated_failures_are_known_after_a_take_over() {
         world.fails(&pod(1, number));
         world.pass(Duration::from_millis(if number < 3 { 1000 } else { 100 }));
     }
-    let text = "3 failures in a row: app-00001-0003 failed: the app exited with code 3: no database";
+    let text = "3 failures in a row: app-00001-0003 failed: the app exited with code 3 (run as the user of ebb to see its last lines)";
     assert_eq!(hold(&world).as_deref(), Some(text));
     let failure = world.fleet.last_failure(&revision("app")).cloned().expect("one failed");
     world.done();

@@ -55,6 +55,10 @@ const HEAD_BYTES_PER_UNIT: usize = 64;
 /// So many streams that are looked at for one frame cost a unit.
 const STREAMS_PER_UNIT: usize = 8;
 
+/// What heads that are too large leave of the credit: the frames of a connection's other requests, and those
+/// of the next such head, need some.
+const RESERVE: u64 = 1_000;
+
 /// The credit for a head or a piece of a body. Beside each piece gRPC's ends send up to three frames (a ping,
 /// room in its stream and in its connection), and those of others that give room for every read four. Envoy
 /// allows ten frames that give room for each piece.
@@ -97,6 +101,16 @@ pub(super) enum Cost {
     BrokenOff,
     /// A head with so many bytes that is of no use.
     UselessHead(usize),
+    /// A head with so many bytes that was taken for one that brings something, and is larger than its sender
+    /// may send.
+    OversizeHead(usize),
+}
+
+/// How far a peer's credit went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Payment {
+    Full,
+    Partial,
 }
 
 /// What a peer sends or takes that is worth our work: it pays for frames that bring nothing.
@@ -118,15 +132,13 @@ pub(super) struct CreditExhaustion;
 pub(super) struct PeerAccount {
     peer: PeerRole,
     credit: u64,
-    /// What the next charge takes beside its own price.
-    owed: u64,
     /// The time up to which credit was given back.
     since: Timestamp,
 }
 
 impl PeerAccount {
     pub(super) fn new(peer: PeerRole, now: Timestamp) -> Self {
-        Self { peer, credit: ALLOWANCE, owed: 0, since: now }
+        Self { peer, credit: ALLOWANCE, since: now }
     }
 
     /// From now on the peer counts as one that passes on the streams of many clients.
@@ -147,23 +159,32 @@ impl PeerAccount {
         self.credit = self.credit.saturating_add(units);
     }
 
-    /// A head of so many bytes, which was taken for one that brings something, brought nothing. The next
-    /// charge takes its price, and what it had earned.
-    pub(super) fn owe_for_head(&mut self, bytes: usize) {
-        self.owed += USEFUL + self.price(Cost::UselessHead(bytes));
-    }
-
     pub(super) fn charge(
         &mut self,
         cost: Cost,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<(), CreditExhaustion> {
-        let units = self.price(cost) + std::mem::take(&mut self.owed);
-        if self.credit < units {
-            self.refill(now());
-        }
+        let units = self.price(cost);
+        self.refill_for(units, now);
         self.credit = self.credit.checked_sub(units).ok_or(CreditExhaustion)?;
         Ok(())
+    }
+
+    /// Like [`Self::charge`] for work with which the peer may go on more slowly: what the credit lacks is not
+    /// owed, and [`RESERVE`] is not touched.
+    pub(super) fn pay(&mut self, cost: Cost, now: impl FnOnce() -> Timestamp) -> Payment {
+        let units = self.price(cost);
+        self.refill_for(units + RESERVE, now);
+        match self.credit.checked_sub(units).filter(|rest| *rest >= RESERVE) {
+            Some(rest) => {
+                self.credit = rest;
+                Payment::Full
+            }
+            None => {
+                self.credit = self.credit.min(RESERVE);
+                Payment::Partial
+            }
+        }
     }
 
     fn price(&self, cost: Cost) -> u64 {
@@ -178,6 +199,14 @@ impl PeerAccount {
             (Cost::Refused, PeerRole::Client) => REFUSED,
             (Cost::Cancelled | Cost::LatePiece, PeerRole::Shared) => 0,
             (Cost::UselessHead(bytes), _) => FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
+            (Cost::OversizeHead(bytes), _) => USEFUL + FRAME + units_of(bytes, HEAD_BYTES_PER_UNIT),
+        }
+    }
+
+    /// Gives back what time has paid, if the credit does not suffice.
+    fn refill_for(&mut self, units: u64, now: impl FnOnce() -> Timestamp) {
+        if self.credit < units {
+            self.refill(now());
         }
     }
 
@@ -299,5 +328,13 @@ mod tests {
         assert_eq!(times(Cost::Frame(16_384)), 10_000 / 17);
         assert_eq!(times(Cost::UselessHead(256 * 1024)), 2);
         assert_eq!(times(Cost::Streams(250)), 10_000 / 32);
+    }
+
+    #[test]
+    fn a_head_that_is_too_large_takes_what_credit_there_is_beyond_the_reserve() {
+        let mut peer = account(PeerRole::Client);
+        let paid: Vec<_> = (0..4).map(|_| peer.pay(Cost::UselessHead(250_000), || at(0))).collect();
+        assert_eq!(paid, [Payment::Full, Payment::Full, Payment::Partial, Payment::Partial]);
+        assert_eq!(allowed(&mut peer, PING, at(250)), RESERVE + 2_500, "nothing is owed");
     }
 }

@@ -134,6 +134,11 @@ impl Head {
         if self.bytes <= UNCOUNTED_BYTES { 0 } else { head_memory(self.bytes, self.headers_seen) }
     }
 
+    /// Whether it is larger than the bounds, and nothing else is wrong with it.
+    pub(super) fn is_too_large(&self) -> bool {
+        matches!(self.problem, Some(HeadProblem::TooLarge))
+    }
+
     /// Whether nothing can be made of it.
     pub(super) fn is_useless(&self) -> bool {
         match self.problem {

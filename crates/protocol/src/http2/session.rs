@@ -10,6 +10,7 @@ mod ending;
 mod event;
 mod greeting;
 mod holding;
+mod oversize;
 mod receive;
 mod resets;
 mod send;
@@ -42,6 +43,7 @@ use super::streams::Streams;
 use block::Block;
 pub use event::{ArrivedRequest, RefusedHead, SessionEvent};
 pub use greeting::PeerPreface;
+use oversize::OversizeHeads;
 use resets::BrokenStreams;
 use shortage::Shortage;
 pub use unfinished::UnfinishedInput;
@@ -115,6 +117,7 @@ struct Core {
     /// How many frames began outside of such a head: tells one half head from the next.
     frames: u32,
     shortage: Shortage,
+    oversize: OversizeHeads,
     decoder: HpackDecoder,
     has_settings: bool,
     /// The task that waits for the peer's first frame.
@@ -204,6 +207,7 @@ impl Session {
             block: None,
             frames: 0,
             shortage: Shortage::default(),
+            oversize: OversizeHeads::default(),
             decoder: HpackDecoder::default(),
             has_settings: false,
             greeting: WaitingTask::default(),
@@ -300,16 +304,6 @@ impl Session {
         core.transport.waiting.register(context);
         core.transport.is_awake = true;
         core.pieces_left = PIECES_PER_TURN;
-    }
-
-    /// A request that came is refused because its head, of so many bytes, is larger than its sender may send.
-    /// A peer that goes on like that loses the connection, as it does for heads that are larger than any; one
-    /// that many share does not.
-    pub fn note_oversize_head(&self, bytes: usize) {
-        let mut core = self.0.borrow_mut();
-        if !core.account.is_shared() {
-            core.account.owe_for_head(bytes);
-        }
     }
 
     /// The peer of this connection is one of our own hops, which passes on the streams of many clients.

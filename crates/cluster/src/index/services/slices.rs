@@ -44,6 +44,11 @@ impl Services {
         self.believed_slices.remove(key);
     }
 
+    /// The slices without a signature that are believed.
+    pub(in crate::index) fn believed_slices(&self) -> impl Iterator<Item = &KnownSlice> {
+        self.believed_slices.iter().filter_map(|key| self.slices.get(key))
+    }
+
     /// Whether a slice without a signature is believed.
     pub(in crate::index) fn is_believed(&self, key: &ObjectKey) -> bool {
         self.believed_slices.contains(key)

@@ -310,6 +310,32 @@ fn an_upgrade_changes_no_port_and_signs_all_slices() {
 }
 
 #[test]
+fn once_all_slices_are_signed_no_owner_believes_an_unsigned_one() {
+    let (slices, lease) = before_the_upgrade();
+    let mut index = upgraded(&slices, &lease, WALL);
+    work(&mut index, &["bank", "thief"], WALL);
+    let signed = work(&mut index, &["bank", "thief"], WALL.later(Duration::from_secs(10)));
+    assert_eq!((port_of(&index, "u-bank"), port_of(&index, "u-thief")), (vec![10_000], vec![10_001]));
+    let next = upgraded(&slices, &signed, WALL.later(Duration::from_secs(30)));
+    assert_eq!((port_of(&next, "u-bank"), port_of(&next, "u-thief")), (vec![], vec![]));
+    assert!(is_told(&next, "bank") && is_told(&next, "thief"));
+    // An owner of the version before in between writes the Lease without what it does not know.
+    let again = upgraded(&slices, &lease, WALL.later(Duration::from_secs(60)));
+    assert_eq!((port_of(&again, "u-bank"), port_of(&again, "u-thief")), (vec![10_000], vec![10_001]));
+}
+
+#[test]
+fn a_new_installation_believes_no_unsigned_slice() {
+    let (mut slices, _) = before_the_upgrade();
+    annotate(&mut slices[0], "activator-ports", Some("http:80=17000"));
+    let mut index = upgraded(&slices, &LeaseNotes::new(), WALL);
+    assert!(is_told(&index, "bank") && is_told(&index, "thief"));
+    work(&mut index, &["bank", "thief"], WALL);
+    assert_eq!((port_of(&index, "u-bank"), port_of(&index, "u-thief")), (vec![10_000], vec![10_001]));
+    assert!(!is_told(&index, "bank") && !is_told(&index, "thief"), "all are written anew");
+}
+
+#[test]
 fn a_slice_that_was_forged_before_the_upgrade_takes_no_port() {
     let (mut slices, lease) = before_the_upgrade();
     let thiefs = slices.last_mut().expect("there are two");

@@ -210,6 +210,40 @@ fn a_head_of_thousands_of_references_is_refused_and_the_connection_goes_on() {
     });
 }
 
+/// They cost more than their sender has credit for, so the connection pauses behind some of them.
+#[test]
+fn heads_that_are_too_large_are_answered_on_one_connection_which_goes_on() {
+    run(async {
+        let mut world = World::start().await;
+        let cookie = HeaderValue::from_bytes(&vec![b'c'; 250_000]).expect("legal");
+        let mut fields = block(&REQUEST);
+        encode_field(&http::header::COOKIE, &cookie, &mut fields);
+        let parts: Vec<&[u8]> = fields.chunks(16_384).collect();
+        let (first, more) = parts.split_first().expect("it has fields");
+        let (last, between) = more.split_last().expect("they are long");
+        let is_skipped = |got: &ReceivedFrame| {
+            !matches!(got, ReceivedFrame::Head { .. } | ReceivedFrame::GoAway { .. } | ReceivedFrame::Closed)
+        };
+        for stream in [1, 3, 5, 7, 9, 11, 13, 15] {
+            world.peer.frame(FrameKind::Headers, END_STREAM, stream, first).await;
+            for part in between {
+                world.peer.frame(FrameKind::Continuation, 0, stream, part).await;
+            }
+            world.peer.frame(FrameKind::Continuation, END_HEADERS, stream, last).await;
+            let got = world.peer.next_but(is_skipped).await;
+            let ReceivedFrame::Head { stream: answered, lines, .. } = &got else {
+                panic!("{stream}: {got:?}")
+            };
+            assert_eq!((*answered, lines[0].as_str()), (stream, ":status: 431"));
+        }
+        world.get(17, "/").await;
+        let got = world.peer.next_but(is_skipped).await;
+        let is_served =
+            matches!(&got, ReceivedFrame::Head { stream: 17, lines, .. } if lines[0] == ":status: 200");
+        assert!(is_served, "{got:?}");
+    });
+}
+
 /// What a client does not take stays with its sender, here the client itself.
 #[test]
 fn an_answer_is_taken_from_its_source_only_while_its_client_takes_it() {

@@ -55,8 +55,8 @@ pub enum SessionEvent {
     All,
     /// There is more input, and it is the turn of other connections.
     TurnOver,
-    /// There is no memory for a head. Nothing more is to be handed in before
-    /// [`Session::resume`](super::Session::resume), which comes when
+    /// There is no memory for a head, or heads that were too large have used up their sender's credit.
+    /// Nothing more is to be handed in before [`Session::resume`](super::Session::resume), which comes when
     /// [`Session::has_memory_again`](super::Session::has_memory_again), and after a while otherwise.
     Paused,
 }

@@ -41,6 +41,12 @@ impl Core {
         now: PresentTime<'_>,
     ) -> Result<SessionEvent, (ErrorCode, &'static str)> {
         while self.pieces_left > 0 {
+            if let Err(Fault::Connection(code, what)) = self.oversize.check() {
+                return Err((code, what));
+            }
+            if self.oversize.wants_pause() {
+                return Ok(SessionEvent::Paused);
+            }
             // Taken before the piece is looked at, so that a piece that only fails counts as well.
             self.pieces_left -= 1;
             let taken = match self.shortage.take_held_back() {

@@ -38,9 +38,12 @@ const SMALL_BLOCK_BYTES: usize = 512;
 const PER_HEAD_BYTES: usize = 4 * 1024;
 
 impl Session {
-    /// Whether there is memory again for what waits.
+    /// Whether there is memory again for what waits. A pause that another reason asked for takes its time.
     pub fn has_memory_again(&self) -> bool {
         let core = self.0.borrow();
+        if core.oversize.wants_pause() {
+            return false;
+        }
         match &core.shortage.held_back {
             Some(block) => core.has_memory_for(block),
             None => core.block.as_ref().is_none_or(|block| core.has_memory_for(block)),
@@ -49,7 +52,11 @@ impl Session {
 
     /// The pause is over: what waits is read, or refused.
     pub fn resume(&self) {
-        self.0.borrow_mut().shortage.progress = ShortageProgress::Waited;
+        let mut core = self.0.borrow_mut();
+        core.oversize.end_pause();
+        if core.shortage.wants_pause() {
+            core.shortage.progress = ShortageProgress::Waited;
+        }
     }
 }
 

@@ -1,9 +1,12 @@
+use std::time::Duration;
+
 use bytes::BytesMut;
 use http::Request;
 
 use super::super::frame::{END_HEADERS, FRAME_HEAD_BYTES, FrameHead};
 use super::super::handle::Receiver;
 use super::super::hpack::encode_text;
+use super::super::memory::MEMORY_PAUSE;
 use super::super::stream::StreamError;
 use super::*;
 
@@ -293,34 +296,98 @@ fn a_connection_that_goes_on_for_a_thousand_refused_heads_ends() {
     assert_eq!(ended.0, ErrorCode::ENHANCE_YOUR_CALM);
 }
 
-/// A head may be smaller than any limit of the session, and larger than its sender's.
-#[test]
-fn a_client_whose_heads_are_larger_than_it_may_send_loses_the_connection() {
-    let fields = large_fields(60_000);
-    let ends_after = |session: &Session| {
-        (0..100_u32).find(|number| {
-            session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
-            let stream = 2 * number + 1;
-            let mut read = BytesMut::from(&head_frames(stream, &fields)[..]);
-            match session.receive(&mut read, &|| Timestamp::ZERO) {
+/// What became of one request after another with a head that is larger than it may be.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct OversizeTally {
+    refused: u32,
+    pauses: u32,
+    /// The code with which the connection ended.
+    code: Option<ErrorCode>,
+}
+
+/// Sends so many requests with fields of so many bytes each, at intervals on the session's clock, which goes
+/// on during pauses; a service finds those too large that the session takes.
+fn send_oversize(session: &Session, heads: u32, bytes: usize, apart: Duration) -> OversizeTally {
+    let fields = large_fields(bytes);
+    let mut tally = OversizeTally::default();
+    for number in 0..heads {
+        session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
+        let mut read = BytesMut::from(&head_frames(2 * number + 1, &fields)[..]);
+        loop {
+            let now = Timestamp::ZERO + apart * number + MEMORY_PAUSE * tally.pauses;
+            match session.receive(&mut read, &|| now) {
+                Ok(SessionEvent::All) => break,
+                Ok(SessionEvent::Paused) => {
+                    assert!(!session.has_memory_again(), "it takes its time");
+                    tally.pauses += 1;
+                    session.resume();
+                }
                 Ok(SessionEvent::Request(arrived)) => {
-                    session.note_oversize_head(60_000);
+                    tally.refused += 1;
+                    match &arrived.request {
+                        Ok(_) => session.note_oversize_head(bytes, &|| now),
+                        Err(refused) => assert_eq!(*refused, RefusedHead::TooLarge),
+                    }
                     session.reset(&arrived.stream, ErrorCode::NO_ERROR);
                 }
-                Ok(_) => panic!("the {number}th has come whole"),
+                Ok(event) => panic!("{event:?}"),
                 Err((code, _)) => {
-                    assert_eq!(code, ErrorCode::ENHANCE_YOUR_CALM);
-                    return true;
+                    tally.code = Some(code);
+                    return tally;
                 }
             }
-            written(session);
-            false
-        })
-    };
-    assert_eq!(ends_after(&session_with(<&MemoryBudget>::default())), Some(11));
-    let shared = session_with(<&MemoryBudget>::default());
-    shared.share();
-    assert_eq!(ends_after(&shared), None);
+        }
+        written(session);
+    }
+    tally
+}
+
+/// A head may be smaller than any limit of the session and larger than its sender's, or larger than both.
+#[test]
+fn heads_that_are_too_large_pause_a_connection_and_a_thousand_in_a_row_end_it() {
+    for (bytes, pauses) in [(60_000, 130..180), (250_000, 240..250)] {
+        let session = session_with(<&MemoryBudget>::default());
+        let tally = send_oversize(&session, 2_000, bytes, Duration::ZERO);
+        let code = Some(ErrorCode::ENHANCE_YOUR_CALM);
+        assert_eq!((tally.refused, tally.code), (1_000, code), "{bytes} bytes");
+        assert!(pauses.contains(&tally.pauses), "{bytes} bytes: {tally:?}");
+        // Time pays for some of them.
+        let session = session_with(<&MemoryBudget>::default());
+        let tally = send_oversize(&session, 100, bytes, Duration::from_secs(1));
+        assert_eq!(tally, OversizeTally { refused: 100, pauses: 0, code: None }, "{bytes} bytes");
+        // A connection that many share neither pauses nor ends.
+        let session = session_with(<&MemoryBudget>::default());
+        session.share();
+        let tally = send_oversize(&session, 2_000, bytes, Duration::from_millis(10));
+        assert_eq!(tally, OversizeTally { refused: 2_000, pauses: 0, code: None }, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn a_request_that_is_served_ends_a_row_of_heads_that_are_too_large() {
+    let session = session_with(<&MemoryBudget>::default());
+    let fields = large_fields(60_000);
+    for number in 0..3_000_u32 {
+        let now = Timestamp::ZERO + MEMORY_PAUSE * number;
+        session.begin_turn(&Context::from_waker(std::task::Waker::noop()));
+        let stream = 4 * number + 1;
+        let small = if number % 900 == 899 { request(stream + 2) } else { Vec::new() };
+        let mut read = BytesMut::from(&[head_frames(stream, &fields), small].concat()[..]);
+        loop {
+            match session.receive(&mut read, &|| now).expect("the connection lives") {
+                SessionEvent::All => break,
+                SessionEvent::Paused => session.resume(),
+                SessionEvent::Request(arrived) => {
+                    if arrived.stream.id == stream {
+                        session.note_oversize_head(60_000, &|| now);
+                    }
+                    session.reset(&arrived.stream, ErrorCode::NO_ERROR);
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+        written(&session);
+    }
 }
 
 #[test]

@@ -165,10 +165,13 @@ impl Core {
     fn fields(&mut self, mut block: Block, now: PresentTime<'_>) -> Result<Option<ArrivedRequest>, Fault> {
         let head = self.decode(&mut block)?;
         let block = &block;
-        if head.is_useless() {
+        let id = block.stream;
+        let is_request = self.role == Role::Server && id > self.last_stream;
+        if is_request && head.is_too_large() {
+            self.pay_for_oversize_head(Cost::UselessHead(block.bytes), now);
+        } else if head.is_useless() {
             self.charge(Cost::UselessHead(block.bytes), now)?;
         }
-        let id = block.stream;
         if let Some(stream) = self.streams.find(id).cloned() {
             // Until the response has come, each head that a client gets is that or an interim one; the next
             // after it is trailers.
@@ -261,6 +264,7 @@ impl Core {
         self.streams.open(Rc::clone(&stream));
         if request.is_ok() {
             self.shortage.note_accepted(memory);
+            self.oversize.note_read();
             self.account.earn(Credit::Head);
         }
         Ok(Some(ArrivedRequest { stream, request, head_bytes }))
