@@ -52,7 +52,7 @@ impl PodStretch {
 }
 
 /// The seconds of pods in one state, counted at every instant.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct OutsideCount {
     pods: u32,
     pod_seconds: f64,
@@ -61,13 +61,10 @@ struct OutsideCount {
 }
 
 impl OutsideCount {
-    fn become_pods(&mut self, pods: u32) {
+    fn pass_with(&mut self, pods: u32, seconds: f64) {
         self.entered += pods.saturating_sub(self.pods);
         self.pods = pods;
-    }
-
-    fn pass(&mut self, seconds: f64) {
-        self.pod_seconds += f64::from(self.pods) * seconds;
+        self.pod_seconds += f64::from(pods) * seconds;
     }
 
     fn agrees_with(&self, counted: u64) -> bool {
@@ -92,12 +89,10 @@ proptest! {
                 }
                 world.in_pods.insert(pod, stretch.in_flight);
             }
-            let counts = [(&mut starting, stretch.starting), (&mut ready, stretch.ready), (&mut ending, stretch.ending)];
             let seconds = f64::from(stretch.milliseconds) / 1000.0;
-            for (count, pods) in counts {
-                count.become_pods(pods);
-                count.pass(seconds);
-            }
+            starting.pass_with(stretch.starting, seconds);
+            ready.pass_with(stretch.ready, seconds);
+            ending.pass_with(stretch.ending, seconds);
             passed += seconds;
             world.run_until(passed);
         }
@@ -105,9 +100,9 @@ proptest! {
         world.handle(Event::PodsChanged { revision: REVISION, pods: Vec::new() });
         world.run_until(passed + 6.0);
         let counted = ledger(&world).pod_seconds;
-        prop_assert!(starting.agrees_with(counted.starting), "{counted:?}, starting {}", starting.pod_seconds);
-        prop_assert!(ready.agrees_with(counted.busy + counted.idle), "{counted:?}, ready {}", ready.pod_seconds);
-        prop_assert!(ending.agrees_with(counted.ending), "{counted:?}, ending {}", ending.pod_seconds);
+        prop_assert!(starting.agrees_with(counted.starting), "{counted:?}, {starting:?}");
+        prop_assert!(ready.agrees_with(counted.busy + counted.idle), "{counted:?}, {ready:?}");
+        prop_assert!(ending.agrees_with(counted.ending), "{counted:?}, {ending:?}");
         let history = world.multiscaler.published_history(REVISION).expect("it was used");
         prop_assert_eq!(history.totals(world.now).pod_seconds, counted, "counters and ledger tell the same");
     }
