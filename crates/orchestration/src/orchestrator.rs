@@ -124,6 +124,7 @@ impl Orchestrator {
             activators: LinkTally::of(links),
             problems: Arc::clone(&publication.problems),
             buckets: state.ownership.buckets,
+            prices: state.config.prices,
         }
     }
 

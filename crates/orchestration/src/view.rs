@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, HistoryRecord, RevisionStatus, Series, SeriesRange};
-use settings::ScalingSpec;
+use scaling::{Decision, HistoryRecord, RevisionLedger, RevisionStatus, Series, SeriesRange};
+use settings::{HourlyPrice, ScalingSpec};
 use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
@@ -159,6 +159,16 @@ impl<'a> RevisionView<'a> {
     /// The newest part of its history; `None` if it was never used.
     pub fn series(&self, range: SeriesRange) -> Option<Series> {
         self.decided.history.as_ref().map(|history| history.series(range, self.now))
+    }
+
+    /// What it came to in the hours that lie within `since`; `None` if it was never used.
+    pub fn ledger(&self, since: Duration) -> Option<RevisionLedger> {
+        self.decided.history.as_ref().map(|history| history.ledger(since, self.now))
+    }
+
+    /// The price of one of its pods for an hour; `None` if nothing that its pods request has a price.
+    pub fn pod_price(&self) -> Option<HourlyPrice> {
+        self.snapshot.prices.of_pod(&self.facts().settings.requests)
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.
