@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, RevisionName, Timestamp};
 
-use crate::api_types::{API_VERSION, ApiError};
+use crate::api_types::{API_VERSION, ApiError, LedgerRange};
 use crate::snapshot::{Snapshot, SnapshotReader};
 use crate::views;
 
@@ -109,6 +109,7 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .route("/v1/revisions", get(list))
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
         .route("/v1/revisions/{namespace}/{kind}/{name}/series", get(series))
+        .route("/v1/ledger", get(ledger))
         .route("/v1/problems", get(problems))
         .route("/healthz", get(health))
         .route("/ready", get(readiness))
@@ -162,6 +163,29 @@ async fn series(
         (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
         // An autoscaler that is silent may decide about this revision.
         (None, false) => answer(None::<()>),
+    }
+}
+
+async fn ledger(State(panel): State<Panel>, Query(parameters): Query<BTreeMap<String, String>>) -> Response {
+    let text = parameters.get("since").map_or(LedgerRange::DEFAULT_TEXT, String::as_str);
+    let range = match LedgerRange::parse(text) {
+        Ok(range) => range,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, format!("the parameter since: {error}")),
+    };
+    let named = match parameters.get("revision").map(|name| RevisionName::parse(name)).transpose() {
+        Ok(named) => named,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let panel = panel.read();
+    let lists =
+        panel.given.iter().map(|(snapshot, now)| views::ledger(snapshot, named.as_ref(), range, *now));
+    let merged = merged::ledger(lists.collect(), &panel.silent);
+    match (merged, named) {
+        // An autoscaler that is silent may decide about this revision.
+        (Some(list), Some(name)) if list.revisions.is_empty() && panel.silent.is_empty() => {
+            failure(StatusCode::NOT_FOUND, format!("there is no revision {name}"))
+        }
+        (merged, _) => answer(merged),
     }
 }
 

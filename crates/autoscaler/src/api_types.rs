@@ -6,6 +6,7 @@
 //! | `GET /v1/revisions` | [`RevisionList`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}` | [`RevisionDetail`], or 404 with [`ApiError`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}/series?range=15m` | [`SeriesView`], or 404 with [`ApiError`] |
+//! | `GET /v1/ledger?since=7d&revision=NAME` | [`LedgerList`]; 400 or 404 with [`ApiError`] |
 //! | `GET /v1/problems` | [`ProblemList`] |
 //! | `GET /healthz` | 200 `ok` while the event loop turns, else 503 |
 //! | `GET /ready` | 200 `ready` once it knows everything that is there, else 503 |
@@ -15,6 +16,7 @@
 
 mod class_hpa;
 mod decisions;
+mod ledger;
 mod pods;
 mod series;
 
@@ -24,6 +26,7 @@ use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
 
 pub use class_hpa::{AskedMetricView, HpaConditionView, HpaMetricView, HpaView};
 pub use decisions::{DecisionView, InputsView, ReasonView};
+pub use ledger::{ColdStartsView, LedgerList, LedgerRange, LedgerView, PodSecondsView, WhatIfView};
 pub use pods::{FailureView, KillView, LateBytesView, PodView};
 pub use series::SeriesView;
 

@@ -38,6 +38,11 @@ async fn readers_are_answered_without_the_loop_and_health_checks_are_not() {
     for (path, expected) in [
         ("/v1/revisions", StatusCode::OK),
         ("/v1/problems", StatusCode::OK),
+        ("/v1/ledger", StatusCode::OK),
+        ("/v1/ledger?since=2d", StatusCode::OK),
+        ("/v1/ledger?since=soon", StatusCode::BAD_REQUEST),
+        ("/v1/ledger?revision=none", StatusCode::BAD_REQUEST),
+        ("/v1/ledger?revision=default/service/none", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none/series?range=24h", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none/series?range=1h", StatusCode::BAD_REQUEST),
@@ -54,6 +59,7 @@ async fn readers_are_answered_without_the_loop_and_health_checks_are_not() {
     for path in [
         "/v1/revisions",
         "/v1/problems",
+        "/v1/ledger",
         "/v1/revisions/default/service/none",
         "/v1/revisions/default/service/none/series?range=24h",
     ] {
