@@ -1,5 +1,5 @@
-//! What the API says of costs: for each revision what its pods came to, and what other least counts would have
-//! cost.
+//! What the API says of costs: for each revision what its pods came to, and what other least counts would
+//! have cost.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub struct LedgerView {
     pub cold_start_wait_ms: u64,
     /// The longest of these times.
     pub cold_start_wait_ms_max: u64,
-    /// Requests that arrived.
+    /// Requests that arrived while a reporter was heard.
     pub requests: f64,
     /// Requests that waited, as far as looks once a second saw them.
     pub waited: u64,
@@ -97,7 +97,7 @@ pub struct ColdStartsView {
 /// What a least count would have brought, beside what was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WhatIfView {
-    /// The least count.
+    /// The least count of this row.
     pub min_scale: PodCount,
     /// The seconds of pods that were missing to it.
     pub extra_pod_seconds: u64,
@@ -119,7 +119,7 @@ impl LedgerRange {
     /// Hours are kept for as long.
     const LONGEST: Duration = Duration::from_hours(35 * 24);
 
-    /// Reads a range.
+    /// Reads a range, or says what to write.
     pub fn parse(text: &str) -> Result<Self, String> {
         let days = text.strip_suffix('d').and_then(|days| days.parse().ok());
         let since = match days {
