@@ -37,8 +37,17 @@ use crate::api_token::{ApiToken, TokenAnswer};
 use crate::cli::UpOptions;
 
 /// Pages that every user of this machine may read, besides those below [`REVISIONS`].
-const OPEN_PAGES: [&str; 8] =
-    ["/", HEALTH, "/ready", "/metrics", "/v1/token", "/v1/problems", "/v1/http-sd", "/v1/revisions"];
+const OPEN_PAGES: [&str; 9] = [
+    "/",
+    HEALTH,
+    "/ready",
+    "/metrics",
+    "/v1/token",
+    "/v1/problems",
+    "/v1/http-sd",
+    "/v1/revisions",
+    "/v1/ledger",
+];
 const REVISIONS: &str = "/v1/revisions/";
 /// Open wherever the API is.
 const HEALTH: &str = "/healthz";
@@ -276,7 +285,7 @@ mod tests {
         "GET //v1/revisions",
         "GET /v1/%6Cogs/default/service/hello",
     ];
-    const COUNTS: [&str; 9] = [
+    const COUNTS: [&str; 10] = [
         "GET /",
         "GET /ready",
         "GET /metrics",
@@ -284,6 +293,7 @@ mod tests {
         "GET /v1/revisions",
         "GET /v1/revisions/default/service/hello",
         "GET /v1/problems",
+        "GET /v1/ledger?since=1d",
         "GET /v1/http-sd",
         "GET /v1/token",
     ];
