@@ -167,4 +167,4 @@ pub(crate) enum LinkEnding {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -35,7 +35,18 @@ pub(crate) struct OwnedSeries {
 const NAMES_MAX: usize = 10;
 
 pub(crate) fn list(snapshot: &Snapshot, output: AppOutput, now: Timestamp) -> RevisionList {
+    changed(snapshot, None, output, now)
+}
+
+/// The same with those revisions alone that are others than in a former snapshot.
+pub(crate) fn changed(
+    snapshot: &Snapshot,
+    former: Option<&Snapshot>,
+    output: AppOutput,
+    now: Timestamp,
+) -> RevisionList {
     let Snapshot { owner, control, .. } = snapshot;
+    let views = control.changed_views(former.map(|former| &former.control), now);
     let links = vec![LinksView {
         autoscaler: owner.as_str().to_owned(),
         to_activators: link_tally_view(control.links_to_activators().clone()),
@@ -43,7 +54,7 @@ pub(crate) fn list(snapshot: &Snapshot, output: AppOutput, now: Timestamp) -> Re
     }];
     RevisionList {
         version: API_VERSION,
-        revisions: control.views(now).map(|view| summary(&view, owner, output)).collect(),
+        revisions: views.map(|view| summary(&view, owner, output)).collect(),
         problems: control.problems().to_vec(),
         unanswered: Vec::new(),
         links,

@@ -2,6 +2,7 @@
 //!
 //! All that only readers need is worked out here, at their expense: ages, states, and why a revision waits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
@@ -55,6 +56,21 @@ impl ControlSnapshot {
     /// All revisions of ours, in the order of their names.
     pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
         self.revisions.values().filter_map(move |revision| self.view_of(revision, now))
+    }
+
+    /// The revisions of ours that are others than in a former snapshot; all of them without one. What is the
+    /// same in both is shared, so this compares references.
+    pub fn changed_views<'a>(
+        &'a self,
+        former: Option<&'a Self>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = RevisionView<'a>> {
+        let is_same = move |revision: &Arc<RevisionSnapshot>| {
+            let known = former.and_then(|former| former.revisions.get(&revision.facts.name));
+            known.is_some_and(|known| Arc::ptr_eq(known, revision))
+        };
+        let changed = self.revisions.values().filter(move |revision| !is_same(revision));
+        changed.filter_map(move |revision| self.view_of(revision, now))
     }
 
     /// The history of each revision of ours that was ever used, as it is written down at `now`, in the order

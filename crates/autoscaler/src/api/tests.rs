@@ -1,15 +1,22 @@
 //! Answers of the API while no loop turns: what was published is read without it.
 
-use axum::body::Body;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
+use axum::http::header::CONTENT_TYPE;
+use futures_util::StreamExt;
 use orchestration::ControlSnapshot;
 use runtime::Clock;
+use tokio::sync::mpsc;
 use tower::ServiceExt;
-use vocabulary::SharedMap;
+use vocabulary::{ReplicaName, SharedMap};
 
+use super::panel::ANSWER_MAX;
 use super::*;
-use crate::api_types::RevisionList;
-use crate::snapshot::{SnapshotWriter, snapshots};
+use crate::api_types::{ChangeEvent, RevisionList};
+use crate::metrics::tests::decided_revision;
+use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
 /// An autoscaler whose loop has published that it knows nothing, and stands still since.
 fn standing_still(name: &str, clock: Clock) -> (ApiHandle, SnapshotWriter, mpsc::Receiver<HealthCheck>) {
@@ -86,4 +93,59 @@ async fn an_autoscaler_that_hangs_beside_another_one_is_named() {
     assert_eq!(unanswered().await, ["hanging"]);
     let (status, _) = get_page(&router, "/v1/revisions/default/service/none").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "the one that hangs may decide about it");
+}
+
+/// The next event of a stream; `None` for its end.
+async fn next_event(stream: &mut BodyDataStream) -> Option<ChangeEvent> {
+    let bytes = stream.next().await?.expect("a stream of events does not fail");
+    let text = String::from_utf8(bytes.to_vec()).expect("text");
+    let mut lines = text.lines();
+    let id = lines.next().and_then(|line| line.strip_prefix("id: ")).expect("its number comes first");
+    assert_eq!(lines.next(), Some("event: change"));
+    let data = lines.next().and_then(|line| line.strip_prefix("data: ")).expect("one line of data");
+    assert!(text.ends_with("\n\n") && lines.next() == Some(""), "{text:?}");
+    let event: ChangeEvent = serde_json::from_str(data).expect("an event");
+    assert_eq!(event.snapshot.to_string(), id);
+    Some(event)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_tells_everything_first_and_then_what_changed_until_no_loop_answers() {
+    let clock = Clock::start();
+    let (handle, writer, _checks) = standing_still("autoscaler", clock);
+    let publish = |control: ControlSnapshot| {
+        let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
+        writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+    };
+    let control: ControlSnapshot = [decided_revision()].into_iter().collect();
+    publish(control.clone());
+    let request = Request::builder().uri("/v1/stream").body(Body::empty()).expect("a request");
+    let response = match router(vec![handle]).oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    assert_eq!(response.headers()[CONTENT_TYPE], "text/event-stream");
+    let mut stream = response.into_body().into_data_stream();
+    let first = next_event(&mut stream).await.expect("everything");
+    assert_eq!((first.whole, first.revisions.len(), first.gone.len()), (true, 1, 0));
+    // The same revision in a later snapshot is no news, and another one under its name is.
+    publish(control);
+    let waiting = tokio::time::timeout(Duration::from_secs(3), next_event(&mut stream)).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+    publish([decided_revision()].into_iter().collect());
+    let second = next_event(&mut stream).await.expect("a change");
+    assert_eq!((second.whole, second.revisions.len(), second.gone.len()), (false, 1, 0));
+    assert!(second.snapshot > first.snapshot);
+    publish(ControlSnapshot::default());
+    let third = next_event(&mut stream).await.expect("a change");
+    assert_eq!((third.revisions.len(), third.gone), (0, vec![second.revisions[0].name.clone()]));
+    drop(writer);
+    assert_eq!(next_event(&mut stream).await, None);
+}
+
+#[test]
+fn a_stream_has_a_place_beside_those_of_pages() {
+    let kind = |path: &'static str| page_kind(&Uri::from_static(path));
+    assert_eq!((kind("/v1/stream"), kind("/v1/stream?x=1")), (PageKind::LongRead, PageKind::LongRead));
+    assert_eq!((kind("/v1/revisions"), kind("/ready")), (PageKind::Ordinary, PageKind::Probe));
 }

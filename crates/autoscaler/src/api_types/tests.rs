@@ -218,7 +218,8 @@ fn every_field_is_documented() {
     let series = serde_json::to_value(SeriesView::default());
     let ledgers = LedgerList { revisions: vec![ledger("default/service/hello")], ..LedgerList::default() };
     let ledgers = serde_json::to_value(ledgers);
-    let others = [serde_json::to_value(list), serde_json::to_value(error), series, ledgers];
+    let change = serde_json::to_value(ChangeEvent::default());
+    let others = [serde_json::to_value(list), serde_json::to_value(error), series, ledgers, change];
     for value in [serde_json::to_value(detail())].into_iter().chain(others) {
         fields(&value.unwrap(), &mut found);
     }

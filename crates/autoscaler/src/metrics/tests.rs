@@ -97,6 +97,11 @@ fn publish(writer: &SnapshotWriter, control: ControlSnapshot) {
     writer.publish(Snapshot { owner, at: Timestamp::ZERO, control, asked });
 }
 
+/// A revision of ours about which was decided.
+pub(crate) fn decided_revision() -> RevisionSnapshot {
+    revision(decided())
+}
+
 fn revision(decided: DecidedState) -> RevisionSnapshot {
     let (facts, spec) = (crate::tests::revision(3), Arc::new(ScalingSpec::default()));
     RevisionSnapshot::new(facts, spec, Some(decided))
