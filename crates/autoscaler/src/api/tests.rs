@@ -14,7 +14,7 @@ use vocabulary::{ReplicaName, SharedMap};
 
 use super::panel::ANSWER_MAX;
 use super::*;
-use crate::api_types::{ChangeEvent, RevisionList};
+use crate::api_types::{ChangeEvent, LedgerList, RevisionList};
 use crate::metrics::tests::decided_revision;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
@@ -93,6 +93,26 @@ async fn an_autoscaler_that_hangs_beside_another_one_is_named() {
     assert_eq!(unanswered().await, ["hanging"]);
     let (status, _) = get_page(&router, "/v1/revisions/default/service/none").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "the one that hangs may decide about it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ledger_has_the_numbers_of_the_history_and_no_cost_without_a_price() {
+    let clock = Clock::start();
+    let (handle, writer, _checks) = standing_still("autoscaler", clock);
+    let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
+    let control = [decided_revision()].into_iter().collect();
+    writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+    let router = router(vec![handle]);
+    for path in ["/v1/ledger", "/v1/ledger?since=1h&revision=default/service/hello"] {
+        let (status, body) = get_page(&router, path).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        let list: LedgerList = serde_json::from_slice(&body).expect("a list of ledgers");
+        let [ledger] = &list.revisions[..] else { panic!("one revision: {list:?}") };
+        assert_eq!((ledger.seconds, ledger.pod_seconds.idle, ledger.cold_starts.growth), (7, 7, 0));
+        assert_eq!((ledger.what_if.len(), ledger.what_if[2].extra_pod_seconds), (6, 7));
+        assert_eq!((list.currency, ledger.pod_price, ledger.cost), (None, None, None));
+        assert!(ledger.advice.as_ref().is_some_and(|advice| advice.ends_with(": keep 0")), "{ledger:?}");
+    }
 }
 
 /// The next event of a stream; `None` for its end.
