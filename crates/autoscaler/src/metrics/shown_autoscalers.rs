@@ -1,8 +1,8 @@
 //! Which revisions are on a page of metrics?
 //!
 //! The event loop sets no value of a revision: a page of ten thousand revisions costs the reader that asks
-//! for it. Several autoscalers of one process share a page, and a revision that two of them know for a moment,
-//! while its bucket changes hands, is that of the later owner.
+//! for it. Several autoscalers of one process share a page, and a revision that two of them know for a
+//! moment, while its bucket changes hands, is that of the later owner.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,8 +1,8 @@
 //! The ledger of a simulated revision: what it says of another least count is what a second run with that
 //! least count comes to.
 //!
-//! So it is where the count follows the load alone. Panic mode looks at the pods that are ready, and holds the
-//! count: a least count can keep a revision out of it, and then costs less than the ledger says. Here the
+//! So it is where the count follows the load alone. Panic mode looks at the pods that are ready, and holds
+//! the count: a least count can keep a revision out of it, and then costs less than the ledger says. Here the
 //! threshold of panic mode is out of reach.
 
 use scaling::RevisionLedger;
