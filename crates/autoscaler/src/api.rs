@@ -5,102 +5,33 @@
 //! prove that it turns.
 
 pub(crate) mod merged;
+mod panel;
+mod stream;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Path, Query, State};
-use axum::http::{Extensions, StatusCode};
+use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use futures_util::future::join_all;
 use orchestration::AppOutput;
+use runtime::PageKind;
 use scaling::SeriesRange;
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
-use vocabulary::{ReplicaName, RevisionName, Timestamp};
+use vocabulary::RevisionName;
 
-use crate::api_types::{API_VERSION, ApiError};
-use crate::snapshot::{Snapshot, SnapshotReader};
+use self::panel::Panel;
+pub(crate) use self::panel::{ApiHandle, HealthCheck, LoopHealth};
+use crate::api_types::{API_VERSION, ApiError, LedgerRange};
 use crate::views;
 
-/// Health checks that wait for the event loop. More than that many at once wait for their turn.
-const CHECKS_MAX: usize = 64;
-/// The event loop answers in microseconds; one that takes longer is stuck or gone.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// The same where others can answer.
-const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
+/// A stream lasts until its reader has enough, and has a place beside those of other pages.
+const STREAM: &str = "/v1/stream";
 
-/// A question that only a loop that turns answers, and the way back for the answer.
-pub(crate) type HealthCheck = oneshot::Sender<LoopHealth>;
-
-/// What a loop says to a health check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LoopHealth {
-    /// It turns, and has not heard everything that is there.
-    Turns,
-    /// It knows everything that is there.
-    Ready,
-}
-
-/// The asking end of one autoscaler.
-#[derive(Clone, Debug)]
-pub(crate) struct ApiHandle {
-    name: ReplicaName,
-    pub(crate) snapshots: SnapshotReader,
-    checks: mpsc::Sender<HealthCheck>,
-}
-
-impl ApiHandle {
-    pub(crate) fn new(name: ReplicaName, snapshots: SnapshotReader) -> (Self, mpsc::Receiver<HealthCheck>) {
-        let (checks, receiver) = mpsc::channel(CHECKS_MAX);
-        (Self { name, snapshots, checks }, receiver)
-    }
-
-    /// The health of the loop, or `None` if there is no loop that turns.
-    async fn check(&self, patience: Duration) -> Option<LoopHealth> {
-        let (reply, answer) = oneshot::channel();
-        let asking = async {
-            self.checks.send(reply).await.ok()?;
-            answer.await.ok()
-        };
-        tokio::time::timeout(patience, asking).await.ok().flatten()
-    }
-}
-
-/// All autoscalers that answer together.
-#[derive(Clone, Debug)]
-struct Panel(Vec<ApiHandle>);
-
-/// The latest snapshots of the autoscalers of a panel.
-#[derive(Default)]
-struct PanelSnapshots {
-    /// Each with the time at which it is read.
-    given: Vec<(Arc<Snapshot>, Timestamp)>,
-    /// The autoscalers whose loops hang.
-    silent: Vec<ReplicaName>,
-}
-
-impl Panel {
-    fn read(&self) -> PanelSnapshots {
-        let mut panel = PanelSnapshots::default();
-        for handle in &self.0 {
-            match handle.snapshots.read() {
-                Some(snapshot) => panel.given.push((snapshot, handle.snapshots.now())),
-                None => panel.silent.push(handle.name.clone()),
-            }
-        }
-        panel
-    }
-
-    /// The best health of any of them; `None` if none turns.
-    async fn check(&self) -> Option<LoopHealth> {
-        let patience = if self.0.len() > 1 { ANSWER_MAX_OF_SEVERAL } else { ANSWER_MAX };
-        let answers = join_all(self.0.iter().map(|handle| handle.check(patience))).await;
-        answers.into_iter().flatten().max()
-    }
+/// The places that a request to the API takes.
+pub fn page_kind(uri: &Uri) -> PageKind {
+    if uri.path() == STREAM { PageKind::LongRead } else { PageKind::of_path(uri.path()) }
 }
 
 /// The API of these autoscalers, as of one.
@@ -109,10 +40,12 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .route("/v1/revisions", get(list))
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
         .route("/v1/revisions/{namespace}/{kind}/{name}/series", get(series))
+        .route("/v1/ledger", get(ledger))
         .route("/v1/problems", get(problems))
+        .route(STREAM, get(changes))
         .route("/healthz", get(health))
         .route("/ready", get(readiness))
-        .with_state(Panel(handles))
+        .with_state(Panel::new(handles))
 }
 
 async fn list(State(panel): State<Panel>, extensions: Extensions) -> Response {
@@ -165,9 +98,40 @@ async fn series(
     }
 }
 
+async fn ledger(State(panel): State<Panel>, Query(parameters): Query<BTreeMap<String, String>>) -> Response {
+    let text = parameters.get("since").map_or(LedgerRange::DEFAULT_TEXT, String::as_str);
+    let range = match LedgerRange::parse(text) {
+        Ok(range) => range,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, format!("the parameter since: {error}")),
+    };
+    let named = match parameters.get("revision").map(|name| RevisionName::parse(name)).transpose() {
+        Ok(named) => named,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let panel = panel.read();
+    let lists =
+        panel.given.iter().map(|(snapshot, now)| views::ledger(snapshot, named.as_ref(), range, *now));
+    let merged = merged::ledger(lists.collect(), &panel.silent);
+    match (merged, named) {
+        // An autoscaler that is silent may decide about this revision.
+        (Some(list), Some(name)) if list.revisions.is_empty() && panel.silent.is_empty() => {
+            failure(StatusCode::NOT_FOUND, format!("there is no revision {name}"))
+        }
+        (merged, _) => answer(merged),
+    }
+}
+
 async fn problems(State(panel): State<Panel>) -> Response {
     let panel = panel.read();
     answer(merged::problems(panel.given.iter().map(|(snapshot, _)| views::problems(snapshot)).collect()))
+}
+
+async fn changes(State(panel): State<Panel>, extensions: Extensions) -> Response {
+    let output = output_for(&extensions);
+    if panel.read().given.is_empty() {
+        return answer(None::<()>);
+    }
+    stream::response(panel, output)
 }
 
 /// While one autoscaler decides, another that does not is replaced.

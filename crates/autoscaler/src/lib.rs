@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::RevisionName;
 
 use crate::api::ApiHandle;
+pub use crate::api::page_kind;
 pub use crate::config::AutoscalerConfig;
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;

@@ -1,7 +1,9 @@
 //! What the autoscaler counts, for Prometheus. The values are Knative's (`kn_revision_*`) under our own
 //! names, plus links and evaluations.
 
+mod revision_counters;
 mod revision_gauges;
+mod shown_autoscalers;
 
 use orchestration::ReleaseProof;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -12,7 +14,7 @@ use runtime::{MetricsListing, MetricsRegistry};
 use scaling::{Decision, Trigger};
 use vocabulary::ReplicaName;
 
-use self::revision_gauges::ShownAutoscalers;
+use self::shown_autoscalers::ShownAutoscalers;
 use crate::snapshot::SnapshotReader;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -74,7 +76,10 @@ impl AutoscalerMetrics {
 
     fn declare(page: &mut MetricsListing<'_>) -> Self {
         Self {
-            autoscalers: page.group(ShownAutoscalers::register),
+            autoscalers: page.group(|autoscalers, registry| {
+                revision_gauges::register(autoscalers, registry);
+                revision_counters::register(autoscalers, registry);
+            }),
             links: page.metric("autoscaler_links", "Links that are up"),
             links_lost: page.metric("autoscaler_links_lost", "Links that broke or were cut off"),
             decisions: page
@@ -162,4 +167,4 @@ pub(crate) enum LinkEnding {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

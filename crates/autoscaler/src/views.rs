@@ -1,6 +1,7 @@
 //! What the API shows, made of a snapshot. Ages count from the moment at which it is read.
 
 mod decisions;
+mod ledger;
 mod values;
 
 use std::time::Duration;
@@ -14,13 +15,14 @@ use vocabulary::{LateBytes, PodCount, PodState, ReplicaName, RevisionName, Times
 
 use crate::api_types::{
     API_VERSION, AskedMetricView, FailureView, HpaConditionView, HpaMetricView, HpaView, KillView,
-    LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PlatformTermsView, PodView,
-    ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
+    LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, PlatformTermsView, PodView, ProblemList,
+    RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
 use decisions::decision_views;
-use values::{age, age_ms, sentence, word};
+pub(crate) use ledger::ledger;
+use values::{age, age_ms, owner_view, sentence, word};
 
 /// A series with the epoch of the autoscaler that measured it: of two the later owner's is newer.
 #[derive(Debug)]
@@ -33,7 +35,18 @@ pub(crate) struct OwnedSeries {
 const NAMES_MAX: usize = 10;
 
 pub(crate) fn list(snapshot: &Snapshot, output: AppOutput, now: Timestamp) -> RevisionList {
+    changed(snapshot, None, output, now)
+}
+
+/// The same with those revisions alone that are others than in a former snapshot.
+pub(crate) fn changed(
+    snapshot: &Snapshot,
+    former: Option<&Snapshot>,
+    output: AppOutput,
+    now: Timestamp,
+) -> RevisionList {
     let Snapshot { owner, control, .. } = snapshot;
+    let views = control.changed_views(former.map(|former| &former.control), now);
     let links = vec![LinksView {
         autoscaler: owner.as_str().to_owned(),
         to_activators: link_tally_view(control.links_to_activators().clone()),
@@ -41,7 +54,7 @@ pub(crate) fn list(snapshot: &Snapshot, output: AppOutput, now: Timestamp) -> Re
     }];
     RevisionList {
         version: API_VERSION,
-        revisions: control.views(now).map(|view| summary(&view, owner, output)).collect(),
+        revisions: views.map(|view| summary(&view, owner, output)).collect(),
         problems: control.problems().to_vec(),
         unanswered: Vec::new(),
         links,
@@ -108,6 +121,10 @@ fn series_view(range: SeriesRange, series: Option<Series>) -> SeriesView {
     };
     let demand =
         |value: fn(&HistorySpan) -> f64| column(&|span| (span.heard_seconds > 0).then(|| value(span)));
+    // A second does not keep them.
+    let of_longer_steps = |value: fn(&HistorySpan) -> u32| {
+        column(&|span| (range != SeriesRange::QuarterHour).then(|| f64::from(value(span))))
+    };
     SeriesView {
         version: API_VERSION,
         range: range.word().to_owned(),
@@ -118,8 +135,10 @@ fn series_view(range: SeriesRange, series: Option<Series>) -> SeriesView {
         concurrency_max: demand(|span| span.concurrency_max),
         rate: demand(HistorySpan::rate),
         rate_max: demand(|span| span.rate_max),
+        requests: demand(|span| span.requests),
         waiting: pods(|span| span.waiting_seconds),
         waiting_max: each(|span| span.waiting_max),
+        waited: of_longer_steps(|span| span.waited),
         wanted: pods(|span| span.wanted_seconds),
         ready: pods(|span| span.ready_seconds),
         busy: pods(|span| span.busy_seconds),
@@ -127,6 +146,8 @@ fn series_view(range: SeriesRange, series: Option<Series>) -> SeriesView {
         ending: pods(|span| span.ending_seconds),
         cold_starts: each(|span| span.raises_from[0]),
         raised: each(|span| span.raises_from.iter().sum()),
+        rollout_starts: of_longer_steps(|span| span.rollout_starts),
+        failed_pod_starts: of_longer_steps(|span| span.failed_pod_starts),
         cold_start_wait_ms: each(|span| span.wake_wait_ms),
     }
 }
@@ -160,12 +181,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         why_not_zero: why_not_zero(view),
         why_not_ready: view.why_not_ready(output),
         links: Some(link_tally_view(view.links())),
-        owner: view.fence().map(|fence| OwnerView {
-            name: owner.as_str().to_owned(),
-            bucket: fence.bucket.0,
-            buckets: view.buckets(),
-            epoch: fence.epoch.0,
-        }),
+        owner: owner_view(view, owner),
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use autoscaler::{
-    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, metrics_router,
+    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, metrics_router, page_kind,
     refuse_foreign,
 };
 use axum::response::IntoResponse;
@@ -63,7 +63,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let (api, metrics) = (guarded(autoscaler.router()), guarded(metrics_router(registry)));
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
     for (address, router) in [(config.api, api), (config.metrics, metrics)] {
-        let serving = PageServer::new(router).serve(listen(address)?, &places)?;
+        let serving = PageServer::new(router).with_kinds(page_kind).serve(listen(address)?, &places)?;
         tokio::spawn(vital("a page of the autoscaler", serving));
     }
     stop_requests.next().await;

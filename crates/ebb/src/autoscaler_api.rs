@@ -5,7 +5,7 @@
 //! of this machine; only where nothing listens there, and a kubeconfig is known, it is that of the
 //! kubeconfig's cluster, with a note that says so.
 
-use autoscaler::api_types::{OwnersAnswer, RevisionList};
+use autoscaler::api_types::{LedgerList, LedgerRange, OwnersAnswer, RevisionList};
 use tokio::net::TcpStream;
 
 use crate::cli::AutoscalerArguments;
@@ -68,6 +68,19 @@ impl AutoscalerApi {
                 list.problems.retain(|problem| {
                     ProblemSubject::of(problem).is_none_or(|subject| subject.namespace == named)
                 });
+            }
+            Self::At(_) | Self::Of(_) => {}
+        }
+        Ok(list)
+    }
+
+    /// The ledgers of all revisions; of a cluster of those in the namespace that was named.
+    pub(crate) async fn ledger(&self, range: LedgerRange) -> anyhow::Result<LedgerList> {
+        let mut list: LedgerList = self.get(&format!("/v1/ledger?{}", range.query())).await?;
+        match self {
+            Self::Of(view) if !view.is_whole => {
+                let named = &view.cluster.namespace;
+                list.revisions.retain(|ledger| ledger.name.namespace() == named);
             }
             Self::At(_) | Self::Of(_) => {}
         }

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use autoscaler::api_types::LedgerRange;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
@@ -42,6 +43,7 @@ impl Cli {
         match &mut cli.command {
             CliCommand::Get(options) => options.target.cluster.is_meant = true,
             CliCommand::Explain(options) => options.target.cluster.is_meant = true,
+            CliCommand::Ledger(options) => options.target.cluster.is_meant = true,
             CliCommand::Shadow(ShadowCommand::Report(options)) => options.target.cluster.is_meant = true,
             CliCommand::Adopt(_)
             | CliCommand::Release(_)
@@ -86,6 +88,9 @@ pub(crate) enum CliCommand {
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
     Explain(ExplainOptions),
+    /// Show what the pods of each revision came to, and what another min-scale would have cost
+    /// (docs/tasks/cost.md).
+    Ledger(LedgerOptions),
     /// Show what the pods of a revision printed lately.
     Logs(LogsOptions),
     /// Let a Service of a cluster be served through ebb, without losing a request.
@@ -211,6 +216,18 @@ pub(crate) struct ExplainOptions {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct LedgerOptions {
+    /// Only this revision, in full: namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: Option<String>,
+    /// How far back: days such as 7d, or a duration such as 36h, up to 35d. Whole hours are counted.
+    #[arg(long, value_name = "TIME", default_value = LedgerRange::DEFAULT_TEXT,
+        value_parser = LedgerRange::parse)]
+    pub(crate) since: LedgerRange,
+    #[command(flatten)]
+    pub(crate) target: AutoscalerArguments,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct LogsOptions {
     /// namespace/kind/name, or any unambiguous suffix of it.
     pub(crate) revision: String,
@@ -304,5 +321,7 @@ mod tests {
         assert!(!is_given(&["ebb", "get"]) && !is_given(&["/usr/bin/ebb", "get", "-A"]));
         assert!(is_given(&["ebb", "get", "-n", "shop"]) && is_given(&["ebb", "get", "--context", "test"]));
         assert!(is_given(&["/usr/bin/kubectl-ebb", "get"]));
+        let CliCommand::Ledger(options) = read(&["kubectl-ebb", "ledger"]).command else { panic!("ledger") };
+        assert!(options.target.cluster.is_given() && options.since.since() == Duration::from_hours(168));
     }
 }

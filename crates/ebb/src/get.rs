@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::bail;
 use autoscaler::api_types::{RevisionList, RevisionSummary};
 use runtime::EXIT_PART_FAILED;
+use vocabulary::RevisionName;
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{GetOptions, OutputFormat};
@@ -54,31 +55,25 @@ async fn ask(api: &AutoscalerApi, wanted: Option<&str>) -> anyhow::Result<Revisi
 
 /// The one revision whose name is, or ends in, `/wanted`.
 pub(crate) fn choose<'a>(list: &'a RevisionList, wanted: &str) -> anyhow::Result<&'a RevisionSummary> {
+    let names: Vec<&RevisionName> = list.revisions.iter().map(|revision| &revision.name).collect();
+    let chosen = choose_name(&names, wanted)?;
+    Ok(list.revisions.iter().find(|revision| revision.name == *chosen).expect("the name is one of these"))
+}
+
+/// The one name that is, or ends in, `/wanted`.
+pub(crate) fn choose_name<'n>(names: &[&'n RevisionName], wanted: &str) -> anyhow::Result<&'n RevisionName> {
     let suffix = format!("/{wanted}");
-    let fits = |revision: &&RevisionSummary| {
-        revision.name.as_str() == wanted || revision.name.as_str().ends_with(&suffix)
+    let fits = |name: &&&RevisionName| name.as_str() == wanted || name.as_str().ends_with(&suffix);
+    let found: Vec<&RevisionName> = names.iter().filter(fits).copied().collect();
+    let listed = |names: &[&RevisionName]| {
+        names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>().join(", ")
     };
-    let mut found = list.revisions.iter().filter(fits);
-    let names = |revisions: &mut dyn Iterator<Item = &RevisionSummary>| {
-        revisions.map(|revision| revision.name.as_str().to_owned()).collect::<Vec<_>>().join(", ")
-    };
-    match (found.next(), found.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(_), Some(_)) => {
-            bail!(
-                "{wanted:?} could be any of {}; write more of the name",
-                names(&mut list.revisions.iter().filter(fits))
-            )
-        }
-        (None, _) if list.revisions.is_empty() => {
-            bail!("there is no revision {wanted:?}; there is none at all")
-        }
-        (None, _) if list.revisions.len() == 1 => {
-            bail!("there is no revision {wanted:?}; there is {}", names(&mut list.revisions.iter()))
-        }
-        (None, _) => {
-            bail!("there is no revision {wanted:?}; there are {}", names(&mut list.revisions.iter()))
-        }
+    match (&found[..], names) {
+        ([], []) => bail!("there is no revision {wanted:?}; there is none at all"),
+        ([], [only]) => bail!("there is no revision {wanted:?}; there is {only}"),
+        ([], several) => bail!("there is no revision {wanted:?}; there are {}", listed(several)),
+        ([_, _, ..], _) => bail!("{wanted:?} could be any of {}; write more of the name", listed(&found)),
+        ([only], _) => Ok(*only),
     }
 }
 

@@ -18,6 +18,7 @@ mod get;
 mod import;
 mod inject;
 mod install;
+mod ledger;
 mod lint;
 mod logs;
 mod manual;
@@ -49,6 +50,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Lint(options) => lint::run(&options),
         CliCommand::Get(options) => get::run(&options),
         CliCommand::Explain(options) => explain::run(&options),
+        CliCommand::Ledger(options) => ledger::run(&options),
         CliCommand::Adopt(options) => adopt::run(&options),
         CliCommand::Release(options) => release::run(&options),
         CliCommand::Check(options) => check::run(&options),

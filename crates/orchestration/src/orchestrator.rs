@@ -122,6 +122,7 @@ impl Orchestrator {
             activators: LinkTally::of(links),
             problems: publication.problems(),
             buckets: state.ownership.present().buckets,
+            prices: state.config.prices,
         }
     }
 

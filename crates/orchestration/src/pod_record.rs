@@ -42,7 +42,13 @@ impl PodRecord {
     /// What the multiscaler hears of it. One that is to leave counts as leaving, even while it still answers.
     pub(crate) fn fact(&self, pod: PodId) -> PodFact {
         let phase = if self.facts.leaving { PodPhase::Terminating } else { self.facts.phase };
-        PodFact { pod, phase, is_ready: self.state() == PodState::Ready, is_reachable: !self.is_out }
+        PodFact {
+            pod,
+            phase,
+            is_ready: self.state() == PodState::Ready,
+            is_reachable: !self.is_out,
+            is_outdated: self.facts.outdated,
+        }
     }
 
     /// What its queue-proxy is told that concerns it alone.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use scaling::hpa::HpaReport;
 use scaling::{DecisionJournal, PodPhase, PublishedHistory, RevisionStatus};
-use settings::ScalingSpec;
+use settings::{ResourcePrices, ScalingSpec};
 use vocabulary::{
     ExcessBurstCapacity, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp,
 };
@@ -36,6 +36,7 @@ pub struct ControlSnapshot {
     pub(crate) problems: Arc<[String]>,
     /// How many buckets there are.
     pub(crate) buckets: u16,
+    pub(crate) prices: ResourcePrices,
 }
 
 /// One revision at the point in time of a snapshot.
@@ -209,6 +210,11 @@ impl ControlSnapshot {
             pod.facts.phase == PodPhase::Running && !pod.facts.leaving && pod.facts.link.is_some()
         });
         LinkTally::of(running.map(|pod| (pod.facts.name.as_str(), pod.is_linked())))
+    }
+
+    /// The prices of what pods request.
+    pub fn prices(&self) -> &ResourcePrices {
+        &self.prices
     }
 
     /// What is wrong with things as they were written.

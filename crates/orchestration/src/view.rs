@@ -2,11 +2,12 @@
 //!
 //! All that only readers need is worked out here, at their expense: ages, states, and why a revision waits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, HistoryRecord, RevisionStatus, Series, SeriesRange};
-use settings::ScalingSpec;
+use scaling::{Decision, HistoryRecord, RevisionLedger, RevisionStatus, Series, SeriesRange};
+use settings::{HourlyPrice, ScalingSpec};
 use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
@@ -55,6 +56,21 @@ impl ControlSnapshot {
     /// All revisions of ours, in the order of their names.
     pub fn views(&self, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
         self.revisions.values().filter_map(move |revision| self.view_of(revision, now))
+    }
+
+    /// The revisions of ours that are others than in a former snapshot; all of them without one. What is the
+    /// same in both is shared, so this compares references.
+    pub fn changed_views<'a>(
+        &'a self,
+        former: Option<&'a Self>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = RevisionView<'a>> {
+        let is_same = move |revision: &Arc<RevisionSnapshot>| {
+            let known = former.and_then(|former| former.revisions.get(&revision.facts.name));
+            known.is_some_and(|known| Arc::ptr_eq(known, revision))
+        };
+        let changed = self.revisions.values().filter(move |revision| !is_same(revision));
+        changed.filter_map(move |revision| self.view_of(revision, now))
     }
 
     /// The history of each revision of ours that was ever used, as it is written down at `now`, in the order
@@ -159,6 +175,16 @@ impl<'a> RevisionView<'a> {
     /// The newest part of its history; `None` if it was never used.
     pub fn series(&self, range: SeriesRange) -> Option<Series> {
         self.decided.history.as_ref().map(|history| history.series(range, self.now))
+    }
+
+    /// What it came to in the hours that lie within `since`; `None` if it was never used.
+    pub fn ledger(&self, since: Duration) -> Option<RevisionLedger> {
+        self.decided.history.as_ref().map(|history| history.ledger(since, self.now))
+    }
+
+    /// The price of one of its pods for an hour; `None` if nothing that its pods request has a price.
+    pub fn pod_price(&self) -> Option<HourlyPrice> {
+        self.snapshot.prices.of_pod(&self.facts().settings.requests)
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.

@@ -87,7 +87,8 @@ fn history_of_hours(hours: u64) -> Multiscaler {
     let (revision, pod) = (RevisionId(0), PodId(0));
     let mut multiscaler = Multiscaler::default();
     let spec = Arc::new(ScalingSpec::default());
-    let pods = vec![PodFact { pod, phase: PodPhase::Running, is_ready: true, is_reachable: true }];
+    let phase = PodPhase::Running;
+    let pods = vec![PodFact { pod, phase, is_ready: true, is_reachable: true, is_outdated: false }];
     let facts = [
         Event::RevisionChanged { revision, spec, wanted: PodCount::ONE, origin: RevisionOrigin::Found },
         Event::PodsChanged { revision, pods },

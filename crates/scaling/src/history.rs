@@ -17,12 +17,15 @@
 //! demand are known. *Time is the wall clock's*, in whole seconds since 1970, so that an hour of the day
 //! means the same after a restart; the edge says how it lies beside the monotonic axis ([`WallClock`]).
 //!
+//! The ledger of costs ([`ledger`]) is sums of these hours; no other series is kept for it.
+//!
 //! Left out on purpose: files and compression of the record, prices, and any rule that decides.
 
 mod amount;
 mod clock;
 mod demand_days;
 mod facts;
+mod ledger;
 mod packed;
 mod published;
 mod record;
@@ -30,17 +33,20 @@ mod revision;
 mod series;
 mod span;
 mod tally;
+mod totals;
 mod varint;
 
 pub use self::clock::WallClock;
 pub use self::demand_days::{DemandDays, DemandMinute};
+pub use self::ledger::{COLD_START_WORTH, LeastCountAdvice, LedgerWaits, RevisionLedger, WhatIf};
 pub use self::published::PublishedHistory;
 pub use self::record::{HistoryFault, HistoryRecord};
 pub use self::revision::RevisionHistory;
 pub use self::series::{Series, SeriesRange};
 pub use self::span::HistorySpan;
+pub use self::totals::{ColdStarts, LifeTotals, PodSeconds};
 
-pub(crate) use self::facts::{CapacityCounts, DemandSeconds, RevisionCondition};
+pub(crate) use self::facts::{CapacityCounts, DemandSeconds, ReplacementCause, RevisionCondition};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ mod events;
 mod hpa;
 mod journal;
 mod outcome;
+mod pod_starts;
 mod pods;
 mod routing;
 mod scaled_revision;

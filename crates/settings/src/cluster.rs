@@ -12,6 +12,7 @@ use vocabulary::{
 use super::class::Class;
 use super::keys::{EXAMPLE, HISTORIC, RETIRED_HPA_SWITCHES, config_map as keys};
 use super::limits;
+use super::prices::ResourcePrices;
 use super::queue_proxy::QueueProxyResources;
 use super::reader::{SettingsPlace, SettingsReader};
 use super::suggestion;
@@ -106,6 +107,8 @@ pub struct ClusterConfig {
     /// `prometheus-namespace-label`: the label of a series that names its namespace; empty: series of all
     /// namespaces count.
     pub prometheus_namespace_label: String,
+    /// `price-per-…-hour`: what pods are priced by.
+    pub prices: ResourcePrices,
 }
 
 impl Default for ClusterConfig {
@@ -153,6 +156,7 @@ impl Default for ClusterConfig {
             prometheus_bearer_token_file: None,
             prometheus_ca_file: None,
             prometheus_namespace_label: "namespace".to_owned(),
+            prices: ResourcePrices::default(),
         }
     }
 }
@@ -229,6 +233,7 @@ impl ClusterConfig {
             prometheus_namespace_label = reader.word(&keys::PROMETHEUS_NAMESPACE_LABEL, &limits::LABEL);
         }
         config.queue_proxy = QueueProxyResources::of_cluster(reader);
+        config.prices = ResourcePrices::of_cluster(reader);
         config
     }
 

@@ -153,6 +153,8 @@ keys! {
     PROMETHEUS_BEARER_TOKEN_FILE = "prometheus-bearer-token-file";
     PROMETHEUS_CA_FILE = "prometheus-ca-file";
     PROMETHEUS_NAMESPACE_LABEL = "prometheus-namespace-label";
+    PRICE_PER_CPU_HOUR = "price-per-cpu-hour";
+    PRICE_PER_GIB_HOUR = "price-per-gib-hour";
 }
 
 /// Holds the documented keys of a ConfigMap as Knative ships it; it sets nothing.

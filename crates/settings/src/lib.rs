@@ -12,11 +12,13 @@ mod annotations;
 mod class;
 mod cluster;
 mod count_schedule;
+mod hourly_price;
 pub mod hpa;
 mod keys;
 mod limits;
 mod metric;
 mod numbers;
+mod prices;
 mod queue_proxy;
 mod reader;
 mod request_limits;
@@ -37,11 +39,13 @@ pub use annotations::{
 pub use class::Class;
 pub use cluster::ClusterConfig;
 pub use count_schedule::{check_schedule_bounds, read_count_schedule};
+pub use hourly_price::{Currency, HourlyPrice};
 pub use keys::{
     ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;
+pub use prices::ResourcePrices;
 pub use queue_proxy::QueueProxyResources;
 pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;

@@ -10,6 +10,7 @@ use vocabulary::{
 };
 
 use super::class::Class;
+use super::hourly_price::{HourlyPrice, PRICE_FORM};
 use super::keys::{CONFIG_MAP_NAME, SettingKey};
 use super::limits::{self, Limit};
 use super::numbers::{self, NumberError};
@@ -164,6 +165,18 @@ impl<'a> SettingsReader<'a> {
             // It brings its own remedy.
             Err(error) => {
                 self.refuse(entry, &format!("{error} (allowed: {})", limit.words));
+                None
+            }
+        }
+    }
+
+    /// Reads a price with its currency; nothing stands for no price.
+    pub(super) fn price(&mut self, key: &SettingKey) -> Option<HourlyPrice> {
+        let entry = self.tight_entry(key).filter(|entry| !entry.value.is_empty())?;
+        match HourlyPrice::parse(entry.value) {
+            Ok(price) => Some(price),
+            Err(error) => {
+                self.refuse(entry, &format!("{error}; write {PRICE_FORM}"));
                 None
             }
         }

@@ -1,5 +1,7 @@
 //! Whole worlds: what is known of queues and of the load tests of the documents, and that a seed repeats.
 
+mod ledger;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -185,3 +185,12 @@ impl World {
         }
     }
 }
+
+/// What tests look at besides the report.
+#[cfg(test)]
+impl World {
+    /// The ledger of a Service from its deployment on; `None` if it was never used.
+    pub(crate) fn ledger(&mut self, name: &RevisionName) -> Option<scaling::RevisionLedger> {
+        self.owner.ledger(name, self.now)
+    }
+}

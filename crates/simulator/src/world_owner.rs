@@ -74,3 +74,16 @@ impl WorldOwner {
         std::iter::from_fn(|| self.orchestrator.next_command()).collect()
     }
 }
+
+#[cfg(test)]
+impl WorldOwner {
+    /// The ledger of a revision over all hours that are kept.
+    pub(crate) fn ledger(
+        &mut self,
+        name: &vocabulary::RevisionName,
+        now: Timestamp,
+    ) -> Option<scaling::RevisionLedger> {
+        self.orchestrator.sweep(now);
+        self.orchestrator.snapshot(now).view(name, now)?.ledger(Duration::MAX)
+    }
+}

@@ -51,7 +51,8 @@ impl Ticks {
             multiscaler.handle(Event::RevisionChanged { revision, spec, wanted, origin }, now);
             if state == State::Serving {
                 let pod = PodId(number);
-                let fact = PodFact { pod, phase: PodPhase::Running, is_ready: true, is_reachable: true };
+                let phase = PodPhase::Running;
+                let fact = PodFact { pod, phase, is_ready: true, is_reachable: true, is_outdated: false };
                 multiscaler.handle(Event::PodsChanged { revision, pods: vec![fact] }, now);
                 multiscaler.handle(started(Reporter::Pod(pod)), now);
             }

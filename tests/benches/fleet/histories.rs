@@ -126,7 +126,8 @@ fn change_pods(multiscaler: &mut Multiscaler, second: u64) {
     let spec = ScalingSpec { min_scale: wanted, max_scale: Some(wanted), ..ScalingSpec::default() };
     let (spec, origin) = (Arc::new(spec), RevisionOrigin::Found);
     tell(multiscaler, Event::RevisionChanged { revision: REVISION, spec, wanted, origin }, now);
-    let pod = |pod| PodFact { pod: PodId(pod), phase: PodPhase::Running, is_ready: true, is_reachable: true };
+    let phase = PodPhase::Running;
+    let pod = |id| PodFact { pod: PodId(id), phase, is_ready: true, is_reachable: true, is_outdated: false };
     let pods = (0..count).map(pod).collect();
     tell(multiscaler, Event::PodsChanged { revision: REVISION, pods }, now);
     if second == 0 {

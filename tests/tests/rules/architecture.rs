@@ -23,6 +23,7 @@ pub(crate) const EVERYTHING: &[&str] = &[
     "queue-proxy",
     "activator",
     "autoscaler",
+    "dashboard",
     "injector",
     "simulator",
     "ebb",
@@ -46,6 +47,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("platform-local", &["vocabulary", "settings", "scaling", "orchestration", "platform", "runtime"]),
     ("queue-proxy", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
     ("activator", &["vocabulary", "throttling", "protocol", "link", "dataplane", "runtime"]),
+    ("dashboard", &[]),
     ("injector", &["vocabulary", "settings"]),
     ("cluster", &["vocabulary", "settings", "scaling", "orchestration"]),
     (

@@ -8,13 +8,20 @@ use std::collections::BTreeMap;
 use vocabulary::{ReplicaName, RevisionName};
 
 use crate::api_types::{
-    API_VERSION, OwnersAnswer, ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView,
+    API_VERSION, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList, RevisionDetail, RevisionList,
+    RevisionSummary, SeriesView,
 };
 use crate::views::OwnedSeries;
 
 impl OwnersAnswer for RevisionList {
     fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
         list(answers, silent)
+    }
+}
+
+impl OwnersAnswer for LedgerList {
+    fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
+        ledger(answers, silent)
     }
 }
 
@@ -47,6 +54,24 @@ pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
     Some(RevisionList { version: API_VERSION, revisions, problems, unanswered, links })
 }
 
+/// The ledgers of all revisions, each from its latest owner; `None` if no autoscaler answered. What concerns
+/// the whole configuration all of them say alike.
+pub(super) fn ledger(answers: Vec<LedgerList>, silent: &[ReplicaName]) -> Option<LedgerList> {
+    let mut revisions = BTreeMap::<RevisionName, LedgerView>::new();
+    let mut whole: Option<LedgerList> = None;
+    for mut list in answers {
+        for ledger in std::mem::take(&mut list.revisions) {
+            let known = revisions.get(&ledger.name);
+            if known.is_none_or(|known| epoch_of(known.owner.as_ref()) < epoch_of(ledger.owner.as_ref())) {
+                revisions.insert(ledger.name.clone(), ledger);
+            }
+        }
+        whole.get_or_insert(list);
+    }
+    let unanswered = silent.iter().map(|name| name.as_str().to_owned()).collect();
+    Some(LedgerList { revisions: revisions.into_values().collect(), unanswered, ..whole? })
+}
+
 /// One revision, from its latest owner.
 pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
     answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
@@ -70,7 +95,11 @@ pub(super) fn problems(answers: Vec<ProblemList>) -> Option<ProblemList> {
 }
 
 fn epoch(summary: &RevisionSummary) -> Option<u64> {
-    summary.owner.as_ref().map(|owner| owner.epoch)
+    epoch_of(summary.owner.as_ref())
+}
+
+fn epoch_of(owner: Option<&OwnerView>) -> Option<u64> {
+    owner.map(|owner| owner.epoch)
 }
 
 fn add(problems: &mut Vec<String>, more: Vec<String>) {
@@ -87,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::api_types::OwnerView;
-    use crate::api_types::tests::{links, summary};
+    use crate::api_types::tests::{ledger as ledger_of, links, summary};
 
     fn owned(name: &str, owner: &str, epoch: u64) -> RevisionSummary {
         let owner = OwnerView { name: owner.to_owned(), bucket: 0, buckets: 2, epoch };
@@ -121,6 +150,24 @@ mod tests {
         );
         assert_eq!(merged.links, [links(), links()]);
         assert_eq!(list(Vec::new(), &[ReplicaName::new("one")]), None);
+    }
+
+    #[test]
+    fn a_ledger_is_told_once_by_its_latest_owner() {
+        let of = |name: &str, epoch: u64| {
+            let owner = OwnerView { name: epoch.to_string(), bucket: 0, buckets: 2, epoch };
+            LedgerView { owner: Some(owner), ..ledger_of(name) }
+        };
+        let list =
+            |revisions| LedgerList { version: API_VERSION, since_ms: 7, revisions, ..LedgerList::default() };
+        let (one, two) = ("a/service/one", "a/service/two");
+        let answers = vec![list(vec![of(two, 1)]), list(vec![of(one, 2), of(two, 3)])];
+        let merged = ledger(answers, &[ReplicaName::new("three")]).expect("two answered");
+        let told =
+            merged.revisions.iter().map(|one| (one.name.name(), one.owner.as_ref().map(|of| of.epoch)));
+        assert_eq!(told.collect::<Vec<_>>(), [("one", Some(2)), ("two", Some(3))]);
+        assert_eq!((merged.since_ms, merged.unanswered), (7, vec!["three".to_owned()]));
+        assert_eq!(ledger(Vec::new(), &[]), None);
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! Answers of the API while no loop turns: what was published is read without it.
 
-use axum::body::Body;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
+use axum::http::header::CONTENT_TYPE;
+use futures_util::StreamExt;
 use orchestration::ControlSnapshot;
 use runtime::Clock;
+use tokio::sync::mpsc;
 use tower::ServiceExt;
-use vocabulary::SharedMap;
+use vocabulary::{ReplicaName, SharedMap};
 
+use super::panel::ANSWER_MAX;
 use super::*;
-use crate::api_types::RevisionList;
-use crate::snapshot::{SnapshotWriter, snapshots};
+use crate::api_types::{ChangeEvent, LedgerList, RevisionList};
+use crate::metrics::tests::decided_revision;
+use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
 /// An autoscaler whose loop has published that it knows nothing, and stands still since.
 fn standing_still(name: &str, clock: Clock) -> (ApiHandle, SnapshotWriter, mpsc::Receiver<HealthCheck>) {
@@ -38,6 +45,11 @@ async fn readers_are_answered_without_the_loop_and_health_checks_are_not() {
     for (path, expected) in [
         ("/v1/revisions", StatusCode::OK),
         ("/v1/problems", StatusCode::OK),
+        ("/v1/ledger", StatusCode::OK),
+        ("/v1/ledger?since=2d", StatusCode::OK),
+        ("/v1/ledger?since=soon", StatusCode::BAD_REQUEST),
+        ("/v1/ledger?revision=none", StatusCode::BAD_REQUEST),
+        ("/v1/ledger?revision=default/service/none", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none/series?range=24h", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none/series?range=1h", StatusCode::BAD_REQUEST),
@@ -54,6 +66,7 @@ async fn readers_are_answered_without_the_loop_and_health_checks_are_not() {
     for path in [
         "/v1/revisions",
         "/v1/problems",
+        "/v1/ledger",
         "/v1/revisions/default/service/none",
         "/v1/revisions/default/service/none/series?range=24h",
     ] {
@@ -80,4 +93,79 @@ async fn an_autoscaler_that_hangs_beside_another_one_is_named() {
     assert_eq!(unanswered().await, ["hanging"]);
     let (status, _) = get_page(&router, "/v1/revisions/default/service/none").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "the one that hangs may decide about it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ledger_has_the_numbers_of_the_history_and_no_cost_without_a_price() {
+    let clock = Clock::start();
+    let (handle, writer, _checks) = standing_still("autoscaler", clock);
+    let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
+    let control = [decided_revision()].into_iter().collect();
+    writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+    let router = router(vec![handle]);
+    for path in ["/v1/ledger", "/v1/ledger?since=1h&revision=default/service/hello"] {
+        let (status, body) = get_page(&router, path).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        let list: LedgerList = serde_json::from_slice(&body).expect("a list of ledgers");
+        let [ledger] = &list.revisions[..] else { panic!("one revision: {list:?}") };
+        assert_eq!((ledger.seconds, ledger.pod_seconds.idle, ledger.cold_starts.growth), (7, 7, 0));
+        assert_eq!((ledger.what_if.len(), ledger.what_if[2].extra_pod_seconds), (6, 7));
+        assert_eq!((list.currency, ledger.pod_price, ledger.cost), (None, None, None));
+        assert!(ledger.advice.as_ref().is_some_and(|advice| advice.ends_with(": keep 0")), "{ledger:?}");
+    }
+}
+
+/// The next event of a stream; `None` for its end.
+async fn next_event(stream: &mut BodyDataStream) -> Option<ChangeEvent> {
+    let bytes = stream.next().await?.expect("a stream of events does not fail");
+    let text = String::from_utf8(bytes.to_vec()).expect("text");
+    let mut lines = text.lines();
+    let id = lines.next().and_then(|line| line.strip_prefix("id: ")).expect("its number comes first");
+    assert_eq!(lines.next(), Some("event: change"));
+    let data = lines.next().and_then(|line| line.strip_prefix("data: ")).expect("one line of data");
+    assert!(text.ends_with("\n\n") && lines.next() == Some(""), "{text:?}");
+    let event: ChangeEvent = serde_json::from_str(data).expect("an event");
+    assert_eq!(event.snapshot.to_string(), id);
+    Some(event)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_tells_everything_first_and_then_what_changed_until_no_loop_answers() {
+    let clock = Clock::start();
+    let (handle, writer, _checks) = standing_still("autoscaler", clock);
+    let publish = |control: ControlSnapshot| {
+        let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
+        writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+    };
+    let control: ControlSnapshot = [decided_revision()].into_iter().collect();
+    publish(control.clone());
+    let request = Request::builder().uri("/v1/stream").body(Body::empty()).expect("a request");
+    let response = match router(vec![handle]).oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    assert_eq!(response.headers()[CONTENT_TYPE], "text/event-stream");
+    let mut stream = response.into_body().into_data_stream();
+    let first = next_event(&mut stream).await.expect("everything");
+    assert_eq!((first.whole, first.revisions.len(), first.gone.len()), (true, 1, 0));
+    // The same revision in a later snapshot is no news, and another one under its name is.
+    publish(control);
+    let waiting = tokio::time::timeout(Duration::from_secs(3), next_event(&mut stream)).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+    publish([decided_revision()].into_iter().collect());
+    let second = next_event(&mut stream).await.expect("a change");
+    assert_eq!((second.whole, second.revisions.len(), second.gone.len()), (false, 1, 0));
+    assert!(second.snapshot > first.snapshot);
+    publish(ControlSnapshot::default());
+    let third = next_event(&mut stream).await.expect("a change");
+    assert_eq!((third.revisions.len(), third.gone), (0, vec![second.revisions[0].name.clone()]));
+    drop(writer);
+    assert_eq!(next_event(&mut stream).await, None);
+}
+
+#[test]
+fn a_stream_has_a_place_beside_those_of_pages() {
+    let kind = |path: &'static str| page_kind(&Uri::from_static(path));
+    assert_eq!((kind("/v1/stream"), kind("/v1/stream?x=1")), (PageKind::LongRead, PageKind::LongRead));
+    assert_eq!((kind("/v1/revisions"), kind("/ready")), (PageKind::Ordinary, PageKind::Probe));
 }

@@ -25,10 +25,16 @@ pub struct SeriesView {
     pub rate: Vec<Option<f64>>,
     /// The most requests that arrived in a second.
     pub rate_max: Vec<Option<f64>>,
+    /// Requests that arrived in the step.
+    #[serde(default)]
+    pub requests: Vec<Option<f64>>,
     /// Requests that waited, on average.
     pub waiting: Vec<Option<f64>>,
     /// The most requests that waited together.
     pub waiting_max: Vec<Option<f64>>,
+    /// Requests that waited, as far as looks once a second saw them; null in steps of a second.
+    #[serde(default)]
+    pub waited: Vec<Option<f64>>,
     /// Pods that the platform was asked for.
     pub wanted: Vec<Option<f64>>,
     /// Pods that passed their probes.
@@ -43,6 +49,12 @@ pub struct SeriesView {
     pub cold_starts: Vec<Option<f64>>,
     /// The pods by which the count was raised, those from zero among them.
     pub raised: Vec<Option<f64>>,
+    /// Pods that were started for a new template; null in steps of a second.
+    #[serde(default)]
+    pub rollout_starts: Vec<Option<f64>>,
+    /// Pods that were started in the place of one that failed or was taken away; null in steps of a second.
+    #[serde(default)]
+    pub failed_pod_starts: Vec<Option<f64>>,
     /// The time from the order to the first ready pod, of all cold starts that ended in the step.
     pub cold_start_wait_ms: Vec<Option<f64>>,
 }

@@ -165,6 +165,34 @@ pub(crate) fn links() -> LinksView {
     LinksView { autoscaler: "autoscaler-0".to_owned(), to_activators: all_up, to_pods }
 }
 
+pub(crate) fn ledger(name: &str) -> LedgerView {
+    LedgerView {
+        name: RevisionName::parse(name).unwrap(),
+        owner: summary().owner,
+        min_scale: PodCount::ZERO,
+        first_ms_ago: 7_200_000,
+        seconds: 7000,
+        pod_seconds: PodSecondsView { starting: 60, busy: 600, idle: 6000, ending: 6 },
+        cold_starts: ColdStartsView { from_zero: 4, growth: 3, rollout: 2, failed_pod: 1 },
+        cold_starts_ended: 4,
+        cold_start_wait_ms: 7600,
+        cold_start_wait_ms_max: 2500,
+        requests: 1234.0,
+        waited: 5,
+        waiting_seconds: 9,
+        pod_price: Some(0.03),
+        cost: Some(0.05),
+        what_if: vec![WhatIfView {
+            min_scale: PodCount::ONE,
+            extra_pod_seconds: 334,
+            avoided_cold_starts: 4,
+            extra_cost: Some(0.003),
+        }],
+        advised_min_scale: Some(PodCount::ONE),
+        advice: Some("min-scale 1 costs less than that".to_owned()),
+    }
+}
+
 /// All names of fields, at any depth, but those inside `details`, which are the platform's.
 fn fields(value: &Value, found: &mut Vec<String>) {
     match value {
@@ -188,7 +216,10 @@ fn every_field_is_documented() {
     let error = ApiError { version: API_VERSION, error: String::new() };
     let mut found = Vec::new();
     let series = serde_json::to_value(SeriesView::default());
-    let others = [serde_json::to_value(list), serde_json::to_value(error), series];
+    let ledgers = LedgerList { revisions: vec![ledger("default/service/hello")], ..LedgerList::default() };
+    let ledgers = serde_json::to_value(ledgers);
+    let change = serde_json::to_value(ChangeEvent::default());
+    let others = [serde_json::to_value(list), serde_json::to_value(error), series, ledgers, change];
     for value in [serde_json::to_value(detail())].into_iter().chain(others) {
         fields(&value.unwrap(), &mut found);
     }

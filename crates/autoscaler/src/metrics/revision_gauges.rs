@@ -1,49 +1,26 @@
 //! The gauges of each revision, read from snapshots when a page is written.
-//!
-//! The event loop sets none of them: a page of ten thousand revisions costs the reader that asks for it.
-//! Several autoscalers of one process share a page, and a revision that two of them know for a moment, while
-//! its bucket changes hands, is that of the later owner.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use orchestration::{ControlSnapshot, DecidedState, RevisionSnapshot};
+use orchestration::DecidedState;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use runtime::RevisionLabels;
-use vocabulary::{PodCount, RevisionName, Routing};
+use vocabulary::{PodCount, Routing};
 
-use crate::snapshot::{Snapshot, SnapshotReader};
-
-/// The autoscalers of a process, as far as they run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ShownAutoscalers(Arc<Mutex<Vec<SnapshotReader>>>);
-
-impl ShownAutoscalers {
-    /// Shows one more autoscaler, until it ends.
-    pub(super) fn add(&self, reader: SnapshotReader) {
-        let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        readers.retain(|known| known.latest().is_some());
-        readers.push(reader);
-    }
-
-    fn snapshots(&self) -> Vec<Arc<Snapshot>> {
-        let readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        readers.iter().filter_map(SnapshotReader::latest).collect()
-    }
-
-    /// Adds all gauges of revisions to a page.
-    pub(super) fn register(&self, registry: &mut Registry) {
-        for (name, help, value) in GAUGES {
-            let gauge = RevisionGauge { autoscalers: self.clone(), value };
-            registry.register(format!("autoscaler_{name}"), help, gauge);
-        }
-    }
-}
+use super::shown_autoscalers::{ShownAutoscalers, revisions};
 
 /// What a gauge shows of a revision; `None` while that was never known.
 type GaugeValue = fn(&DecidedState) -> Option<f64>;
+
+/// Adds all gauges of revisions to a page.
+pub(super) fn register(autoscalers: &ShownAutoscalers, registry: &mut Registry) {
+    for (name, help, value) in GAUGES {
+        let gauge = RevisionGauge { autoscalers: autoscalers.clone(), value };
+        registry.register(format!("autoscaler_{name}"), help, gauge);
+    }
+}
 
 /// One value of each revision. What is unknown keeps its last value.
 struct RevisionGauge {
@@ -87,31 +64,11 @@ const GAUGES: [(&str, &str, GaugeValue); 16] = [
     }),
 ];
 
-/// All revisions of these snapshots, each as its latest owner knows it.
-fn revisions(snapshots: &[Arc<Snapshot>]) -> impl Iterator<Item = (&RevisionName, &DecidedState)> {
-    snapshots.iter().flat_map(move |snapshot| {
-        let owned = snapshot.control.revisions().iter();
-        let latest = owned.filter(move |(name, revision)| {
-            let is_later = |other: &Arc<Snapshot>| epoch_in(&other.control, name) > epoch(revision);
-            !snapshots.iter().any(is_later)
-        });
-        latest.filter_map(|(name, revision)| Some((name, revision.decided.as_ref()?)))
-    })
-}
-
-fn epoch_in(control: &ControlSnapshot, name: &RevisionName) -> Option<u64> {
-    epoch(control.revisions().get(name)?)
-}
-
-fn epoch(revision: &RevisionSnapshot) -> Option<u64> {
-    revision.fence.map(|fence| fence.epoch.0)
-}
-
 impl EncodeMetric for RevisionGauge {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        for (name, decided) in revisions(&self.autoscalers.snapshots()) {
-            if let Some(value) = (self.value)(decided) {
-                let labels = RevisionLabels::from(name);
+        for revision in revisions(&self.autoscalers.snapshots()) {
+            if let Some(value) = (self.value)(revision.decided) {
+                let labels = RevisionLabels::from(revision.name);
                 encoder.encode_family(&labels)?.encode_gauge(&value)?;
             }
         }
@@ -123,7 +80,7 @@ impl EncodeMetric for RevisionGauge {
     }
 
     fn is_empty(&self) -> bool {
-        !revisions(&self.autoscalers.snapshots()).any(|(_, decided)| (self.value)(decided).is_some())
+        !revisions(&self.autoscalers.snapshots()).any(|revision| (self.value)(revision.decided).is_some())
     }
 }
 

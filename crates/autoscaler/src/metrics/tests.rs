@@ -3,14 +3,16 @@ use std::sync::Arc;
 use orchestration::{ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, RevisionSnapshot};
 use runtime::Clock;
 use scaling::hpa::{HpaConditions, HpaReport, NoProposal, ReportedMetric};
-use scaling::{DecisionJournal, RevisionStatus};
+use scaling::{
+    DecisionJournal, Event, Multiscaler, PodFact, PodPhase, PublishedHistory, RevisionOrigin, RevisionStatus,
+};
 use settings::ScalingSpec;
-use vocabulary::{ExcessBurstCapacity, PodCount, Routing, SharedMap, Timestamp};
+use vocabulary::{ExcessBurstCapacity, PodCount, PodId, RevisionId, Routing, SharedMap, Timestamp};
 
 use super::*;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
-const PAGE: [&str; 24] = [
+const PAGE: [&str; 26] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -28,6 +30,8 @@ const PAGE: [&str; 24] = [
     "autoscaler_hpa_asked_pods gauge",
     "autoscaler_hpa_metric_ratio gauge",
     "autoscaler_hpa_failing_metrics gauge",
+    "autoscaler_pod_seconds counter",
+    "autoscaler_cold_starts counter",
     "autoscaler_links gauge",
     "autoscaler_links_lost counter",
     "autoscaler_decisions counter",
@@ -63,6 +67,8 @@ fn the_page_is_pinned() {
         "autoscaler_hpa_asked_pods{namespace=\"default\",revision=\"service/hello\"} 4.0",
         "autoscaler_hpa_metric_ratio{namespace=\"default\",revision=\"service/hello\"} 1.5",
         "autoscaler_hpa_failing_metrics{namespace=\"default\",revision=\"service/hello\"} 1.0",
+        "autoscaler_pod_seconds_total{namespace=\"default\",revision=\"service/hello\",state=\"idle\"} 7",
+        "autoscaler_cold_starts_total{namespace=\"default\",revision=\"service/hello\",cause=\"growth\"} 0",
         "autoscaler_links{peer=\"pod\"} 1",
         "autoscaler_links_lost_total{peer=\"activator\"} 1",
         "autoscaler_decisions_total{trigger=\"surge\"} 1",
@@ -91,6 +97,11 @@ fn publish(writer: &SnapshotWriter, control: ControlSnapshot) {
     writer.publish(Snapshot { owner, at: Timestamp::ZERO, control, asked });
 }
 
+/// A revision of ours about which was decided.
+pub(crate) fn decided_revision() -> RevisionSnapshot {
+    revision(decided())
+}
+
 fn revision(decided: DecidedState) -> RevisionSnapshot {
     let (facts, spec) = (crate::tests::revision(3), Arc::new(ScalingSpec::default()));
     RevisionSnapshot::new(facts, spec, Some(decided))
@@ -110,10 +121,23 @@ fn decided() -> DecidedState {
     DecidedState {
         status: status(),
         journal: DecisionJournal::default(),
-        history: None,
+        history: history(),
         hpa: Some(Box::new(hpa)),
         last_known,
     }
+}
+
+/// A pod was ready for ten seconds, of which the last three may still be reported.
+fn history() -> Option<PublishedHistory> {
+    let (mut multiscaler, revision) = (Multiscaler::default(), RevisionId(0));
+    let (spec, wanted, origin) = (Arc::new(ScalingSpec::default()), PodCount::ONE, RevisionOrigin::Found);
+    multiscaler.handle(Event::RevisionChanged { revision, spec, wanted, origin }, Timestamp::ZERO);
+    let (pod, phase) = (PodId(0), PodPhase::Running);
+    let fact = PodFact { pod, phase, is_ready: true, is_reachable: true, is_outdated: false };
+    for now in [0, 10].map(Timestamp::from_secs) {
+        multiscaler.handle(Event::PodsChanged { revision, pods: vec![fact] }, now);
+    }
+    multiscaler.published_history(revision)
 }
 
 /// One metric that asks for most, one that is far from its target by nothing, one that says nothing.

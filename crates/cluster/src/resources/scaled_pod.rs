@@ -51,7 +51,7 @@ pub fn read(pod: &Pod) -> ScaledPodRecord {
 
 /// All containers count, and the init containers that stay beside them; those of the pod as a whole stand
 /// instead where there are any.
-fn requests_of(spec: &PodSpec) -> PodRequests {
+pub(crate) fn requests_of(spec: &PodSpec) -> PodRequests {
     let stays = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
     let sidecars = spec.init_containers.iter().flatten().filter(stays);
     let container = |container: &Container| ContainerRequests {

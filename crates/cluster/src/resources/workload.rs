@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::ApiResource;
-use settings::hpa::UsageSource;
+use settings::hpa::{PodRequests, UsageSource};
 use settings::{
     ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
     RequestLimits, RevisionSettings, progress_deadline,
@@ -52,6 +52,8 @@ pub struct WorkloadRecord {
     pub(crate) selector: Selector,
     /// The ports that containers of the template declare.
     pub(crate) ports: ContainerPorts,
+    /// What each pod of the template requests, without the queue-proxy that is injected.
+    requests: PodRequests,
     /// The labels of its pods, by which Services find them.
     pub(crate) template_labels: BTreeMap<String, String>,
     /// The Service by which its pods know each other (`serviceName` of a `StatefulSet`): no clients of the
@@ -150,6 +152,7 @@ impl WorkloadRecord {
         let mut settings = RevisionSettings::read(&self.annotations, cluster, None)?.value;
         settings.require_class_of_ours(cluster).map_err(|problem| vec![problem])?;
         settings.usage = UsageSource::Questions;
+        settings.requests = self.requests.clone();
         Ok(settings)
     }
 }

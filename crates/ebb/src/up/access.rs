@@ -36,9 +36,20 @@ use super::token_file::{TokenFile, TokenLife};
 use crate::api_token::{ApiToken, TokenAnswer};
 use crate::cli::UpOptions;
 
-/// Pages that every user of this machine may read, besides those below [`REVISIONS`].
-const OPEN_PAGES: [&str; 8] =
-    ["/", HEALTH, "/ready", "/metrics", "/v1/token", "/v1/problems", "/v1/http-sd", "/v1/revisions"];
+/// Pages that every user of this machine may read, besides those below [`REVISIONS`] and the files of the
+/// dashboard.
+const OPEN_PAGES: [&str; 10] = [
+    HEALTH,
+    "/ready",
+    "/metrics",
+    "/v1",
+    "/v1/stream",
+    "/v1/token",
+    "/v1/problems",
+    "/v1/http-sd",
+    "/v1/revisions",
+    "/v1/ledger",
+];
 const REVISIONS: &str = "/v1/revisions/";
 /// Open wherever the API is.
 const HEALTH: &str = "/healthz";
@@ -155,7 +166,11 @@ impl ApiAccess {
         let is_read = [Method::GET, Method::HEAD].contains(method);
         is_read
             && match self.0.reach {
-                ApiReach::ThisMachine => OPEN_PAGES.contains(&path) || path.starts_with(REVISIONS),
+                ApiReach::ThisMachine => {
+                    OPEN_PAGES.contains(&path)
+                        || path.starts_with(REVISIONS)
+                        || dashboard::paths().any(|file| file == path)
+                }
                 ApiReach::Network => path == HEALTH,
             }
     }
@@ -276,14 +291,18 @@ mod tests {
         "GET //v1/revisions",
         "GET /v1/%6Cogs/default/service/hello",
     ];
-    const COUNTS: [&str; 9] = [
+    const COUNTS: [&str; 13] = [
         "GET /",
+        "GET /dashboard/fleet.js",
+        "GET /v1",
+        "GET /v1/stream",
         "GET /ready",
         "GET /metrics",
         "HEAD /metrics",
         "GET /v1/revisions",
         "GET /v1/revisions/default/service/hello",
         "GET /v1/problems",
+        "GET /v1/ledger?since=1d",
         "GET /v1/http-sd",
         "GET /v1/token",
     ];

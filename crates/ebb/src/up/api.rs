@@ -86,7 +86,7 @@ fn kind_of(uri: &Uri) -> PageKind {
     if uri.path().starts_with("/v1/logs/") && logs::is_followed(uri) {
         PageKind::LongRead
     } else {
-        PageKind::of_path(uri.path())
+        autoscaler::page_kind(uri)
     }
 }
 
@@ -100,7 +100,7 @@ fn router(current: CurrentRouter, orders: PersonalOrders, trusted: TrustedHosts)
     let store = orders.platform.logs();
     let front = FallbackPages { current, platform: orders.platform };
     let router = Router::new()
-        .route("/", get(|| async { Html(include_str!("first_page.html")) }))
+        .route("/v1", get(|| async { Html(include_str!("first_page.html")) }))
         .route(
             "/v1/logs/{namespace}/{kind}/{name}",
             get(move |name, wanted| std::future::ready(logs::read(name, wanted, store))),
@@ -111,6 +111,7 @@ fn router(current: CurrentRouter, orders: PersonalOrders, trusted: TrustedHosts)
         .route("/v1/http-sd", get(http_sd))
         .fallback(forward)
         .with_state(front)
+        .merge(dashboard::pages())
         .merge(orders.access.pages());
     autoscaler::refuse_foreign(orders.access.guard(router), trusted, refusal)
 }

@@ -44,6 +44,9 @@ pub(super) struct SecondFacts {
     /// The raises of the count by the pods that were wanted before.
     pub(super) raises: [u32; PLACES],
     pub(super) wakes: WakeCounts,
+    pub(super) replacements: ReplacementCounts,
+    /// Requests that came to wait: by so many more wait than in the second before.
+    pub(super) waited: u32,
 }
 
 /// Wakes that came to an end: the first pod of a revision without any became ready.
@@ -53,6 +56,41 @@ pub(super) struct WakeCounts {
     /// The milliseconds from the order to the ready pod, of all of them together.
     pub(super) wait_ms: u32,
     pub(super) wait_ms_max: u32,
+}
+
+/// Why a pod is started although the count was not raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplacementCause {
+    /// Pods of a new template take the place of pods of an older one.
+    Rollout,
+    /// A pod failed, or was taken away by another.
+    FailedPod,
+}
+
+/// Pods that were started in the place of others, without a raise of the count. Two bytes each: a history
+/// has several of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReplacementCounts {
+    rollout: u16,
+    failed_pod: u16,
+}
+
+impl ReplacementCounts {
+    pub(super) fn note(&mut self, cause: ReplacementCause, pods: u32) {
+        let count = match cause {
+            ReplacementCause::Rollout => &mut self.rollout,
+            ReplacementCause::FailedPod => &mut self.failed_pod,
+        };
+        *count = count.saturating_add(u16::try_from(pods).unwrap_or(u16::MAX));
+    }
+
+    pub(super) fn rollout(self) -> u32 {
+        self.rollout.into()
+    }
+
+    pub(super) fn failed_pod(self) -> u32 {
+        self.failed_pod.into()
+    }
 }
 
 impl SecondFacts {

@@ -13,9 +13,11 @@ use vocabulary::Timestamp;
 
 use super::clock::WallClock;
 use super::facts::{DemandSeconds, RevisionCondition};
+use super::ledger::RevisionLedger;
 use super::record::HistoryRecord;
-use super::revision::RevisionHistory;
+use super::revision::{HOUR, RevisionHistory};
 use super::series::{Series, SeriesRange};
+use super::totals::LifeTotals;
 use crate::window::SecondSums;
 
 /// The history of a revision as it was when it was published.
@@ -44,6 +46,22 @@ impl PublishedHistory {
         let series = self.up_to(second).series(range);
         let first_ago = Duration::from_secs(second.saturating_sub(series.first_second));
         Series { first_ago, ..series }
+    }
+
+    /// What the revision came to in the hours that lie within `since` before `now`, the first of them as a
+    /// whole: the hours of a history are not divided.
+    pub fn ledger(&self, since: Duration, now: Timestamp) -> RevisionLedger {
+        let second = self.clock.second_at(now);
+        let first_hour = second.saturating_sub(since.as_secs()) / HOUR;
+        self.up_to(second).ledger_since(first_hour, second)
+    }
+
+    /// What the revision has come to by `now` since this process measures it.
+    pub fn totals(&self, now: Timestamp) -> LifeTotals {
+        let Some(condition) = self.rest else { return self.history.totals() };
+        let second = self.clock.second_at(now);
+        let rested = self.history.totals_after_rest(second, condition);
+        rested.unwrap_or_else(|| self.up_to(second).totals())
     }
 
     /// The history as it is written down at `now`.

@@ -17,7 +17,7 @@ use super::revision::{HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, OpenSpan, Revision
 use super::tally::SpanTally;
 
 /// The version of the record. Another meaning of any number in it is another version.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A history as it is written down. What is not closed yet, at most the last four seconds, is not part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +145,7 @@ impl RevisionHistory {
         history.hours = record.hours.restored("hours", &HOURS_KEPT, record.next.div_ceil(HOUR))?;
         history.minute = record.minute.restored("the open minute")?;
         history.hour = record.hour.restored("the open hour")?;
+        history.count_without_open_hour();
         history.demand = record.demand.map(DemandRecord::restored).transpose()?.map(Arc::new);
         Ok(history)
     }

@@ -11,9 +11,10 @@ use settings::Metric;
 use vocabulary::Timestamp;
 
 use super::demand_days::{DemandDays, DemandMinute};
-use super::facts::{DemandSeconds, RevisionCondition, SecondFacts};
+use super::facts::{DemandSeconds, ReplacementCause, RevisionCondition, SecondFacts};
 use super::packed::{PackedRows, RowLimits, RowRun};
 use super::tally::{SECOND_FIELDS, SPAN_FIELDS, SpanTally, row_of_second};
+use super::totals::LifeTotals;
 use crate::window::SecondSums;
 
 /// Reports of a second can be replaced for three seconds after it.
@@ -49,7 +50,11 @@ pub struct RevisionHistory {
     running: SecondFacts,
     /// Busy pods that were reported in the second after theirs.
     late_busy: u32,
+    /// The requests that waited in the second before `next`.
+    last_waiting: u32,
     waking_since: Option<Timestamp>,
+    /// What the ended hours came to since this process measures; `None` before the first.
+    ended_hours: Option<Arc<LifeTotals>>,
     pub(super) demand: Option<Arc<DemandDays>>,
 }
 
@@ -81,7 +86,9 @@ impl RevisionHistory {
             pending: Vec::new(),
             running: SecondFacts::default(),
             late_busy: 0,
+            last_waiting: 0,
             waking_since: None,
+            ended_hours: None,
             demand: None,
         }
     }
@@ -165,6 +172,11 @@ impl RevisionHistory {
         };
     }
 
+    /// Pods were started in the place of others, without a raise of the count.
+    pub(crate) fn note_replacements(&mut self, cause: ReplacementCause, pods: u32) {
+        self.running.replacements.note(cause, pods);
+    }
+
     /// A pod is ready: a cold start has ended, if one was under way.
     pub(crate) fn note_ready(&mut self, now: Timestamp) {
         if let Some(since) = self.waking_since.take() {
@@ -209,7 +221,29 @@ impl RevisionHistory {
     pub fn bytes(&self) -> usize {
         let rows = self.seconds.heap_bytes() + self.minutes.heap_bytes() + self.hours.heap_bytes();
         let demand = self.demand.as_ref().map_or(0, |demand| size_of::<DemandDays>() + demand.heap_bytes());
-        size_of::<Self>() + self.pending.capacity() * size_of::<SecondFacts>() + rows + demand
+        let totals =
+            self.ended_hours.as_ref().map_or(0, |_| size_of::<LifeTotals>() + 2 * size_of::<usize>());
+        size_of::<Self>() + self.pending.capacity() * size_of::<SecondFacts>() + rows + totals + demand
+    }
+
+    /// What all closed seconds came to since this process measures. It only grows.
+    pub(super) fn totals(&self) -> LifeTotals {
+        self.ended_hours.as_deref().copied().unwrap_or_default().with(&self.hour.tally.span())
+    }
+
+    /// The same once it has rested in this condition until a second that runs, without the rest being told.
+    /// `None` where seconds before the rest are not closed yet: their end has to be told first.
+    pub(super) fn totals_after_rest(&self, second: u64, condition: RevisionCondition) -> Option<LifeTotals> {
+        let is_closed =
+            self.pending.is_empty() && self.running == SecondFacts::default() && self.late_busy == 0;
+        let rest = second.saturating_sub(LATE_SECONDS).saturating_sub(self.next).min(HOURS_KEPT.rows * HOUR);
+        is_closed.then(|| self.totals().after_rest(condition.capacity, rest))
+    }
+
+    /// What the hour that runs has come to was measured by another process, and is counted there.
+    pub(super) fn count_without_open_hour(&mut self) {
+        let totals = self.ended_hours.as_deref().copied().unwrap_or_default();
+        self.ended_hours = Some(Arc::new(totals.without(&self.hour.tally.span())));
     }
 
     /// Closes the seconds before `end`: first the pending ones, then others that were like `steady`.
@@ -234,6 +268,7 @@ impl RevisionHistory {
             self.seconds.truncate(second);
             self.minutes.truncate(second / MINUTE);
             self.hours.truncate(second / HOUR);
+            self.count_ended_hour(self.hour);
             (self.minute, self.hour) = (OpenSpan::default(), OpenSpan::default());
             self.next = second;
         }
@@ -250,7 +285,9 @@ impl RevisionHistory {
     }
 
     fn close(&mut self, seconds: EqualSeconds) {
-        let EqualSeconds { mut count, facts, demand } = seconds;
+        let EqualSeconds { mut count, mut facts, demand } = seconds;
+        facts.waited = facts.condition.waiting.saturating_sub(self.last_waiting);
+        self.last_waiting = facts.condition.waiting;
         let end = self.next.saturating_add(count);
         // What is older than everything that is kept would be dropped as soon as it was written.
         count = count.min(HOURS_KEPT.rows * HOUR);
@@ -268,6 +305,8 @@ impl RevisionHistory {
             }
             self.open_hour(second / HOUR);
             self.hour.tally.add(&facts, demand, part);
+            // They came to wait in the first of the seconds.
+            facts.waited = 0;
             second = part_end;
         }
         self.next = end;
@@ -285,9 +324,15 @@ impl RevisionHistory {
 
     /// Ends the open hour, if it is not this one.
     fn open_hour(&mut self, hour: u64) {
-        if let Some(OpenSpan { index, tally }) = self.hour.follow_with(hour) {
-            self.hours.push(RowRun { first: index, count: 1, row: tally.row() });
+        if let Some(ended) = self.hour.follow_with(hour) {
+            self.hours.push(RowRun { first: ended.index, count: 1, row: ended.tally.row() });
+            self.count_ended_hour(ended);
         }
+    }
+
+    fn count_ended_hour(&mut self, ended: OpenSpan) {
+        let totals = self.ended_hours.as_deref().copied().unwrap_or_default();
+        self.ended_hours = Some(Arc::new(totals.with(&ended.tally.span())));
     }
 }
 

@@ -38,6 +38,14 @@ pub struct HistorySpan {
     pub raises_from: [u32; PLACES],
     /// The seconds in which 0, 1, 2, 3, 4 pods were wanted; of hours only.
     pub seconds_wanting: [u32; PLACES - 1],
+    /// Pods that were started for a new template, without a raise of the count. This and the next two are not
+    /// known of seconds.
+    pub rollout_starts: u32,
+    /// Pods that were started in the place of one that failed or was taken away.
+    pub failed_pod_starts: u32,
+    /// Requests that waited, by looks once a second: by so many more waited than a second before. One that
+    /// waited between two looks is not seen, so these are the fewest that there can have been.
+    pub waited: u32,
     /// Cold starts from zero that ended with a ready pod.
     pub wakes_ended: u32,
     /// The milliseconds from the order to the ready pod, of all these cold starts together.

@@ -10,7 +10,7 @@ use crate::window::SecondSums;
 /// The numbers of a row of seconds.
 pub(super) const SECOND_FIELDS: usize = 13;
 /// The numbers of a row of minutes or hours.
-pub(super) const SPAN_FIELDS: usize = 27;
+pub(super) const SPAN_FIELDS: usize = 30;
 /// The seconds of the longest span, an hour.
 const SECONDS_MAX: u32 = 3600;
 
@@ -26,7 +26,7 @@ pub(super) struct SpanTally {
 }
 
 impl SpanTally {
-    /// Adds this many seconds, all of them equal.
+    /// Adds this many seconds, all of them equal; what happened in one of them is in the facts once.
     pub(super) fn add(&mut self, facts: &SecondFacts, demand: SecondSums, count: u32) {
         let (span, condition) = (&mut self.span, facts.condition);
         let capacity = condition.capacity;
@@ -56,6 +56,14 @@ impl SpanTally {
         }
         for (wanted, seconds) in (0..).zip(&mut span.seconds_wanting) {
             *seconds += if wanted == capacity.wanted { count } else { 0 };
+        }
+        let counts = [
+            (&mut span.rollout_starts, facts.replacements.rollout()),
+            (&mut span.failed_pod_starts, facts.replacements.failed_pod()),
+            (&mut span.waited, facts.waited),
+        ];
+        for (sum, count) in counts {
+            *sum = sum.saturating_add(count);
         }
         span.wakes_ended = span.wakes_ended.saturating_add(facts.wakes.ended);
         span.wake_wait_ms = span.wake_wait_ms.saturating_add(facts.wakes.wait_ms);
@@ -95,9 +103,10 @@ impl SpanTally {
         Self { span, ..*self }.row()
     }
 
-    /// The row of an hour, with all its numbers. Two of them are differences that are mostly the same from
-    /// row to row, and then take no place: of all ready pods those that are idle, and by how much the pods
-    /// that are ready or start are not those that are wanted.
+    /// The row of an hour, with all its numbers. Three of them are differences that are mostly the same from
+    /// row to row, and then take no place: of all ready pods those that are idle, by how much the pods that
+    /// are ready or start are not those that are wanted, and of the seconds of waiting those of requests that
+    /// had waited before.
     pub(super) fn row(&self) -> [u32; SPAN_FIELDS] {
         let span = &self.span;
         let [from_zero, from_one, from_two, from_three, from_four, from_more] = span.raises_from;
@@ -113,6 +122,7 @@ impl SpanTally {
             span.wanted_seconds.wrapping_sub(span.ready_seconds).wrapping_sub(span.starting_seconds),
             span.waiting_seconds,
             span.waiting_max,
+            span.waiting_seconds.wrapping_sub(span.waited),
             zero,
             one,
             two,
@@ -130,6 +140,8 @@ impl SpanTally {
             from_two,
             from_three,
             from_four,
+            span.rollout_starts,
+            span.failed_pod_starts,
         ]
     }
 
@@ -185,6 +197,7 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         missing_seconds,
         waiting_seconds,
         waiting_max,
+        waited_on,
         zero,
         one,
         two,
@@ -202,6 +215,8 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         from_two,
         from_three,
         from_four,
+        rollout_starts,
+        failed_pod_starts,
     ] = row;
     let ready_seconds = wanted_seconds.wrapping_sub(starting_seconds).wrapping_sub(missing_seconds);
     HistorySpan {
@@ -220,6 +235,9 @@ pub(super) fn span_of(row: &[u32; SPAN_FIELDS]) -> HistorySpan {
         ending_seconds,
         raises_from: [from_zero, from_one, from_two, from_three, from_four, from_more],
         seconds_wanting: [zero, one, two, three, four],
+        rollout_starts,
+        failed_pod_starts,
+        waited: waiting_seconds.wrapping_sub(waited_on),
         wakes_ended,
         wake_wait_ms,
         wake_wait_ms_max,
@@ -249,7 +267,8 @@ pub(super) fn row_of_second(facts: &SecondFacts, demand: SecondSums) -> [u32; SE
 }
 
 /// The span that the row of a second tells. Raises of a count above zero all stand in the last place: a
-/// second does not keep them apart.
+/// second does not keep them apart. Starts without a raise, and how many requests came to wait, are not in
+/// the row.
 pub(super) fn span_of_second(row: &[u32; SECOND_FIELDS]) -> HistorySpan {
     let &[
         concurrency,
@@ -282,6 +301,9 @@ pub(super) fn span_of_second(row: &[u32; SECOND_FIELDS]) -> HistorySpan {
         ending_seconds: ending,
         raises_from: [from_zero, 0, 0, 0, 0, raises],
         seconds_wanting: [0; PLACES - 1],
+        rollout_starts: 0,
+        failed_pod_starts: 0,
+        waited: 0,
         wakes_ended: ended,
         wake_wait_ms: wait,
         wake_wait_ms_max: wait,

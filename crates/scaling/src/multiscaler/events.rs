@@ -190,6 +190,8 @@ pub struct PodFact {
     pub is_ready: bool,
     /// Whether clients' connections can reach it. A ready pod that they cannot reach is no room for a burst.
     pub is_reachable: bool,
+    /// Whether the pod runs an older template than the revision's present one.
+    pub is_outdated: bool,
 }
 
 /// The phases of spec kpa §7.7.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use vocabulary::{PodCount, PodId};
 
+use super::pod_starts::stays;
 use super::{PodFact, PodPhase};
 
 /// The pods of one revision.
@@ -36,6 +37,12 @@ impl RevisionPods {
         self.pods.extend(facts.iter().map(|fact| (fact.pod, *fact)));
         self.note_ready();
         before.into_keys().filter(|pod| !self.pods.contains_key(pod)).collect()
+    }
+
+    /// How many of these pods are new here, and were not told to end.
+    pub(super) fn appearing(&self, facts: &[PodFact]) -> PodCount {
+        let appears = |fact: &&PodFact| stays(**fact) && !self.pods.contains_key(&fact.pod);
+        PodCount::of(facts.iter().filter(appears).count())
     }
 
     /// Whether there is none, be it on its way out.
@@ -104,7 +111,7 @@ mod tests {
     use super::*;
 
     fn fact(id: u32, phase: PodPhase, is_ready: bool) -> PodFact {
-        PodFact { pod: PodId(id), phase, is_ready, is_reachable: true }
+        PodFact { pod: PodId(id), phase, is_ready, is_reachable: true, is_outdated: false }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::beginning::RevisionBeginning;
 use super::collectors::Collectors;
 use super::journal::DecisionJournal;
 use super::outcome::DecisionOutcome;
+use super::pod_starts::PodStarts;
 use super::pods::RevisionPods;
 use super::routing::Route;
 use super::shadow::{ShadowDifference, ShadowStatus};
@@ -44,6 +45,7 @@ pub(super) struct ScaledRevision {
     collectors: Collectors,
     algorithm: Algorithm,
     pods: RevisionPods,
+    pod_starts: PodStarts,
     /// The platform's replica count: our last order, or a count that another client wrote since.
     wanted: PodCount,
     /// Another client wrote `wanted`, perhaps before our last order reached the platform: the next count is
@@ -115,6 +117,7 @@ impl ScaledRevision {
             next_tick: algorithm.tick().map(|tick| now + tick),
             algorithm,
             pods: RevisionPods::default(),
+            pod_starts: PodStarts::of(beginning),
             wanted: beginning.wanted,
             wanted_set_externally: false,
             activity,
@@ -196,6 +199,7 @@ impl ScaledRevision {
 
     pub(super) fn pods_changed(&mut self, facts: &[PodFact], now: Timestamp, commands: &mut Commands) {
         self.keep_history(now);
+        self.note_started_pods(facts);
         for gone in self.pods.replace(facts) {
             self.collectors.remove(Reporter::Pod(gone));
             self.adopted.remove(gone);

@@ -6,6 +6,7 @@ mod history;
 mod hpa;
 mod in_flight;
 mod laws;
+mod ledger;
 mod one_count;
 mod peers;
 mod refused;

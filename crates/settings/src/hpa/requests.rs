@@ -62,4 +62,15 @@ impl PodRequests {
         }
         Some(MilliValue::saturated_from(sum))
     }
+
+    /// The amount that the pod requests, where a container that requests nothing counts as nothing; `None` if
+    /// none of them requests anything.
+    pub fn sum_of(&self, resource: &ResourceName) -> Option<MilliValue> {
+        if let Some(pod_level) = &self.pod_level {
+            return pod_level.of(resource);
+        }
+        let requested = self.containers.iter().filter_map(|one| one.requests.of(resource));
+        let sum = requested.map(|amount| i128::from(amount.value())).reduce(|sum, more| sum + more)?;
+        Some(MilliValue::saturated_from(sum))
+    }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use vocabulary::{HeadSizeLimit, INJECTION_ANNOTATIONS, IgnoredUserAgents, MilliValue};
 
 use super::super::keys::{RETIRED_HPA_SWITCHES, annotation, config_map as keys, injection};
-use super::super::{ClusterConfig, QueueProxyResources, ResourceAmount, RevisionSettings};
+use super::super::{
+    ClusterConfig, HourlyPrice, QueueProxyResources, ResourceAmount, ResourcePrices, RevisionSettings,
+};
 use super::{cluster, map};
 use crate::hpa::HpaSettings;
 use crate::hpa::reading::DOCUMENT_ANNOTATION;
@@ -166,6 +168,10 @@ fn b22_historic_keys_warn_and_the_example_of_every_installation_does_not() {
     assert_eq!(warned, ["panic-window", "tick-interval"]);
 }
 
+fn price(text: &str) -> HourlyPrice {
+    HourlyPrice::parse(text).expect("a price")
+}
+
 #[test]
 fn values_arrive_where_they_belong() {
     let config = cluster(&[
@@ -190,6 +196,8 @@ fn values_arrive_where_they_belong() {
         ("prometheus-bearer-token-file", "/token"),
         ("prometheus-ca-file", "/ca.pem"),
         ("prometheus-namespace-label", "ns"),
+        ("price-per-cpu-hour", "0.031 USD"),
+        ("price-per-gib-hour", "0.004 USD"),
     ]);
     let expected = ClusterConfig {
         stable_window: Duration::from_secs(90),
@@ -216,6 +224,7 @@ fn values_arrive_where_they_belong() {
         prometheus_bearer_token_file: Some("/token".to_owned()),
         prometheus_ca_file: Some("/ca.pem".to_owned()),
         prometheus_namespace_label: "ns".to_owned(),
+        prices: ResourcePrices { per_cpu: Some(price("0.031 USD")), per_gib: Some(price("0.004 USD")) },
         ..ClusterConfig::default()
     };
     assert_eq!(config, expected);

@@ -184,7 +184,7 @@ fn a_rule_about_several_annotations_names_both_and_the_way_out() {
 
 #[test]
 fn the_refusal_of_a_config_map_names_a_value_to_write() {
-    let table: [(&[(&str, &str)], &str); 5] = [
+    let table: [(&[(&str, &str)], &str); 8] = [
         (
             &[("panic-threshold-percentage", "1")],
             "key panic-threshold-percentage of ConfigMap config-autoscaler is \"1\", which is out of range; write a \
@@ -208,6 +208,21 @@ fn the_refusal_of_a_config_map_names_a_value_to_write() {
             &[("initial-scale", "0")],
             "key initial-scale of ConfigMap config-autoscaler is \"0\", which is not allowed; write at least 1, or set \
              allow-zero-initial-scale to \"true\"",
+        ),
+        (
+            &[("price-per-cpu-hour", "0.031")],
+            "key price-per-cpu-hour of ConfigMap config-autoscaler is \"0.031\", which has no currency; write a number of \
+             at least 0 and a currency of three capital letters, such as \"0.031 USD\", or nothing",
+        ),
+        (
+            &[("price-per-gib-hour", "-1 USD")],
+            "key price-per-gib-hour of ConfigMap config-autoscaler is \"-1 USD\", which is negative; write a number of \
+             at least 0 and a currency of three capital letters, such as \"0.031 USD\", or nothing",
+        ),
+        (
+            &[("price-per-cpu-hour", "1 USD"), ("price-per-gib-hour", "1 EUR")],
+            "key price-per-gib-hour of ConfigMap config-autoscaler is \"1 EUR\", which has another currency than \
+             price-per-cpu-hour 1 USD; write both prices in one currency",
         ),
     ];
     for (data, message) in table {

@@ -16,6 +16,7 @@ use super::{ObjectVersion, WorkloadRecord, is_ours};
 use crate::notice::{NOT_SCALABLE, Notice};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::ports::ContainerPorts;
+use crate::resources::scaled_pod::requests_of;
 use crate::resources::selector::Selector;
 
 /// The record of a workload, or why it cannot be scaled.
@@ -172,8 +173,8 @@ fn record(
     let template = parts.template.and_then(|template| template.metadata.as_ref());
     let template_labels = template.and_then(|template| template.labels.clone()).unwrap_or_default();
     let on_template = template.and_then(|template| template.annotations.as_ref());
-    let declared =
-        ContainerPorts::read(parts.template.and_then(|template| template.spec.as_ref()), on_template);
+    let pod_spec = parts.template.and_then(|template| template.spec.as_ref());
+    let declared = ContainerPorts::read(pod_spec, on_template);
     let (limits, mut annotations): (BTreeMap<_, _>, BTreeMap<_, _>) =
         ours(on_template).partition(|(key, _)| RequestLimits::is_key(key));
     annotations.extend(ours(metadata.annotations.as_ref()));
@@ -188,6 +189,7 @@ fn record(
         has_ready_pod: parts.ready.unwrap_or_default() > 0,
         selector: parts.selector,
         ports: declared,
+        requests: pod_spec.map(requests_of).unwrap_or_default(),
         template_labels,
         governing_service: parts.governing_service.filter(|name| !name.is_empty()),
         template: format!("{} {}", revision.name(), parts.template_name),
@@ -214,6 +216,9 @@ fn generation(metadata: &ObjectMeta) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use serde_json::{Value, json};
+    use settings::ClusterConfig;
+    use settings::hpa::ResourceName;
+    use vocabulary::MilliValue;
 
     use super::*;
 
@@ -293,6 +298,16 @@ pub(crate) mod tests {
             let refused = custom(&object, &scale(selector, 1), &kind, &resource).expect_err("no pods");
             assert!(refused.text.contains("labelSelectorPath"), "{}", refused.text);
         }
+    }
+
+    #[test]
+    fn a_template_says_what_its_pods_request() {
+        let resources = json!({"requests": {"cpu": "250m", "memory": "64Mi"}});
+        let template = json!({"spec": {"containers": [{"name": "app", "resources": resources}]}});
+        let record = deployment(&read(object(&json!({"template": template}), None))).expect("it is scaled");
+        let settings = record.settings(&ClusterConfig::default()).expect("all is well").scaling;
+        let cpu = settings.requests.sum_of(&ResourceName::Cpu);
+        assert_eq!(cpu.map(MilliValue::value), Some(250));
     }
 
     #[test]

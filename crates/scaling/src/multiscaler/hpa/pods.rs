@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn fact(pod: u32, phase: PodPhase, is_ready: bool) -> PodFact {
-        PodFact { pod: PodId(pod), phase, is_ready, is_reachable: true }
+        PodFact { pod: PodId(pod), phase, is_ready, is_reachable: true, is_outdated: false }
     }
 
     fn at(second: u64) -> Timestamp {

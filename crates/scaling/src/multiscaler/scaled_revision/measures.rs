@@ -14,6 +14,7 @@ use super::{DecisionNews, HistoryFeed, ScaledRevision};
 use crate::history::{
     CapacityCounts, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory, WallClock,
 };
+use crate::multiscaler::PodFact;
 
 impl ScaledRevision {
     pub(in crate::multiscaler) fn kept_history(&self) -> Option<&RevisionHistory> {
@@ -101,8 +102,19 @@ impl ScaledRevision {
     pub(super) fn note_count(&mut self, to: PodCount, now: Timestamp) {
         self.keep_history(now);
         let (from, first) = (self.wanted, self.clock.second_at(now));
+        self.pod_starts.note_count(from, to);
         self.history.get_or_insert_with(|| Arc::new(RevisionHistory::beginning_at(first)));
         self.change_history(|history, _| history.note_count(from.value(), to.value(), now));
+    }
+
+    /// The pods are about to be these. Of those that are new, some may stand in for others.
+    pub(super) fn note_started_pods(&mut self, facts: &[PodFact]) {
+        let appeared = self.pods.appearing(facts);
+        if let Some(replacements) = self.pod_starts.note_pods(facts, appeared, self.wanted) {
+            self.change_history(|history, _| {
+                history.note_replacements(replacements.cause, replacements.pods.value());
+            });
+        }
     }
 
     pub(super) fn note_ready_pods(&mut self, now: Timestamp) {

@@ -260,7 +260,7 @@ impl World {
 
 /// The fact of a running pod that clients reach.
 pub(super) fn running(pod: PodId, is_ready: bool) -> PodFact {
-    PodFact { pod, phase: PodPhase::Running, is_ready, is_reachable: true }
+    PodFact { pod, phase: PodPhase::Running, is_ready, is_reachable: true, is_outdated: false }
 }
 
 fn since_start(at: Timestamp) -> f64 {

@@ -1,0 +1,94 @@
+//! The autoscalers that answer together, and the way of a question to them.
+//!
+//! What was published is read without the loop. A health check alone reaches it: it proves that the loop
+//! turns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::{mpsc, oneshot};
+use vocabulary::{ReplicaName, Timestamp};
+
+use crate::snapshot::{Snapshot, SnapshotReader};
+
+/// Health checks that wait for the event loop. More than that many at once wait for their turn.
+const CHECKS_MAX: usize = 64;
+/// The event loop answers in microseconds; one that takes longer is stuck or gone.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// The same where others can answer.
+const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
+
+/// A question that only a loop that turns answers, and the way back for the answer.
+pub(crate) type HealthCheck = oneshot::Sender<LoopHealth>;
+
+/// What a loop says to a health check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LoopHealth {
+    /// It turns, and has not heard everything that is there.
+    Turns,
+    /// It knows everything that is there.
+    Ready,
+}
+
+/// The asking end of one autoscaler.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiHandle {
+    name: ReplicaName,
+    pub(crate) snapshots: SnapshotReader,
+    checks: mpsc::Sender<HealthCheck>,
+}
+
+impl ApiHandle {
+    pub(crate) fn new(name: ReplicaName, snapshots: SnapshotReader) -> (Self, mpsc::Receiver<HealthCheck>) {
+        let (checks, receiver) = mpsc::channel(CHECKS_MAX);
+        (Self { name, snapshots, checks }, receiver)
+    }
+
+    /// The health of the loop, or `None` if there is no loop that turns.
+    async fn check(&self, patience: Duration) -> Option<LoopHealth> {
+        let (reply, answer) = oneshot::channel();
+        let asking = async {
+            self.checks.send(reply).await.ok()?;
+            answer.await.ok()
+        };
+        tokio::time::timeout(patience, asking).await.ok().flatten()
+    }
+}
+
+/// All autoscalers that answer together.
+#[derive(Clone, Debug)]
+pub(super) struct Panel(Vec<ApiHandle>);
+
+/// The latest snapshots of the autoscalers of a panel.
+#[derive(Default)]
+pub(super) struct PanelSnapshots {
+    /// Each with the time at which it is read.
+    pub(super) given: Vec<(Arc<Snapshot>, Timestamp)>,
+    /// The autoscalers whose loops hang.
+    pub(super) silent: Vec<ReplicaName>,
+}
+
+impl Panel {
+    pub(super) fn new(handles: Vec<ApiHandle>) -> Self {
+        Self(handles)
+    }
+
+    pub(super) fn read(&self) -> PanelSnapshots {
+        let mut panel = PanelSnapshots::default();
+        for handle in &self.0 {
+            match handle.snapshots.read() {
+                Some(snapshot) => panel.given.push((snapshot, handle.snapshots.now())),
+                None => panel.silent.push(handle.name.clone()),
+            }
+        }
+        panel
+    }
+
+    /// The best health of any of them; `None` if none turns.
+    pub(super) async fn check(&self) -> Option<LoopHealth> {
+        let patience = if self.0.len() > 1 { ANSWER_MAX_OF_SEVERAL } else { ANSWER_MAX };
+        let answers = join_all(self.0.iter().map(|handle| handle.check(patience))).await;
+        answers.into_iter().flatten().max()
+    }
+}
