@@ -17,6 +17,7 @@ mod keys;
 mod limits;
 mod metric;
 mod numbers;
+mod prediction;
 mod queue_proxy;
 mod reader;
 mod request_limits;
@@ -42,9 +43,10 @@ pub use keys::{
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;
+pub use prediction::PredictionDefaults;
 pub use queue_proxy::QueueProxyResources;
 pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
 pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
-pub use spec::{Aggregation, ScalingSpec};
+pub use spec::{Aggregation, PredictionSettings, ScalingSpec};
