@@ -33,7 +33,7 @@ mod tally;
 mod varint;
 
 pub use self::clock::WallClock;
-pub use self::demand_days::{DemandDays, DemandMinute};
+pub use self::demand_days::DemandDays;
 pub use self::published::PublishedHistory;
 pub use self::record::{HistoryFault, HistoryRecord};
 pub use self::revision::RevisionHistory;

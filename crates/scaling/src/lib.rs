@@ -24,8 +24,8 @@ pub use collector::{Averages, Collector};
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
 pub use history::{
-    DemandDays, DemandMinute, HistoryFault, HistoryRecord, HistorySpan, PublishedHistory, RevisionHistory,
-    Series, SeriesRange, WallClock,
+    DemandDays, HistoryFault, HistoryRecord, HistorySpan, PublishedHistory, RevisionHistory, Series,
+    SeriesRange, WallClock,
 };
 pub use multiscaler::{
     Command, DecisionJournal, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus,
