@@ -13,17 +13,24 @@ mod adopted;
 mod algorithm;
 mod beginning;
 mod collectors;
+mod count_forecast;
+mod count_raise;
 mod events;
 mod hpa;
 mod journal;
 mod outcome;
 mod pods;
+mod prediction;
 mod routing;
 mod scaled_revision;
 mod schedule;
 mod shadow;
+mod start_book;
+mod zone_book;
+mod zones;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use serde::Serialize;
 use vocabulary::{
@@ -37,6 +44,7 @@ pub use self::shadow::{ShadowDifference, ShadowStatus};
 use self::beginning::RevisionBeginning;
 use self::scaled_revision::{DecisionNews, ScaledRevision};
 use self::schedule::Schedule;
+use self::zone_book::ZoneBook;
 use crate::decision::{Decision, Sentence};
 use crate::history::{PublishedHistory, RevisionHistory, WallClock};
 use crate::hpa::HpaReport;
@@ -88,6 +96,7 @@ pub struct Multiscaler {
     schedule: Schedule,
     /// The wall clock beside our axis, as last read.
     clock: WallClock,
+    zones: Arc<ZoneBook>,
     commands: VecDeque<Command>,
     news: NewsForReaders,
 }
@@ -205,6 +214,7 @@ impl Multiscaler {
             Event::WallClockRead { since_epoch } => {
                 self.wall_clock_read(WallClock::showing(since_epoch, now), now);
             }
+            Event::ZoneRead { zone, offsets } => self.zone_read(zone, offsets),
             Event::HistoryRestored { revision, history } => {
                 self.with(revision, |revision, _| revision.history_restored(history, now));
             }
@@ -308,6 +318,7 @@ impl Multiscaler {
                 revision.reporter_started(reporter, clock.boot, clock.second_at(now), now);
             }
         }
+        revision.set_zones(Arc::clone(&self.zones));
         revision.begin_history(self.clock, now);
         revision.created(now, &mut self.commands);
         self.news.note(revision.id(), revision.take_news());
