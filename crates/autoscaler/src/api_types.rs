@@ -88,6 +88,10 @@ pub struct RevisionSummary {
     pub url: Option<String>,
     /// How many pods the platform is asked for.
     pub wanted: PodCount,
+    /// Of them, those that the load does not call for yet: demand is expected, a pod is kept warm, or the
+    /// schedule asks for them.
+    #[serde(default)]
+    pub early_pods: PodCount,
     /// What the load calls for, before bounds; absent before the first valid decision.
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.

@@ -138,6 +138,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         template: facts.template.clone(),
         url: facts.url.clone(),
         wanted: status.wanted,
+        early_pods: status.early_pods,
         desired: status.desired,
         ready_pods: status.ready_pods,
         not_ready_pods: status.not_ready_pods,

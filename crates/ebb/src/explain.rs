@@ -30,14 +30,22 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// How many pods the load does not call for yet, if any.
+fn early(pods: PodCount) -> String {
+    if pods == PodCount::ZERO { String::new() } else { format!(" ({pods} early)") }
+}
+
 fn text(detail: &RevisionDetail) -> String {
     let now = &detail.summary;
     let bounds = detail.max_scale.map_or_else(|| "no limit".to_owned(), |max| max.to_string());
     let mut lines = vec![
         format!("{} ({})", now.name, now.template),
         format!(
-            "  pods       {} wanted, {} ready; min-scale {}, max-scale {bounds}",
-            now.wanted, now.ready_pods, detail.min_scale
+            "  pods       {} wanted{}, {} ready; min-scale {}, max-scale {bounds}",
+            now.wanted,
+            early(now.early_pods),
+            now.ready_pods,
+            detail.min_scale
         ),
         load(now),
         format!(

@@ -54,6 +54,9 @@ use crate::hpa::HpaReport;
 pub struct RevisionStatus {
     /// The count that the platform was last asked for.
     pub wanted: PodCount,
+    /// Of them, those that the class would not ask for by itself: demand is expected, a pod is kept warm, or
+    /// the schedule asks for them.
+    pub early_pods: PodCount,
     /// The count that the decider wants, before bounds; `None` before the first valid decision.
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.

@@ -13,6 +13,7 @@ pub(crate) fn summary() -> RevisionSummary {
         template: "hello-00001".to_owned(),
         url: Some("http://hello.localhost:8080".to_owned()),
         wanted: PodCount::new(3),
+        early_pods: PodCount::ONE,
         desired: Some(PodCount::new(2)),
         ready_pods: PodCount::ONE,
         not_ready_pods: PodCount::new(2),

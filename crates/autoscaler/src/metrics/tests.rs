@@ -142,6 +142,7 @@ fn report() -> HpaReport {
 fn status() -> RevisionStatus {
     RevisionStatus {
         wanted: PodCount::new(3),
+        early_pods: PodCount::ZERO,
         desired: Some(PodCount::new(2)),
         ready_pods: PodCount::ONE,
         not_ready_pods: PodCount::new(2),

@@ -53,6 +53,11 @@ impl ScaledRevision {
         }
     }
 
+    /// The pods that are asked for beyond those that the class asks for by itself.
+    pub(super) fn early_pods(&self) -> PodCount {
+        PodCount::new(self.wanted.value().saturating_sub(self.reactive().value()))
+    }
+
     /// Raises the count of the class to what is expected and scheduled.
     pub(super) fn raised(&mut self, plan: Plan, now: Timestamp) -> Plan {
         let before = self.reactive();
