@@ -1,16 +1,17 @@
 //! Pods before demand: schedules, a warm pod, and a rise that the past tells of.
 
 use forecasting::ZoneOffsets;
-use settings::{PredictionSettings, read_count_schedule};
-use vocabulary::{Percentage, ScaleUpForward, TimeZoneName};
+use settings::hpa::MetricSpec;
+use settings::{Metric, PredictionSettings, read_count_schedule};
+use vocabulary::{MilliValue, Percentage, ScaleUpForward, TimeZoneName};
 
 use super::*;
 use crate::history::{DemandSeconds, RevisionCondition, RevisionHistory};
 use crate::window::SecondSums;
 
 /// A Monday, at midnight by UTC, in seconds since 1970.
-const MONDAY: u64 = 20_003 * 86_400;
-const HOUR: u64 = 3600;
+pub(super) const MONDAY: u64 = 20_003 * 86_400;
+pub(super) const HOUR: u64 = 3600;
 const MINUTE: u64 = 60;
 
 fn predicting(spec: ScalingSpec) -> ScalingSpec {
@@ -110,7 +111,21 @@ fn a_schedule_keeps_pods_at_rest_and_lets_them_go_behind_the_activators() {
 }
 
 #[test]
-fn what_nothing_asks_for_changes_nothing() {
+fn a_schedule_raises_the_count_of_class_hpa_and_its_end_is_no_event_of_that() {
+    let own = MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(10_000) };
+    let spec = super::hpa::settings(1, 20, vec![own]);
+    let mut world = on_monday_at(serving(scheduled("07:00-07:02 min=5", spec)), 7 * HOUR - 30);
+    world.in_pods.insert(PodId(0), 8);
+    live_until(&mut world, 20);
+    assert_eq!(world.status().wanted.value(), 1);
+    live_until(&mut world, 60);
+    assert_eq!((world.status().wanted.value(), world.status().early_pods.value()), (5, 4));
+    live_until(&mut world, 151);
+    assert_eq!(world.status().wanted.value(), 1, "no stabilization window holds what a schedule asked for");
+}
+
+#[test]
+fn a_revision_without_a_past_has_the_count_of_class_kpa() {
     let unscheduled = serving(spec());
     assert_eq!(unscheduled.multiscaler.zones_in_use(), BTreeSet::new());
     let mut plain = on_monday_at(serving(spec()), 7 * HOUR);
@@ -148,14 +163,14 @@ fn a_timer_finds_a_pod_that_is_warm() {
 }
 
 /// Requests in flight in a second since 1970: many in the ten minutes from each half hour on.
-fn half_hourly_peak(second: u64) -> u32 {
+pub(super) fn half_hourly_peak(second: u64) -> u32 {
     if (30 * MINUTE..40 * MINUTE).contains(&(second % HOUR)) { 60 } else { 5 }
 }
 
 /// The history of eight days until this second, with that demand.
-fn eight_days_until(end: u64) -> RevisionHistory {
+pub(super) fn eight_days_until(end: u64) -> RevisionHistory {
     let mut history = RevisionHistory::beginning_at(end - 8 * 24 * HOUR);
-    history.keep_demand_of(settings::Metric::Concurrency);
+    history.keep_demand_of(Metric::Concurrency);
     let demand = |second| {
         let concurrency = f64::from(half_hourly_peak(second));
         SecondSums { concurrency, rate: concurrency }

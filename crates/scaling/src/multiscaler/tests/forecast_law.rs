@@ -1,11 +1,15 @@
 //! A forecast only raises: the count is never below that of a revision of class kpa that has the same load,
 //! and of the ready pods as many as it asked for.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use settings::{PredictionSettings, read_count_schedule};
 use vocabulary::{Percentage, ScaleUpForward};
 
+use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak};
 use super::*;
+use crate::history::RevisionHistory;
 
 /// Something that happens to both revisions.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +35,12 @@ fn shared_happening() -> impl Strategy<Value = SharedHappening> {
         1 => (0_u32..7 * 86_400).prop_map(SharedHappening::ClockSet),
     ]
 }
+
+/// The part of the twin's pod-seconds that a forecast may add.
+const BUDGET_PERCENT: f64 = 10.0;
+
+/// Eight days with a peak in each hour, until ten o'clock.
+static PEAKS: LazyLock<RevisionHistory> = LazyLock::new(|| eight_days_until(MONDAY + 10 * HOUR));
 
 /// Lines of a schedule that begin and end within the hours of the test.
 fn schedule_lines() -> impl Strategy<Value = String> {
@@ -72,19 +82,20 @@ struct TwinWorlds {
 }
 
 impl TwinWorlds {
-    fn new(spec: &ScalingSpec, lines: &str) -> Self {
-        let schedule = read_count_schedule("the test", lines).expect("lines with a least count agree");
+    fn new(spec: &ScalingSpec, lines: Option<&str>) -> Self {
+        let schedule = lines.map(|lines| {
+            Arc::new(read_count_schedule("the test", lines).expect("lines with a least count agree"))
+        });
         let prediction = PredictionSettings {
             observes_only: false,
-            budget: Percentage::clamped(100.0),
+            budget: Percentage::clamped(BUDGET_PERCENT),
             cold_start_worth: Duration::from_mins(20),
             scale_up_forward: ScaleUpForward::Measured,
         };
-        let expecting =
-            ScalingSpec { prediction: Some(prediction), schedule: Some(Arc::new(schedule)), ..spec.clone() };
+        let expecting = ScalingSpec { prediction: Some(prediction), schedule, ..spec.clone() };
         let [world, twin] = [expecting, spec.clone()].map(|spec| {
             let mut world = World::new(spec);
-            world.handle(Event::WallClockRead { since_epoch: Duration::from_secs(20_003 * 86_400) });
+            world.handle(Event::WallClockRead { since_epoch: Duration::from_secs(MONDAY + 10 * HOUR) });
             world.create(1);
             world.activator_starts();
             world.acknowledged(true);
@@ -110,7 +121,7 @@ impl TwinWorlds {
                 self.world.ready(self.ready);
             }
             SharedHappening::ClockSet(second) => {
-                let since_epoch = Duration::from_secs(20_003 * 86_400 + u64::from(second));
+                let since_epoch = Duration::from_secs(MONDAY + u64::from(second));
                 self.each(|world| {
                     world.handle(Event::WallClockRead { since_epoch });
                 });
@@ -150,7 +161,7 @@ proptest! {
         lines in schedule_lines(),
         happenings in prop::collection::vec(shared_happening(), 1..40),
     ) {
-        let mut worlds = TwinWorlds::new(&spec, &lines);
+        let mut worlds = TwinWorlds::new(&spec, Some(&lines));
         for happening in happenings {
             worlds.happen(happening);
             let seconds = if let SharedHappening::Wait(seconds) = happening { seconds } else { 0 };
@@ -160,6 +171,53 @@ proptest! {
                 prop_assert!(with >= without, "{} and {} after {} s", with, without, worlds.seconds);
                 prop_assert!(spec.max_scale.is_none_or(|max| with <= max), "{} pods", with);
             }
+        }
+    }
+}
+
+/// Two hours and a half in which demand comes as in the hours before, or a multiple of it.
+#[derive(Clone, Debug)]
+struct PeakHours {
+    /// How many times as much comes in each ten minutes.
+    factors: Vec<u32>,
+    /// The seconds after which pods follow the count.
+    pods_follow: u32,
+}
+
+fn peak_hours() -> impl Strategy<Value = PeakHours> {
+    let factors = prop::collection::vec(prop_oneof![3 => Just(1_u32), 1 => 0_u32..4], 15);
+    (factors, 1_u32..80).prop_map(|(factors, pods_follow)| PeakHours { factors, pods_follow })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_forecast_raises_the_count_and_spends_no_more_than_its_budget(
+        spec in settings_with_pods(),
+        hours in peak_hours(),
+    ) {
+        let spec = ScalingSpec { target_per_pod: 7.0, total_per_pod: 10.0, ..spec };
+        let mut worlds = TwinWorlds::new(&spec, None);
+        let history = Box::new(PEAKS.clone());
+        worlds.world.handle(Event::HistoryRestored { revision: REVISION, history });
+        let (mut extra, mut reactive) = (0.0, 0.0);
+        for second in 0..150 * 60_u32 {
+            let factor = hours.factors[usize::try_from(second / 600).expect("fifteen of them")];
+            let demand = half_hourly_peak(MONDAY + 10 * HOUR + u64::from(second)) * factor;
+            worlds.each(|world| world.in_activator = demand);
+            if second % hours.pods_follow == 0 {
+                worlds.happen(SharedHappening::PodsFollow);
+            }
+            worlds.pass_second();
+            let [with, without] = [&worlds.world, &worlds.twin].map(|world| world.status().wanted);
+            prop_assert!(with >= without, "{} and {} after {} s", with, without, worlds.seconds);
+            let early = with.as_f64() - without.as_f64();
+            extra += early;
+            reactive += without.as_f64();
+            // A second is looked at when it ends, so what changed within it is not seen.
+            let limit = (reactive + without.as_f64()) * BUDGET_PERCENT / 100.0 + early;
+            prop_assert!(early <= 0.0 || extra <= limit, "{} of {} pod-seconds", extra, reactive);
         }
     }
 }
