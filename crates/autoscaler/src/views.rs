@@ -5,6 +5,7 @@ mod values;
 
 use std::time::Duration;
 
+use forecasting::Scorecard;
 use orchestration::{
     AppOutput, LinkTally, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionFacts, RevisionView,
 };
@@ -15,7 +16,8 @@ use vocabulary::{LateBytes, PodCount, PodState, ReplicaName, RevisionName, Times
 use crate::api_types::{
     API_VERSION, AskedMetricView, FailureView, HpaConditionView, HpaMetricView, HpaView, KillView,
     LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, OwnerView, PlatformTermsView, PodView,
-    ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
+    PredictionView, ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView,
+    ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
@@ -139,6 +141,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         url: facts.url.clone(),
         wanted: status.wanted,
         early_pods: status.early_pods,
+        prediction: status.scorecard.as_ref().map(prediction_view),
         desired: status.desired,
         ready_pods: status.ready_pods,
         not_ready_pods: status.not_ready_pods,
@@ -167,6 +170,17 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
             buckets: view.buckets(),
             epoch: fence.epoch.0,
         }),
+    }
+}
+
+fn prediction_view(card: &Scorecard) -> PredictionView {
+    PredictionView {
+        rule: card.rule.rule().to_string(),
+        late_request_seconds: card.late_with,
+        late_without_request_seconds: card.late_without,
+        extra_pod_seconds: card.extra_pod_seconds,
+        used_pod_seconds: card.used_pod_seconds,
+        budget_left_pod_seconds: card.budget_left_pod_seconds,
     }
 }
 

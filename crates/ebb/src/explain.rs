@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use autoscaler::api_types::{
     AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, LateBytesView,
-    PlatformTermsView, PodView, ReasonView, RevisionDetail, RevisionSummary,
+    PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionSummary,
 };
-use vocabulary::PodCount;
+use vocabulary::{PodCount, format_duration};
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ExplainOptions, OutputFormat};
@@ -28,6 +28,20 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
         OutputFormat::Table | OutputFormat::Wide => output::print_shown(text(&detail).trim_end())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The rule of prediction, with what it brought and cost.
+fn prediction(now: &PredictionView) -> String {
+    let hours = |seconds: u64| format_duration(Duration::from_secs(seconds));
+    format!(
+        "  predicted  rule {}; last 7 days: {:.0} of {:.0} request-seconds late; {} of pods added, {} of them needed; {} left today",
+        now.rule,
+        now.late_request_seconds,
+        now.late_without_request_seconds,
+        hours(now.extra_pod_seconds),
+        hours(now.used_pod_seconds),
+        hours(now.budget_left_pod_seconds)
+    )
 }
 
 /// How many pods the load does not call for yet, if any.
@@ -58,6 +72,7 @@ fn text(detail: &RevisionDetail) -> String {
     ];
     lines.extend(detail.summary.url.iter().map(|url| format!("  url        {url}")));
     lines.push(zero(detail));
+    lines.extend(now.prediction.as_ref().map(prediction));
     lines.extend(platform(&detail.platform).into_iter().map(|terms| format!("  platform   {terms}")));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));

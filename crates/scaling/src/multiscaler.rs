@@ -32,6 +32,7 @@ mod zones;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use forecasting::Scorecard;
 use serde::Serialize;
 use vocabulary::{
     BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, SharedMap, Timestamp,
@@ -57,6 +58,9 @@ pub struct RevisionStatus {
     /// Of them, those that the class would not ask for by itself: demand is expected, a pod is kept warm, or
     /// the schedule asks for them.
     pub early_pods: PodCount,
+    /// What prediction brought and cost in the last seven days; `None` where it is off.
+    #[serde(skip)]
+    pub scorecard: Option<Scorecard>,
     /// The count that the decider wants, before bounds; `None` before the first valid decision.
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.

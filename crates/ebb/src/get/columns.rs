@@ -146,6 +146,7 @@ pub(crate) mod tests {
             url: Some("http://autoscale-go.localhost:8080".to_owned()),
             wanted: PodCount::new(8),
             early_pods: PodCount::ZERO,
+            prediction: None,
             desired: Some(PodCount::new(8)),
             ready_pods: PodCount::new(8),
             not_ready_pods: PodCount::ZERO,

@@ -2,8 +2,8 @@
 
 use forecasting::{
     BudgetShare, ChoiceTimes, DemandMinutes, EndedMinute, FloorCap, ForecastPace, ForecastSettings,
-    Forecaster, KeepWarm, LookAhead, PastDemand, PodCapacity, PredictedFloor, WarmAnswer, WarmTerms,
-    ZoneOffsets,
+    Forecaster, KeepWarm, LookAhead, PastDemand, PodCapacity, PredictedFloor, Scorecard, WarmAnswer,
+    WarmTerms, ZoneOffsets,
 };
 use settings::{PredictionSettings, ScalingSpec};
 use vocabulary::{PodCount, ScaleUpForward, Timestamp};
@@ -33,6 +33,8 @@ pub(super) struct RevisionPrediction {
     pub(super) starts: StartBook,
     /// The first minute since 1970 of which the forecaster was not told; `None` before the first look.
     next_minute: Option<u64>,
+    /// As of the minute that was told last: thousands of sums are added up for it.
+    scorecard: Scorecard,
 }
 
 /// What is expected of the near future at one moment.
@@ -57,13 +59,15 @@ impl RevisionPrediction {
     /// Begins to expect; `None` for settings by which no number of pods follows from a demand.
     pub(super) fn new(spec: &ScalingSpec, asked: &PredictionSettings, now: Timestamp) -> Option<Self> {
         let settings = forecast_settings(spec, asked)?;
+        let forecaster = Forecaster::new(settings, now);
         let mut prediction = Self {
             observes_only: asked.observes_only,
             capacity: settings.capacity,
             forward: asked.scale_up_forward,
             worth: 0.0,
             kept_anyway: 0,
-            forecaster: Forecaster::new(settings, now),
+            scorecard: forecaster.scorecard(),
+            forecaster,
             warm: KeepWarm::new(PACE, now),
             starts: StartBook::default(),
             next_minute: None,
@@ -120,6 +124,7 @@ impl RevisionPrediction {
         let look_ahead = self.look_ahead();
         let (reactive, zone) = (past.reactive, past.zone);
         self.forecaster.end_minute(&EndedMinute { minute, reactive, past: demand, zone, look_ahead });
+        self.scorecard = self.forecaster.scorecard();
     }
 
     /// The past is another one now: a store had it.
@@ -136,6 +141,11 @@ impl RevisionPrediction {
             warm: self.warm.decide(now, reactive, &terms),
             capacity: self.capacity,
         }
+    }
+
+    /// What prediction brought and cost in the last seven days, as of the last minute.
+    pub(super) fn scorecard(&self) -> Scorecard {
+        self.scorecard
     }
 
     /// A request has come, so that a rest has ended if there was one.

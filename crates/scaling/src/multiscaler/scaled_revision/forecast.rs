@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forecasting::Scorecard;
 use settings::ScalingSpec;
 use vocabulary::{PodCount, ScheduledBounds, TimeZoneName, Timestamp};
 
@@ -56,6 +57,11 @@ impl ScaledRevision {
     /// The pods that are asked for beyond those that the class asks for by itself.
     pub(super) fn early_pods(&self) -> PodCount {
         PodCount::new(self.wanted.value().saturating_sub(self.reactive().value()))
+    }
+
+    /// What prediction brought and cost, where it is asked for.
+    pub(super) fn scorecard(&self) -> Option<Scorecard> {
+        Some(self.forecast.as_ref()?.prediction.as_ref()?.scorecard())
     }
 
     /// Raises the count of the class to what is expected and scheduled.

@@ -123,6 +123,7 @@ impl ScaledRevision {
         RevisionStatus {
             wanted: self.wanted,
             early_pods: self.early_pods(),
+            scorecard: self.scorecard(),
             desired: self.algorithm.desired(),
             ready_pods: counts.ready,
             not_ready_pods: counts.not_ready,
