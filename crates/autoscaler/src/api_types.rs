@@ -94,6 +94,13 @@ pub struct RevisionSummary {
     pub url: Option<String>,
     /// How many pods the platform is asked for.
     pub wanted: PodCount,
+    /// Of them, those that the load does not call for yet: demand is expected, a pod is kept warm, or the
+    /// schedule asks for them.
+    #[serde(default)]
+    pub early_pods: PodCount,
+    /// What prediction brought and cost; absent where it is off.
+    #[serde(default)]
+    pub prediction: Option<PredictionView>,
     /// What the load calls for, before bounds; absent before the first valid decision.
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.
@@ -176,6 +183,23 @@ pub struct OtherAutoscalerView {
     pub metrics: String,
     /// Why, in its own words.
     pub why: String,
+}
+
+/// What prediction brought and cost in the last seven days, in hours that have ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictionView {
+    /// The rule in force, such as `day-rise-0.8-total`; `none` where none would help.
+    pub rule: String,
+    /// Request-seconds that no ready pod took.
+    pub late_request_seconds: f64,
+    /// The same as it would have been without prediction.
+    pub late_without_request_seconds: f64,
+    /// Pod-seconds that prediction added.
+    pub extra_pod_seconds: u64,
+    /// Those of them that demand needed by the time when they were ready.
+    pub used_pod_seconds: u64,
+    /// Pod-seconds that the budget of 24 hours still has.
+    pub budget_left_pod_seconds: u64,
 }
 
 /// How decisions that are not carried out compare with the count that there is.

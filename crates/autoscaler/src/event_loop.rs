@@ -25,6 +25,7 @@ use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
+use crate::zones::LocalZones;
 
 /// How many events one turn takes in before it acts on them.
 const EVENTS_PER_TURN_MAX: usize = 128;
@@ -55,6 +56,7 @@ pub(crate) struct EventLoop {
     /// When what was measured is to be written next.
     sweep_at: Timestamp,
     read_wall_clock_at: Timestamp,
+    zones: LocalZones,
 }
 
 /// The reason why the loop turns once more.
@@ -99,6 +101,7 @@ impl EventLoop {
             published_at: Timestamp::ZERO,
             sweep_at: Timestamp::ZERO,
             read_wall_clock_at: Timestamp::ZERO,
+            zones: LocalZones::default(),
         }
     }
 
@@ -241,11 +244,16 @@ impl EventLoop {
         self.snapshots.publish(Snapshot { owner, at: now, control, asked });
     }
 
-    /// Tells what hour of the day it is. A clock before 1970 tells nothing.
+    /// Tells what hour of the day it is, and by which local time. A clock before 1970 tells nothing.
     fn read_wall_clock(&mut self) {
         self.read_wall_clock_at = self.clock.now() + WALL_CLOCK_EVERY;
         if let Ok(since_epoch) = wall_time().duration_since(UNIX_EPOCH) {
             self.tell(ControlEvent::WallClockRead { since_epoch });
+            for zone in self.orchestrator.zones_in_use() {
+                if let Some(offsets) = self.zones.offsets(&zone, since_epoch) {
+                    self.tell(ControlEvent::ZoneRead { zone, offsets });
+                }
+            }
         }
     }
 

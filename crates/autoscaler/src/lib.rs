@@ -17,6 +17,7 @@ mod metrics;
 mod pages;
 mod snapshot;
 mod views;
+mod zones;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,6 +6,7 @@ mod values;
 
 use std::time::Duration;
 
+use forecasting::Scorecard;
 use orchestration::{
     AppOutput, LinkTally, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionFacts, RevisionView,
 };
@@ -15,8 +16,8 @@ use vocabulary::{LateBytes, PodCount, PodState, ReplicaName, RevisionName, Times
 
 use crate::api_types::{
     API_VERSION, AskedMetricView, FailureView, HpaConditionView, HpaMetricView, HpaView, KillView,
-    LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, PlatformTermsView, PodView, ProblemList,
-    RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
+    LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, PlatformTermsView, PodView, PredictionView,
+    ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
@@ -159,6 +160,8 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         template: facts.template.clone(),
         url: facts.url.clone(),
         wanted: status.wanted,
+        early_pods: status.early_pods,
+        prediction: status.scorecard.as_ref().map(prediction_view),
         desired: status.desired,
         ready_pods: status.ready_pods,
         not_ready_pods: status.not_ready_pods,
@@ -182,6 +185,17 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         why_not_ready: view.why_not_ready(output),
         links: Some(link_tally_view(view.links())),
         owner: owner_view(view, owner),
+    }
+}
+
+fn prediction_view(card: &Scorecard) -> PredictionView {
+    PredictionView {
+        rule: card.rule.rule().to_string(),
+        late_request_seconds: card.late_with,
+        late_without_request_seconds: card.late_without,
+        extra_pod_seconds: card.extra_pod_seconds,
+        used_pod_seconds: card.used_pod_seconds,
+        budget_left_pod_seconds: card.budget_left_pod_seconds,
     }
 }
 

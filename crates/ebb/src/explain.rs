@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use autoscaler::api_types::{
     AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, LateBytesView,
-    PlatformTermsView, PodView, ReasonView, RevisionDetail, RevisionSummary,
+    PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionSummary,
 };
-use vocabulary::PodCount;
+use vocabulary::{PodCount, format_duration};
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ExplainOptions, OutputFormat};
@@ -30,14 +30,36 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The rule of prediction, with what it brought and cost.
+fn prediction(now: &PredictionView) -> String {
+    let hours = |seconds: u64| format_duration(Duration::from_secs(seconds));
+    format!(
+        "  predicted  rule {}; last 7 days: {:.0} of {:.0} request-seconds late; {} of pods added, {} of them needed; {} left today",
+        now.rule,
+        now.late_request_seconds,
+        now.late_without_request_seconds,
+        hours(now.extra_pod_seconds),
+        hours(now.used_pod_seconds),
+        hours(now.budget_left_pod_seconds)
+    )
+}
+
+/// How many pods the load does not call for yet, if any.
+fn early(pods: PodCount) -> String {
+    if pods == PodCount::ZERO { String::new() } else { format!(" ({pods} early)") }
+}
+
 fn text(detail: &RevisionDetail) -> String {
     let now = &detail.summary;
     let bounds = detail.max_scale.map_or_else(|| "no limit".to_owned(), |max| max.to_string());
     let mut lines = vec![
         format!("{} ({})", now.name, now.template),
         format!(
-            "  pods       {} wanted, {} ready; min-scale {}, max-scale {bounds}",
-            now.wanted, now.ready_pods, detail.min_scale
+            "  pods       {} wanted{}, {} ready; min-scale {}, max-scale {bounds}",
+            now.wanted,
+            early(now.early_pods),
+            now.ready_pods,
+            detail.min_scale
         ),
         load(now),
         format!(
@@ -50,6 +72,7 @@ fn text(detail: &RevisionDetail) -> String {
     ];
     lines.extend(detail.summary.url.iter().map(|url| format!("  url        {url}")));
     lines.push(zero(detail));
+    lines.extend(now.prediction.as_ref().map(prediction));
     lines.extend(platform(&detail.platform).into_iter().map(|terms| format!("  platform   {terms}")));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));

@@ -54,6 +54,11 @@ impl ExpectedDemand {
     pub fn floor(&self, capacity: PodCapacity) -> PodCount {
         capacity.pods_for(self.demand, self.share)
     }
+
+    /// The demand that one pod is taken to serve.
+    pub fn load_per_pod(&self, capacity: PodCapacity) -> f64 {
+        capacity.of(self.share)
+    }
 }
 
 impl RuleMemory {

@@ -50,7 +50,7 @@ pub use forecaster::{EndedMinute, ForecastSettings, Forecaster, PredictedFloor};
 pub use idle_gaps::{IdleGaps, WarmInterval, WarmTerms};
 pub use keep_warm::{KeepWarm, WarmAnswer};
 pub use local_time::ZoneOffsets;
-pub use look_ahead::{ForecastPace, LookAhead, ScaleUpForward, StartTimes};
+pub use look_ahead::{ForecastPace, LookAhead, StartTimes};
 pub use past_demand::{DemandMinutes, MinuteDemand, PastDemand, concurrency_of};
 pub use quantile::{Quantile, WeightedValue};
 pub use rises::ExpectedRise;

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use vocabulary::ScaleUpForward;
+
 use crate::quantile::Quantile;
 
 /// The starts that are remembered.
@@ -22,16 +24,6 @@ pub struct ForecastPace {
     margin: Duration,
     /// The time that a start takes as long as too few were seen.
     unknown_start: Duration,
-}
-
-/// The look-ahead that a person sets, or the one that is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ScaleUpForward {
-    /// The time that nearly all of the last starts took.
-    #[default]
-    Measured,
-    /// A start is taken to last so long.
-    Fixed(Duration),
 }
 
 /// How long before demand comes a pod for it is asked for.

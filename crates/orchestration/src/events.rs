@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use forecasting::ZoneOffsets;
 use scaling::hpa::MetricAnswers;
 use scaling::{Decision, RevisionHistory};
 use settings::hpa::HpaScaling;
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
-    RevisionName, Timestamp, Version,
+    RevisionName, TimeZoneName, Timestamp, Version,
 };
 
 use crate::facts::PlatformFact;
@@ -55,6 +56,14 @@ pub enum ControlEvent {
     WallClockRead {
         /// The time since the beginning of 1970.
         since_epoch: Duration,
+    },
+    /// A zone of local time was looked up: when the wall clock is read, for each zone that is in use
+    /// ([`crate::Orchestrator::zones_in_use`]).
+    ZoneRead {
+        /// The name of the zone.
+        zone: TimeZoneName,
+        /// How far it is from UTC, for the past two weeks and after the next change.
+        offsets: ZoneOffsets,
     },
     /// The history of a revision was read from the store. It takes the place of what was measured since the
     /// revision appeared, so it comes as soon as the platform has told the revision; before that, and about a

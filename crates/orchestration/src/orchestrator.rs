@@ -1,10 +1,11 @@
 //! The control loop as a value: events in, commands out.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use settings::ClusterConfig;
-use vocabulary::{RevisionId, Timestamp};
+use vocabulary::{RevisionId, TimeZoneName, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
@@ -49,6 +50,9 @@ impl Orchestrator {
             ControlEvent::LinkChanged { link, news } => WordIntake { state, now }.link_changed(link, news),
             ControlEvent::WallClockRead { since_epoch } => {
                 state.tell(scaling::Event::WallClockRead { since_epoch }, now);
+            }
+            ControlEvent::ZoneRead { zone, offsets } => {
+                state.tell(scaling::Event::ZoneRead { zone, offsets }, now);
             }
             ControlEvent::HistoryRestored { revision, history } => {
                 if let Some(revision) = state.registry.revision_id(&revision) {
@@ -101,6 +105,11 @@ impl Orchestrator {
             (is_unsettled && state.links.opening() != LinkOpening::Closed).then_some(Timestamp::ZERO);
         let planned = state.deadlines.next();
         [state.multiscaler.next_deadline(), opening, unsettled, planned].into_iter().flatten().min()
+    }
+
+    /// The zones of local time that revisions go by, but UTC. [`ControlEvent::ZoneRead`] tells of each.
+    pub fn zones_in_use(&self) -> BTreeSet<TimeZoneName> {
+        self.state.multiscaler.zones_in_use()
     }
 
     /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot

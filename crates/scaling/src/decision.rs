@@ -6,7 +6,9 @@ use serde::Serialize;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 pub use sentence::Sentence;
-pub(crate) use sentence::{BoundText, ConnectionHoldText, NeedText, SilentPods, StandingText, ZeroText};
+pub(crate) use sentence::{
+    BoundText, ConnectionHoldText, ForecastText, NearDemand, NeedText, SilentPods, StandingText, ZeroText,
+};
 
 /// One evaluation of one revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -158,6 +160,14 @@ pub enum Stage {
     ScalingPolicy,
     /// Class hpa: the target rests at zero because another client scaled it to zero.
     Paused,
+    /// Demand is expected that needs more pods, or was and is no longer.
+    Prediction,
+    /// Demand is expected, and what prediction may cost is spent.
+    PredictionBudget,
+    /// One pod is kept warm for the next request.
+    KeepWarm,
+    /// A line of the schedule sets a bound.
+    Schedule,
     /// Connections from before an adoption, past ebb, keep the count from falling.
     AdoptedConnections,
 }

@@ -37,7 +37,7 @@ mod totals;
 mod varint;
 
 pub use self::clock::WallClock;
-pub use self::demand_days::{DemandDays, DemandMinute};
+pub use self::demand_days::DemandDays;
 pub use self::ledger::{COLD_START_WORTH, LeastCountAdvice, LedgerWaits, RevisionLedger, WhatIf};
 pub use self::published::PublishedHistory;
 pub use self::record::{HistoryFault, HistoryRecord};

@@ -24,9 +24,9 @@ pub use collector::{Averages, Collector};
 pub use decider::{Decider, Observation, Verdict};
 pub use decision::{Decision, Inputs, Mode, Reason, Sentence, Stage, Trigger};
 pub use history::{
-    COLD_START_WORTH, ColdStarts, DemandDays, DemandMinute, HistoryFault, HistoryRecord, HistorySpan,
-    LeastCountAdvice, LedgerWaits, LifeTotals, PodSeconds, PublishedHistory, RevisionHistory, RevisionLedger,
-    Series, SeriesRange, WallClock, WhatIf,
+    COLD_START_WORTH, ColdStarts, DemandDays, HistoryFault, HistoryRecord, HistorySpan, LeastCountAdvice,
+    LedgerWaits, LifeTotals, PodSeconds, PublishedHistory, RevisionHistory, RevisionLedger, Series,
+    SeriesRange, WallClock, WhatIf,
 };
 pub use multiscaler::{
     Command, DecisionJournal, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus,

@@ -13,19 +13,27 @@ mod adopted;
 mod algorithm;
 mod beginning;
 mod collectors;
+mod count_forecast;
+mod count_raise;
 mod events;
 mod hpa;
 mod journal;
 mod outcome;
 mod pod_starts;
 mod pods;
+mod prediction;
 mod routing;
 mod scaled_revision;
 mod schedule;
 mod shadow;
+mod start_book;
+mod zone_book;
+mod zones;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
+use forecasting::Scorecard;
 use serde::Serialize;
 use vocabulary::{
     BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, SharedMap, Timestamp,
@@ -38,6 +46,7 @@ pub use self::shadow::{ShadowDifference, ShadowStatus};
 use self::beginning::RevisionBeginning;
 use self::scaled_revision::{DecisionNews, ScaledRevision};
 use self::schedule::Schedule;
+use self::zone_book::ZoneBook;
 use crate::decision::{Decision, Sentence};
 use crate::history::{PublishedHistory, RevisionHistory, WallClock};
 use crate::hpa::HpaReport;
@@ -47,6 +56,12 @@ use crate::hpa::HpaReport;
 pub struct RevisionStatus {
     /// The count that the platform was last asked for.
     pub wanted: PodCount,
+    /// Of them, those that the class would not ask for by itself: demand is expected, a pod is kept warm, or
+    /// the schedule asks for them.
+    pub early_pods: PodCount,
+    /// What prediction brought and cost in the last seven days; `None` where it is off.
+    #[serde(skip)]
+    pub scorecard: Option<Scorecard>,
     /// The count that the decider wants, before bounds; `None` before the first valid decision.
     pub desired: Option<PodCount>,
     /// Pods that pass their probes.
@@ -89,6 +104,7 @@ pub struct Multiscaler {
     schedule: Schedule,
     /// The wall clock beside our axis, as last read.
     clock: WallClock,
+    zones: Arc<ZoneBook>,
     commands: VecDeque<Command>,
     news: NewsForReaders,
 }
@@ -206,6 +222,7 @@ impl Multiscaler {
             Event::WallClockRead { since_epoch } => {
                 self.wall_clock_read(WallClock::showing(since_epoch, now), now);
             }
+            Event::ZoneRead { zone, offsets } => self.zone_read(zone, offsets),
             Event::HistoryRestored { revision, history } => {
                 self.with(revision, |revision, _| revision.history_restored(history, now));
             }
@@ -309,6 +326,7 @@ impl Multiscaler {
                 revision.reporter_started(reporter, clock.boot, clock.second_at(now), now);
             }
         }
+        revision.set_zones(Arc::clone(&self.zones));
         revision.begin_history(self.clock, now);
         revision.created(now, &mut self.commands);
         self.news.note(revision.id(), revision.take_news());

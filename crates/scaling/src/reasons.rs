@@ -36,6 +36,11 @@ impl Reasons {
         self.number = after;
     }
 
+    /// A stage says why the number stays as it is, where a person would expect another one.
+    pub(crate) fn note(&mut self, stage: Stage, text: impl Into<Sentence>) {
+        self.list.push(Reason { stage, before: self.number, after: self.number, text: text.into() });
+    }
+
     /// The reasons, in the order of their stages.
     pub(crate) fn into_list(self) -> ReasonList {
         self.list

@@ -131,6 +131,8 @@ pub(crate) enum KeptBy {
     Grace,
     /// Connections from before an adoption are still open.
     AdoptedConnections,
+    /// Demand is expected, a pod is kept warm, or the schedule asks for pods.
+    Expected,
 }
 
 /// How many ready pods make the revision serve: its initial scale until it was ready once, at least one pod

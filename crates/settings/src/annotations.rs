@@ -1,5 +1,6 @@
 //! Reads the annotations of one revision, with every problem at once.
 
+mod prediction;
 mod single;
 
 use std::collections::BTreeMap;
@@ -54,6 +55,7 @@ impl RevisionSettings {
             Some(separate) => settings.check_against_document(separate, &mut reader, annotations),
             None => settings.check_hpa(&mut reader, annotations, cluster, default_class),
         }
+        settings.check_prediction(&mut reader, cluster, default_class);
         reader.warn_of_shadowed(keys::ALL);
         for key in annotations.keys() {
             check_key(&mut reader, key);
@@ -99,6 +101,12 @@ impl RevisionSettings {
             own_stable_window: reader.duration(&keys::OWN_STABLE_WINDOW, &limits::WINDOW),
             shadow: reader.boolean(&keys::SHADOW),
             paused: reader.boolean(&keys::PAUSED),
+            prediction: reader.prediction_switch(&keys::PREDICTION),
+            prediction_budget: reader.prediction_budget(&keys::PREDICTION_BUDGET),
+            cold_start_worth: reader.duration(&keys::COLD_START_WORTH, &limits::COLD_START_WORTH),
+            scale_up_forward: reader.scale_up_forward(&keys::SCALE_UP_FORWARD),
+            time_zone: reader.time_zone(&keys::TIME_ZONE),
+            schedule: reader.schedule(&keys::SCHEDULE),
             document: None,
             requests: PodRequests::default(),
             usage: UsageSource::default(),
@@ -235,15 +243,14 @@ fn read_metric(reader: &mut SettingsReader<'_>, class: &Class) -> Option<Metric>
         _ => None,
     };
     match class {
-        Class::Kpa if metric.is_none() => {
-            let flaw =
-                format!("class {} cannot scale on; write \"concurrency\" or \"rps\"", Class::Kpa.name());
+        Class::Kpa | Class::Ahpa if metric.is_none() => {
+            let flaw = format!("class {} cannot scale on; write \"concurrency\" or \"rps\"", class.name());
             reader.refuse(entry, &flaw);
         }
         Class::Hpa if entry.value.is_empty() => {
             reader.refuse(entry, "names nothing; write the name of a metric, such as \"cpu\"");
         }
-        Class::Kpa | Class::Hpa | Class::Other(_) => {}
+        Class::Kpa | Class::Ahpa | Class::Hpa | Class::Other(_) => {}
     }
     metric
 }
@@ -255,7 +262,7 @@ fn read_aggregation(reader: &mut SettingsReader<'_>, class: &Class) -> Option<Ag
         "weighted-exponential" | "weightedExponential" => Some(Aggregation::WeightedExponential),
         _ => {
             // Other classes may know other algorithms.
-            if *class == Class::Kpa {
+            if class.is_of_requests() {
                 reader.refuse(entry, "is no algorithm; write \"linear\" or \"weighted-exponential\"");
             }
             None

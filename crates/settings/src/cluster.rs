@@ -12,6 +12,7 @@ use vocabulary::{
 use super::class::Class;
 use super::keys::{EXAMPLE, HISTORIC, RETIRED_HPA_SWITCHES, config_map as keys};
 use super::limits;
+use super::prediction::PredictionDefaults;
 use super::prices::ResourcePrices;
 use super::queue_proxy::QueueProxyResources;
 use super::reader::{SettingsPlace, SettingsReader};
@@ -81,6 +82,8 @@ pub struct ClusterConfig {
     pub ignored_user_agents: IgnoredUserAgents,
     /// `head-size-limit`: how large the head of a request or a response may be; no annotation allows more.
     pub head_size_limit: HeadSizeLimit,
+    /// `prediction`, its limits and `time-zone`.
+    pub prediction: PredictionDefaults,
     /// `queue-proxy-…`: what the queue-proxy of a pod on a cluster may use.
     pub queue_proxy: QueueProxyResources,
     /// `hpa-sync-period`: how often class hpa looks at its metrics; 1 s … 1 h.
@@ -145,6 +148,7 @@ impl Default for ClusterConfig {
             drain_limit: DRAIN_LIMIT_DEFAULT,
             ignored_user_agents: IgnoredUserAgents::default(),
             head_size_limit: HeadSizeLimit::default(),
+            prediction: PredictionDefaults::default(),
             queue_proxy: QueueProxyResources::default(),
             // Kubernetes' own, as the settings of kube-controller-manager have them.
             hpa_sync_period: Duration::from_secs(15),
@@ -232,6 +236,7 @@ impl ClusterConfig {
                 reader.word(&keys::PROMETHEUS_CA_FILE, &limits::FILE).map(unless_empty);
             prometheus_namespace_label = reader.word(&keys::PROMETHEUS_NAMESPACE_LABEL, &limits::LABEL);
         }
+        config.prediction = PredictionDefaults::of_cluster(reader);
         config.queue_proxy = QueueProxyResources::of_cluster(reader);
         config.prices = ResourcePrices::of_cluster(reader);
         config

@@ -85,6 +85,12 @@ keys! {
     OWN_STABLE_WINDOW = "ebb.dev/stable-window";
     SHADOW = "ebb.dev/shadow";
     PAUSED = "ebb.dev/paused";
+    PREDICTION = "ebb.dev/prediction";
+    PREDICTION_BUDGET = "ebb.dev/prediction-budget";
+    COLD_START_WORTH = "ebb.dev/cold-start-worth";
+    SCALE_UP_FORWARD = "ebb.dev/scale-up-forward";
+    TIME_ZONE = "ebb.dev/time-zone";
+    SCHEDULE = "ebb.dev/schedule";
 }
 
 keys! {
@@ -144,6 +150,11 @@ keys! {
     QUEUE_PROXY_MEMORY_LIMIT = "queue-proxy-memory-limit";
     QUEUE_PROXY_GUARANTEED_CPU = "queue-proxy-guaranteed-cpu";
     QUEUE_PROXY_GUARANTEED_MEMORY = "queue-proxy-guaranteed-memory";
+    PREDICTION = "prediction";
+    PREDICTION_BUDGET = "prediction-budget";
+    COLD_START_WORTH = "cold-start-worth";
+    SCALE_UP_FORWARD = "scale-up-forward";
+    TIME_ZONE = "time-zone";
     HPA_SYNC_PERIOD = "hpa-sync-period";
     HPA_TOLERANCE = "hpa-tolerance";
     HPA_DOWNSCALE_STABILIZATION = "hpa-downscale-stabilization";

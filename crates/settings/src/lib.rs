@@ -18,6 +18,7 @@ mod keys;
 mod limits;
 mod metric;
 mod numbers;
+mod prediction;
 mod prices;
 mod queue_proxy;
 mod reader;
@@ -45,10 +46,11 @@ pub use keys::{
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;
+pub use prediction::PredictionDefaults;
 pub use prices::ResourcePrices;
 pub use queue_proxy::QueueProxyResources;
 pub use request_limits::RequestLimits;
 pub use resolve::PROGRESS_DEADLINE_DEFAULT;
 pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
-pub use spec::{Aggregation, ScalingSpec};
+pub use spec::{Aggregation, PredictionSettings, ScalingSpec};

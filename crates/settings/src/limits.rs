@@ -93,6 +93,14 @@ pub(super) const DRAIN_LIMIT: Limit<Duration> = Limit {
 /// A week: a client that keeps its connection for longer does not reconnect by itself.
 pub(super) const ADOPTED_CONNECTIONS_HOLD: Limit<Duration> =
     Limit { words: "a duration from 0s to 168h", allows: |hold| *hold <= Duration::from_hours(7 * 24) };
+/// A pod that is kept for a day costs more than any cold start is worth.
+pub(super) const COLD_START_WORTH: Limit<Duration> =
+    Limit { words: "a duration from 0s to 24h", allows: |worth| *worth <= Duration::from_hours(24) };
+/// An hour: pods that take longer to start are asked for by a schedule.
+pub(super) const SCALE_UP_FORWARD: Limit<Duration> = Limit {
+    words: "\"auto\" or a duration from 1s to 1h",
+    allows: |start| (Duration::from_secs(1)..=HOUR).contains(start),
+};
 /// Kubernetes knows no finer amount of CPU than 1m.
 pub(super) const CPU: Limit<MilliValue> = Limit {
     words: "an amount of CPU of at least 1m, such as \"50m\" or \"1\"",

@@ -284,6 +284,17 @@ impl<'a> SettingsReader<'a> {
         self.warn(entry.key, flaw);
     }
 
+    /// The place of a key, by which messages name it.
+    pub(super) fn place_of(&self, key: &str) -> String {
+        self.place.name(key)
+    }
+
+    /// Adds problems that another reader found with the value of a key.
+    pub(super) fn refuse_all_of(&mut self, key: &SettingKey, problems: Vec<Problem>) {
+        let of_key = |found: Problem| Problem { key: key.name.to_owned(), ..found };
+        self.findings.problems.extend(problems.into_iter().map(of_key));
+    }
+
     /// Adds problems that another reader found.
     pub(super) fn refuse_all(&mut self, problems: impl IntoIterator<Item = Problem>) {
         self.findings.problems.extend(problems);

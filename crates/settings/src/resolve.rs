@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vocabulary::{Percentage, PodCount};
+use vocabulary::{Percentage, PodCount, PredictionSwitch};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
 use super::metric::Metric;
 use super::revision_settings::RevisionSettings;
-use super::spec::{ScalingSpec, TARGET_MIN};
+use super::spec::{PredictionSettings, ScalingSpec, TARGET_MIN};
 use crate::hpa::HpaScaling;
 use crate::hpa::reading::document_of_short_form;
 
@@ -69,6 +69,9 @@ impl RevisionSettings {
             in_flight_holds_pods: self.in_flight_holds_pods.unwrap_or(cluster.in_flight_holds_pods),
             adopted_connections_hold: self.adopted_connections_hold(cluster),
             shadow: self.shadow == Some(true) || self.paused == Some(true),
+            prediction: self.prediction_settings(cluster),
+            schedule: self.schedule.clone(),
+            time_zone: self.time_zone.clone().unwrap_or_else(|| cluster.prediction.time_zone.clone()),
             hpa: None,
         };
         match self.hpa_scaling(cluster) {
@@ -79,6 +82,22 @@ impl RevisionSettings {
 
     fn is_hpa(&self, cluster: &ClusterConfig) -> bool {
         *self.effective_class(cluster) == Class::Hpa
+    }
+
+    /// What is asked of prediction; `None` where it is off. Class hpa has none.
+    fn prediction_settings(&self, cluster: &ClusterConfig) -> Option<PredictionSettings> {
+        let defaults = &cluster.prediction;
+        let switch = match self.effective_class(cluster) {
+            Class::Kpa => self.prediction.unwrap_or(defaults.switch),
+            Class::Ahpa => self.prediction.unwrap_or(PredictionSwitch::Auto),
+            Class::Hpa | Class::Other(_) => PredictionSwitch::Off,
+        };
+        (switch != PredictionSwitch::Off).then(|| PredictionSettings {
+            observes_only: switch == PredictionSwitch::Observe,
+            budget: self.prediction_budget.unwrap_or(defaults.budget),
+            cold_start_worth: self.cold_start_worth.unwrap_or(defaults.cold_start_worth),
+            scale_up_forward: self.scale_up_forward.unwrap_or(defaults.scale_up_forward),
+        })
     }
 
     /// The settings of class hpa, if it is the class. An invalid short form was refused where it was read.
@@ -141,7 +160,12 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
     let bounded = ScalingSpec { min_scale: document.min, max_scale, ..base };
     let own = document.metrics.iter().find_map(|metric| bounded.for_own_metric(metric));
     let spec = match own {
-        Some(own) => ScalingSpec { min_scale: bounded.min_scale, max_scale: bounded.max_scale, ..own },
+        Some(own) => ScalingSpec {
+            min_scale: bounded.min_scale,
+            max_scale: bounded.max_scale,
+            schedule: bounded.schedule,
+            ..own
+        },
         None => ScalingSpec { surge_evaluation: false, ..bounded },
     };
     ScalingSpec { hpa: Some(Arc::new(hpa)), ..spec }

@@ -1,9 +1,13 @@
 //! The settings of one revision, as its annotations give them, and those that apply under the ConfigMap.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use vocabulary::{BurstCapacity, HeadSizeLimit, IgnoredUserAgents, Percentage, PodCount, Problem, shown};
+use vocabulary::{
+    BurstCapacity, CountSchedule, HeadSizeLimit, IgnoredUserAgents, Percentage, PodCount, PredictionSwitch,
+    Problem, ScaleUpForward, TimeZoneName, shown,
+};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
@@ -75,6 +79,19 @@ pub struct RevisionSettings {
     pub shadow: Option<bool>,
     /// `ebb.dev/paused`: a person decides about the count, and at zero no request waits for a pod.
     pub paused: Option<bool>,
+    /// `ebb.dev/prediction`: whether a forecast raises the count.
+    pub prediction: Option<PredictionSwitch>,
+    /// `ebb.dev/prediction-budget`: the part of class kpa's pod-seconds that may be added; 0 … 100 %.
+    pub prediction_budget: Option<Percentage>,
+    /// `ebb.dev/cold-start-worth`: the pod-time that one avoided cold start may cost; 0 … 24 h.
+    pub cold_start_worth: Option<Duration>,
+    /// `ebb.dev/scale-up-forward`: how long a start is taken to last; 1 s … 1 h where that is fixed.
+    pub scale_up_forward: Option<ScaleUpForward>,
+    /// `ebb.dev/time-zone`: the local time by which days and the schedule go.
+    pub time_zone: Option<TimeZoneName>,
+    /// `ebb.dev/schedule`: bounds of the count for times of the week.
+    #[serde(skip)]
+    pub schedule: Option<Arc<CountSchedule>>,
     /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`); its presence
     /// means that class.
     #[serde(skip)]
@@ -117,7 +134,7 @@ impl RevisionSettings {
     /// say.
     pub fn require_class_of_ours(&self, cluster: &ClusterConfig) -> Result<(), Problem> {
         let class = match self.effective_class(cluster) {
-            Class::Kpa | Class::Hpa => return Ok(()),
+            Class::Kpa | Class::Ahpa | Class::Hpa => return Ok(()),
             Class::Other(name) => name,
         };
         let (place, key) = match self.class {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use vocabulary::{BurstCapacity, PodCount};
+use vocabulary::{BurstCapacity, CountSchedule, Percentage, PodCount, ScaleUpForward, TimeZoneName};
 
 use super::metric::Metric;
 use crate::hpa::{HpaScaling, MetricSpec};
@@ -74,6 +74,13 @@ pub struct ScalingSpec {
     /// Whether everything is decided and nothing written (`ebb.dev/shadow`, `ebb.dev/paused`, or a platform
     /// that may not write the count).
     pub shadow: bool,
+    /// What a person asks of prediction; `None` where it is off.
+    pub prediction: Option<PredictionSettings>,
+    /// Bounds of the count for times of the week, of any class.
+    #[serde(skip)]
+    pub schedule: Option<Arc<CountSchedule>>,
+    /// The local time by which days of prediction and the schedule go.
+    pub time_zone: TimeZoneName,
     /// The input of class hpa; `None` for class kpa. The bounds above are then the document's, and metric and
     /// targets those of its first own metric.
     #[serde(skip)]
@@ -92,6 +99,8 @@ impl ScalingSpec {
             total_per_pod: target,
             min_scale: PodCount::ZERO,
             max_scale: None,
+            prediction: None,
+            schedule: None,
             hpa: None,
             ..self.clone()
         })
@@ -108,6 +117,19 @@ impl ScalingSpec {
         }
         self
     }
+}
+
+/// What a person asks of prediction, where it is not off.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PredictionSettings {
+    /// Whether what prediction would do is only shown.
+    pub observes_only: bool,
+    /// The part of class kpa's pod-seconds that a forecast may add; 0 … 100 %.
+    pub budget: Percentage,
+    /// The pod-time that one avoided cold start may cost; zero keeps no pod warm.
+    pub cold_start_worth: Duration,
+    /// How long a start of a pod is taken to last.
+    pub scale_up_forward: ScaleUpForward,
 }
 
 /// How a window turns seconds into one number.

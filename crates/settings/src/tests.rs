@@ -4,6 +4,7 @@ mod annotations;
 mod config_map;
 mod documentation;
 mod messages;
+mod prediction;
 mod targets;
 
 use std::collections::BTreeMap;

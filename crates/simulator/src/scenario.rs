@@ -85,7 +85,7 @@ impl Scenario {
     pub fn check(&self) -> Result<(), ScenarioProblem> {
         for service in &self.services {
             match service.facts.settings.effective_class(&self.cluster) {
-                Class::Kpa => {}
+                Class::Kpa | Class::Ahpa => {}
                 class @ (Class::Hpa | Class::Other(_)) => {
                     let class = class.name().to_owned();
                     return Err(ScenarioProblem::OtherClass { service: service.facts.name.clone(), class });

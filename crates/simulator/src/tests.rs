@@ -199,6 +199,15 @@ fn variants_have_common_random_numbers() {
 }
 
 #[test]
+fn class_ahpa_asks_for_what_class_kpa_does_where_no_past_is_known() {
+    let counts = |pairs: &[(&str, &str)]| {
+        outcome(&scenario(facts(pairs, 0), "diurnal,peak=60rps,trough=5rps,period=10m", "120ms", 20)).counts
+    };
+    let ahpa = counts(&[("target", "10"), ("class", "ahpa.autoscaling.knative.dev")]);
+    assert_eq!(ahpa, counts(&[("target", "10")]));
+}
+
+#[test]
 fn class_hpa_and_no_time_are_refused() {
     let mut hpa = facts(&[], 0);
     hpa.settings.class = Some(settings::Class::Hpa);

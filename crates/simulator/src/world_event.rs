@@ -186,6 +186,7 @@ impl fmt::Display for WorldEvent {
                 | ControlEvent::MetricsAnswered { .. }
                 | ControlEvent::LinkChanged { .. }
                 | ControlEvent::WallClockRead { .. }
+                | ControlEvent::ZoneRead { .. }
                 | ControlEvent::HistoryRestored { .. } => to.write_str("fact"),
             },
             Self::LinkStands(link) => write!(to, "link {}", link.0),

@@ -25,6 +25,7 @@ mod link;
 mod load;
 mod milli;
 mod ownership;
+mod prediction_words;
 mod probe;
 mod revision;
 mod shared_map;
@@ -66,6 +67,7 @@ pub use link::{LinkAddress, LinkChannel, LinkRole, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Reporter, Sample};
 pub use milli::{MilliValue, QuantityTextError, parse_quantity, parse_quantity_as_f64};
 pub use ownership::{Bucket, Epoch, Ownership, fnv1a};
+pub use prediction_words::{PredictionSwitch, ScaleUpForward, TimeZoneName};
 pub use probe::{
     HttpQuestion, ProbeProblem, ProbeQuestion, ProbeScheme, ProbeSpec, ProbeTiming, is_own_host,
 };

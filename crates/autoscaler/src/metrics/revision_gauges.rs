@@ -1,6 +1,7 @@
 //! The gauges of each revision, read from snapshots when a page is written.
 
 use std::fmt;
+use std::time::Duration;
 
 use orchestration::DecidedState;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
@@ -28,7 +29,7 @@ struct RevisionGauge {
     value: GaugeValue,
 }
 
-const GAUGES: [(&str, &str, GaugeValue); 16] = [
+const GAUGES: [(&str, &str, GaugeValue); 20] = [
     ("wanted_pods", "Pods that the platform is asked for", |one| Some(one.status.wanted.as_f64())),
     ("desired_pods", "Pods that the load calls for, before bounds", |one| {
         one.last_known.desired.map(PodCount::as_f64)
@@ -62,7 +63,26 @@ const GAUGES: [(&str, &str, GaugeValue); 16] = [
         let metrics = &one.hpa.as_ref()?.report.metrics;
         Some(PodCount::of(metrics.iter().filter(|metric| metric.failure.is_some()).count()).as_f64())
     }),
+    ("prediction_early_pods", "Pods that are asked for before the load calls for them", |one| {
+        one.status.scorecard.map(|_| one.status.early_pods.as_f64())
+    }),
+    ("prediction_extra_pod_seconds", "Pod-seconds that prediction added in the last seven days", |one| {
+        one.status.scorecard.map(|card| seconds(card.extra_pod_seconds))
+    }),
+    ("prediction_used_pod_seconds", "Those of them that demand needed when they were ready", |one| {
+        one.status.scorecard.map(|card| seconds(card.used_pod_seconds))
+    }),
+    (
+        "prediction_late_avoided_request_seconds",
+        "Request-seconds that would have been late in the last seven days without prediction",
+        |one| one.status.scorecard.map(|card| card.late_without - card.late_with),
+    ),
 ];
+
+/// Sums of seven days are far below what a double tells exactly.
+fn seconds(sum: u64) -> f64 {
+    Duration::from_secs(sum).as_secs_f64()
+}
 
 impl EncodeMetric for RevisionGauge {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {

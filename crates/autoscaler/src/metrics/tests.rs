@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use forecasting::{RuleNumber, Scorecard};
 use orchestration::{ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, RevisionSnapshot};
 use runtime::Clock;
 use scaling::hpa::{HpaConditions, HpaReport, NoProposal, ReportedMetric};
@@ -12,7 +13,7 @@ use vocabulary::{ExcessBurstCapacity, PodCount, PodId, RevisionId, Routing, Shar
 use super::*;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
-const PAGE: [&str; 26] = [
+const PAGE: [&str; 30] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -30,6 +31,10 @@ const PAGE: [&str; 26] = [
     "autoscaler_hpa_asked_pods gauge",
     "autoscaler_hpa_metric_ratio gauge",
     "autoscaler_hpa_failing_metrics gauge",
+    "autoscaler_prediction_early_pods gauge",
+    "autoscaler_prediction_extra_pod_seconds gauge",
+    "autoscaler_prediction_used_pod_seconds gauge",
+    "autoscaler_prediction_late_avoided_request_seconds gauge",
     "autoscaler_pod_seconds counter",
     "autoscaler_cold_starts counter",
     "autoscaler_links gauge",
@@ -67,6 +72,10 @@ fn the_page_is_pinned() {
         "autoscaler_hpa_asked_pods{namespace=\"default\",revision=\"service/hello\"} 4.0",
         "autoscaler_hpa_metric_ratio{namespace=\"default\",revision=\"service/hello\"} 1.5",
         "autoscaler_hpa_failing_metrics{namespace=\"default\",revision=\"service/hello\"} 1.0",
+        "autoscaler_prediction_early_pods{namespace=\"default\",revision=\"service/hello\"} 1.0",
+        "autoscaler_prediction_extra_pod_seconds{namespace=\"default\",revision=\"service/hello\"} 600.0",
+        "autoscaler_prediction_used_pod_seconds{namespace=\"default\",revision=\"service/hello\"} 480.0",
+        "autoscaler_prediction_late_avoided_request_seconds{namespace=\"default\",revision=\"service/hello\"} 250.0",
         "autoscaler_pod_seconds_total{namespace=\"default\",revision=\"service/hello\",state=\"idle\"} 7",
         "autoscaler_cold_starts_total{namespace=\"default\",revision=\"service/hello\",cause=\"growth\"} 0",
         "autoscaler_links{peer=\"pod\"} 1",
@@ -166,6 +175,8 @@ fn report() -> HpaReport {
 fn status() -> RevisionStatus {
     RevisionStatus {
         wanted: PodCount::new(3),
+        early_pods: PodCount::ONE,
+        scorecard: Some(scorecard()),
         desired: Some(PodCount::new(2)),
         ready_pods: PodCount::ONE,
         not_ready_pods: PodCount::new(2),
@@ -181,6 +192,20 @@ fn status() -> RevisionStatus {
         shadow: None,
         last_reason: None,
         why_not_zero: None,
+    }
+}
+
+fn scorecard() -> Scorecard {
+    Scorecard {
+        rule: RuleNumber::NONE,
+        demand: 9000.0,
+        late_with: 50.0,
+        late_without: 300.0,
+        saved_max: 0.9,
+        reactive_pod_seconds: 7200,
+        extra_pod_seconds: 600,
+        used_pod_seconds: 480,
+        budget_left_pod_seconds: 120,
     }
 }
 

@@ -4,6 +4,7 @@
 //! those that matter least are left out first, and only then is the last column, a sentence, cut short.
 
 use autoscaler::api_types::RevisionSummary;
+use vocabulary::PodCount;
 
 use super::reason::reason;
 use super::values::{first_hop, number};
@@ -28,7 +29,7 @@ const METRICS: &str = "METRICS";
 /// All columns, in the order in which they are shown.
 const COLUMNS: [Column; 13] = [
     Column { heading: "NAME", dispensable: 0, cell: name },
-    Column { heading: "READY", dispensable: 0, cell: |now| format!("{}/{}", now.ready_pods, now.wanted) },
+    Column { heading: "READY", dispensable: 0, cell: ready },
     Column { heading: "URL", dispensable: 3, cell: |now| now.url.clone().unwrap_or_else(|| "-".to_owned()) },
     Column {
         heading: METRICS,
@@ -56,6 +57,16 @@ fn name(now: &RevisionSummary) -> String {
         ("default", "service") => name.name().to_owned(),
         (namespace, "service") => format!("{namespace}/{}", name.name()),
         _ => name.to_string(),
+    }
+}
+
+/// "2/3", and how many of those that are asked for the load does not call for yet.
+fn ready(now: &RevisionSummary) -> String {
+    let RevisionSummary { ready_pods, wanted, early_pods, .. } = now;
+    if *early_pods == PodCount::ZERO {
+        format!("{ready_pods}/{wanted}")
+    } else {
+        format!("{ready_pods}/{wanted} ({early_pods} early)")
     }
 }
 
@@ -124,7 +135,7 @@ fn choose(mut shown: Vec<usize>, widths: &[usize], width: usize) -> Vec<usize> {
 #[cfg(test)]
 pub(crate) mod tests {
     use autoscaler::api_types::OwnerView;
-    use vocabulary::{PodCount, RevisionName, Routing};
+    use vocabulary::{RevisionName, Routing};
 
     use super::*;
 
@@ -134,6 +145,8 @@ pub(crate) mod tests {
             template: "hello-00001".to_owned(),
             url: Some("http://autoscale-go.localhost:8080".to_owned()),
             wanted: PodCount::new(8),
+            early_pods: PodCount::ZERO,
+            prediction: None,
             desired: Some(PodCount::new(8)),
             ready_pods: PodCount::new(8),
             not_ready_pods: PodCount::ZERO,
@@ -158,6 +171,12 @@ pub(crate) mod tests {
             links: None,
             owner: Some(OwnerView { name: "autoscaler-2".to_owned(), bucket: 1, buckets: 1, epoch: 3 }),
         }
+    }
+
+    #[test]
+    fn pods_that_are_asked_for_early_are_counted() {
+        let early = RevisionSummary { early_pods: PodCount::new(2), ..summary("default/service/hello") };
+        assert!(table(&[early], 200).contains("8/8 (2 early)"));
     }
 
     #[test]

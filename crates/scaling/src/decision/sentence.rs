@@ -4,6 +4,7 @@
 //! read. Writing all of them would be most of what a decision costs; here saying something copies a few
 //! numbers, and only `Display` looks for words.
 
+mod forecast;
 mod numbers;
 mod zero;
 
@@ -18,6 +19,7 @@ use vocabulary::{PeerList, PodCount, format_duration};
 use crate::hpa::HpaSentence;
 use numbers::{is_one, rough, rounded, two_decimals, unit};
 
+pub(crate) use forecast::{ForecastText, NearDemand};
 pub(crate) use zero::ZeroText;
 
 /// One sentence for people, with the numbers that mattered. `to_string` and serde give the words.
@@ -34,6 +36,7 @@ enum SentenceSource {
     State(StandingText),
     Hpa(HpaSentence),
     Hold(ConnectionHoldText),
+    Forecast(ForecastText),
 }
 
 /// Sentences of the decider: how many pods are needed, and why not more or fewer.
@@ -132,6 +135,12 @@ impl From<ConnectionHoldText> for Sentence {
     }
 }
 
+impl From<ForecastText> for Sentence {
+    fn from(said: ForecastText) -> Self {
+        Self(SentenceSource::Forecast(said))
+    }
+}
+
 impl From<HpaSentence> for Sentence {
     fn from(said: HpaSentence) -> Self {
         Self(SentenceSource::Hpa(said))
@@ -153,6 +162,7 @@ impl fmt::Display for Sentence {
             SentenceSource::State(said) => said.fmt(to),
             SentenceSource::Hpa(said) => said.fmt(to),
             SentenceSource::Hold(said) => said.fmt(to),
+            SentenceSource::Forecast(said) => said.fmt(to),
         }
     }
 }

@@ -26,6 +26,16 @@ impl WallClock {
         self.origin.saturating_add(now.whole_secs())
     }
 
+    /// Whether a clock was read at all.
+    pub(crate) fn is_read(self) -> bool {
+        self != Self::default()
+    }
+
+    /// The point of the monotonic axis at which a second since 1970 begins.
+    pub(crate) fn moment_of(self, second: u64) -> Timestamp {
+        Timestamp::from_secs(self.monotonic(second))
+    }
+
     /// The second of the monotonic axis that is a second since 1970.
     pub(crate) fn monotonic(self, second: u64) -> u64 {
         second.saturating_sub(self.origin)

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use forecasting::{MinuteDemand, PastDemand};
 use settings::Metric;
 use vocabulary::DemandCode;
 
@@ -33,15 +34,6 @@ struct DemandDay {
     minutes: Arc<DayBytes>,
 }
 
-/// The demand of one minute, as its bytes tell it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DemandMinute {
-    /// The average over the minute.
-    pub mean: f64,
-    /// The greatest of its seconds.
-    pub maximum: f64,
-}
-
 impl DemandDays {
     /// No minutes yet, of this metric.
     pub(super) fn new(metric: Metric) -> Self {
@@ -53,17 +45,9 @@ impl DemandDays {
         self.metric
     }
 
-    /// The demand of a minute since 1970; `None` if that is not known.
-    pub fn minute(&self, minute: u64) -> Option<DemandMinute> {
-        let day = self.days.iter().find(|day| day.day == minute / MINUTES)?;
-        let [mean, maximum] =
-            day.minutes[place_in_day(minute)].map(|byte| DemandCode::from_byte(byte).demand());
-        Some(DemandMinute { mean: mean?, maximum: maximum? })
-    }
-
     /// Notes the demand of a minute. Of a minute that comes twice, as when a clock is put back, the greater
     /// values stay.
-    pub(super) fn note(&mut self, minute: u64, demand: DemandMinute) {
+    pub(super) fn note(&mut self, minute: u64, demand: MinuteDemand) {
         let Some(day) = self.day_mut(minute / MINUTES) else { return };
         let bytes = &mut Arc::make_mut(&mut day.minutes)[place_in_day(minute)];
         let codes = [demand.mean, demand.maximum].map(|demand| DemandCode::of(demand).byte());
@@ -102,6 +86,15 @@ impl DemandDays {
     }
 }
 
+impl PastDemand for DemandDays {
+    fn minute(&self, minute: u64) -> Option<MinuteDemand> {
+        let day = self.days.iter().find(|day| day.day == minute / MINUTES)?;
+        let [mean, maximum] =
+            day.minutes[place_in_day(minute)].map(|byte| DemandCode::from_byte(byte).demand());
+        Some(MinuteDemand { mean: mean?, maximum: maximum? })
+    }
+}
+
 fn place_in_day(minute: u64) -> usize {
     usize::try_from(minute % MINUTES).expect("a day has 1,440 minutes")
 }
@@ -112,8 +105,8 @@ mod tests {
 
     const MINUTE: u64 = 500 * MINUTES;
 
-    fn demand(mean: f64, maximum: f64) -> DemandMinute {
-        DemandMinute { mean, maximum }
+    fn demand(mean: f64, maximum: f64) -> MinuteDemand {
+        MinuteDemand { mean, maximum }
     }
 
     fn value_of(byte: u8) -> f64 {

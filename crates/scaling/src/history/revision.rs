@@ -7,10 +7,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use forecasting::MinuteDemand;
 use settings::Metric;
 use vocabulary::Timestamp;
 
-use super::demand_days::{DemandDays, DemandMinute};
+use super::demand_days::DemandDays;
 use super::facts::{DemandSeconds, ReplacementCause, RevisionCondition, SecondFacts};
 use super::packed::{PackedRows, RowLimits, RowRun};
 use super::tally::{SECOND_FIELDS, SPAN_FIELDS, SpanTally, row_of_second};
@@ -318,7 +319,7 @@ impl RevisionHistory {
         self.minutes.push(RowRun { first: index, count: 1, row: tally.minute_row() });
         if let Some(days) = self.demand.as_mut().filter(|_| tally.heard_seconds() > 0) {
             let [mean, maximum] = [tally.mean(), tally.maximum()].map(|sums| sums.of(days.metric()));
-            Arc::make_mut(days).note(index, DemandMinute { mean, maximum });
+            Arc::make_mut(days).note(index, MinuteDemand { mean, maximum });
         }
     }
 

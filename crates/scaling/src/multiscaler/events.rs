@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use forecasting::ZoneOffsets;
 use serde::Serialize;
 use settings::ScalingSpec;
 use settings::hpa::HpaScaling;
 use vocabulary::{
     AdoptedConnections, BootId, PodCount, PodId, PresentCount, ReplicaId, Reporter, ResourceUsage,
-    RevisionId, Routing, Sample,
+    RevisionId, Routing, Sample, TimeZoneName,
 };
 
 use crate::decision::Decision;
@@ -160,6 +161,13 @@ pub enum Event {
     WallClockRead {
         /// The time since the beginning of 1970, now.
         since_epoch: Duration,
+    },
+    /// The edge looked up how far a zone of local time is from UTC: at first, and again before that changes.
+    ZoneRead {
+        /// The name of the zone.
+        zone: TimeZoneName,
+        /// The offsets of the past two weeks and of the next change.
+        offsets: ZoneOffsets,
     },
     /// The history of a revision was read from the store. It takes the place of the one that has begun since.
     HistoryRestored {

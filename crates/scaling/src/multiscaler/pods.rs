@@ -80,6 +80,11 @@ impl RevisionPods {
         self.ready.binary_search(&pod).is_ok()
     }
 
+    /// Whether the pod exists, be it on its way out.
+    pub(super) fn contains(&self, pod: PodId) -> bool {
+        self.pods.contains_key(&pod)
+    }
+
     /// Whether the pod exists and was not told to end.
     pub(super) fn stays(&self, pod: PodId) -> bool {
         self.pods.get(&pod).is_some_and(|pod| pod.phase != PodPhase::Terminating)

@@ -12,12 +12,14 @@ use super::adopted::AdoptedConnectionBook;
 use super::algorithm::Algorithm;
 use super::beginning::RevisionBeginning;
 use super::collectors::Collectors;
+use super::count_forecast::CountForecast;
 use super::journal::DecisionJournal;
 use super::outcome::DecisionOutcome;
 use super::pod_starts::PodStarts;
 use super::pods::RevisionPods;
 use super::routing::Route;
 use super::shadow::{ShadowDifference, ShadowStatus};
+use super::zone_book::ZoneBook;
 use super::{Command, PodFact};
 use crate::bounds::Initialization;
 use crate::decider::Observation;
@@ -27,6 +29,7 @@ use crate::hpa::CountChange;
 use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
 
 mod adopted;
+mod forecast;
 mod hpa;
 mod measures;
 mod report;
@@ -60,6 +63,9 @@ pub(super) struct ScaledRevision {
     has_data: bool,
     activators: Option<PodCount>,
     surge_threshold: Option<u32>,
+    /// `None` where neither prediction nor a schedule is asked for.
+    forecast: Option<Box<CountForecast>>,
+    zones: Arc<ZoneBook>,
     adopted: AdoptedConnectionBook,
     /// Whether connections from before an adoption hold the count.
     is_held_by_connections: bool,
@@ -127,6 +133,8 @@ impl ScaledRevision {
             has_data: false,
             activators: None,
             surge_threshold: None,
+            forecast: CountForecast::following(None, &spec, beginning.wanted, now),
+            zones: Arc::default(),
             adopted: AdoptedConnectionBook::default(),
             is_held_by_connections: false,
             shadow: spec.shadow.then(|| ShadowStatus::since(now)),
@@ -175,11 +183,14 @@ impl ScaledRevision {
             }
             self.note_count(wanted, now);
             self.wanted = wanted;
+            self.note_foreign_count_of_forecast(wanted);
             self.algorithm.note_foreign_count(wanted);
         }
         if spec != self.spec {
             self.collectors.update(&spec, now);
-            self.algorithm.update(&spec, wanted, &self.pods, now);
+            let reactive = self.reactive();
+            self.algorithm.update(&spec, reactive, &self.pods, now);
+            self.follow_forecast(&spec, now);
             let is_of_other_class = spec.hpa.is_some() != self.spec.hpa.is_some();
             let asks_for_first = spec.min_scale > PodCount::ZERO && self.spec.min_scale == PodCount::ZERO;
             if wanted == PodCount::ZERO && (is_of_other_class || asks_for_first) {
@@ -193,6 +204,7 @@ impl ScaledRevision {
             self.next_tick = tick.map(|tick| self.next_tick.unwrap_or(now + tick));
             self.shadow = spec.shadow.then(|| self.shadow.unwrap_or_else(|| ShadowStatus::since(now)));
             self.spec = spec;
+            self.keep_demand();
             self.reconcile(Trigger::Change, now, commands);
         }
     }
@@ -205,6 +217,7 @@ impl ScaledRevision {
             self.adopted.remove(gone);
         }
         self.note_ready_pods(now);
+        self.note_starts(now);
         self.algorithm.pods_changed(&self.pods, now);
         self.reconcile(Trigger::Change, now, commands);
     }
@@ -213,6 +226,7 @@ impl ScaledRevision {
         self.keep_history(now);
         if self.pods.change(fact) {
             self.note_ready_pods(now);
+            self.note_starts(now);
             self.algorithm.pods_changed(&self.pods, now);
             self.reconcile(Trigger::Change, now, commands);
         }
@@ -239,7 +253,7 @@ impl ScaledRevision {
     pub(super) fn deadline(&self) -> Timestamp {
         let next_tick =
             self.next_tick.map(|at| if self.is_idle_at_zero() { at.rounded_up(IDLE_TICK_STEP) } else { at });
-        let due = [self.wake, next_tick, self.algorithm.deadline()];
+        let due = [self.wake, next_tick, self.algorithm.deadline(), self.forecast_deadline()];
         due.into_iter().flatten().min().unwrap_or(Timestamp::MAX)
     }
 
@@ -265,11 +279,14 @@ impl ScaledRevision {
             self.wake = None;
             self.reconcile(Trigger::Change, now, commands);
         }
+        self.keep_forecast(now, commands);
     }
 
     /// Decides anew. Without data nothing changes: no state, no count, no route.
     fn evaluate(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         self.keep_history_at_evaluation(now);
+        self.watch_demand(now);
+        let (seen, wanted) = (self.reactive_ready(), self.reactive());
         let Some(kpa) = self.algorithm.kpa_mut() else {
             return self.evaluate_hpa(trigger, now, commands);
         };
@@ -280,13 +297,8 @@ impl ScaledRevision {
         // `Some`, even if no request is present: a present count forbids the decider to lower the count.
         let present_count = (trigger == Trigger::Surge && self.spec.surge_evaluation)
             .then(|| self.collectors.first().surge_total(now).unwrap_or(0.0));
-        let observation = Observation {
-            ready: PodCount::of(ready.len()),
-            reachable: self.pods.reachable(),
-            wanted: self.wanted,
-            averages,
-            present_count,
-        };
+        let observation =
+            Observation { ready: seen, reachable: self.pods.reachable(), wanted, averages, present_count };
         kpa.decide(&self.spec, &observation, now);
         self.note_data(now);
         self.reconcile(trigger, now, commands);
@@ -300,7 +312,7 @@ impl ScaledRevision {
         if self.algorithm.hpa().is_some() {
             return self.held_at_zero(plan);
         }
-        let present = self.wanted.min(self.spec.max_scale.unwrap_or(PodCount::MAX));
+        let present = self.reactive().min(self.spec.max_scale.unwrap_or(PodCount::MAX));
         let (stage, rule) = if matches!(self.algorithm.mode(), Mode::Panic { .. }) {
             (Stage::Panic, BoundText::Panic { present })
         } else if trigger == Trigger::Surge && self.spec.surge_evaluation {
@@ -322,8 +334,10 @@ impl ScaledRevision {
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let Some(settled) = self.settle(now) else { return self.note_silence(trigger, now, commands) };
         let plan = self.held(settled, trigger);
-        // The route follows what the load needs: connections past ebb follow no route.
+        // The route follows what the load needs: connections past ebb follow no route, and pods that are there
+        // early serve behind the activators until the load needs one.
         let routed = plan.want;
+        let plan = self.raised(plan, now);
         let plan = self.held_by_connections(plan, now, commands);
         self.compare_in_shadow(&plan, trigger, now);
         let ordered = plan
@@ -331,7 +345,7 @@ impl ScaledRevision {
             .filter(|&count| count != self.wanted || self.wanted_set_externally)
             .filter(|_| self.shadow.is_none());
         if let Some(count) = ordered {
-            self.algorithm.note_ordered(CountChange { from: self.wanted, to: count }, now);
+            self.note_order(count, now);
             self.note_count(count, now);
             self.wanted = count;
             self.wanted_set_externally = false;

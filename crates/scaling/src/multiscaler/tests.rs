@@ -2,6 +2,8 @@
 
 mod adopted;
 mod closed_loop;
+mod forecast;
+mod forecast_law;
 mod history;
 mod hpa;
 mod in_flight;

@@ -54,8 +54,9 @@ impl ScaledRevision {
     /// A look of the own metrics, and a sync if one is due.
     pub(super) fn evaluate_hpa(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let has_data = self.evaluate_own(trigger, now);
+        let reactive = self.reactive();
         let Some(hpa) = self.algorithm.hpa_mut() else { return };
-        match hpa.begin_sync(self.wanted, now) {
+        match hpa.begin_sync(reactive, now) {
             Some(SyncStep::Decide) => self.sync(now, commands),
             Some(SyncStep::Ask { round, settings, metrics }) => {
                 commands.push_back(Command::AskMetrics { revision: self.id, round, settings, metrics });
@@ -72,6 +73,7 @@ impl ScaledRevision {
 
     /// Lets the own metrics look; whether one of them has data, or there is none.
     fn evaluate_own(&mut self, trigger: Trigger, now: Timestamp) -> bool {
+        let (seen, wanted) = (self.reactive_ready(), self.reactive());
         let Some(hpa) = self.algorithm.hpa_mut() else { return false };
         if !hpa.has_own() {
             return true;
@@ -84,17 +86,17 @@ impl ScaledRevision {
             .map(|collector| {
                 let averages = collector.observe(ready, now)?;
                 let present_count = is_surge.then(|| collector.surge_total(now).unwrap_or(0.0));
-                let ready = PodCount::of(ready.len());
-                Some(Observation { ready, reachable, wanted: self.wanted, averages, present_count })
+                Some(Observation { ready: seen, reachable, wanted, averages, present_count })
             })
             .collect();
-        hpa.evaluate_own(&observations, self.wanted, now);
+        hpa.evaluate_own(&observations, wanted, now);
         observations.iter().any(Option::is_some)
     }
 
     fn sync(&mut self, now: Timestamp, commands: &mut Commands) {
+        let reactive = self.reactive();
         if let Some(hpa) = self.algorithm.hpa_mut() {
-            hpa.decide(self.wanted, now);
+            hpa.decide(reactive, now);
             // In shadow another autoscaler answers for the workload, so no Event is issued; `ebb explain`
             // gives the reasons.
             if self.shadow.is_none() {

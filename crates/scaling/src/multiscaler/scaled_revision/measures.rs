@@ -12,7 +12,8 @@ use vocabulary::{PodCount, Reporter, Sample, Timestamp};
 
 use super::{DecisionNews, HistoryFeed, ScaledRevision};
 use crate::history::{
-    CapacityCounts, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory, WallClock,
+    CapacityCounts, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory,
+    WallClock,
 };
 use crate::multiscaler::PodFact;
 
@@ -58,6 +59,19 @@ impl ScaledRevision {
         self.history = Some(Arc::from(history));
         self.history_feed = HistoryFeed::EachSecond;
         self.news = DecisionNews::Changed;
+        self.note_other_past();
+    }
+
+    /// Keeps the demand of fifteen days where a forecast reads it, and nowhere else.
+    pub(super) fn keep_demand(&mut self) {
+        let asked = self.spec.prediction.is_some().then_some(self.spec.metric);
+        let kept = self.history.as_ref().map(|history| history.demand().map(DemandDays::metric));
+        if kept.is_some_and(|kept| kept != asked) {
+            self.change_history(|history, _| match asked {
+                Some(metric) => history.keep_demand_of(metric),
+                None => history.forget_demand(),
+            });
+        }
     }
 
     /// Tells the history of all seconds that have ended. Nothing may have changed since the last look.

@@ -122,6 +122,8 @@ impl ScaledRevision {
         let averages = self.collectors.observe(self.pods.ready(), now);
         RevisionStatus {
             wanted: self.wanted,
+            early_pods: self.early_pods(),
+            scorecard: self.scorecard(),
             desired: self.algorithm.desired(),
             ready_pods: counts.ready,
             not_ready_pods: counts.not_ready,

@@ -51,6 +51,9 @@ impl ScaledRevision {
     ) {
         self.keep_history(now);
         self.note_busy(reporter, sample);
+        if sample.load.concurrency.value() > 0.0 || sample.load.request_rate.value() > 0.0 {
+            self.note_request(now);
+        }
         // All collectors get the same reports, so the first of them knows the waiting requests for any
         // metric.
         let waiting = self.collectors.first().waiting();
@@ -71,6 +74,9 @@ impl ScaledRevision {
         commands: &mut Commands,
     ) {
         self.keep_history(now);
+        if count.in_flight > 0 || count.waiting > 0 {
+            self.note_request(now);
+        }
         let totals = |collectors: &Collectors| {
             let first = collectors.first();
             (first.present_total().unwrap_or(0.0), first.surge_total(now).unwrap_or(0.0))
@@ -84,8 +90,8 @@ impl ScaledRevision {
             // Evaluating for a need that is already met could change nothing, and bursts are reported up to
             // fifty times a second.
             let provided =
-                self.algorithm.desired().map_or(PodCount::ZERO, |desired| desired.min(self.wanted));
-            surge::need(&self.spec, surge, self.pods.counts().ready) > provided
+                self.algorithm.desired().map_or(PodCount::ZERO, |desired| desired.min(self.reactive()));
+            surge::need(&self.spec, surge, self.reactive_ready()) > provided
         };
         let surges = self.spec.surge_evaluation && has_grown && needs_more();
         if surges || self.is_poked_by(reporter, count.in_flight > 0) {

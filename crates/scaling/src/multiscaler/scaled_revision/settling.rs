@@ -18,7 +18,7 @@ impl ScaledRevision {
     /// the zero that was decided before the silence does not say that there are no requests now.
     pub(super) fn settle(&mut self, now: Timestamp) -> Option<Plan> {
         let desired = self.algorithm.desired();
-        let ready = self.pods.counts().ready;
+        let ready = self.reactive_ready();
         let in_flight = self.in_flight(desired, now);
         let mut settled: Option<Plan> = None;
         for _ in 0..SETTLING_ROUNDS_MAX {
@@ -75,7 +75,7 @@ impl ScaledRevision {
         };
         Situation {
             spec: &self.spec,
-            present: self.wanted,
+            present: self.reactive(),
             activity: self.activity,
             activity_age: self.activity.age(now),
             initialization: self.initialization,

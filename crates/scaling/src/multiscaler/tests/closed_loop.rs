@@ -274,6 +274,7 @@ impl ClosedLoop {
             | Event::AdoptedConnectionsReported { .. }
             | Event::RoutingObserved { .. }
             | Event::WallClockRead { .. }
+            | Event::ZoneRead { .. }
             | Event::HistoryRestored { .. } => {}
         }
     }

@@ -1,0 +1,190 @@
+//! The forecast of one revision, beside its decisions: minutes of its history in, floors and warm pods out.
+
+use forecasting::{
+    BudgetShare, ChoiceTimes, DemandMinutes, EndedMinute, FloorCap, ForecastPace, ForecastSettings,
+    Forecaster, KeepWarm, LookAhead, PastDemand, PodCapacity, PredictedFloor, Scorecard, WarmAnswer,
+    WarmTerms, ZoneOffsets,
+};
+use settings::{PredictionSettings, ScalingSpec};
+use vocabulary::{PodCount, ScaleUpForward, Timestamp};
+
+use super::start_book::StartBook;
+use crate::history::DemandDays;
+
+/// The length of a minute in seconds.
+pub(super) const MINUTE: u64 = 60;
+/// So many seconds after its end the history has closed a minute.
+const CLOSED_AFTER: u64 = 4;
+const PACE: ForecastPace = ForecastPace::USUAL;
+const MINUTE_SECONDS: f64 = 60.0;
+
+/// The forecast of one revision.
+#[derive(Clone, Debug)]
+pub(super) struct RevisionPrediction {
+    observes_only: bool,
+    capacity: PodCapacity,
+    forward: ScaleUpForward,
+    /// The pod-minutes that one avoided cold start may cost.
+    worth: f64,
+    /// The minutes for which class kpa keeps the last pod anyway.
+    kept_anyway: usize,
+    forecaster: Forecaster,
+    warm: KeepWarm,
+    pub(super) starts: StartBook,
+    /// The first minute since 1970 of which the forecaster was not told; `None` before the first look.
+    next_minute: Option<u64>,
+    /// As of the minute that was told last: thousands of sums are added up for it.
+    scorecard: Scorecard,
+}
+
+/// What is expected of the near future at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ExpectedCount {
+    pub(super) floor: PredictedFloor,
+    pub(super) warm: WarmAnswer,
+    pub(super) capacity: PodCapacity,
+}
+
+/// A minute of the past that has ended, beside what was asked for in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClosedPast<'a> {
+    /// The second since 1970 that runs.
+    pub(super) second: u64,
+    pub(super) demand: Option<&'a DemandDays>,
+    pub(super) zone: &'a ZoneOffsets,
+    pub(super) reactive: PodCount,
+}
+
+impl RevisionPrediction {
+    /// Begins to expect; `None` for settings by which no number of pods follows from a demand.
+    pub(super) fn new(spec: &ScalingSpec, asked: &PredictionSettings, now: Timestamp) -> Option<Self> {
+        let settings = forecast_settings(spec, asked)?;
+        let forecaster = Forecaster::new(settings, now);
+        let mut prediction = Self {
+            observes_only: asked.observes_only,
+            capacity: settings.capacity,
+            forward: asked.scale_up_forward,
+            worth: 0.0,
+            kept_anyway: 0,
+            scorecard: forecaster.scorecard(),
+            forecaster,
+            warm: KeepWarm::new(PACE, now),
+            starts: StartBook::default(),
+            next_minute: None,
+        };
+        prediction.follow(spec, asked);
+        Some(prediction)
+    }
+
+    /// Goes on by changed settings. What was spent stays spent.
+    pub(super) fn follow(&mut self, spec: &ScalingSpec, asked: &PredictionSettings) {
+        if let Some(settings) = forecast_settings(spec, asked) {
+            self.forecaster.set_settings(settings);
+            self.capacity = settings.capacity;
+        }
+        self.observes_only = asked.observes_only;
+        self.forward = asked.scale_up_forward;
+        let may_rest = spec.min_scale == PodCount::ZERO && spec.scale_to_zero;
+        self.worth = if may_rest { asked.cold_start_worth.as_secs_f64() / MINUTE_SECONDS } else { 0.0 };
+        let rest = spec.scale_to_zero_grace_period.max(spec.pod_retention);
+        let kept = spec.stable_window.saturating_add(rest);
+        self.kept_anyway = usize::try_from(kept.as_secs() / MINUTE).unwrap_or(usize::MAX);
+    }
+
+    /// Whether what is expected changes nothing.
+    pub(super) fn observes_only(&self) -> bool {
+        self.observes_only
+    }
+
+    /// Whether a minute has ended of which the forecaster was not told.
+    pub(super) fn is_minute_due(&self, second: u64) -> bool {
+        self.next_minute != Some(first_open_minute(second))
+    }
+
+    /// The second since 1970 at which the next minute is due; `None` before the first look.
+    pub(super) fn next_minute_due(&self) -> Option<u64> {
+        self.next_minute.map(|next| (next + 1) * MINUTE + CLOSED_AFTER)
+    }
+
+    /// Tells of the minute that ended last. Of minutes that were missed nothing is told, and a clock that was
+    /// put back repeats none.
+    pub(super) fn tell_minutes(&mut self, past: ClosedPast<'_>) {
+        let open = first_open_minute(past.second);
+        let told_before = self.next_minute.replace(open);
+        let Some(minute) = open.checked_sub(1) else { return };
+        if told_before.is_some_and(|next| next > minute) {
+            self.forecaster.past_changed();
+            return;
+        }
+        let nothing = DemandMinutes::default();
+        let demand: &dyn PastDemand = match past.demand {
+            Some(days) => days,
+            None => &nothing,
+        };
+        let look_ahead = self.look_ahead();
+        let (reactive, zone) = (past.reactive, past.zone);
+        self.forecaster.end_minute(&EndedMinute { minute, reactive, past: demand, zone, look_ahead });
+        self.scorecard = self.forecaster.scorecard();
+    }
+
+    /// The past is another one now: a store had it.
+    pub(super) fn past_changed(&mut self) {
+        self.forecaster.past_changed();
+        self.next_minute = None;
+    }
+
+    /// The class asks for so many pods by itself, in this minute since 1970.
+    pub(super) fn decide(&mut self, minute: u64, reactive: PodCount, now: Timestamp) -> ExpectedCount {
+        let terms = self.terms();
+        ExpectedCount {
+            floor: self.forecaster.decide(now, minute, reactive),
+            warm: self.warm.decide(now, reactive, &terms),
+            capacity: self.capacity,
+        }
+    }
+
+    /// What prediction brought and cost in the last seven days, as of the last minute.
+    pub(super) fn scorecard(&self) -> Scorecard {
+        self.scorecard
+    }
+
+    /// A request has come, so that a rest has ended if there was one.
+    pub(super) fn note_request(&mut self, now: Timestamp) {
+        let terms = self.terms();
+        self.warm.note_request(now, &terms);
+    }
+
+    /// No request is in flight and none waits.
+    pub(super) fn note_idle(&mut self, now: Timestamp) {
+        self.warm.note_idle(now);
+    }
+
+    /// When the limits ask for the next decision.
+    pub(super) fn next_deadline(&self) -> Timestamp {
+        self.forecaster.next_deadline().min(self.warm.next_deadline())
+    }
+
+    fn look_ahead(&self) -> LookAhead {
+        self.starts.look_ahead(self.forward, PACE)
+    }
+
+    fn terms(&self) -> WarmTerms {
+        let look_ahead = self.look_ahead().minutes();
+        WarmTerms { worth: self.worth, look_ahead, kept_anyway: self.kept_anyway }
+    }
+}
+
+/// The first minute that may still get demand, when this second since 1970 runs.
+fn first_open_minute(second: u64) -> u64 {
+    second.saturating_sub(CLOSED_AFTER) / MINUTE
+}
+
+fn forecast_settings(spec: &ScalingSpec, asked: &PredictionSettings) -> Option<ForecastSettings> {
+    Some(ForecastSettings {
+        capacity: PodCapacity::new(spec.target_per_pod, spec.total_per_pod)?,
+        budget: BudgetShare::of(asked.budget),
+        cap: FloorCap::USUAL,
+        choice: ChoiceTimes::EachHour,
+        pace: PACE,
+    })
+}

@@ -1,0 +1,155 @@
+//! Prediction and schedules: what is read, what applies, and what is refused.
+
+use std::time::Duration;
+
+use vocabulary::{Percentage, PodCount, ScaleUpForward, TimeZoneName, WeekMinute};
+
+use super::super::{Class, ClusterConfig, PredictionSettings, ScalingSpec};
+use super::{annotated, cluster, map};
+
+const AHPA: &str = "ahpa.autoscaling.knative.dev";
+const HPA: &str = "hpa.autoscaling.knative.dev";
+
+fn spec(config: &[(&str, &str)], annotations: &[(&str, &str)]) -> ScalingSpec {
+    let config = cluster(config);
+    let settings = annotated(annotations, &config).expect("the test's annotations are valid").value;
+    settings.resolve(&config, 0, Duration::from_mins(10))
+}
+
+fn by_default() -> PredictionSettings {
+    PredictionSettings {
+        observes_only: false,
+        budget: Percentage::clamped(10.0),
+        cold_start_worth: Duration::from_mins(20),
+        scale_up_forward: ScaleUpForward::Measured,
+    }
+}
+
+#[test]
+fn class_ahpa_is_class_kpa_with_prediction() {
+    assert_eq!(spec(&[], &[]).prediction, None);
+    let ahpa = spec(&[], &[("class", AHPA)]);
+    assert_eq!(ahpa.prediction, Some(by_default()));
+    assert_eq!(ScalingSpec { prediction: None, ..ahpa.clone() }, ScalingSpec::default());
+    assert_eq!(spec(&[], &[("ebb.dev/prediction", "auto")]), ahpa, "the way around another webhook");
+    assert_eq!(spec(&[("pod-autoscaler-class", AHPA)], &[]), ahpa);
+    assert_eq!(spec(&[], &[("class", AHPA), ("ebb.dev/prediction", "off")]), ScalingSpec::default());
+    let config = ClusterConfig::default();
+    let settings = annotated(&[("class", AHPA)], &config).expect("valid").value;
+    assert_eq!(settings.effective_class(&config), &Class::Ahpa);
+    assert_eq!(settings.require_class_of_ours(&config), Ok(()));
+}
+
+#[test]
+fn annotations_of_prediction_stand_over_the_config_map() {
+    let config = [
+        ("prediction", "observe"),
+        ("prediction-budget", "3%"),
+        ("cold-start-worth", "5m"),
+        ("scale-up-forward", "90s"),
+        ("time-zone", "Asia/Tokyo"),
+    ];
+    let of_cluster = PredictionSettings {
+        observes_only: true,
+        budget: Percentage::clamped(3.0),
+        cold_start_worth: Duration::from_mins(5),
+        scale_up_forward: ScaleUpForward::Fixed(Duration::from_secs(90)),
+    };
+    let by_config = spec(&config, &[]);
+    assert_eq!(by_config.prediction, Some(of_cluster));
+    assert_eq!(by_config.time_zone, TimeZoneName::new("Asia/Tokyo"));
+    let annotations = [
+        ("ebb.dev/prediction", "auto"),
+        ("ebb.dev/prediction-budget", "10%"),
+        ("ebb.dev/cold-start-worth", "20m"),
+        ("ebb.dev/scale-up-forward", "auto"),
+        ("ebb.dev/time-zone", "UTC"),
+    ];
+    let by_annotations = spec(&config, &annotations);
+    assert_eq!(by_annotations.prediction, Some(by_default()));
+    assert!(by_annotations.time_zone.is_utc());
+    let nothing = spec(&[], &[("class", AHPA), ("ebb.dev/prediction-budget", "0%")]);
+    assert_eq!(nothing.prediction.map(|prediction| prediction.budget), Some(Percentage::clamped(0.0)));
+    // A class that is written is asked for, whatever the others do by default.
+    let ahpa = spec(&[("prediction", "observe")], &[("class", AHPA)]);
+    assert_eq!(ahpa.prediction.map(|prediction| prediction.observes_only), Some(false));
+}
+
+#[test]
+fn a_schedule_is_read_for_every_class() {
+    let lines = "Mon-Fri 07:00-10:00 min=5 max=20\n22:00-06:00 max=8";
+    for class in [AHPA, HPA, "kpa.autoscaling.knative.dev"] {
+        let spec = spec(&[], &[("class", class), ("ebb.dev/schedule", lines)]);
+        let bounds = spec.schedule.expect(class).bounds_at(WeekMinute::of_day(0, 8 * 60));
+        assert_eq!((bounds.min, bounds.max), (PodCount::new(5), Some(PodCount::new(20))), "{class}");
+    }
+    let own = [("class", HPA), ("metric", "concurrency"), ("ebb.dev/schedule", lines)];
+    assert!(spec(&[], &own).schedule.is_some());
+}
+
+#[test]
+fn a_refusal_names_the_value_and_what_is_allowed() {
+    let table: [(&[(&str, &str)], &str); 13] = [
+        (
+            &[("ebb.dev/prediction", "on")],
+            "annotation ebb.dev/prediction is \"on\", which is none of them; write \"auto\", \"observe\" or \"off\"",
+        ),
+        (
+            &[("ebb.dev/prediction-budget", "10")],
+            "annotation ebb.dev/prediction-budget is \"10\", which has no % at its end; write a percentage from 0% to 100%, such as \"10%\"",
+        ),
+        (
+            &[("ebb.dev/prediction-budget", "101%")],
+            "annotation ebb.dev/prediction-budget is \"101%\", which is out of range; write a percentage from 0% to 100%, such as \"10%\"",
+        ),
+        (
+            &[("ebb.dev/prediction-budget", "NaN%")],
+            "annotation ebb.dev/prediction-budget is \"NaN%\", which is not a finite number; write a percentage from 0% to 100%, such as \"10%\"",
+        ),
+        (
+            &[("ebb.dev/cold-start-worth", "25h")],
+            "annotation ebb.dev/cold-start-worth is \"25h\", which is out of range; write a duration from 0s to 24h",
+        ),
+        (
+            &[("ebb.dev/cold-start-worth", "20")],
+            "annotation ebb.dev/cold-start-worth is \"20\", which has no unit; write \"20s\" (allowed: a duration from 0s to 24h)",
+        ),
+        (
+            &[("ebb.dev/scale-up-forward", "2h")],
+            "annotation ebb.dev/scale-up-forward is \"2h\", which is out of range; write \"auto\" or a duration from 1s to 1h",
+        ),
+        (
+            &[("ebb.dev/time-zone", "Europe/Berlim")],
+            "annotation ebb.dev/time-zone is \"Europe/Berlim\", which is no time zone that is known; write a name of the IANA database, such as \"Europe/Berlin\"; did you mean Europe/Berlin?",
+        ),
+        (
+            &[("ebb.dev/schedule", "07:00 min=5")],
+            "annotation ebb.dev/schedule has the line \"07:00 min=5\", where \"07:00\" is no time; write one such as 07:00-10:00, up to 24:00",
+        ),
+        (
+            &[("ebb.dev/schedule", "07:00-10:00 min=5"), ("max-scale", "4")],
+            "annotation ebb.dev/schedule line 1 asks for at least 5 pods, but max-scale is 4; lower the one or raise the other",
+        ),
+        (
+            &[("ebb.dev/schedule", "07:00-10:00 max=5"), ("min-scale", "6")],
+            "annotation ebb.dev/schedule line 1 allows at most 5 pods, but min-scale is 6; raise the one or lower the other",
+        ),
+        (
+            &[("class", HPA), ("ebb.dev/prediction", "auto")],
+            "annotation ebb.dev/prediction is \"auto\", which class hpa.autoscaling.knative.dev cannot do; write \"off\", or annotation autoscaling.knative.dev/class: \"ahpa.autoscaling.knative.dev\"",
+        ),
+        (
+            &[("class", AHPA), ("metric", "cpu")],
+            "annotation autoscaling.knative.dev/metric is \"cpu\", which class ahpa.autoscaling.knative.dev cannot scale on; write \"concurrency\" or \"rps\"",
+        ),
+    ];
+    for (annotations, message) in table {
+        let problems = annotated(annotations, &ClusterConfig::default()).expect_err(message);
+        let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(messages, [message]);
+    }
+    annotated(&[("class", HPA), ("ebb.dev/prediction", "off")], &ClusterConfig::default())
+        .expect("it is off");
+    let problems = ClusterConfig::parse(&map(&[("time-zone", "Mars")])).expect_err("it has no zone");
+    assert_eq!(problems[0].key, "time-zone");
+}
