@@ -165,7 +165,11 @@ impl EventLoop {
                 tracing::info!(owner = %self.name, order = order.0, "an order was refused: its bucket has another owner by now");
                 self.metrics.late_order();
             }
-            PlatformFact::Synced => self.is_synced = true,
+            PlatformFact::Synced => {
+                self.is_synced = true;
+                // A health check says so from this turn on, and a reader that heard it finds everything.
+                self.sweep_at = self.clock.now();
+            }
             PlatformFact::ConfigChanged(_)
             | PlatformFact::RevisionChanged(_)
             | PlatformFact::PodsChanged { .. }

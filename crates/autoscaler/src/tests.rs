@@ -567,6 +567,15 @@ async fn a_removed_revision_is_taken_from_the_activators() {
 }
 
 #[tokio::test]
+async fn a_reader_that_heard_of_readiness_finds_the_revisions_at_once() {
+    let world = World::start(1);
+    world.begin(0, Vec::new(), &[]).await;
+    soon("readiness", async { while world.get("/ready").await.0 != StatusCode::OK {} }).await;
+    assert_eq!(world.get("/v1/revisions/default/service/hello").await.0, StatusCode::OK);
+    soon("the stop", world.autoscaler.stop()).await;
+}
+
+#[tokio::test]
 async fn an_activator_whose_link_breaks_is_told_everything_again() {
     let world = World::start(1);
     let mut activator = FakeActivator::bind("a").await;
