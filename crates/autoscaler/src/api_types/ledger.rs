@@ -36,7 +36,7 @@ pub struct LedgerView {
     pub owner: Option<OwnerView>,
     /// The least count that its settings ask for.
     pub min_scale: PodCount,
-    /// The age of the first hour that was measured; 0 for a revision that was not.
+    /// The age of the first second that was measured and counts; 0 for a revision that was not.
     pub first_ms_ago: u64,
     /// The seconds in which it was measured.
     pub seconds: u64,

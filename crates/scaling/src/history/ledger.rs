@@ -24,7 +24,7 @@ pub const COLD_START_WORTH: Duration = Duration::from_mins(20);
 /// What a revision came to over a range of hours.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RevisionLedger {
-    /// The second since 1970 at which the first hour begins that was measured; 0 for none.
+    /// The second since 1970 from which on was measured, in the first hour that counts; 0 for none.
     pub first_second: u64,
     /// How long ago that was, in whole seconds; zero for none.
     pub first_ago: Duration,
@@ -165,7 +165,10 @@ impl RevisionHistory {
         let mut ledger = RevisionLedger::default();
         for (hour, span) in self.hours().filter(|(hour, _)| *hour >= first_hour) {
             if ledger.seconds == 0 {
-                ledger.first_second = hour * HOUR;
+                // What is missing of the first hour is taken for its beginning: the hours begin with the
+                // first second that is measured.
+                let end = ((hour + 1) * HOUR).min(self.next);
+                ledger.first_second = end.saturating_sub(span.seconds.into());
                 ledger.first_ago = Duration::from_secs(second.saturating_sub(ledger.first_second));
             }
             ledger.add(&span);
