@@ -8,7 +8,8 @@
 //! A scenario and its seed decide everything. Time is a parameter, chance comes from streams that are the
 //! same on every machine, and no file is read here: the caller reads manifests and loads.
 //!
-//! Left out: failures, several activators and owners, class hpa, and the cores that pods share.
+//! Left out: failures, several activators and owners, class hpa, and the cores that the pods of one machine
+//! share.
 //!
 //! In other made-up worlds there are failures, and two activators and two owners ([`WorldPlan`]): they prove
 //! what the product promises, and measure nothing.
@@ -26,6 +27,7 @@ mod random;
 mod rate_curve;
 mod report;
 mod scenario;
+mod shared_cores;
 mod simulated_pod;
 mod tally;
 #[cfg(test)]
@@ -50,6 +52,7 @@ pub use proof::{
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
 pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, WorldDelays};
+pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};
 

@@ -1,5 +1,6 @@
 //! What is simulated: which Services, which loads, and for how long?
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use thiserror::Error;
 use vocabulary::RevisionName;
 
 use crate::load_shape::LoadShape;
+use crate::shared_cores::CoreCount;
 use crate::time_distribution::TimeDistribution;
 
 /// A world with its loads, from which everything in it follows.
@@ -18,6 +20,9 @@ pub struct Scenario {
     pub cluster: Arc<ClusterConfig>,
     /// The Services, in the order of the report.
     pub services: Vec<ServiceScenario>,
+    /// The cores of each pod, by Service. The pods of a Service that is not named work on any number of
+    /// requests at full speed.
+    pub cores: BTreeMap<RevisionName, CoreCount>,
     /// How long messages are under way.
     pub delays: WorldDelays,
     /// How long the load lasts.

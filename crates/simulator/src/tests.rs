@@ -49,6 +49,7 @@ fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) 
     Scenario {
         cluster: Arc::new(ClusterConfig::default()),
         services: vec![service],
+        cores: BTreeMap::new(),
         delays: WorldDelays::default(),
         length: Duration::from_secs(60 * minutes),
         seed: 7,
@@ -166,6 +167,28 @@ fn a_held_count_waits_as_the_queue_with_so_many_servers() {
         (busy - utilization).abs() < 0.03 * utilization,
         "{busy} of the pods are busy, not {utilization}"
     );
+}
+
+/// A pod with one core and any number of requests at once is the queue M/M/1 with processor sharing: busy for
+/// the offered load, and not for the longer time in which requests that do not disturb each other overlap.
+#[test]
+fn requests_that_share_one_core_keep_it_busy_for_the_offered_load() {
+    let mut one_pod = scenario(
+        facts(&[("min-scale", "1"), ("max-scale", "1")], 0),
+        "constant,rate=7rps",
+        "exponential,mean=100ms",
+        120,
+    );
+    one_pod.cores =
+        [(one_pod.services[0].facts.name.clone(), CoreCount::parse("1").expect("a number"))].into();
+    let report = outcome(&one_pod);
+    assert_whole(&report, 100);
+    let busy = 1.0 - report.share_idle();
+    assert!((busy - 0.7).abs() < 0.03 * 0.7, "{busy} of the pod is busy, not 0.7");
+    one_pod.cores.clear();
+    let busy = 1.0 - outcome(&one_pod).share_idle();
+    let expected = 1.0 - libm::exp(-0.7);
+    assert!((busy - expected).abs() < 0.03 * expected, "{busy} of the pod is busy, not {expected}");
 }
 
 #[test]

@@ -14,6 +14,7 @@
 mod control;
 mod requests;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vocabulary::{RevisionName, Timestamp, fnv1a};
@@ -21,6 +22,7 @@ use vocabulary::{RevisionName, Timestamp, fnv1a};
 use crate::event_queue::EventQueue;
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
 use crate::scenario::{Scenario, WorldDelays};
+use crate::shared_cores::{CoreCount, SharedCores};
 use crate::tally::{PodOccupation, ServiceTally};
 use crate::traffic::ServiceTraffic;
 use crate::world_activator::WorldActivator;
@@ -47,6 +49,10 @@ pub(crate) struct World {
     names: Vec<RevisionName>,
     traffic: Vec<ServiceTraffic>,
     tallies: Vec<ServiceTally>,
+    /// The cores of each pod of a Service, where they are limited.
+    cores: Vec<Option<CoreCount>>,
+    /// The work in pods whose cores are limited.
+    shared_cores: BTreeMap<PodNumber, SharedCores>,
     activator: WorldActivator,
     owner: WorldOwner,
     platform: WorldPlatform,
@@ -68,6 +74,8 @@ impl World {
                 .map(|(number, service)| ServiceTraffic::new(number, service, scenario.seed))
                 .collect(),
             tallies: services().map(|_| ServiceTally::new(LOAD_BEGINS)).collect(),
+            cores: services().map(|(_, service)| scenario.cores.get(&service.facts.name).copied()).collect(),
+            shared_cores: BTreeMap::new(),
             activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
             owner: WorldOwner::new(),
             platform: WorldPlatform::new(&scenario.services),
@@ -140,6 +148,7 @@ impl World {
             WorldEvent::WaitEnds(service, ticket) => self.wait_ends(service, ticket),
             WorldEvent::RequestReachesPod(seated) => self.request_reaches_pod(*seated),
             WorldEvent::WorkEnds(pod, seated) => self.work_ends(pod, *seated),
+            WorldEvent::PodWorkIsDue(pod) => self.pod_work_is_due(pod),
             WorldEvent::PodAnswers(answer, seated) => self.pod_answers(answer, *seated),
             WorldEvent::RevisionIsDue(service) => self.revision_is_due(service),
             WorldEvent::ActivatorSecondEnds => self.activator_second_ends(),

@@ -120,6 +120,8 @@ pub(crate) enum WorldEvent {
     RequestReachesPod(Box<SeatedRequest>),
     /// The app has done its work for a request.
     WorkEnds(PodNumber, Box<SeatedRequest>),
+    /// A request may be done in a pod whose cores are shared.
+    PodWorkIsDue(PodNumber),
     PodAnswers(PodAnswer, Box<SeatedRequest>),
     /// The deadline of a revision at the activator may have come.
     RevisionIsDue(ServiceNumber),
@@ -152,6 +154,7 @@ impl fmt::Display for WorldEvent {
                 write!(to, "to-pod {:?} {:?}", seated.pod(), seated.request.service_time)
             }
             Self::WorkEnds(pod, seated) => write!(to, "done {} {:?}", pod.0, seated.request.waited),
+            Self::PodWorkIsDue(pod) => write!(to, "work {}", pod.0),
             Self::PodAnswers(answer, seated) => write!(to, "answer {answer:?} {:?}", seated.request.waited),
             Self::RevisionIsDue(service) => write!(to, "look {}", service.0),
             Self::ActivatorSecondEnds => to.write_str("activator-second"),

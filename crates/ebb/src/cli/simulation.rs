@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
-use simulator::{ServiceLoad, TimeDistribution};
+use simulator::{CoreCount, ServiceLoad, TimeDistribution};
 use vocabulary::{did_you_mean, shown};
 
 use super::serving::{ManifestOptions, ReadingOptions};
@@ -66,6 +66,10 @@ pub(crate) struct SimulateArguments {
         value_parser = time_distribution
     )]
     start_up: Option<TimeDistribution>,
+    /// How many requests a pod works on at full speed, such as 2 or 0.5: more that run in it at once share
+    /// its cores evenly, and each takes longer. Without this they do not slow each other down.
+    #[arg(long, value_name = "NUMBER", value_parser = cores)]
+    cores: Option<CoreCount>,
     #[command(flatten)]
     length: LengthOptions,
     /// Simulate again with other annotations on every Service, such as window=30s or min-scale=1,target=5,
@@ -86,12 +90,13 @@ pub(crate) struct SimulateArguments {
 }
 
 /// The arguments that are about loads, and mean nothing in a world that a seed makes.
-const WORDS_OF_LOADS: [&str; 10] = [
+const WORDS_OF_LOADS: [&str; 11] = [
     "files",
     "load",
     "bin",
     "service_time",
     "start_up",
+    "cores",
     "LengthOptions",
     "compare",
     "objective",
@@ -124,6 +129,7 @@ pub(crate) struct SimulateOptions {
     pub(crate) bin: Option<Duration>,
     pub(crate) service_time: TimeDistribution,
     pub(crate) start_up: TimeDistribution,
+    pub(crate) cores: Option<CoreCount>,
     pub(crate) length: LengthOptions,
     pub(crate) compare: Vec<VariantOption>,
     pub(crate) seed: u64,
@@ -144,6 +150,7 @@ impl SimulateArguments {
             bin: self.bin,
             service_time,
             start_up,
+            cores: self.cores,
             length: self.length,
             compare: self.compare,
             seed,
@@ -224,6 +231,10 @@ fn time_distribution(text: &str) -> Result<TimeDistribution, String> {
     TimeDistribution::parse(text).map_err(|problem| problem.to_string())
 }
 
+fn cores(text: &str) -> Result<CoreCount, String> {
+    CoreCount::parse(text)
+}
+
 fn bin(text: &str) -> Result<Duration, String> {
     let bin = duration(text)?;
     if bin.is_zero() { Err("is no time at all; write 1s, 1m or 1h".to_owned()) } else { Ok(bin) }
@@ -294,6 +305,7 @@ mod tests {
             let error = objective(text).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
         }
+        assert!(cores("2").is_ok() && cores("0").is_err());
         assert!(bin("1m").is_ok() && bin("0s").is_err() && bin("1").is_err());
     }
 

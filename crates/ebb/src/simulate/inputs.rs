@@ -33,6 +33,7 @@ pub(super) fn variants(
     let scenario_of = |loaded: &LoadedManifest, facts: &[RevisionFacts]| Scenario {
         cluster: Arc::clone(&loaded.cluster),
         services: facts.iter().map(|facts| service(facts, &loads, options)).collect(),
+        cores: facts.iter().filter_map(|facts| Some((facts.name.clone(), options.cores?))).collect(),
         delays: WorldDelays::default(),
         length: options.length.span(),
         seed: options.seed,

@@ -289,6 +289,7 @@ impl World {
             return;
         }
         let Some(pod) = self.platform.remove(number) else { return };
+        self.shared_cores.remove(&number);
         let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };
         self.tallies[pod.service.0].note_ended_pod(occupation, self.now);
         self.state(self.platform.fact_of_pods(pod.service));
