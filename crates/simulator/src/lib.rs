@@ -15,9 +15,11 @@
 //! what the product promises, and measure nothing.
 
 mod arrivals;
+mod azure_trace;
 mod comparison;
 mod event_queue;
 mod file_arrivals;
+mod fleet_load;
 mod load_file;
 mod load_shape;
 mod look_plan;

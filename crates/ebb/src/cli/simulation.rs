@@ -37,8 +37,9 @@ pub(crate) struct SimulateArguments {
     reading: ReadingOptions,
     /// How requests of a Service arrive, such as hello=constant,rate=50rps or
     /// hello=diurnal,peak=200rps,trough=10rps or hello=clients=50. Shapes: constant, step, ramp, diurnal,
-    /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each. Or a file, such as
-    /// hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK.
+    /// weekly, bursty, timer, sparse, azure; docs/tasks/simulate.md has the words of each. Or a file, such as
+    /// hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK. The
+    /// name * stands for each Service that no other load names.
     #[arg(
         long,
         value_name = "NAME=SHAPE",
