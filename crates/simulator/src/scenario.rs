@@ -29,6 +29,18 @@ pub struct Scenario {
     pub length: Duration,
     /// The number from which all chance follows.
     pub seed: u64,
+    /// Whether each request is followed.
+    pub pace: SimulationPace,
+}
+
+/// How closely a load is followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SimulationPace {
+    /// Each request by itself, through every queue.
+    #[default]
+    EveryRequest,
+    /// The requests of a second together, as a fluid: as the exact world on average, and in far less time.
+    WholeSeconds,
 }
 
 /// One Service, its load and its pods.

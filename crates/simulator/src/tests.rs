@@ -1,5 +1,7 @@
 //! Whole worlds: what is known of queues and of the load tests of the documents, and that a seed repeats.
 
+mod fast;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +55,7 @@ fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) 
         delays: WorldDelays::default(),
         length: Duration::from_secs(60 * minutes),
         seed: 7,
+        pace: SimulationPace::EveryRequest,
     }
 }
 

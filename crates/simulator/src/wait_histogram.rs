@@ -20,12 +20,20 @@ pub(crate) struct WaitHistogram {
 
 impl WaitHistogram {
     pub(crate) fn add(&mut self, wait: Duration) {
+        self.add_many(wait, 1);
+    }
+
+    /// So many requests waited as long.
+    pub(crate) fn add_many(&mut self, wait: Duration, requests: u64) {
+        if requests == 0 {
+            return;
+        }
         let place = bucket_of(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         if place >= self.counts.len() {
             self.counts.resize(place + 1, 0);
         }
-        self.counts[place] += 1;
-        self.total += 1;
+        self.counts[place] += requests;
+        self.total += requests;
         self.longest = self.longest.max(wait);
     }
 

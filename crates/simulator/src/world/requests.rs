@@ -209,7 +209,11 @@ impl World {
 
     /// Something happened at the activator, which does what follows.
     pub(super) fn tell_activator(&mut self, event: ActivatorEvent) {
+        let assigned = self.service_assigned_by(&event);
         self.hand_to_activator(event);
+        if let Some(service) = assigned {
+            self.refresh_pods(service);
+        }
         for service in (0..self.names.len()).map(ServiceNumber) {
             self.plan_look_at(service);
         }
@@ -240,6 +244,7 @@ impl World {
     }
 
     pub(super) fn activator_second_ends(&mut self) {
+        self.fluid_second_ends();
         self.tell_activator(ActivatorEvent::TimePassed);
         self.queue.push(self.now + SECOND, WorldEvent::ActivatorSecondEnds);
     }
@@ -290,6 +295,7 @@ impl World {
                 return;
             }
             for word in words {
+                let word = self.with_fluid_loads(word);
                 self.send_to_owner(link, word);
             }
         }
