@@ -9,6 +9,8 @@ use crate::rate_curve::RateCurve;
 use crate::rounding::real;
 use crate::scenario::{Scenario, ServiceScenario};
 
+/// More requests than these take hours to follow one by one.
+pub const FOLLOWED_REQUESTS_MAX: f64 = 1e9;
 /// The rate of a curve is looked at so many times.
 const LOOKS: u32 = 1_000;
 

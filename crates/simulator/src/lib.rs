@@ -47,6 +47,7 @@ mod world_owner;
 mod world_platform;
 
 pub use comparison::{CountDifference, count_range, greatest_differences};
+pub use expected_requests::FOLLOWED_REQUESTS_MAX;
 pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
 pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
 pub use option_text::OptionProblem;

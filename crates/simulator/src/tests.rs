@@ -172,6 +172,29 @@ fn a_held_count_waits_as_the_queue_with_so_many_servers() {
     );
 }
 
+/// Two queues for so long that chance moves their waits by less than 3 %: the chance to wait, the mean wait,
+/// and by Little's law how many wait and how many are served on average.
+#[test]
+fn waits_of_long_queues_are_within_3_of_100_of_the_formulas() {
+    for (servers, rate, offered) in [(5_u32, "40rps", 4.0), (2, "12rps", 1.2)] {
+        let minutes = 600;
+        let report = outcome(&queue(servers, rate, minutes));
+        let number = |count: u64| f64::from(u32::try_from(count).expect("few"));
+        let near = |name: &str, found: f64, expected: f64| {
+            assert!((found - expected).abs() < 0.03 * expected, "{servers}: {name} {found}, not {expected}");
+        };
+        let waited = number(report.waited_for_growth + report.waited_from_zero) / number(report.requests);
+        near("chance to wait", waited, erlang_c(servers, offered));
+        let free = f64::from(servers) - offered;
+        let mean = erlang_c(servers, offered) * 0.1 / free;
+        near("mean wait", report.wait.mean.as_secs_f64(), mean);
+        let per_second = number(report.requests) / (60.0 * number(minutes));
+        near("number that wait", per_second * report.wait.mean.as_secs_f64(), offered * 10.0 * mean);
+        let busy = f64::from(servers) * (1.0 - report.share_idle());
+        near("number that is served", busy, per_second * 0.1);
+    }
+}
+
 /// A pod with one core and any number of requests at once is the queue M/M/1 with processor sharing: busy for
 /// the offered load, and not for the longer time in which requests that do not disturb each other overlap.
 #[test]

@@ -6,6 +6,9 @@
 
 use std::time::Duration;
 
+use crate::random::span_of;
+use crate::rounding::real;
+
 /// Each power of two has 2^7 buckets.
 const STEP_BITS: u32 = 7;
 const STEPS: u64 = 1 << STEP_BITS;
@@ -16,6 +19,8 @@ pub(crate) struct WaitHistogram {
     counts: Vec<u64>,
     total: u64,
     longest: Duration,
+    /// All waits together, in seconds.
+    sum: f64,
 }
 
 impl WaitHistogram {
@@ -34,6 +39,7 @@ impl WaitHistogram {
         }
         self.counts[place] += requests;
         self.total += requests;
+        self.sum += wait.as_secs_f64() * real(requests);
         self.longest = self.longest.max(wait);
     }
 
@@ -49,6 +55,11 @@ impl WaitHistogram {
             }
         }
         self.longest
+    }
+
+    /// The mean wait; zero for no request.
+    pub(crate) fn mean(&self) -> Duration {
+        span_of(self.sum / real(self.total.max(1)))
     }
 
     pub(crate) fn longest(&self) -> Duration {
@@ -106,6 +117,7 @@ mod tests {
             let found = waits.of_thousand(requests).as_secs_f64() * 1_000.0;
             assert!((found - milliseconds).abs() <= milliseconds / 100.0, "{requests}: {found} ms");
         }
+        assert_eq!(waits.mean(), Duration::from_micros(500_500));
         assert_eq!((waits.longest(), waits.total()), (Duration::from_secs(1), 1_000));
     }
 }

@@ -132,6 +132,7 @@ impl World {
                     p95: tally.waits.of_thousand(950),
                     p99: tally.waits.of_thousand(990),
                     longest: tally.waits.longest(),
+                    mean: tally.waits.mean(),
                 },
                 pod_time,
                 idle_time,

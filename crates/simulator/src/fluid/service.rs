@@ -154,12 +154,13 @@ impl FluidService {
         if self.arrivals.are_followed() {
             self.followed.arrive(&self.open, &mut levels);
         }
-        if present.pods == 0 || !self.backlog.is_empty() {
+        let rate = self.arrivals.rate(begins);
+        let queue =
+            rate.map(|rate| RestingQueue { rate, offered: rate * self.profile.mean(), slots: present.slots });
+        let is_overloaded = queue.is_some_and(|queue| !queue.is_at_rest());
+        if present.pods == 0 || !self.backlog.is_empty() || is_overloaded {
             levels = self.levels_of_backlog(present);
-        } else if let (Some(rate), Some(from)) =
-            (self.arrivals.rate(begins), self.threshold.level(present.pods))
-        {
-            let queue = RestingQueue { rate, offered: rate * self.profile.mean(), slots: present.slots };
+        } else if let (Some(queue), Some(from)) = (queue, self.threshold.level(present.pods)) {
             let at = begins + self.peaks.unit();
             if let Some(peak) = queue.draw_peak(from, &mut self.peaks) {
                 levels.reach(at, peak);
@@ -180,11 +181,13 @@ impl FluidService {
         let mut levels = RisingLevels::new(self.threshold.level(present.pods).unwrap_or(u32::MAX));
         let slots = if present.slots.is_finite() { present.slots } else { 0.0 };
         let ends_a_second = if self.profile.mean() > 0.0 { slots / self.profile.mean() } else { 0.0 };
+        // A backlog that begins in this second finds slots that are free.
+        let taken = if self.backlog.is_empty() { self.measured.running.min(slots) } else { slots };
         let first = self.open.first().map(|first| first.at).filter(|_| self.backlog.is_empty());
         let steps = (1..=LOOKS).map(|look| self.begins + LOOKED_AT * f64::from(look) / f64::from(LOOKS));
         for at in first.into_iter().chain(steps) {
             let arrived: f64 = self.open.iter().map(|group| group.arrived_by(at)).sum();
-            let held = self.waiting + slots + arrived - (at - self.begins) * ends_a_second;
+            let held = self.waiting + taken + arrived - (at - self.begins) * ends_a_second;
             // Requests are whole: one that has arrived is there, whatever the rest of a division is.
             levels.reach(at, whole_part(held + LEAST_WAIT));
         }

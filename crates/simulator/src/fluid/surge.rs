@@ -124,10 +124,15 @@ pub(crate) struct RestingQueue {
 }
 
 impl RestingQueue {
+    /// Whether slots are free on average, so that no backlog grows.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.offered < REST_MAX * self.slots
+    }
+
     /// The highest level of a second, if it is at least `from`.
     pub(crate) fn draw_peak(&self, from: u32, draws: &mut RandomStream) -> Option<u32> {
         let drawn = draws.unit();
-        if self.offered <= 0.0 || self.offered >= REST_MAX * self.slots {
+        if self.offered <= 0.0 || !self.is_at_rest() {
             return None;
         }
         let waits = if self.slots.is_finite() {

@@ -88,10 +88,10 @@ fn bursts_from_nothing() {
 }
 
 #[test]
-fn pods_that_take_few_requests_at_once() {
-    let facts = facts(&[("target-burst-capacity", "-1")], 50);
-    let load = "ramp,from=50rps,to=600rps,over=10m";
-    assert_fast_is_as_exact("containerConcurrency 50", &scenario(facts, load, "exponential,mean=200ms", 15));
+fn pods_whose_slots_are_taken_until_others_start() {
+    let facts = facts(&[("target-burst-capacity", "-1")], 100);
+    let load = "step,from=50rps,to=800rps,at=5m";
+    assert_fast_is_as_exact("containerConcurrency 100", &scenario(facts, load, "exponential,mean=200ms", 30));
 }
 
 /// A target of few requests is passed by chance several times in an hour, and then pods come for a minute. A
