@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use orchestration::RevisionFacts;
 use platform_local::{FrontDoor, LoadedManifest, ManifestSource, first_facts};
-use simulator::{LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, SimulationPace, WorldDelays};
+use simulator::{LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, WorldDelays};
 use vocabulary::{RevisionName, did_you_mean, shown};
 
 use super::load_files;
@@ -40,7 +40,7 @@ pub(super) fn variants(
         delays: WorldDelays::default(),
         length: options.length.span(),
         seed: options.seed,
-        pace: SimulationPace::EveryRequest,
+        pace: options.pace,
     };
     let mut variants =
         vec![VariantScenario { title: AS_WRITTEN.to_owned(), scenario: scenario_of(loaded, &facts) }];
