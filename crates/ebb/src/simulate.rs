@@ -8,6 +8,7 @@ mod load_files;
 mod objective;
 mod outcome;
 mod page;
+mod scenario_file;
 mod world;
 
 use std::path::Path;
@@ -28,6 +29,10 @@ pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
     match arguments.order() {
         SimulationOrder::World { seed } => world::run(seed),
         SimulationOrder::Loads(options) => run_loads(&options),
+        SimulationOrder::Scenario(scenario) => match scenario_file::read(&scenario) {
+            Ok(options) => run_loads(&options),
+            Err(problems) => Ok(refuse(&problems)),
+        },
     }
 }
 
@@ -48,14 +53,16 @@ fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     }
     let outcomes = match variants.and_then(|variants| outcomes(&variants)) {
         Ok(outcomes) => outcomes,
-        Err(problems) => {
-            for problem in &problems {
-                output::print_problem(problem);
-            }
-            return Ok(ExitCode::from(2));
-        }
+        Err(problems) => return Ok(refuse(&problems)),
     };
     show(options, &outcomes)
+}
+
+fn refuse(problems: &[String]) -> ExitCode {
+    for problem in problems {
+        output::print_problem(problem);
+    }
+    ExitCode::from(2)
 }
 
 /// Takes whole seconds for a load that has too many requests to follow each, and says so.

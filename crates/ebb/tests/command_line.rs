@@ -309,6 +309,32 @@ fn a_simulation_of_too_many_requests_goes_by_whole_seconds_and_says_so() {
 }
 
 #[test]
+fn a_scenario_file_says_what_options_say_and_nothing_beside_it_does() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("scenario.yaml").display().to_string();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/autoscale-go.yaml");
+    let text = format!(
+        "kind: Simulation\nmanifests: {sample}\nloads: {{autoscale-go: clients=5}}\nserviceTime: 100ms\nstartUp: 1s\nminutes: 1\n"
+    );
+    std::fs::write(&path, &text).expect("writing");
+    let from_file = ebb(&["simulate", &path, "--seed", "3"]);
+    let errors = String::from_utf8_lossy(&from_file.stderr);
+    assert_eq!(from_file.status.code(), Some(0), "{errors}");
+    let from_options = simulation(&["--load", "autoscale-go=clients=5", "--minutes", "1", "--seed", "3"]);
+    assert_eq!(from_file.stdout, from_options.stdout);
+    let mixed = ebb(&["simulate", &path, "--minutes", "2"]);
+    assert_eq!(mixed.status.code(), Some(2));
+    std::fs::write(&path, text.replace("startUp", "startup")).expect("writing");
+    let refused = ebb(&["simulate", &path]);
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{errors}");
+    assert!(
+        errors.contains("scenario.yaml line 5: unknown field \"startup\"; did you mean startUp?"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn simulate_repeats_the_world_of_a_seed_and_takes_no_load_for_it() {
     let first = ebb(&["simulate", "--world", "random", "--seed", "3"]);
     let printed = String::from_utf8_lossy(&first.stdout).into_owned();

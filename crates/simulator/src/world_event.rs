@@ -100,7 +100,7 @@ impl SeatedRequest {
 
 /// What the activator holds at a moment, of a load whose requests are a fluid.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Surge {
+pub(crate) struct FluidSurge {
     /// Seconds since the load began.
     pub(crate) at: f64,
     pub(crate) held: u32,
@@ -127,7 +127,7 @@ pub(crate) enum WorldEvent {
     /// A client sends its next request, which arrives now.
     ClientSends(ServiceNumber, ClientNumber),
     /// The activator holds so many requests of a fluid that the owner is to hear of them.
-    SurgeComes(ServiceNumber, Surge),
+    SurgeComes(ServiceNumber, FluidSurge),
     /// The time limit of a request is over that had to wait.
     WaitEnds(ServiceNumber, Ticket),
     RequestReachesPod(Box<SeatedRequest>),

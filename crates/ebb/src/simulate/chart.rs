@@ -39,14 +39,14 @@ pub(super) fn charts(outcomes: &[VariantOutcome], length: Duration) -> String {
             let service = outcome.report.services.get(place)?;
             Some(ChartLine { title: &outcome.title, counts: column_counts(&service.counts, length) })
         });
-        let chart = Chart { name, top: HEIGHT * real(place), length, lines: lines.collect() };
+        let chart = CountChart { name, top: HEIGHT * real(place), length, lines: lines.collect() };
         chart.draw(&mut svg);
     }
     svg + "</svg>\n"
 }
 
 /// The counts of one Service.
-struct Chart<'o> {
+struct CountChart<'o> {
     name: &'o str,
     /// Where the chart begins in the drawing.
     top: f64,
@@ -60,7 +60,7 @@ struct ChartLine<'o> {
     counts: Vec<u32>,
 }
 
-impl Chart<'_> {
+impl CountChart<'_> {
     /// A String takes whatever is written to it, so that no error is lost here.
     fn draw(&self, svg: &mut String) {
         let most = self.lines.iter().flat_map(|line| &line.counts).copied().max().unwrap_or_default();

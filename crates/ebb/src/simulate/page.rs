@@ -9,7 +9,7 @@ const STYLE: &str = "body{font-family:sans-serif;margin:2em;max-width:70em}table
 td,th{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:right}\
 td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}pre{white-space:pre-wrap}svg{width:100%}";
 
-/// What a page shows.
+/// What the page shows, from top to bottom.
 pub(super) struct ReportPage<'o> {
     pub(super) headings: &'o [&'o str],
     pub(super) rows: Vec<Vec<String>>,

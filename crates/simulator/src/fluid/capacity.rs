@@ -2,13 +2,13 @@
 
 /// The ready pods of a Service, as the activator knows them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct PodCapacity {
+pub(crate) struct ReadySlots {
     pub(crate) pods: u32,
     /// The requests that may run in all of them at once; infinite without a limit.
     pub(crate) slots: f64,
 }
 
-impl PodCapacity {
+impl ReadySlots {
     pub(crate) const NONE: Self = Self { pods: 0, slots: 0.0 };
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct SecondCapacity {
 /// Adds up capacity over a second.
 #[derive(Clone, Debug)]
 pub(crate) struct CapacityClock {
-    present: PodCapacity,
+    present: ReadySlots,
     since: f64,
     slots: f64,
     pods: f64,
@@ -37,11 +37,11 @@ pub(crate) struct CapacityClock {
 
 impl CapacityClock {
     pub(crate) fn new() -> Self {
-        Self { present: PodCapacity::NONE, since: 0.0, slots: 0.0, pods: 0.0, ready_from: None }
+        Self { present: ReadySlots::NONE, since: 0.0, slots: 0.0, pods: 0.0, ready_from: None }
     }
 
     /// From now on there are other pods.
-    pub(crate) fn set(&mut self, capacity: PodCapacity, now: f64) {
+    pub(crate) fn set(&mut self, capacity: ReadySlots, now: f64) {
         self.advance(now);
         self.present = capacity;
         if capacity.pods > 0 && self.ready_from.is_none() {
@@ -49,7 +49,7 @@ impl CapacityClock {
         }
     }
 
-    pub(crate) fn present(&self) -> PodCapacity {
+    pub(crate) fn present(&self) -> ReadySlots {
         self.present
     }
 
@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn capacity_is_added_up_over_its_second() {
         let mut clock = CapacityClock::new();
-        clock.set(PodCapacity { pods: 2, slots: 20.0 }, 0.5);
-        clock.set(PodCapacity { pods: 4, slots: 40.0 }, 0.75);
+        clock.set(ReadySlots { pods: 2, slots: 20.0 }, 0.5);
+        clock.set(ReadySlots { pods: 4, slots: 40.0 }, 0.75);
         let second = clock.close_second(1.0);
         let expected = SecondCapacity { slots: 15.0, slots_at_end: 40.0, pods: 1.5, ready_from: Some(0.5) };
         assert_eq!(second, expected);
         assert_eq!(clock.close_second(2.0).ready_from, Some(1.0));
-        clock.set(PodCapacity::NONE, 2.0);
+        clock.set(ReadySlots::NONE, 2.0);
         assert_eq!(clock.close_second(3.0).slots, 0.0);
         assert_eq!(clock.close_second(4.0).ready_from, None);
     }
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn slots_without_a_limit_are_infinite_and_those_of_no_pod_are_none() {
         let mut clock = CapacityClock::new();
-        clock.set(PodCapacity { pods: 0, slots: f64::INFINITY }, 0.0);
+        clock.set(ReadySlots { pods: 0, slots: f64::INFINITY }, 0.0);
         assert_eq!(clock.close_second(1.0).slots, 0.0);
-        clock.set(PodCapacity { pods: 1, slots: f64::INFINITY }, 1.5);
+        clock.set(ReadySlots { pods: 1, slots: f64::INFINITY }, 1.5);
         assert_eq!(clock.close_second(2.0).slots, f64::INFINITY);
     }
 

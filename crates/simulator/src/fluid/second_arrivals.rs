@@ -67,7 +67,7 @@ impl ArrivalGroup {
 /// How much work each request of a group is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GroupWork {
-    /// So many seconds.
+    /// So many seconds for each.
     Known(f64),
     /// So many times that of the Service's profile.
     Typical(f64),
@@ -78,7 +78,7 @@ pub(crate) enum GroupWork {
 pub(crate) struct ClientRoom {
     /// Requests that wait for a slot.
     pub(crate) waiting: f64,
-    /// Requests that run now.
+    /// Requests that run at present.
     pub(crate) running: f64,
     /// Slots of the pods that are ready; infinite without a limit.
     pub(crate) slots: f64,

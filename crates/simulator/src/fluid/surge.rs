@@ -115,7 +115,7 @@ impl FollowedRequests {
 /// A queue at rest, with random arrivals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RestingQueue {
-    /// Requests a second.
+    /// Requests that arrive in a second.
     pub(crate) rate: f64,
     /// The slots that are taken on average.
     pub(crate) offered: f64,

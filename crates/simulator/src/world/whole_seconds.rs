@@ -13,7 +13,7 @@ use vocabulary::{
 
 use super::{LOAD_BEGINS, World};
 use crate::fluid::MeasuredSecond;
-use crate::world_event::{ServiceNumber, Surge, WorldEvent};
+use crate::world_event::{FluidSurge, ServiceNumber, WorldEvent};
 
 impl World {
     /// The second of every fluid ends, and the next one begins.
@@ -36,7 +36,7 @@ impl World {
     }
 
     /// The activator holds more than its pods can take: as the program does, it says so at once.
-    pub(super) fn surge_comes(&mut self, service: ServiceNumber, surge: Surge) {
+    pub(super) fn surge_comes(&mut self, service: ServiceNumber, surge: FluidSurge) {
         let Some(fluid) = self.fluids.get(service.0) else { return };
         let through = self.routing_of(service.0) == Routing::ThroughActivator;
         if fluid.pods() != surge.pods || !(through || surge.pods == 0) {
