@@ -265,12 +265,12 @@ impl BinnedCounts {
     /// The requests of the second that begins then. Each bin has its number in all: its last second has what
     /// is left.
     fn draw(&mut self, begins: f64, draws: &mut RandomStream) -> u32 {
-        let mut drawn = 0_u32;
+        let mut requests = 0_u32;
         while begins >= self.ends {
-            drawn = drawn.saturating_add(self.left);
+            requests = requests.saturating_add(self.left);
             let Some(&count) = self.counts.get(self.next) else {
                 (self.left, self.rate) = (0, 0.0);
-                return drawn;
+                return requests;
             };
             self.left = count;
             self.next += 1;
@@ -280,7 +280,7 @@ impl BinnedCounts {
         self.rate = f64::from(self.left) / seconds.max(1.0);
         let part = if seconds <= 1.0 { self.left } else { draws.poisson_at_once(self.rate).min(self.left) };
         self.left -= part;
-        drawn.saturating_add(part)
+        requests.saturating_add(part)
     }
 }
 
@@ -321,10 +321,10 @@ mod tests {
         let counts: Arc<[u32]> = [600, 0, 90].into();
         let mut bins = BinnedCounts::new(Duration::from_secs(10), &counts);
         let mut draws = RandomStream::of(7, "hello", "counts");
-        let drawn: Vec<u32> = (0..35_u32).map(|second| bins.draw(f64::from(second), &mut draws)).collect();
-        let sum = |seconds: std::ops::Range<usize>| drawn[seconds].iter().sum::<u32>();
+        let found: Vec<u32> = (0..35_u32).map(|second| bins.draw(f64::from(second), &mut draws)).collect();
+        let sum = |seconds: std::ops::Range<usize>| found[seconds].iter().sum::<u32>();
         assert_eq!((sum(0..10), sum(10..20), sum(20..30), sum(30..35)), (600, 0, 90, 0));
-        assert!(drawn[..10].iter().all(|count| (20..=100).contains(count)), "{drawn:?}");
+        assert!(found[..10].iter().all(|count| (20..=100).contains(count)), "{found:?}");
     }
 
     #[test]

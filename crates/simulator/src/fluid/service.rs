@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::capacity::{CapacityClock, ReadySlots, SecondCapacity, chance_of_waiting};
 use super::occupancy::{OccupancyProfile, RunningWork};
-use super::second_arrivals::{ArrivalGroup, ClientRoom, GroupWork, SecondArrivals};
+use super::second_arrivals::{ArrivalGroup, ClientRoom, SecondArrivals};
 use super::surge::{FollowedRequests, RestingQueue, RisenLevel, RisingLevels, SurgeThreshold};
 use crate::random::{RandomStream, span_of};
 use crate::rounding::whole_part;

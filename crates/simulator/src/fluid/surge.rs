@@ -131,7 +131,7 @@ impl RestingQueue {
 
     /// The highest level of a second, if it is at least `from`.
     pub(crate) fn draw_peak(&self, from: u32, draws: &mut RandomStream) -> Option<u32> {
-        let drawn = draws.unit();
+        let luck = draws.unit();
         if self.offered <= 0.0 || !self.is_at_rest() {
             return None;
         }
@@ -140,7 +140,7 @@ impl RestingQueue {
         } else {
             0.0
         };
-        let is_reached = |level: u32| 1.0 - libm::exp(-self.times_reached(level, waits)) > drawn;
+        let is_reached = |level: u32| 1.0 - libm::exp(-self.times_reached(level, waits)) > luck;
         let mut peak = from.checked_sub(1)?;
         while is_reached(peak.saturating_add(1)) && peak < u32::MAX {
             peak += 1;
@@ -199,7 +199,7 @@ mod tests {
             let reached = (0..20_000).filter(|_| queue.draw_peak(from, &mut draws).is_some()).count();
             f64::from(u32::try_from(reached).expect("few")) / 20_000.0
         };
-        // π(19) of a Poisson number with mean 8 is 3.97e-4: 50 × that × (1 - 8/20) = 0.0119 times a second.
+        // π(19) of a Poisson number with mean 8 is 3.97e-4: 50 × that × (1 - 8/20) = 0.0119 a second.
         let found = share_at_least(unlimited, 20);
         assert!((found - 0.0118).abs() < 0.003, "{found}");
         // One server, half busy: π(4) = 0.5^5, and 5 × that × (1 - 0.5) = 0.078 times a second.
