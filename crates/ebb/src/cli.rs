@@ -3,7 +3,7 @@
 mod api;
 mod cluster;
 mod serving;
-mod simulation;
+pub(crate) mod simulation;
 mod values;
 
 use std::ffi::{OsStr, OsString};
@@ -15,9 +15,12 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
-pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
+pub(crate) use serving::{
+    InstallOptions, LogStyle, ManifestOptions, ReadingOptions, TlsMode, TlsOptions, UpOptions,
+};
 pub(crate) use simulation::{
-    SimulateArguments, SimulateOptions, SimulationOrder, VariantOption, WaitObjective, WaitQuantile,
+    LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
+    WaitObjective, WaitQuantile,
 };
 use values::duration;
 pub(crate) use values::{TakeOverTarget, TokenGroup};

@@ -1,28 +1,38 @@
 //! `ebb simulate`: what settings, and others in their place, would do under a load.
 
+mod chart;
 mod differences;
 mod document;
 mod inputs;
 mod load_files;
 mod objective;
 mod outcome;
+mod page;
+mod scenario_file;
 mod world;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use simulator::{ServiceReport, count_range, simulate};
+use anyhow::Context as _;
+use simulator::{FOLLOWED_REQUESTS_MAX, ServiceReport, SimulationPace, count_range, simulate};
 
 use crate::cli::{SimulateArguments, SimulateOptions, SimulationOrder};
 use crate::{lint, output};
 use document::SimulationDocument;
 use inputs::VariantScenario;
 use outcome::{VariantOutcome, wait_text};
+use page::ReportPage;
 
 /// Lets a load or a made-up world run, and prints what came of it.
 pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
     match arguments.order() {
         SimulationOrder::World { seed } => world::run(seed),
         SimulationOrder::Loads(options) => run_loads(&options),
+        SimulationOrder::Scenario(scenario) => match scenario_file::read(&scenario) {
+            Ok(options) => run_loads(&options),
+            Err(problems) => Ok(refuse(&problems)),
+        },
     }
 }
 
@@ -37,35 +47,70 @@ fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     for warning in &loaded.warnings {
         output::print_warning(&warning.to_string());
     }
-    let outcomes = inputs::variants(options, &source, &loaded).and_then(|variants| outcomes(&variants));
-    let outcomes = match outcomes {
+    let mut variants = inputs::variants(options, &source, &loaded);
+    if let Some(notice) = variants.as_mut().ok().and_then(|variants| by_seconds_if_many(variants)) {
+        output::print_shown(&notice)?;
+    }
+    let outcomes = match variants.and_then(|variants| outcomes(&variants)) {
         Ok(outcomes) => outcomes,
-        Err(problems) => {
-            for problem in &problems {
-                output::print_problem(problem);
-            }
-            return Ok(ExitCode::from(2));
-        }
+        Err(problems) => return Ok(refuse(&problems)),
     };
     show(options, &outcomes)
 }
 
+fn refuse(problems: &[String]) -> ExitCode {
+    for problem in problems {
+        output::print_problem(problem);
+    }
+    ExitCode::from(2)
+}
+
+/// Takes whole seconds for a load that has too many requests to follow each, and says so.
+fn by_seconds_if_many(variants: &mut [VariantScenario]) -> Option<String> {
+    let is_followed = |variant: &&VariantScenario| variant.scenario.pace == SimulationPace::EveryRequest;
+    let expected = variants.iter().filter(is_followed).map(|variant| variant.scenario.expected_requests());
+    let most = expected.fold(0.0, f64::max);
+    if most <= FOLLOWED_REQUESTS_MAX {
+        return None;
+    }
+    for variant in variants {
+        variant.scenario.pace = SimulationPace::WholeSeconds;
+    }
+    Some(format!(
+        "about {most:.1e} requests are too many to follow each: simulated by whole seconds, as with --fast"
+    ))
+}
+
 fn show(options: &SimulateOptions, outcomes: &[VariantOutcome]) -> anyhow::Result<ExitCode> {
     output::print_shown(&table(outcomes))?;
+    let length = options.length.span();
+    let mut texts = Vec::new();
     if let Some((first, others)) = outcomes.split_first() {
-        for other in others {
-            output::print_shown(&differences::text(first, other, options.length.span()))?;
-        }
+        texts.extend(others.iter().map(|other| differences::text(first, other, length)));
     }
     let verdict = options.objective.as_ref().map(|objective| objective::judge(objective, outcomes));
-    if let Some(verdict) = &verdict {
-        output::print_shown(&format!("\n{}", verdict.text))?;
+    texts.extend(verdict.iter().map(|verdict| format!("\n{}", verdict.text)));
+    for text in &texts {
+        output::print_shown(text)?;
     }
     if let Some(path) = &options.json {
         SimulationDocument::new(options, outcomes, verdict.as_ref()).write(path)?;
     }
+    if let Some(path) = &options.svg {
+        write(path, &chart::charts(outcomes, length))?;
+    }
+    if let Some(path) = &options.html {
+        let charts = chart::charts(outcomes, length);
+        let page = ReportPage { headings: &HEADINGS, rows: rows(outcomes), charts, texts };
+        write(path, &page.markup())?;
+    }
     let is_missed = verdict.is_some_and(|verdict| verdict.cheapest.is_none());
     Ok(if is_missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Writes a file that takes the place of one of that name.
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
 
 fn outcomes(variants: &[VariantScenario]) -> Result<Vec<VariantOutcome>, Vec<String>> {
@@ -77,29 +122,37 @@ fn outcome_of(variant: &VariantScenario) -> Result<VariantOutcome, Vec<String>> 
     Ok(VariantOutcome { title: variant.title.clone(), report })
 }
 
+/// The columns of the table.
+const HEADINGS: [&str; 14] = [
+    "VARIANT",
+    "SERVICE",
+    "REQUESTS",
+    "REFUSED",
+    "WAITED FROM ZERO",
+    "FOR GROWTH",
+    "WAIT P50",
+    "P95",
+    "P99",
+    "MAX",
+    "PODS",
+    "POD-HOURS",
+    "IDLE",
+    "CHANGES/H",
+];
+
 fn table(outcomes: &[VariantOutcome]) -> String {
-    let mut table = output::table(&[
-        "VARIANT",
-        "SERVICE",
-        "REQUESTS",
-        "REFUSED",
-        "WAITED FROM ZERO",
-        "FOR GROWTH",
-        "WAIT P50",
-        "P95",
-        "P99",
-        "MAX",
-        "PODS",
-        "POD-HOURS",
-        "IDLE",
-        "CHANGES/H",
-    ]);
-    for outcome in outcomes {
-        for service in &outcome.report.services {
-            table.add_row(row(&outcome.title, service));
-        }
+    let mut table = output::table(&HEADINGS);
+    for row in rows(outcomes) {
+        table.add_row(row);
     }
     table.to_string()
+}
+
+fn rows(outcomes: &[VariantOutcome]) -> Vec<Vec<String>> {
+    let of_variant = |outcome: &VariantOutcome| -> Vec<Vec<String>> {
+        outcome.report.services.iter().map(|service| row(&outcome.title, service)).collect()
+    };
+    outcomes.iter().flat_map(of_variant).collect()
 }
 
 fn row(title: &str, service: &ServiceReport) -> Vec<String> {

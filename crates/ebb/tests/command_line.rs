@@ -271,6 +271,13 @@ fn a_simulation_reads_a_load_file_judges_an_objective_and_writes_its_numbers() {
         assert_eq!(output.status.code(), Some(code), "{goal}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains(&format!("objective {goal}: ")), "{text}");
     }
+    let (svg, html) = (path("counts.svg"), path("report.html"));
+    let drawn = ["--svg", svg.as_str(), "--html", html.as_str()];
+    let output = simulation(&[&usual[..], &drawn[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(html).expect("it was written");
+    let drawing = std::fs::read_to_string(svg).expect("it was written");
+    assert!(drawing.starts_with("<svg ") && page.contains(&drawing) && page.contains("POD-HOURS"), "{page}");
     let written = std::fs::read_to_string(json).expect("it was written");
     assert!(written.contains("\"requests\": 600"), "{written}");
     for (load, bin, expected) in [
@@ -283,6 +290,48 @@ fn a_simulation_reads_a_load_file_judges_an_objective_and_writes_its_numbers() {
         assert_eq!(output.status.code(), Some(2), "{load}: {errors}");
         assert!(errors.contains(expected), "{load}: {errors}");
     }
+}
+
+#[test]
+fn a_simulation_of_too_many_requests_goes_by_whole_seconds_and_says_so() {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/autoscale-go.yaml");
+    let times = ["simulate", "-f", sample, "--service-time", "1ms", "--start-up", "1s"];
+    let day = ["--load", "autoscale-go=constant,rate=12000rps", "--hours", "24"];
+    let output = ebb(&[&times[..], &day[..]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.starts_with("about 1.0e9 requests are too many to follow each: "), "{text}");
+    let hour = ["--load", "*=constant,rate=10rps", "--hours", "1", "--fast", "--cores", "2"];
+    let output = ebb(&[&times[..], &hour[..]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.starts_with("VARIANT"), "{text}");
+}
+
+#[test]
+fn a_scenario_file_says_what_options_say_and_nothing_beside_it_does() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("scenario.yaml").display().to_string();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/autoscale-go.yaml");
+    let text = format!(
+        "kind: Simulation\nmanifests: {sample}\nloads: {{autoscale-go: clients=5}}\nserviceTime: 100ms\nstartUp: 1s\nminutes: 1\n"
+    );
+    std::fs::write(&path, &text).expect("writing");
+    let from_file = ebb(&["simulate", &path, "--seed", "3"]);
+    let errors = String::from_utf8_lossy(&from_file.stderr);
+    assert_eq!(from_file.status.code(), Some(0), "{errors}");
+    let from_options = simulation(&["--load", "autoscale-go=clients=5", "--minutes", "1", "--seed", "3"]);
+    assert_eq!(from_file.stdout, from_options.stdout);
+    let mixed = ebb(&["simulate", &path, "--minutes", "2"]);
+    assert_eq!(mixed.status.code(), Some(2));
+    std::fs::write(&path, text.replace("startUp", "startup")).expect("writing");
+    let refused = ebb(&["simulate", &path]);
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{errors}");
+    assert!(
+        errors.contains("scenario.yaml line 5: unknown field \"startup\"; did you mean startUp?"),
+        "{errors}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::file_arrivals::{CountedArrivals, ListedArrivals};
+use crate::fleet_load::member_load;
 use crate::load_file::LoadFile;
 use crate::load_shape::LoadShape;
 use crate::random::{RandomStream, span_of};
@@ -57,6 +58,7 @@ impl ArrivalProcess {
                 gaps: stream("arrival-gaps"),
                 sizes: stream("group-sizes"),
             })),
+            LoadShape::Fleet { most } => Self::new(&member_load(seed, entity, most), seed, entity),
             LoadShape::Clients { .. } => None,
             LoadShape::File(LoadFile::Counts { bin, ref counts }) => {
                 Some(Self::Counted(CountedArrivals::new(bin, counts, stream("arrival-times"))))
@@ -210,10 +212,13 @@ mod tests {
         ArrivalProcess::new(&LoadShape::of_option(text), seed, "hello").expect("an open load")
     }
 
+    /// The seeds at which each shape is tried.
+    const SEEDS: [u64; 3] = [7, 8, 42];
+
     /// How many requests arrive from one second to another.
-    fn count(text: &str, from: u64, to: u64) -> f64 {
+    fn count(text: &str, from: u64, to: u64, seed: u64) -> f64 {
         let seconds = Duration::from_secs(from)..Duration::from_secs(to);
-        let times = arrivals(text, 7).take_while(|at| *at < seconds.end).filter(|at| *at >= seconds.start);
+        let times = arrivals(text, seed).take_while(|at| *at < seconds.end).filter(|at| *at >= seconds.start);
         f64::from(u32::try_from(times.count()).expect("few"))
     }
 
@@ -235,22 +240,28 @@ mod tests {
             ("hello=timer,every=5m,requests=20", 0, 3_601, 240.0),
             ("hello=sparse,every=10m", 0, 864_000, 1_440.0),
         ] {
-            assert_poisson(count(load, from, to), expected, load);
+            for seed in SEEDS {
+                assert_poisson(count(load, from, to, seed), expected, load);
+            }
         }
         // Days of a week: each has the mean of trough and peak.
         let week = "hello=weekly,peak=2rps,trough=0rps,weekend=1rps";
-        assert_poisson(count(week, 0, 86_400), 86_400.0, week);
-        assert_poisson(count(week, 5 * 86_400, 6 * 86_400), 43_200.0, week);
+        for seed in SEEDS {
+            assert_poisson(count(week, 0, 86_400, seed), 86_400.0, week);
+            assert_poisson(count(week, 5 * 86_400, 6 * 86_400, seed), 43_200.0, week);
+        }
     }
 
     /// The size of a group deviates too, and so does the number of bursts: the tolerance is a tenth.
     #[test]
     fn groups_and_bursts_have_their_number_of_requests() {
-        let groups = count("hello=sparse,every=1m,requests=3", 0, 600_000);
-        assert!((groups - 30_000.0).abs() < 3_000.0, "{groups}");
-        // Of each 80 s on average 20 s are a burst.
-        let bursts = count("hello=bursty,rate=1rps,burst=9rps,every=1m,length=20s", 0, 100_000);
-        assert!((bursts - 300_000.0).abs() < 30_000.0, "{bursts}");
+        for seed in SEEDS {
+            let groups = count("hello=sparse,every=1m,requests=3", 0, 600_000, seed);
+            assert!((groups - 30_000.0).abs() < 3_000.0, "{groups}");
+            // Of each 80 s on average 20 s are a burst.
+            let bursts = count("hello=bursty,rate=1rps,burst=9rps,every=1m,length=20s", 0, 100_000, seed);
+            assert!((bursts - 300_000.0).abs() < 30_000.0, "{bursts}");
+        }
     }
 
     #[test]

@@ -8,15 +8,20 @@
 //! A scenario and its seed decide everything. Time is a parameter, chance comes from streams that are the
 //! same on every machine, and no file is read here: the caller reads manifests and loads.
 //!
-//! Left out: failures, several activators and owners, class hpa, and the cores that pods share.
+//! Left out: failures, several activators and owners, class hpa, and the cores that the pods of one machine
+//! share.
 //!
 //! In other made-up worlds there are failures, and two activators and two owners ([`WorldPlan`]): they prove
 //! what the product promises, and measure nothing.
 
 mod arrivals;
+mod azure_trace;
 mod comparison;
 mod event_queue;
+mod expected_requests;
 mod file_arrivals;
+mod fleet_load;
+mod fluid;
 mod load_file;
 mod load_shape;
 mod look_plan;
@@ -25,7 +30,9 @@ mod proof;
 mod random;
 mod rate_curve;
 mod report;
+mod rounding;
 mod scenario;
+mod shared_cores;
 mod simulated_pod;
 mod tally;
 #[cfg(test)]
@@ -40,6 +47,7 @@ mod world_owner;
 mod world_platform;
 
 pub use comparison::{CountDifference, count_range, greatest_differences};
+pub use expected_requests::FOLLOWED_REQUESTS_MAX;
 pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
 pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
 pub use option_text::OptionProblem;
@@ -49,7 +57,8 @@ pub use proof::{
 };
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
-pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, WorldDelays};
+pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays};
+pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};
 

@@ -10,6 +10,7 @@
 //! | `bursty,burst=300rps,every=10m,length=20s` | bursts at random times, over `rate=5rps` if that is given |
 //! | `timer,every=5m,requests=20` | so many requests at once, at a fixed interval |
 //! | `sparse,every=10m` | rare requests at random times, or groups of `requests=3` on average |
+//! | `azure` | that of one Service of a fleet, as Azure Functions had it, at most `most=50rps` if that is given |
 //! | `clients=50` | clients that wait for each answer, and for `pause=1s` if that is given |
 //! | `requests.csv` | what stands in that file: a name with a dot or a slash, which no shape has |
 
@@ -54,6 +55,12 @@ pub enum LoadShape {
         /// The mean size of a group, at least one.
         requests: u32,
     },
+    /// As one Service of a fleet has it, whose rate and shape follow from the seed and the name of the
+    /// Service.
+    Fleet {
+        /// The greatest mean rate of a Service; `None` for that of the fleet.
+        most: Option<RequestRate>,
+    },
     /// From clients that wait for each answer before they ask again.
     Clients {
         /// The number of clients, at least one.
@@ -68,7 +75,8 @@ pub enum LoadShape {
 /// The load of one Service, as an option names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceLoad {
-    /// The name of the Service, or an unambiguous end of `namespace/service/name`.
+    /// The name of the Service, or an unambiguous end of `namespace/service/name`, or `*` for each Service
+    /// that no other load names.
     pub service: String,
     /// Where it is said how requests for the Service arrive.
     pub source: LoadSource,
@@ -123,7 +131,7 @@ impl LoadSource {
     }
 }
 
-const SHAPES: [&str; 10] = [
+const SHAPES: [&str; 11] = [
     "constant",
     "step",
     "ramp",
@@ -132,6 +140,7 @@ const SHAPES: [&str; 10] = [
     "bursty",
     "timer",
     "sparse",
+    "azure",
     "clients=50",
     "requests.csv",
 ];
@@ -151,6 +160,7 @@ const PERIOD: OptionKey<Duration> = OptionKey { name: "period", example: "24h", 
 const BURST: OptionKey<RequestRate> = OptionKey { name: "burst", example: "300rps", reader: rate_above_zero };
 const EVERY: OptionKey<Duration> = OptionKey { name: "every", example: "10m", reader: span_above_zero };
 const LENGTH: OptionKey<Duration> = OptionKey { name: "length", example: "20s", reader: span_above_zero };
+const MOST: OptionKey<RequestRate> = OptionKey { name: "most", example: "50rps", reader: rate_above_zero };
 const REQUESTS: OptionKey<u32> = OptionKey { name: "requests", example: "20", reader: count };
 
 impl LoadShape {
@@ -177,6 +187,10 @@ impl LoadShape {
                 option.check_keys(&[EVERY.name, REQUESTS.name])?;
                 let requests = option.optional(&REQUESTS)?.unwrap_or(1);
                 Ok(Self::Sparse { every: option.required(&EVERY)?, requests })
+            }
+            Some("azure") => {
+                option.check_keys(&[MOST.name])?;
+                Ok(Self::Fleet { most: option.optional(&MOST)? })
             }
             Some(unknown) => Err(OptionProblem::unknown_word(unknown, &SHAPES)),
         }
@@ -277,6 +291,9 @@ mod tests {
         assert_eq!(shape("hello=timer,every=5m,requests=20"), timer);
         let sparse = LoadShape::Sparse { every: Duration::from_secs(600), requests: 1 };
         assert_eq!(shape("hello=sparse,every=10m"), sparse);
+        assert_eq!(shape("hello=azure"), LoadShape::Fleet { most: None });
+        let most = RequestRate::new(50.0).ok();
+        assert_eq!(shape("*=azure,most=50rps"), LoadShape::Fleet { most });
         let clients = LoadShape::Clients { clients: 50, pause: Duration::ZERO };
         assert_eq!(shape("hello=clients=50"), clients);
     }

@@ -16,8 +16,13 @@ use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng as _, SeedableRng as _};
 use vocabulary::fnv1a;
 
+use crate::rounding::whole_part;
+
 /// The bits of 1.0: with 52 random ones behind them they are a number from 1 to below 2.
 const ONE: u64 = 0x3ff0_0000_0000_0000;
+
+/// From this mean on a Poisson number is taken for a normal one.
+const NORMAL_FROM: f64 = 32.0;
 
 /// The random numbers of one entity for one purpose.
 #[derive(Debug)]
@@ -96,6 +101,23 @@ impl RandomStream {
         }
         count
     }
+
+    /// How many events fall into a time in which `mean` of them are expected, by one draw: exact up to a mean
+    /// of 32, and beyond by the normal distribution, whose number has the same mean and variance.
+    pub(crate) fn poisson_at_once(&mut self, mean: f64) -> u32 {
+        if mean > NORMAL_FROM {
+            return whole_part(mean + libm::sqrt(mean) * self.normal() + 0.5);
+        }
+        let (drawn, mut count, mut chance) = (self.unit(), 0_u32, libm::exp(-mean));
+        let mut reached = chance;
+        // The chances add up to a little less than 1, so the draw may lie above all of them.
+        while reached <= drawn && chance > 0.0 {
+            count += 1;
+            chance *= mean / f64::from(count);
+            reached += chance;
+        }
+        count
+    }
 }
 
 /// The span of so many seconds; the longest span for what is no number of seconds.
@@ -139,7 +161,17 @@ mod tests {
         for mean in [0.1, 3.0, 20.0] {
             let tolerance = (0.012 * libm::sqrt(mean) + 0.001, 0.02 * mean + 0.004);
             close("poisson", moments(|random| f64::from(random.poisson(mean))), (mean, mean), tolerance);
+            let at_once = moments(|random| f64::from(random.poisson_at_once(mean)));
+            close("poisson at once", at_once, (mean, mean), tolerance);
         }
+    }
+
+    #[test]
+    fn a_great_poisson_number_has_its_mean_and_variance() {
+        let (mean, variance) = moments(|random| f64::from(random.poisson_at_once(500.0)));
+        assert!((mean - 500.0).abs() < 0.25 && (variance - 500.0).abs() < 8.0, "{mean}, {variance}");
+        let mut random = RandomStream::of(7, "a", "b");
+        assert!((0..1_000).all(|_| random.poisson_at_once(0.0) == 0));
     }
 
     #[test]

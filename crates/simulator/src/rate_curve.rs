@@ -88,6 +88,16 @@ impl RateCurve {
         }
     }
 
+    /// The greatest rate of all times.
+    pub(crate) fn most(&self) -> f64 {
+        match *self {
+            Self::Constant { rate } => rate,
+            Self::Step { from, to, .. } | Self::Ramp { from, to, .. } => from.max(to),
+            Self::Cycle { peak, trough, .. } => peak.max(trough),
+            Self::Week { peak, trough, weekend } => peak.max(trough).max(weekend),
+        }
+    }
+
     /// The stretch that a time lies in, from that time on.
     pub(crate) fn stretch_at(&self, time: f64) -> RateStretch {
         match *self {

@@ -55,6 +55,8 @@ pub struct WaitPercentiles {
     pub p99: Duration,
     /// The longest of all waits.
     pub longest: Duration,
+    /// The mean of all waits.
+    pub mean: Duration,
 }
 
 impl ServiceReport {

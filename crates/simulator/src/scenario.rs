@@ -1,5 +1,6 @@
 //! What is simulated: which Services, which loads, and for how long?
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use thiserror::Error;
 use vocabulary::RevisionName;
 
 use crate::load_shape::LoadShape;
+use crate::shared_cores::CoreCount;
 use crate::time_distribution::TimeDistribution;
 
 /// A world with its loads, from which everything in it follows.
@@ -18,12 +20,27 @@ pub struct Scenario {
     pub cluster: Arc<ClusterConfig>,
     /// The Services, in the order of the report.
     pub services: Vec<ServiceScenario>,
+    /// The cores of each pod, by Service. The pods of a Service that is not named work on any number of
+    /// requests at full speed.
+    pub cores: BTreeMap<RevisionName, CoreCount>,
     /// How long messages are under way.
     pub delays: WorldDelays,
     /// How long the load lasts.
     pub length: Duration,
     /// The number from which all chance follows.
     pub seed: u64,
+    /// Whether each request is followed.
+    pub pace: SimulationPace,
+}
+
+/// How closely a load is followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SimulationPace {
+    /// Each request by itself, through every queue.
+    #[default]
+    EveryRequest,
+    /// The requests of a second together, as a fluid: as the exact world on average, and in far less time.
+    WholeSeconds,
 }
 
 /// One Service, its load and its pods.

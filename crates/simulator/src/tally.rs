@@ -86,10 +86,16 @@ impl ServiceTally {
 
     /// A request has to wait at the activator.
     pub(crate) fn note_wait(&mut self, cause: WaitCause) {
-        match cause {
-            WaitCause::NoReadyPod => self.waited_from_zero += 1,
-            WaitCause::NoFreeSlot => self.waited_for_growth += 1,
-        }
+        self.note_waits(cause, 1);
+    }
+
+    /// So many requests have to wait at the activator.
+    pub(crate) fn note_waits(&mut self, cause: WaitCause, requests: u32) {
+        let waited = match cause {
+            WaitCause::NoReadyPod => &mut self.waited_from_zero,
+            WaitCause::NoFreeSlot => &mut self.waited_for_growth,
+        };
+        *waited += u64::from(requests);
     }
 
     /// A count was ordered, for this reason.
@@ -117,6 +123,11 @@ impl ServiceTally {
             PodOccupation::Idle => self.time.idle += 1,
             PodOccupation::Busy => self.time.idle -= 1,
         }
+    }
+
+    /// Ready pods held nothing for so long, summed, of whose requests none is followed.
+    pub(crate) fn add_idle(&mut self, spent: Duration) {
+        self.time.spent_idle = self.time.spent_idle.saturating_add(spent);
     }
 
     /// The time of all pods together up to now, and the idle part of it.

@@ -1,5 +1,6 @@
 //! Whole worlds: what is known of queues and of the load tests of the documents, and that a seed repeats.
 
+mod fast;
 mod ledger;
 
 use std::collections::BTreeMap;
@@ -51,9 +52,11 @@ fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) 
     Scenario {
         cluster: Arc::new(ClusterConfig::default()),
         services: vec![service],
+        cores: BTreeMap::new(),
         delays: WorldDelays::default(),
         length: Duration::from_secs(60 * minutes),
         seed: 7,
+        pace: SimulationPace::EveryRequest,
     }
 }
 
@@ -168,6 +171,51 @@ fn a_held_count_waits_as_the_queue_with_so_many_servers() {
         (busy - utilization).abs() < 0.03 * utilization,
         "{busy} of the pods are busy, not {utilization}"
     );
+}
+
+/// Two queues for so long that chance moves their waits by less than 3 %: the chance to wait, the mean wait,
+/// and by Little's law how many wait and how many are served on average.
+#[test]
+fn waits_of_long_queues_are_within_3_of_100_of_the_formulas() {
+    for (servers, rate, offered) in [(5_u32, "40rps", 4.0), (2, "12rps", 1.2)] {
+        let minutes = 600;
+        let report = outcome(&queue(servers, rate, minutes));
+        let number = |count: u64| f64::from(u32::try_from(count).expect("few"));
+        let near = |name: &str, found: f64, expected: f64| {
+            assert!((found - expected).abs() < 0.03 * expected, "{servers}: {name} {found}, not {expected}");
+        };
+        let waited = number(report.waited_for_growth + report.waited_from_zero) / number(report.requests);
+        near("chance to wait", waited, erlang_c(servers, offered));
+        let free = f64::from(servers) - offered;
+        let mean = erlang_c(servers, offered) * 0.1 / free;
+        near("mean wait", report.wait.mean.as_secs_f64(), mean);
+        let per_second = number(report.requests) / (60.0 * number(minutes));
+        near("number that wait", per_second * report.wait.mean.as_secs_f64(), offered * 10.0 * mean);
+        let busy = f64::from(servers) * (1.0 - report.share_idle());
+        near("number that is served", busy, per_second * 0.1);
+    }
+}
+
+/// A pod with one core and any number of requests at once is the queue M/M/1 with processor sharing: busy for
+/// the offered load, and not for the longer time in which requests that do not disturb each other overlap.
+#[test]
+fn requests_that_share_one_core_keep_it_busy_for_the_offered_load() {
+    let mut one_pod = scenario(
+        facts(&[("min-scale", "1"), ("max-scale", "1")], 0),
+        "constant,rate=7rps",
+        "exponential,mean=100ms",
+        120,
+    );
+    one_pod.cores =
+        [(one_pod.services[0].facts.name.clone(), CoreCount::parse("1").expect("a number"))].into();
+    let report = outcome(&one_pod);
+    assert_whole(&report, 100);
+    let busy = 1.0 - report.share_idle();
+    assert!((busy - 0.7).abs() < 0.03 * 0.7, "{busy} of the pod is busy, not 0.7");
+    one_pod.cores.clear();
+    let busy = 1.0 - outcome(&one_pod).share_idle();
+    let expected = 1.0 - libm::exp(-0.7);
+    assert!((busy - expected).abs() < 0.03 * expected, "{busy} of the pod is busy, not {expected}");
 }
 
 #[test]

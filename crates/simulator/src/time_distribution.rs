@@ -103,6 +103,17 @@ impl TimeDistribution {
         }
     }
 
+    /// The mean of all spans, in seconds.
+    pub(crate) fn mean(&self) -> f64 {
+        match self {
+            Self::Constant(span) => span.as_secs_f64(),
+            Self::Uniform { least, most } => f64::midpoint(least.as_secs_f64(), most.as_secs_f64()),
+            Self::Exponential { mean } => mean.as_secs_f64(),
+            Self::LogNormal { median, sigma } => median.as_secs_f64() * libm::exp(sigma * sigma / 2.0),
+            Self::Percentiles(table) => table.mean(),
+        }
+    }
+
     /// One span of the distribution.
     pub(crate) fn draw(&self, random: &mut RandomStream) -> Duration {
         match self {
@@ -116,6 +127,14 @@ impl TimeDistribution {
 }
 
 impl PercentileTable {
+    fn mean(&self) -> f64 {
+        let parts = self
+            .points
+            .windows(2)
+            .map(|pair| (pair[1].share - pair[0].share) * f64::midpoint(pair[0].seconds, pair[1].seconds));
+        parts.sum()
+    }
+
     /// The span that this share of all spans does not exceed; the share is below 1.
     fn seconds_at(&self, share: f64) -> f64 {
         // The first point has the share 0 and the last one 1, so there is one on each side.
@@ -217,6 +236,17 @@ mod tests {
         assert_near(table[DRAWS / 2], 0.08, "the median of a table");
         assert_near(table[DRAWS / 4], 0.0425, "a quarter, halfway from the shortest to the median");
         assert!(table[0] >= 0.005 && table[DRAWS - 1] <= 2.0);
+    }
+
+    #[test]
+    fn each_form_has_its_mean() {
+        let texts = ["120ms", "2s..5s", "120ms,p99=800ms", "exponential,mean=120ms"];
+        for text in texts.into_iter().chain(["percentiles,min=5ms,p50=80ms,p99=900ms,max=2s"]) {
+            let sum: f64 = drawn(text).iter().sum();
+            let count = f64::from(u32::try_from(DRAWS).expect("few"));
+            let mean = TimeDistribution::parse(text).map(|distribution| distribution.mean());
+            assert_near(sum / count, mean.expect("a time"), text);
+        }
     }
 
     #[test]

@@ -44,6 +44,7 @@ impl ServiceTraffic {
                 | LoadShape::Bursty { .. }
                 | LoadShape::Timer { .. }
                 | LoadShape::Sparse { .. }
+                | LoadShape::Fleet { .. }
                 | LoadShape::File(_),
             )
             | None => (0, Duration::ZERO),

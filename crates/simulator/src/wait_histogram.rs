@@ -6,6 +6,9 @@
 
 use std::time::Duration;
 
+use crate::random::span_of;
+use crate::rounding::real;
+
 /// Each power of two has 2^7 buckets.
 const STEP_BITS: u32 = 7;
 const STEPS: u64 = 1 << STEP_BITS;
@@ -16,16 +19,27 @@ pub(crate) struct WaitHistogram {
     counts: Vec<u64>,
     total: u64,
     longest: Duration,
+    /// All waits together, in seconds.
+    sum: f64,
 }
 
 impl WaitHistogram {
     pub(crate) fn add(&mut self, wait: Duration) {
+        self.add_many(wait, 1);
+    }
+
+    /// So many requests waited as long.
+    pub(crate) fn add_many(&mut self, wait: Duration, requests: u64) {
+        if requests == 0 {
+            return;
+        }
         let place = bucket_of(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         if place >= self.counts.len() {
             self.counts.resize(place + 1, 0);
         }
-        self.counts[place] += 1;
-        self.total += 1;
+        self.counts[place] += requests;
+        self.total += requests;
+        self.sum += wait.as_secs_f64() * real(requests);
         self.longest = self.longest.max(wait);
     }
 
@@ -41,6 +55,11 @@ impl WaitHistogram {
             }
         }
         self.longest
+    }
+
+    /// The mean wait; zero for no request.
+    pub(crate) fn mean(&self) -> Duration {
+        span_of(self.sum / real(self.total.max(1)))
     }
 
     pub(crate) fn longest(&self) -> Duration {
@@ -98,6 +117,7 @@ mod tests {
             let found = waits.of_thousand(requests).as_secs_f64() * 1_000.0;
             assert!((found - milliseconds).abs() <= milliseconds / 100.0, "{requests}: {found} ms");
         }
+        assert_eq!(waits.mean(), Duration::from_micros(500_500));
         assert_eq!((waits.longest(), waits.total()), (Duration::from_secs(1), 1_000));
     }
 }

@@ -9,18 +9,23 @@
 //!
 //! The activator's end and the control loop are the values that the programs run. No part calls another: each
 //! message is an event that comes after a delay, and each part does as its commands say. The way of a request
-//! is in `requests`; links, orders and facts are in `control`.
+//! is in `requests`; links, orders and facts are in `control`; `whole_seconds` is in place of `requests`
+//! where these are too many to follow each.
 
 mod control;
 mod requests;
+mod whole_seconds;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
 use crate::event_queue::EventQueue;
+use crate::fluid::{self, FluidService};
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
-use crate::scenario::{Scenario, WorldDelays};
+use crate::scenario::{Scenario, SimulationPace, WorldDelays};
+use crate::shared_cores::{CoreCount, SharedCores};
 use crate::tally::{PodOccupation, ServiceTally};
 use crate::traffic::ServiceTraffic;
 use crate::world_activator::WorldActivator;
@@ -46,7 +51,13 @@ pub(crate) struct World {
     delays: WorldDelays,
     names: Vec<RevisionName>,
     traffic: Vec<ServiceTraffic>,
+    /// The requests of each Service, where only whole seconds are simulated; empty where each request is.
+    fluids: Vec<FluidService>,
     tallies: Vec<ServiceTally>,
+    /// The cores of each pod of a Service, where they are limited.
+    cores: Vec<Option<CoreCount>>,
+    /// The work in pods whose cores are limited.
+    shared_cores: BTreeMap<PodNumber, SharedCores>,
     activator: WorldActivator,
     owner: WorldOwner,
     platform: WorldPlatform,
@@ -67,7 +78,13 @@ impl World {
             traffic: services()
                 .map(|(number, service)| ServiceTraffic::new(number, service, scenario.seed))
                 .collect(),
+            fluids: match scenario.pace {
+                SimulationPace::EveryRequest => Vec::new(),
+                SimulationPace::WholeSeconds => fluid::services(scenario),
+            },
             tallies: services().map(|_| ServiceTally::new(LOAD_BEGINS)).collect(),
+            cores: services().map(|(_, service)| scenario.cores.get(&service.facts.name).copied()).collect(),
+            shared_cores: BTreeMap::new(),
             activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
             owner: WorldOwner::new(),
             platform: WorldPlatform::new(&scenario.services),
@@ -115,6 +132,7 @@ impl World {
                     p95: tally.waits.of_thousand(950),
                     p99: tally.waits.of_thousand(990),
                     longest: tally.waits.longest(),
+                    mean: tally.waits.mean(),
                 },
                 pod_time,
                 idle_time,
@@ -137,9 +155,11 @@ impl World {
         match event {
             WorldEvent::RequestArrives(service) => self.request_arrives(service),
             WorldEvent::ClientSends(service, client) => self.client_sends(service, client),
+            WorldEvent::SurgeComes(service, surge) => self.surge_comes(service, surge),
             WorldEvent::WaitEnds(service, ticket) => self.wait_ends(service, ticket),
             WorldEvent::RequestReachesPod(seated) => self.request_reaches_pod(*seated),
             WorldEvent::WorkEnds(pod, seated) => self.work_ends(pod, *seated),
+            WorldEvent::PodWorkIsDue(pod) => self.pod_work_is_due(pod),
             WorldEvent::PodAnswers(answer, seated) => self.pod_answers(answer, *seated),
             WorldEvent::RevisionIsDue(service) => self.revision_is_due(service),
             WorldEvent::ActivatorSecondEnds => self.activator_second_ends(),
@@ -155,8 +175,11 @@ impl World {
         }
     }
 
-    /// The first arrivals of open loads, and the first request of every client.
+    /// The first arrivals of open loads, and the first request of every client. A fluid begins by itself.
     fn begin_load(&mut self) {
+        if !self.fluids.is_empty() {
+            return;
+        }
         for service in (0..self.traffic.len()).map(ServiceNumber) {
             self.plan_arrival(service);
             for client in self.traffic[service.0].clients() {
@@ -171,10 +194,10 @@ impl World {
         }
     }
 
-    /// A pod holds more or less than before: counts whether it is idle, and says its present count if that is
-    /// due.
+    /// A pod holds more or less than before, if its requests are no fluid: counts whether it is idle, and
+    /// says its present count if that is due.
     fn pod_changed(&mut self, number: PodNumber) {
-        let Some(pod) = self.platform.pod_mut(number) else { return };
+        let Some(pod) = self.platform.pod_mut(number).filter(|_| self.fluids.is_empty()) else { return };
         if pod.is_idle() != pod.is_counted_idle {
             pod.is_counted_idle = !pod.is_counted_idle;
             let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };

@@ -98,6 +98,17 @@ impl SeatedRequest {
     }
 }
 
+/// What the activator holds at a moment, of a load whose requests are a fluid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FluidSurge {
+    /// Seconds since the load began.
+    pub(crate) at: f64,
+    pub(crate) held: u32,
+    pub(crate) waiting: u32,
+    /// The ready pods when the second began: once there are others, the surge is another one.
+    pub(crate) pods: u32,
+}
+
 /// The answer of a pod to the activator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodAnswer {
@@ -115,11 +126,15 @@ pub(crate) enum WorldEvent {
     RequestArrives(ServiceNumber),
     /// A client sends its next request, which arrives now.
     ClientSends(ServiceNumber, ClientNumber),
+    /// The activator holds so many requests of a fluid that the owner is to hear of them.
+    SurgeComes(ServiceNumber, FluidSurge),
     /// The time limit of a request is over that had to wait.
     WaitEnds(ServiceNumber, Ticket),
     RequestReachesPod(Box<SeatedRequest>),
     /// The app has done its work for a request.
     WorkEnds(PodNumber, Box<SeatedRequest>),
+    /// A request may be done in a pod whose cores are shared.
+    PodWorkIsDue(PodNumber),
     PodAnswers(PodAnswer, Box<SeatedRequest>),
     /// The deadline of a revision at the activator may have come.
     RevisionIsDue(ServiceNumber),
@@ -147,11 +162,13 @@ impl fmt::Display for WorldEvent {
         match self {
             Self::RequestArrives(service) => write!(to, "arrival {}", service.0),
             Self::ClientSends(service, client) => write!(to, "client {} {}", service.0, client.0),
+            Self::SurgeComes(service, surge) => write!(to, "surge {} {}", service.0, surge.held),
             Self::WaitEnds(service, _) => write!(to, "limit {}", service.0),
             Self::RequestReachesPod(seated) => {
                 write!(to, "to-pod {:?} {:?}", seated.pod(), seated.request.service_time)
             }
             Self::WorkEnds(pod, seated) => write!(to, "done {} {:?}", pod.0, seated.request.waited),
+            Self::PodWorkIsDue(pod) => write!(to, "work {}", pod.0),
             Self::PodAnswers(answer, seated) => write!(to, "answer {answer:?} {:?}", seated.request.waited),
             Self::RevisionIsDue(service) => write!(to, "look {}", service.0),
             Self::ActivatorSecondEnds => to.write_str("activator-second"),

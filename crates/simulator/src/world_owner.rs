@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::{ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings};
+use throttling::LinkNumber;
 use vocabulary::{PodSettings, Timestamp};
 
 use crate::look_plan::LookPlan;
@@ -68,6 +69,13 @@ impl WorldOwner {
     /// A look at the deadline comes. Returns whether it counts.
     pub(crate) fn look_comes(&mut self, now: Timestamp) -> bool {
         self.look.comes(now)
+    }
+
+    /// The link over which the activator speaks, once it was ordered.
+    pub(crate) fn link_of_activator(&self) -> Option<LinkNumber> {
+        let mut links = self.links.iter();
+        let found = links.find(|(_, far_end)| matches!(far_end, LinkFarEnd::Activator));
+        found.map(|(link, _)| LinkNumber(link.0))
     }
 
     fn commands(&mut self) -> Vec<ControlCommand> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
-use simulator::{ServiceLoad, TimeDistribution};
+use simulator::{CoreCount, ServiceLoad, SimulationPace, TimeDistribution};
 use vocabulary::{did_you_mean, shown};
 
 use super::serving::{ManifestOptions, ReadingOptions};
@@ -16,9 +16,16 @@ use super::values::duration;
 /// A year has so many minutes at most.
 const MINUTES_MAX: i64 = 366 * 24 * 60;
 
+/// The seed where none is said.
+pub(crate) const DEFAULT_SEED: u64 = 1;
+
 /// What is written on the command line: a load, or a made-up world of its own.
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArguments {
+    /// A scenario: a file of the kind Simulation that holds manifests, loads and times, with the fields that
+    /// docs/tasks/simulate.md lists. Then no other option says them.
+    #[arg(value_name = "SCENARIO", conflicts_with_all = WORDS_OF_SCENARIOS)]
+    scenario: Option<PathBuf>,
     /// Simulate no load, but a world in which processes, links, the platform and clocks fail, as --seed makes
     /// it, and say which promise of ebb it breaks. Exit code 1 if it breaks one.
     #[arg(long, value_name = "WORLD", value_enum, conflicts_with_all = WORDS_OF_LOADS)]
@@ -29,7 +36,7 @@ pub(crate) struct SimulateArguments {
         short,
         long = "filename",
         value_name = "FILE",
-        required_unless_present = "world",
+        required_unless_present_any = ["world", "scenario"],
         num_args = 1..
     )]
     files: Vec<PathBuf>,
@@ -37,12 +44,13 @@ pub(crate) struct SimulateArguments {
     reading: ReadingOptions,
     /// How requests of a Service arrive, such as hello=constant,rate=50rps or
     /// hello=diurnal,peak=200rps,trough=10rps or hello=clients=50. Shapes: constant, step, ramp, diurnal,
-    /// weekly, bursty, timer, sparse; docs/tasks/simulate.md has the words of each. Or a file, such as
-    /// hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK.
+    /// weekly, bursty, timer, sparse, azure; docs/tasks/simulate.md has the words of each. Or a file, such as
+    /// hello=requests.csv or hello=requests.csv.gz: each line is one request, SECONDS or SECONDS,WORK. The
+    /// name * stands for each Service that no other load names.
     #[arg(
         long,
         value_name = "NAME=SHAPE",
-        required_unless_present = "world",
+        required_unless_present_any = ["world", "scenario"],
         value_parser = service_load
     )]
     load: Vec<ServiceLoad>,
@@ -54,7 +62,7 @@ pub(crate) struct SimulateArguments {
     #[arg(
         long,
         value_name = "TIME",
-        required_unless_present = "world",
+        required_unless_present_any = ["world", "scenario"],
         value_parser = time_distribution
     )]
     service_time: Option<TimeDistribution>,
@@ -62,10 +70,18 @@ pub(crate) struct SimulateArguments {
     #[arg(
         long,
         value_name = "TIME",
-        required_unless_present = "world",
+        required_unless_present_any = ["world", "scenario"],
         value_parser = time_distribution
     )]
     start_up: Option<TimeDistribution>,
+    /// How many requests a pod works on at full speed, such as 2 or 0.5: more that run in it at once share
+    /// its cores evenly, and each takes longer. Without this they do not slow each other down.
+    #[arg(long, value_name = "NUMBER", value_parser = cores)]
+    cores: Option<CoreCount>,
+    /// Do not follow each request, but draw what happens in each second: about the same counts and waits, in
+    /// far less time. Above 1,000,000,000 requests this is done without being asked for, and said.
+    #[arg(long)]
+    fast: bool,
     #[command(flatten)]
     length: LengthOptions,
     /// Simulate again with other annotations on every Service, such as window=30s or min-scale=1,target=5,
@@ -73,9 +89,10 @@ pub(crate) struct SimulateArguments {
     /// start-ups.
     #[arg(long, value_name = "KEY=VALUE,...", value_parser = variant)]
     compare: Vec<VariantOption>,
-    /// The number from which all chance follows: the same number repeats a simulation.
-    #[arg(long, value_name = "NUMBER", default_value = "1")]
-    seed: u64,
+    /// The number from which all chance follows: the same number repeats a simulation. Without this it is 1,
+    /// or that of the scenario.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
     /// Name the cheapest of all settings that are simulated whose waits are short enough, such as
     /// "p99 wait < 200ms"; p50, p95 and max too. Exit code 1 if none is.
     #[arg(long, value_name = "GOAL", value_parser = objective)]
@@ -83,19 +100,45 @@ pub(crate) struct SimulateArguments {
     /// Write all numbers into this file too, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the counts of all variants over time into this file too, as SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write the whole report with its charts into this file too, which a browser shows by itself.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// The arguments that are about loads, and mean nothing in a world that a seed makes.
-const WORDS_OF_LOADS: [&str; 10] = [
+const WORDS_OF_LOADS: [&str; 14] = [
     "files",
     "load",
     "bin",
     "service_time",
     "start_up",
+    "cores",
+    "fast",
     "LengthOptions",
     "compare",
     "objective",
     "json",
+    "svg",
+    "html",
+    "ignore_foreign",
+];
+
+/// The arguments that a scenario holds, and that say nothing beside one.
+const WORDS_OF_SCENARIOS: [&str; 12] = [
+    "world",
+    "files",
+    "load",
+    "bin",
+    "service_time",
+    "start_up",
+    "cores",
+    "fast",
+    "LengthOptions",
+    "compare",
+    "objective",
     "ignore_foreign",
 ];
 
@@ -113,7 +156,20 @@ pub(crate) enum SimulationOrder {
     World {
         seed: u64,
     },
+    /// What a scenario file says.
+    Scenario(ScenarioOptions),
     Loads(Box<SimulateOptions>),
+}
+
+/// A scenario file, and what is said beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct ScenarioOptions {
+    pub(crate) path: PathBuf,
+    /// In place of the seed of the file.
+    pub(crate) seed: Option<u64>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) svg: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Loads that are to be simulated, and with which settings.
@@ -124,16 +180,24 @@ pub(crate) struct SimulateOptions {
     pub(crate) bin: Option<Duration>,
     pub(crate) service_time: TimeDistribution,
     pub(crate) start_up: TimeDistribution,
+    pub(crate) cores: Option<CoreCount>,
+    pub(crate) pace: SimulationPace,
     pub(crate) length: LengthOptions,
     pub(crate) compare: Vec<VariantOption>,
     pub(crate) seed: u64,
     pub(crate) objective: Option<WaitObjective>,
     pub(crate) json: Option<PathBuf>,
+    pub(crate) svg: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
 }
 
 impl SimulateArguments {
     pub(crate) fn order(self) -> SimulationOrder {
-        let seed = self.seed;
+        if let Some(path) = self.scenario {
+            let (seed, json, svg, html) = (self.seed, self.json, self.svg, self.html);
+            return SimulationOrder::Scenario(ScenarioOptions { path, seed, json, svg, html });
+        }
+        let seed = self.seed.unwrap_or(DEFAULT_SEED);
         let (None, Some(service_time), Some(start_up)) = (self.world, self.service_time, self.start_up)
         else {
             return SimulationOrder::World { seed };
@@ -144,11 +208,15 @@ impl SimulateArguments {
             bin: self.bin,
             service_time,
             start_up,
+            cores: self.cores,
+            pace: if self.fast { SimulationPace::WholeSeconds } else { SimulationPace::EveryRequest },
             length: self.length,
             compare: self.compare,
             seed,
             objective: self.objective,
             json: self.json,
+            svg: self.svg,
+            html: self.html,
         }))
     }
 }
@@ -187,19 +255,24 @@ pub(crate) struct LengthOptions {
     #[arg(
         long,
         value_name = "MINUTES",
-        required_unless_present_any = ["hours", "days", "world"],
+        required_unless_present_any = ["hours", "days", "world", "scenario"],
         value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX)
     )]
-    minutes: Option<u32>,
+    pub(crate) minutes: Option<u32>,
     /// The length of the load in hours.
     #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX / 60))]
-    hours: Option<u32>,
+    pub(crate) hours: Option<u32>,
     /// The length of the load in days.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=366))]
-    days: Option<u32>,
+    pub(crate) days: Option<u32>,
 }
 
 impl LengthOptions {
+    /// Whether one of them says something.
+    pub(crate) fn is_said(self) -> bool {
+        self.minutes.or(self.hours).or(self.days).is_some()
+    }
+
     /// The length of the load, of which one option says all.
     pub(crate) fn span(self) -> Duration {
         let seconds = |count: Option<u32>, each: u64| u64::from(count.unwrap_or_default()) * each;
@@ -216,20 +289,24 @@ pub(crate) struct VariantOption {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-fn service_load(text: &str) -> Result<ServiceLoad, String> {
+pub(crate) fn service_load(text: &str) -> Result<ServiceLoad, String> {
     ServiceLoad::parse(text).map_err(|problem| problem.to_string())
 }
 
-fn time_distribution(text: &str) -> Result<TimeDistribution, String> {
+pub(crate) fn time_distribution(text: &str) -> Result<TimeDistribution, String> {
     TimeDistribution::parse(text).map_err(|problem| problem.to_string())
 }
 
-fn bin(text: &str) -> Result<Duration, String> {
+pub(crate) fn cores(text: &str) -> Result<CoreCount, String> {
+    CoreCount::parse(text)
+}
+
+pub(crate) fn bin(text: &str) -> Result<Duration, String> {
     let bin = duration(text)?;
     if bin.is_zero() { Err("is no time at all; write 1s, 1m or 1h".to_owned()) } else { Ok(bin) }
 }
 
-fn objective(text: &str) -> Result<WaitObjective, String> {
+pub(crate) fn objective(text: &str) -> Result<WaitObjective, String> {
     let advice = || {
         format!(
             "{} is no objective; write p50, p95, p99 or max, then wait < TIME, such as \"p99 wait < 200ms\"",
@@ -244,7 +321,7 @@ fn objective(text: &str) -> Result<WaitObjective, String> {
     Ok(WaitObjective { text: text.to_owned(), quantile, limit })
 }
 
-fn variant(text: &str) -> Result<VariantOption, String> {
+pub(crate) fn variant(text: &str) -> Result<VariantOption, String> {
     let mut annotations = BTreeMap::new();
     for part in text.split(',') {
         let setting = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
@@ -294,6 +371,7 @@ mod tests {
             let error = objective(text).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
         }
+        assert!(cores("2").is_ok() && cores("0").is_err());
         assert!(bin("1m").is_ok() && bin("0s").is_err() && bin("1").is_err());
     }
 

@@ -48,6 +48,7 @@ struct WaitDocument {
     p95: f64,
     p99: f64,
     max: f64,
+    mean: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,6 +112,7 @@ fn service(report: &ServiceReport) -> ServiceDocument<'_> {
             p95: seconds(report.wait.p95),
             p99: seconds(report.wait.p99),
             max: seconds(report.wait.longest),
+            mean: seconds(report.wait.mean),
         },
         pod_hours: report.pod_hours(),
         share_idle: report.share_idle(),

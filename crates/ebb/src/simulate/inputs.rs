@@ -15,6 +15,9 @@ use crate::cli::{SimulateOptions, VariantOption};
 /// How the variant without other settings is called.
 const AS_WRITTEN: &str = "as written";
 
+/// In place of a name in a load: each Service that no other load names.
+const EVERY_OTHER: &str = "*";
+
 /// A scenario, and how the table calls it.
 #[derive(Debug)]
 pub(super) struct VariantScenario {
@@ -33,9 +36,11 @@ pub(super) fn variants(
     let scenario_of = |loaded: &LoadedManifest, facts: &[RevisionFacts]| Scenario {
         cluster: Arc::clone(&loaded.cluster),
         services: facts.iter().map(|facts| service(facts, &loads, options)).collect(),
+        cores: facts.iter().filter_map(|facts| Some((facts.name.clone(), options.cores?))).collect(),
         delays: WorldDelays::default(),
         length: options.length.span(),
         seed: options.seed,
+        pace: options.pace,
     };
     let mut variants =
         vec![VariantScenario { title: AS_WRITTEN.to_owned(), scenario: scenario_of(loaded, &facts) }];
@@ -89,7 +94,10 @@ fn loads_by_service(
 ) -> Result<BTreeMap<RevisionName, LoadShape>, Vec<String>> {
     let mut found: BTreeMap<RevisionName, LoadShape> = BTreeMap::new();
     let mut problems = Vec::new();
-    for load in &options.load {
+    let is_for_every_other = |load: &&ServiceLoad| load.service == EVERY_OTHER;
+    let (of_others, named): (Vec<&ServiceLoad>, Vec<&ServiceLoad>) =
+        options.load.iter().partition(is_for_every_other);
+    for load in named {
         match service_of(facts, &load.service) {
             Ok(name) if found.contains_key(name) => {
                 problems.push(format!("--load names {name} twice; write one load for each Service"));
@@ -102,6 +110,20 @@ fn loads_by_service(
             },
             Err(problem) => problems.push(problem),
         }
+    }
+    match &of_others[..] {
+        [] => {}
+        [load] => match shape_of(load, options) {
+            Ok(shape) => {
+                for facts in facts {
+                    found.entry(facts.name.clone()).or_insert_with(|| shape.clone());
+                }
+            }
+            Err(problem) => problems.push(format!("--load {EVERY_OTHER}: {problem}")),
+        },
+        [_, ..] => problems.push(format!(
+            "--load names {EVERY_OTHER} twice; write one load for the Services that no other load names"
+        )),
     }
     let has_file = options.load.iter().any(|load| matches!(load.source, LoadSource::File(_)));
     if options.bin.is_some() && !has_file {

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Take};
+use std::path::Path;
 use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
 use simulator::{LoadFile, LoadFileReader};
-use vocabulary::format_duration;
+use vocabulary::{format_duration, shown};
 
 /// The first bytes of what gzip has packed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -16,11 +17,13 @@ const BYTES_MAX: u64 = 1 << 30;
 /// The text of a file, unpacked.
 type LoadText = BufReader<Take<Box<dyn Read>>>;
 
-/// The load of a file with one number for each bin or, without a length of bins, one request in each line.
-pub(super) fn read(name: &str, bin: Option<Duration>) -> Result<LoadFile, String> {
+/// The load of a file with one number for each bin or, without a length of bins, one request in each line. In
+/// a trace of Azure Functions what stands behind `#` chooses a function.
+pub(super) fn read(written: &str, bin: Option<Duration>) -> Result<LoadFile, String> {
+    let (name, function) = name_and_function(written);
     let told = |error: io::Error| format!("{name}: {error}");
     let mut text = open(name).map_err(told)?;
-    let mut reader = LoadFileReader::new(bin);
+    let mut reader = LoadFileReader::new(bin).of_function(function);
     let mut line = String::new();
     while text.read_line(&mut line).map_err(told)? > 0 {
         reader.take_line(&line).map_err(|problem| format!("{name}: {problem}"))?;
@@ -29,7 +32,20 @@ pub(super) fn read(name: &str, bin: Option<Duration>) -> Result<LoadFile, String
     if text.get_ref().limit() == 0 {
         return Err(format!("{name}: the text is longer than {BYTES_MAX} bytes, the most that is read"));
     }
-    reader.finish().ok_or_else(|| format!("{name}: no line has a number; write one line for each request"))
+    reader.finish().ok_or_else(|| match function {
+        Some(function) => {
+            format!("{name}: no line is of a function or an app whose hash begins with {}", shown(function))
+        }
+        None => format!("{name}: no line has a number; write one line for each request"),
+    })
+}
+
+/// The name of a file, and the function of it that is chosen. A file whose own name has a `#` is whole.
+fn name_and_function(written: &str) -> (&str, Option<&str>) {
+    match written.rsplit_once('#') {
+        Some((name, function)) if !Path::new(written).exists() => (name, Some(function)),
+        Some(_) | None => (written, None),
+    }
 }
 
 /// Refuses a file that ends before the load is to end.
@@ -100,6 +116,16 @@ mod tests {
             let error = read(&path, bin).expect_err(expected);
             assert!(error.contains(expected), "{error}");
         }
+        let text = "HashOwner,HashApp,HashFunction,Trigger,1,2\no,a1,f1,http,3,4\n";
+        std::fs::write(&path, text).expect("writing");
+        assert_eq!(
+            read(&format!("{path}#f1"), None),
+            Ok(LoadFile::Counts { bin: MINUTE, counts: [3, 4].into() })
+        );
+        let error = read(&format!("{path}#f2"), None).expect_err("there is no such function");
+        assert!(
+            error.ends_with("requests.csv: no line is of a function or an app whose hash begins with \"f2\"")
+        );
         let missing = directory.path().join("none.csv").display().to_string();
         assert!(read(&missing, None).expect_err("there is none").contains("none.csv: "));
     }

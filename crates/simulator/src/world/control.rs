@@ -203,8 +203,12 @@ impl World {
 
     pub(super) fn pod_second_ends(&mut self, number: PodNumber) {
         let Some(pod) = self.platform.pod_mut(number) else { return };
-        let sample = pod.close_second(self.now);
+        let mut sample = pod.close_second(self.now);
         let at = pod.second_ends_at();
+        let (service, state) = (pod.service, pod.state());
+        if let Some(load) = self.fluid_load_of_pod(service, state) {
+            sample.load = load;
+        }
         self.pod_says(number, PodWord::Load { sample, usage: None, late_bytes: None });
         self.queue.push(at, WorldEvent::PodSecondEnds(number));
     }
@@ -289,6 +293,7 @@ impl World {
             return;
         }
         let Some(pod) = self.platform.remove(number) else { return };
+        self.shared_cores.remove(&number);
         let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };
         self.tallies[pod.service.0].note_ended_pod(occupation, self.now);
         self.state(self.platform.fact_of_pods(pod.service));

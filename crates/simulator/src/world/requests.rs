@@ -13,6 +13,7 @@ use throttling::{ActivatorCommand, ActivatorEvent, Dispatch, LinkNumber, Request
 use vocabulary::{RevisionName, Slice};
 
 use super::{SECOND, World};
+use crate::shared_cores::SharedCores;
 use crate::simulated_pod::PodAdmission;
 use crate::world_event::{
     ClientNumber, PodAnswer, PodNumber, SeatedRequest, ServiceNumber, SimulatedRequest, SimulatedSeat,
@@ -91,8 +92,31 @@ impl World {
     }
 
     fn begin_work(&mut self, pod: PodNumber, seated: SeatedRequest) {
-        let at = self.now + seated.request.service_time;
-        self.queue.push(at, WorldEvent::WorkEnds(pod, Box::new(seated)));
+        let Some(cores) = self.cores[seated.request.service.0] else {
+            let at = self.now + seated.request.service_time;
+            return self.queue.push(at, WorldEvent::WorkEnds(pod, Box::new(seated)));
+        };
+        let now = self.now;
+        let shared = self.shared_cores.entry(pod).or_insert_with(|| SharedCores::new(cores, now));
+        shared.begin(seated, now);
+        self.plan_look_at_work(pod);
+    }
+
+    fn plan_look_at_work(&mut self, pod: PodNumber) {
+        let shared = self.shared_cores.get_mut(&pod);
+        if let Some(at) = shared.and_then(|shared| shared.plan_look(self.now)) {
+            self.queue.push(at, WorldEvent::PodWorkIsDue(pod));
+        }
+    }
+
+    pub(super) fn pod_work_is_due(&mut self, pod: PodNumber) {
+        if !self.shared_cores.get_mut(&pod).is_some_and(|shared| shared.look_comes(self.now)) {
+            return;
+        }
+        while let Some(done) = self.shared_cores.get_mut(&pod).and_then(|shared| shared.take_done(self.now)) {
+            self.work_ends(pod, done);
+        }
+        self.plan_look_at_work(pod);
     }
 
     pub(super) fn work_ends(&mut self, number: PodNumber, seated: SeatedRequest) {
@@ -185,7 +209,11 @@ impl World {
 
     /// Something happened at the activator, which does what follows.
     pub(super) fn tell_activator(&mut self, event: ActivatorEvent) {
+        let assigned = self.service_assigned_by(&event);
         self.hand_to_activator(event);
+        if let Some(service) = assigned {
+            self.refresh_pods(service);
+        }
         for service in (0..self.names.len()).map(ServiceNumber) {
             self.plan_look_at(service);
         }
@@ -216,6 +244,7 @@ impl World {
     }
 
     pub(super) fn activator_second_ends(&mut self) {
+        self.fluid_second_ends();
         self.tell_activator(ActivatorEvent::TimePassed);
         self.queue.push(self.now + SECOND, WorldEvent::ActivatorSecondEnds);
     }
@@ -266,6 +295,7 @@ impl World {
                 return;
             }
             for word in words {
+                let word = self.with_fluid_loads(word);
                 self.send_to_owner(link, word);
             }
         }
