@@ -1,0 +1,1 @@
+//! Records of small runs, written and read.
