@@ -25,7 +25,7 @@ pub struct SegmentHeader {
     pub start: SegmentStart,
     /// The settings of the orchestrator.
     pub settings: OrchestratorSettings,
-    /// The time since the beginning of 1970 when the wall clock was read last.
+    /// The time since the beginning of 1970; zero where no clock was read before.
     pub wall_clock: Duration,
 }
 
@@ -38,6 +38,8 @@ pub enum SegmentStart {
     Keyframe,
     /// The segment before.
     Continued,
+    /// Nothing: a keyframe follows. Entries before it are missing, because they could not be written.
+    KeyframeAfterGap,
 }
 
 impl From<&SegmentHeader> for HeaderMessage {
@@ -53,6 +55,7 @@ impl From<&SegmentHeader> for HeaderMessage {
                 SegmentStart::Empty => 1,
                 SegmentStart::Keyframe => 2,
                 SegmentStart::Continued => 3,
+                SegmentStart::KeyframeAfterGap => 4,
             },
             release_after: nanoseconds(header.settings.release_after),
             choice: match header.settings.choice {
@@ -81,6 +84,7 @@ impl TryFrom<HeaderMessage> for SegmentHeader {
                 1 => SegmentStart::Empty,
                 2 => SegmentStart::Keyframe,
                 3 => SegmentStart::Continued,
+                4 => SegmentStart::KeyframeAfterGap,
                 other => return Err(unknown("the start of a segment", other)),
             },
             settings: OrchestratorSettings {

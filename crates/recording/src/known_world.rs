@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use orchestration::{
     ActivatorFacts, ControlCommand, ControlEvent, LinkId, LinkNews, Order, OrderId, OrderOutcome,
@@ -15,18 +14,18 @@ use orchestration::{
 };
 use scaling::RevisionOrigin;
 use settings::ClusterConfig;
-use vocabulary::{Ownership, PodCount, RevisionName};
+use vocabulary::{Ownership, PodCount, RevisionName, Routing, Timestamp};
 
 use crate::entry::{RecordEntry, RecordInput};
 use crate::last_words::LastWords;
 use crate::outcome::errand_hash;
 use crate::peers::PeerName;
+use crate::record_time::WallClockReading;
 
 /// Facts, links, orders under way and last words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownWorld {
-    /// The time since the beginning of 1970 when the wall clock was read last.
-    pub(crate) wall_clock: Duration,
+    pub(crate) wall_clock: Option<WallClockReading>,
     pub(crate) links: BTreeMap<LinkId, PeerName>,
     pub(crate) last_words: LastWords,
     config: Option<Arc<ClusterConfig>>,
@@ -59,17 +58,12 @@ impl KnownWorld {
     /// Takes in what happened.
     pub(crate) fn note(&mut self, entry: &RecordEntry) {
         match &entry.input {
-            RecordInput::Event(event) => self.note_event(event),
+            RecordInput::Event(event) => self.note_event(event, entry.at),
             RecordInput::Advance => {}
         }
         for command in &entry.commands {
             self.note_command(command);
         }
-    }
-
-    /// Whether nothing is known yet.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ownership.is_none() && self.revisions.is_empty() && self.links.is_empty()
     }
 
     /// The facts that a new subscriber would be told, in their order.
@@ -100,8 +94,7 @@ impl KnownWorld {
         self.orders.iter().map(|(&id, order)| (id, order.errand))
     }
 
-    /// Takes in an event, apart from what came out of it.
-    pub(crate) fn note_event(&mut self, event: &ControlEvent) {
+    fn note_event(&mut self, event: &ControlEvent, now: Timestamp) {
         match event {
             ControlEvent::Platform(fact) => self.note_fact(fact),
             ControlEvent::PodSpoke { link, word } => {
@@ -115,7 +108,9 @@ impl KnownWorld {
                 }
             }
             ControlEvent::LinkChanged { link, news } => self.note_link(*link, news),
-            ControlEvent::WallClockRead { since_epoch } => self.wall_clock = *since_epoch,
+            ControlEvent::WallClockRead { since_epoch } => {
+                self.wall_clock = Some(WallClockReading::new(now, *since_epoch));
+            }
             ControlEvent::MetricsAnswered { .. } | ControlEvent::HistoryRestored { .. } => {}
         }
     }
@@ -219,7 +214,7 @@ impl KnownWorld {
         }
     }
 
-    fn note_assignment(&mut self, link: LinkId, revision: &RevisionName, routing: vocabulary::Routing) {
+    fn note_assignment(&mut self, link: LinkId, revision: &RevisionName, routing: Routing) {
         if let Some(PeerName::Activator(name)) = self.links.get(&link) {
             self.last_words.assigned(name, revision, routing);
         }

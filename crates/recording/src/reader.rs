@@ -221,11 +221,15 @@ impl RecordReader {
                 file: segment.path.clone(),
                 problem: format!("the segments between {before:08} and {number:08} are missing"),
             }),
+            Some(FormerSegment { .. }) if start == SegmentStart::KeyframeAfterGap => Some(RecordGap {
+                file: segment.path.clone(),
+                problem: "entries before the segment were not written".to_owned(),
+            }),
             Some(FormerSegment { .. }) => None,
         };
         self.gaps.extend(missing);
         match start {
-            SegmentStart::Empty | SegmentStart::Keyframe => true,
+            SegmentStart::Empty | SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap => true,
             SegmentStart::Continued if follows => true,
             SegmentStart::Continued => {
                 let problem = "the segment goes on from one that is not there, and is left out".to_owned();

@@ -202,8 +202,10 @@ impl Replay {
                 let translation = self.has_changes.then(Translation::default);
                 self.run = Some(ReplayRun::new(header.settings, translation, header.at));
             }
-            SegmentStart::Keyframe if self.run.is_none() => self.awaiting_keyframe = Some(header.settings),
-            SegmentStart::Keyframe | SegmentStart::Continued => {}
+            SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap if self.run.is_none() => {
+                self.awaiting_keyframe = Some(header.settings);
+            }
+            SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap | SegmentStart::Continued => {}
         }
     }
 

@@ -75,6 +75,8 @@ pub struct RecordWriter {
     segment: Option<OpenSegment>,
     /// When the last keyframe was written, or the record began.
     keyframe_at: Timestamp,
+    /// How many bytes of whole segments were written since then: a ring must not be without a keyframe.
+    since_keyframe: u64,
     basis: RecordBasis,
     /// No segment is begun before.
     try_again_at: Timestamp,
@@ -114,6 +116,7 @@ impl RecordWriter {
             world: KnownWorld::default(),
             segment: None,
             keyframe_at: Timestamp::ZERO,
+            since_keyframe: 0,
             basis: RecordBasis::Nothing,
             try_again_at: Timestamp::ZERO,
         }
@@ -157,7 +160,8 @@ impl RecordWriter {
     fn write_one(&mut self, entry: &RecordEntry) -> io::Result<EntryFate> {
         if self.segment.as_ref().is_some_and(|segment| self.is_over(segment, entry.at)) {
             self.flush_segment()?;
-            self.segment = None;
+            let ended = self.segment.take().map_or(0, |segment| segment.written);
+            self.since_keyframe = self.since_keyframe.saturating_add(ended);
         }
         if self.segment.is_none() {
             if entry.at < self.try_again_at {
@@ -192,11 +196,13 @@ impl RecordWriter {
         let folder = &self.settings.folder;
         make_room(folder, self.segment_bytes_max(), self.settings.bytes_max)?;
         let (named, mut file) = create_segment(folder)?;
-        let is_old = now.saturating_since(self.keyframe_at) >= KEYFRAME_EVERY;
+        let is_due = now.saturating_since(self.keyframe_at) >= KEYFRAME_EVERY
+            || self.since_keyframe >= self.settings.bytes_max / SEGMENTS_MIN;
         let start = match self.basis {
             RecordBasis::Nothing => SegmentStart::Empty,
-            RecordBasis::WholeRecord if !is_old => SegmentStart::Continued,
-            RecordBasis::WholeRecord | RecordBasis::Gap => SegmentStart::Keyframe,
+            RecordBasis::WholeRecord if is_due => SegmentStart::Keyframe,
+            RecordBasis::WholeRecord => SegmentStart::Continued,
+            RecordBasis::Gap => SegmentStart::KeyframeAfterGap,
         };
         file.write_all(&MAGIC)?;
         let written = u64::try_from(MAGIC.len()).unwrap_or_default();
@@ -210,15 +216,15 @@ impl RecordWriter {
             at: now,
             start,
             settings: self.settings.orchestrator.clone(),
-            wall_clock: self.world.wall_clock,
+            wall_clock: self.world.wall_clock.map_or(Duration::ZERO, |clock| clock.time_of(now).wall),
         };
         segment.push(now, FrameBody::Header(Box::new((&header).into())), None)?;
-        if start == SegmentStart::Keyframe {
+        if matches!(start, SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap) {
             segment.push(now, FrameBody::Keyframe(keyframe_out(&self.world, &self.secrets)), None)?;
         }
         segment.write_frames()?;
         if start != SegmentStart::Continued {
-            self.keyframe_at = now;
+            (self.keyframe_at, self.since_keyframe) = (now, 0);
         }
         self.basis = RecordBasis::WholeRecord;
         Ok(segment)

@@ -63,7 +63,7 @@ pub(crate) struct HeaderMessage {
     /// The time on the axis of the process, in nanoseconds.
     #[prost(uint64, tag = "5")]
     pub at: u64,
-    /// See `SegmentStart`: 1 is nothing known, 2 a keyframe, 3 the segment before.
+    /// See `SegmentStart`: 1 is nothing known, 2 a keyframe, 3 the segment before, 4 a keyframe after a gap.
     #[prost(uint32, tag = "6")]
     pub start: u32,
     /// How long a leaving pod waits for acknowledgements, in nanoseconds.
@@ -72,7 +72,7 @@ pub(crate) struct HeaderMessage {
     /// Which activators serve a revision: 1 is all, 2 as many as needed.
     #[prost(uint32, tag = "8")]
     pub choice: u32,
-    /// Nanoseconds since the beginning of 1970, as far as the clock was read.
+    /// Nanoseconds since the beginning of 1970; 0 where no clock was read before.
     #[prost(uint64, tag = "9")]
     pub wall_clock: u64,
 }
