@@ -15,6 +15,7 @@ mod links;
 mod metric_sources;
 mod metrics;
 mod pages;
+mod recorder;
 mod snapshot;
 mod views;
 
@@ -33,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::RevisionName;
 
 use crate::api::ApiHandle;
-pub use crate::config::AutoscalerConfig;
+pub use crate::config::{AutoscalerConfig, RecordTarget};
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};

@@ -2,6 +2,7 @@
 
 mod api;
 mod cluster;
+mod replaying;
 mod serving;
 mod simulation;
 mod values;
@@ -14,7 +15,10 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
-pub(crate) use serving::{InstallOptions, LogStyle, ManifestOptions, TlsMode, TlsOptions, UpOptions};
+pub(crate) use replaying::{RecordMoment, ReplayOptions};
+pub(crate) use serving::{
+    InstallOptions, LogStyle, ManifestOptions, RecordOptions, TlsMode, TlsOptions, UpOptions,
+};
 pub(crate) use simulation::{SimulateOptions, VariantOption, WaitObjective, WaitQuantile};
 use values::duration;
 pub(crate) use values::{TakeOverTarget, TokenGroup};
@@ -54,6 +58,7 @@ impl Cli {
             | CliCommand::Import(_)
             | CliCommand::Inject(_)
             | CliCommand::Simulate(_)
+            | CliCommand::Replay(_)
             | CliCommand::Install(_)
             | CliCommand::Completion(_)
             | CliCommand::Man(_)
@@ -111,6 +116,9 @@ pub(crate) enum CliCommand {
     /// Simulate a load and show waits, pods and changes, with these settings or with others
     /// (docs/tasks/simulate.md).
     Simulate(Box<SimulateOptions>),
+    /// Decide again what a run decided that `ebb up --record` recorded, with its settings or with others
+    /// (docs/tasks/replay.md).
+    Replay(ReplayOptions),
     /// Look at what is decided in shadow and not done.
     #[command(subcommand)]
     Shadow(ShadowCommand),

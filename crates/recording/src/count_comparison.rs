@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use vocabulary::{PodCount, RevisionName, Timestamp};
+use vocabulary::{PodCount, RevisionName};
 
 use crate::record_time::RecordTime;
 
@@ -136,6 +136,8 @@ impl CountPair {
 
 #[cfg(test)]
 mod tests {
+    use vocabulary::Timestamp;
+
     use super::*;
 
     fn at(second: u64) -> RecordTime {

@@ -119,11 +119,6 @@ impl LastWords {
         }
     }
 
-    /// The version of a revision that an activator acknowledged last.
-    pub(crate) fn acknowledged(&self, name: &ReplicaName, revision: &RevisionName) -> Option<Version> {
-        self.activators.get(name)?.acknowledged.get(revision).copied()
-    }
-
     /// What a peer would say on a new connection: its hello, and what no hello repeats. Nothing, if its link is
     /// not up.
     pub(crate) fn of(&self, peer: &PeerName) -> Vec<PeerWord> {
@@ -310,7 +305,6 @@ mod tests {
         last.assigned(&name, &revision, Routing::Direct);
         let version = Version { counter: 4, ..Version::default() };
         last.activator_spoke(&name, &ActivatorWord::Acknowledged { revision: revision.clone(), version });
-        assert_eq!(last.acknowledged(&name, &revision), Some(version));
         let words = last.of(&PeerName::Activator(name.clone()));
         let [PeerWord::Activator(ActivatorWord::Hello(hello)), PeerWord::Activator(said)] = words.as_slice()
         else {
@@ -319,6 +313,6 @@ mod tests {
         assert_eq!(hello.routings, [(revision.clone(), Routing::Direct)]);
         assert_eq!(*said, ActivatorWord::Acknowledged { revision: revision.clone(), version });
         last.unassigned(&name, &revision);
-        assert_eq!(last.acknowledged(&name, &revision), None);
+        assert_eq!(last.of(&PeerName::Activator(name)).len(), 1, "the hello alone");
     }
 }

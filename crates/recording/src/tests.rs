@@ -279,6 +279,17 @@ fn a_history_that_was_restored_is_read_as_it_was() {
     }
 }
 
+/// Written by the first program that wrote records. It is read by every later one, whatever that decides.
+#[test]
+fn the_first_record_is_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/first");
+    let reader = RecordReader::open(&folder, SettingsChanges::default()).expect("it is committed");
+    let report = Replay::new(reader).run().expect("nothing is changed").clone();
+    assert_eq!((report.calls, report.unknown_frames), (1_213, 0), "{report:?}");
+    assert!(report.gaps.is_empty() && !report.is_cut_off && report.decisions > 0, "{report:?}");
+    assert_eq!(report.ends.wall.as_secs(), 345_689);
+}
+
 #[test]
 fn entries_that_are_lost_begin_a_new_segment_with_a_keyframe() {
     let entries = entries(&calls());

@@ -25,6 +25,7 @@ pub(crate) const EVERYTHING: &[&str] = &[
     "autoscaler",
     "injector",
     "simulator",
+    "recording",
     "ebb",
 ];
 
@@ -38,6 +39,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("orchestration", &["vocabulary", "settings", "scaling"]),
     ("throttling", &["vocabulary"]),
     ("simulator", &["vocabulary", "settings", "scaling", "orchestration", "throttling"]),
+    ("recording", &["vocabulary", "settings", "scaling", "orchestration", "link", "runtime"]),
     ("protocol", &["vocabulary"]),
     ("runtime", &["vocabulary"]),
     ("link", &["vocabulary", "runtime"]),
@@ -60,6 +62,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
             "scaling",
             "orchestration",
             "link",
+            "recording",
             "runtime",
             "cluster",
             "platform",
@@ -73,7 +76,10 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
             "dataplane",
         ],
     ),
-    ("autoscaler", &["vocabulary", "settings", "scaling", "orchestration", "link", "runtime", "platform"]),
+    (
+        "autoscaler",
+        &["vocabulary", "settings", "scaling", "orchestration", "link", "recording", "runtime", "platform"],
+    ),
     // Runs cargo, and packs what that makes.
     ("xtask", &[]),
     ("ebb", EVERYTHING),
@@ -84,6 +90,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
 /// What a crate may not need, however indirectly, that the table of ours does not say already.
 const NEVER: &[(&str, &[&str])] = &[
     ("link", &["kube"]),
+    ("recording", &["kube"]),
     ("runtime", &["kube"]),
     ("dataplane", &["settings", "scaling", "platform", "hyper", "h2", "axum", "tower"]),
     ("platform", &["kube", "hyper"]),
