@@ -1,9 +1,9 @@
 //! How is a run written down without a delay of any decision?
 //!
 //! The event loop notes each call of the orchestrator with the commands that came out, and hands over what it
-//! noted a few times a second, to a thread of its own that encodes and writes. It never waits for that thread:
-//! while the thread is too slow, calls are dropped, counted and said. Facts and changes of links are kept all
-//! the same, in memory, because the keyframe with which the record goes on is made of them.
+//! noted a few times a second, to a thread of its own that encodes and writes. It never waits for that
+//! thread: while the thread is too slow, calls are dropped, counted and said. Facts and changes of links are
+//! kept all the same, in memory, because the keyframe with which the record goes on is made of them.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;

@@ -19,8 +19,8 @@ use crate::output;
 /// The version of `ebb`, as records name it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Replays each record of a folder. Exit code 1 if a decision is not as it was recorded, 2 if what was written
-/// cannot be used.
+/// Replays each record of a folder. Exit code 1 if a decision is not as it was recorded, 2 if what was
+/// written cannot be used.
 pub(crate) fn run(options: &ReplayOptions) -> anyhow::Result<ExitCode> {
     let named = options.record.display();
     let folders = record_folders(&options.record).with_context(|| format!("reading {named}"))?;

@@ -1,8 +1,9 @@
 //! Blocks of frames in a file: compressed, with a check number, and whole or not there.
 //!
-//! A file begins with [`MAGIC`]. Each block is its length as it is stored, its length as it is read, the CRC-32
-//! of both lengths and of what is stored (four bytes each, the least significant first), and the frames, compressed by LZ4. A
-//! process that is killed leaves at most one block that is cut off, at the end of its last file.
+//! A file begins with [`MAGIC`]. Each block is its length as it is stored, its length as it is read, the
+//! CRC-32 of both lengths and of what is stored (four bytes each, the least significant first), and the
+//! frames, compressed by LZ4. A process that is killed leaves at most one block that is cut off, at the end
+//! of its last file.
 
 use std::io::{self, Read};
 

@@ -12,7 +12,7 @@ use crate::record_time::RecordTime;
 pub(crate) enum CountSide {
     /// As the recorded process decided.
     Recorded,
-    /// As the replay decides.
+    /// As the replay decides now.
     Replayed,
 }
 
@@ -53,7 +53,7 @@ pub struct CountLikeness {
 pub struct CountDivergence {
     /// The revision whose counts differ.
     pub revision: RevisionName,
-    /// When they differed first.
+    /// The time since which they differed first.
     pub at: RecordTime,
     /// The count of the run that was recorded.
     pub recorded: PodCount,

@@ -14,7 +14,7 @@ pub struct RecordEntry {
     pub commands: Vec<ControlCommand>,
 }
 
-/// A call of [`orchestration::Orchestrator`].
+/// One of the two calls of [`orchestration::Orchestrator`].
 #[derive(Clone, Debug)]
 pub enum RecordInput {
     /// [`orchestration::Orchestrator::handle`] took in an event.

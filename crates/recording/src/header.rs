@@ -34,9 +34,9 @@ pub struct SegmentHeader {
 pub enum SegmentStart {
     /// Nothing: the autoscaler had just begun.
     Empty,
-    /// Nothing: a keyframe follows.
+    /// Nothing: a keyframe follows the header.
     Keyframe,
-    /// The segment before.
+    /// The segment before, to its end.
     Continued,
     /// Nothing: a keyframe follows. Entries before it are missing, because they could not be written.
     KeyframeAfterGap,

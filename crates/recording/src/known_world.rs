@@ -1,9 +1,9 @@
 //! What would an owner that takes over now be told?
 //!
 //! A record is read from a keyframe on, so a keyframe holds what a platform would tell a new subscriber and
-//! what each peer would say on a new connection. It is gathered from the entries of a record alone, beside the
-//! event loop: a keyframe costs the loop nothing. Not part of it: windows that were filled before the last
-//! minute, memories of class hpa, and histories, from which nothing is decided.
+//! what each peer would say on a new connection. It is gathered from the entries of a record alone, beside
+//! the event loop: a keyframe costs the loop nothing. Not part of it: windows that were filled before the
+//! last minute, memories of class hpa, and histories, from which nothing is decided.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ enum OrderEffect {
 }
 
 impl KnownWorld {
-    /// Takes in what happened.
+    /// Takes in a call with its commands.
     pub(crate) fn note(&mut self, entry: &RecordEntry) {
         match &entry.input {
             RecordInput::Event(event) => self.note_event(event, entry.at),

@@ -1,8 +1,8 @@
 //! What would each peer say on a new connection?
 //!
 //! A hello repeats what an owner has to know, with the last seconds that were measured. So the last words of
-//! each peer are kept as the hello that it would say now: for a keyframe, and for a replay whose links stand at
-//! other times than the recorded ones.
+//! each peer are kept as the hello that it would say now: for a keyframe, and for a replay whose links stand
+//! at other times than the recorded ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -119,8 +119,8 @@ impl LastWords {
         }
     }
 
-    /// What a peer would say on a new connection: its hello, and what no hello repeats. Nothing, if its link is
-    /// not up.
+    /// What a peer would say on a new connection: its hello, and what no hello repeats. Nothing, if its link
+    /// is not up.
     pub(crate) fn of(&self, peer: &PeerName) -> Vec<PeerWord> {
         match peer {
             PeerName::Pod(name) => {

@@ -6,8 +6,8 @@
 //! orchestrator with what [`RecordReader`] reads, and says whether it decides as it did.
 //!
 //! A record is a folder of segments, each a file of compressed blocks of frames. A keyframe in a segment says
-//! what an owner that takes over there would find, so that old segments can be removed and damaged ones passed
-//! over. Nothing of a request is in a record, and no key or token.
+//! what an owner that takes over there would find, so that old segments can be removed and damaged ones
+//! passed over. Nothing of a request is in a record, and no key or token.
 
 mod block;
 mod count_comparison;

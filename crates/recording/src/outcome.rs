@@ -2,11 +2,11 @@
 //!
 //! A hash stands for the commands, with all their numbers: links, orders and versions are counted from the
 //! beginning of a process, so it is the same in a replay that begins where the process began. A replay that
-//! begins in the middle gives other numbers and ticks at other instants; it is compared by the counts that were
-//! decided, which stand beside the hash.
+//! begins in the middle gives other numbers and ticks at other instants; it is compared by the counts that
+//! were decided, which stand beside the hash.
 //!
-//! The text of a command for programmers (`Debug`) is what is hashed. It names every field, so a field that is
-//! added later is covered; keys and tokens show themselves as dots there. It may change with the build, as
+//! The text of a command for programmers (`Debug`) is what is hashed. It names every field, so a field that
+//! is added later is covered; keys and tokens show themselves as dots there. It may change with the build, as
 //! decisions may: hashes are compared within one build.
 
 use std::fmt::{self, Write as _};

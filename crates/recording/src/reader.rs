@@ -1,8 +1,8 @@
 //! Reads a record: its frames in their order, and the places where some are missing.
 //!
-//! Nothing that a file says is believed before its check number: a record may come from a machine that lost its
-//! power, or whose disk was full. Where frames are missing, the reader goes on with the next segment that can be
-//! replayed without them.
+//! Nothing that a file says is believed before its check number: a record may come from a machine that lost
+//! its power, or whose disk was full. Where frames are missing, the reader goes on with the next segment that
+//! can be replayed without them.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,9 +1,9 @@
 //! Drives a real orchestrator with what was recorded, and compares what comes out.
 //!
-//! From the beginning of a process the replay is exact: every call is made again, at its time, and the hash of
-//! every command is compared. From a keyframe on, and with settings that are changed, the orchestrator counts
-//! its links and orders otherwise and ticks at other instants: events are translated, and the counts that are
-//! decided are compared over time.
+//! From the beginning of a process the replay is exact: every call is made again, at its time, and the hash
+//! of every command is compared. From a keyframe on, and with settings that are changed, the orchestrator
+//! counts its links and orders otherwise and ticks at other instants: events are translated, and the counts
+//! that are decided are compared over time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -29,7 +29,7 @@ const TOGETHER: Duration = Duration::from_millis(50);
 /// More rounds than a control loop needs that comes to rest.
 const ROUNDS_MAX: usize = 1_000;
 
-/// What a replay found.
+/// What the replay of one record found.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayReport {
     /// The autoscaler whose run it is, as the record names it last.
@@ -301,7 +301,8 @@ impl ReplayRun {
         }
     }
 
-    /// Does what was due before `now`, at its own times: the recorded process may have had nothing to do then.
+    /// Does what was due before `now`, at its own times: the recorded process may have had nothing to do
+    /// then.
     fn catch_up(&mut self, now: Timestamp) {
         for _ in 0..ROUNDS_MAX {
             let due = self.orchestrator.next_deadline().map(|due| due.max(self.last));

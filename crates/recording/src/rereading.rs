@@ -18,7 +18,7 @@ use crate::frame_fault::FrameFault;
 pub struct SettingsChanges {
     /// Annotations, which every revision gets.
     pub annotations: BTreeMap<String, String>,
-    /// Keys of the ConfigMap.
+    /// Keys of the ConfigMap `config-autoscaler`.
     pub config_map: BTreeMap<String, String>,
 }
 

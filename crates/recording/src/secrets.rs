@@ -1,8 +1,8 @@
 //! What stands in a record in the place of tokens and keys?
 //!
 //! Whether a secret is the same as before matters to a replay: a pod whose token changed is linked anew. The
-//! secret itself does not, and a record may be sent to people who may not know it. So a hash is recorded, under
-//! a key that is drawn at the start and never written.
+//! secret itself does not, and a record may be sent to people who may not know it. So a hash is recorded,
+//! under a key that is drawn at the start and never written.
 
 use std::hash::{BuildHasher as _, RandomState};
 

@@ -42,8 +42,8 @@ fn number_of(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str()?.parse().ok()
 }
 
-/// Makes the next segment behind all that are there. Names of Services and addresses stand in it, so that only
-/// the user of the program may read it.
+/// Makes the next segment behind all that are there. Names of Services and addresses stand in it, so that
+/// only the user of the program may read it.
 pub(crate) fn create_segment(folder: &Path) -> io::Result<(SegmentFile, File)> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut number = segments_of(folder)?.last().map_or(1, |last| last.number + 1);

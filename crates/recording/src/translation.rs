@@ -1,9 +1,9 @@
 //! How do recorded events reach an orchestrator that counts its links and orders otherwise?
 //!
-//! Links and orders are numbers of a process. An orchestrator that begins in the middle of a record, or decides
-//! otherwise, gives other numbers to the same peers and errands, and opens its links at other times. Here each
-//! number is replaced by the one of the same peer or errand, a link that is opened finds its peer's last words,
-//! and an activator of which the record has no acknowledgement acknowledges after a while.
+//! Links and orders are numbers of a process. An orchestrator that begins in the middle of a record, or
+//! decides otherwise, gives other numbers to the same peers and errands, and opens its links at other times.
+//! Here each number is replaced by the one of the same peer or errand, a link that is opened finds its peer's
+//! last words, and an activator of which the record has no acknowledgement acknowledges after a while.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,8 +53,8 @@ impl Translation {
         }
     }
 
-    /// The event with the numbers of the replay; `None` if it is about a link or an order that the replay does
-    /// not have.
+    /// The event with the numbers of the replay; `None` if it is about a link or an order that the replay
+    /// does not have.
     pub(crate) fn translated(&mut self, event: ControlEvent) -> Option<ControlEvent> {
         match event {
             ControlEvent::PodSpoke { link, word } => {

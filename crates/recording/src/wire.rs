@@ -1,9 +1,9 @@
 //! How events look in a record, and back: protobuf, one frame an event.
 //!
-//! Words of pods and activators stand as their link encodes them, and settings as the texts that people wrote.
-//! Everything else has messages of its own, whose numbers are promises. What a later program wrote and this
-//! one does not know is refused by name, where that changes what an event means, and passed over where it
-//! only adds to it.
+//! Words of pods and activators stand as their link encodes them, and settings as the texts that people
+//! wrote. Everything else has messages of its own, whose numbers are promises. What a later program wrote and
+//! this one does not know is refused by name, where that changes what an event means, and passed over where
+//! it only adds to it.
 
 mod answers;
 mod answers_proto;

@@ -85,11 +85,11 @@ pub struct RecordWriter {
 /// What a segment that begins now can build on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordBasis {
-    /// No entry came yet.
+    /// No entry has come yet.
     Nothing,
     /// All entries so far are recorded.
     WholeRecord,
-    /// Entries are missing.
+    /// Entries before it are missing.
     Gap,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::keys::SettingKey;
 
-/// The texts of one place (annotations, ConfigMap) under the keys that ebb reads; all other texts of the place
-/// are left out. Cheap to clone. Settings that no reader made have none.
+/// The texts of one place (annotations, ConfigMap) under the keys that ebb reads; all other texts of the
+/// place are left out. Cheap to clone. Settings that no reader made have none.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsTexts(Arc<BTreeMap<String, String>>);
 

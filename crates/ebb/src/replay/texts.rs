@@ -1,4 +1,4 @@
-//! What `ebb replay` says.
+//! The texts that `ebb replay` prints.
 
 use std::time::Duration;
 

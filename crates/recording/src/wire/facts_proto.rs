@@ -110,7 +110,7 @@ pub(crate) struct RevisionFactsMessage {
     pub floor: u32,
     #[prost(string, optional, tag = "14")]
     pub hold: Option<String>,
-    /// 1 new, 2 found.
+    /// See `RevisionOrigin`: 1 new, 2 found.
     #[prost(uint32, tag = "15")]
     pub origin: u32,
     #[prost(string, tag = "16")]
