@@ -406,10 +406,9 @@ mod tests {
         let read = |link: LinkAddress| {
             let pods = vec![PodFacts { link: Some(link), ..pod() }];
             let fact = fact_out(&PlatformFact::PodsChanged { revision: name(), pods }, &secrets);
-            match fact_in(fact, &mut SettingsRereader::default()).expect("it was just written") {
-                PlatformFact::PodsChanged { pods, .. } => pods[0].link,
-                other => panic!("it is about pods: {other:?}"),
-            }
+            let fact = fact_in(fact, &mut SettingsRereader::default()).expect("it was just written");
+            let PlatformFact::PodsChanged { pods, .. } = fact else { panic!("it is about pods: {fact:?}") };
+            pods[0].link
         };
         assert_eq!(read(token(1)), read(token(1)));
         assert_ne!(read(token(1)), read(token(2)));

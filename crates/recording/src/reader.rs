@@ -136,7 +136,10 @@ impl RecordReader {
                 return Ok(Some(RecordPart::Gap(gap)));
             }
             let Some(segment) = &mut self.segment else {
-                if self.open_next() { continue } else { return Ok(None) }
+                if self.open_next() {
+                    continue;
+                }
+                return Ok(None);
             };
             if !segment.has_said_header {
                 segment.has_said_header = true;
@@ -213,8 +216,7 @@ impl RecordReader {
             former.number + 1 == number && former.life == life && matches!(former.end, SegmentEnd::Whole)
         });
         let missing = match former {
-            // The first one, or another life of the autoscaler: the end of its former life is as it is.
-            None => None,
+            // Another life of the autoscaler: the end of its former life is as it is.
             Some(_) if start == SegmentStart::Empty => None,
             Some(FormerSegment { end: SegmentEnd::CutOff(gap), .. }) => Some(gap),
             Some(FormerSegment { number: before, .. }) if before + 1 < number => Some(RecordGap {
@@ -225,7 +227,7 @@ impl RecordReader {
                 file: segment.path.clone(),
                 problem: "entries before the segment were not written".to_owned(),
             }),
-            Some(FormerSegment { .. }) => None,
+            None | Some(FormerSegment { .. }) => None,
         };
         self.gaps.extend(missing);
         match start {

@@ -273,10 +273,9 @@ fn a_history_that_was_restored_is_read_as_it_was() {
     let input = RecordInput::Event(Box::new(event));
     let body = crate::frames::input_out(&input, &crate::secrets::SecretHasher::default());
     let mut rereader = crate::rereading::SettingsRereader::default();
-    match crate::frames::content_in(Some(body), &mut rereader).expect("it was just written") {
-        crate::frames::FrameContent::Event(again) => assert_eq!(format!("{again:?}"), shown),
-        other => panic!("it is an event: {other:?}"),
-    }
+    let content = crate::frames::content_in(Some(body), &mut rereader).expect("it was just written");
+    let crate::frames::FrameContent::Event(again) = content else { panic!("it is an event: {content:?}") };
+    assert_eq!(format!("{again:?}"), shown);
 }
 
 /// Written by the first program that wrote records. It is read by every later one, whatever that decides.

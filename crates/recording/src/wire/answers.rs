@@ -201,7 +201,7 @@ const CAUSES: [NoProposal; 11] = [
 ];
 
 /// The number of an entry of a list, from 1; 0 for one that is not in it.
-fn number_of<Entry: PartialEq>(list: &[Entry], entry: Entry) -> u32 {
+fn number_of<Entry: PartialEq + Copy>(list: &[Entry], entry: Entry) -> u32 {
     let place = list.iter().position(|other| *other == entry);
     place.and_then(|place| u32::try_from(place + 1).ok()).unwrap_or_default()
 }
