@@ -1,5 +1,6 @@
 //! What an autoscaler is told at its start, by the program that it runs in.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use link::Dial;
@@ -8,6 +9,17 @@ use runtime::Clock;
 use vocabulary::ReplicaName;
 
 use crate::metrics::AutoscalerMetrics;
+
+/// Where a run is recorded.
+#[derive(Clone, Debug)]
+pub struct RecordTarget {
+    /// The folder of the record, which is made. No other autoscaler writes there.
+    pub folder: PathBuf,
+    /// The most bytes that the record may have.
+    pub bytes_max: u64,
+    /// The version and the executable of this program.
+    pub build: String,
+}
 
 /// What an autoscaler needs to know before it knows anything.
 #[derive(Clone, Debug)]
@@ -22,4 +34,6 @@ pub struct AutoscalerConfig {
     pub dialler: Arc<dyn Dial>,
     /// Which activators serve a revision.
     pub choice: ActivatorChoice,
+    /// Where everything is written down that the control loop is told; `None`: nowhere.
+    pub record: Option<RecordTarget>,
 }

@@ -13,6 +13,7 @@ use orchestration::{
     PlatformFact, PlatformOrder, ReleaseProof,
 };
 use platform::{MetricQuestion, Platform, Subscription};
+use recording::RecordInput;
 use runtime::{Clock, wall_time};
 use scaling::Decision;
 use tokio::sync::mpsc;
@@ -24,6 +25,7 @@ use crate::config::AutoscalerConfig;
 use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
+use crate::recorder::Recorder;
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 use crate::zones::LocalZones;
 
@@ -57,6 +59,8 @@ pub(crate) struct EventLoop {
     sweep_at: Timestamp,
     read_wall_clock_at: Timestamp,
     zones: LocalZones,
+    /// Writes down what the orchestrator is told, where that is asked for.
+    recorder: Option<Recorder>,
 }
 
 /// The reason why the loop turns once more.
@@ -77,7 +81,9 @@ impl EventLoop {
         restored: mpsc::Receiver<ControlEvent>,
         stop: CancellationToken,
     ) -> Self {
-        let AutoscalerConfig { name, clock, metrics, dialler, choice } = config;
+        let AutoscalerConfig { name, clock, metrics, dialler, choice, record } = config;
+        let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
+        let recorder = record.and_then(|target| Recorder::start(target, &name, &settings, &metrics));
         let subscription = platform.subscribe(&name);
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
         Self {
@@ -92,10 +98,8 @@ impl EventLoop {
             links,
             handles: BTreeMap::new(),
             stop,
-            orchestrator: Orchestrator::new(OrchestratorSettings {
-                choice,
-                ..OrchestratorSettings::default()
-            }),
+            recorder,
+            orchestrator: Orchestrator::new(settings),
             is_synced: false,
             snapshots,
             published_at: Timestamp::ZERO,
@@ -122,6 +126,9 @@ impl EventLoop {
         // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words, self.snapshots));
         self.links.close().await;
+        if let Some(recorder) = self.recorder {
+            recorder.finish().await;
+        }
     }
 
     /// The next thing that has to be done.
@@ -200,6 +207,9 @@ impl EventLoop {
 
     fn tell(&mut self, event: ControlEvent) {
         let now = self.clock.now();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin(RecordInput::Event(Box::new(event.clone())), now);
+        }
         // One event, then all that follows from it, before the next event: what a command says holds only for
         // the state in which it was made.
         self.orchestrator.handle(event, now);
@@ -221,8 +231,14 @@ impl EventLoop {
         }
         // More than one may be due after a stall; each advance does what one deadline asks for.
         while self.orchestrator.next_deadline().is_some_and(|deadline| deadline <= now) {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.begin(RecordInput::Advance, now);
+            }
             self.orchestrator.advance(now);
             self.perform(now);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.hand_over_if_due(now);
         }
         if self.publish_at() <= now {
             self.tell_readers(now);
@@ -264,6 +280,9 @@ impl EventLoop {
     /// Does all that the orchestrator says.
     fn perform(&mut self, now: Timestamp) {
         while let Some(command) = self.orchestrator.next_command() {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.command(&command);
+            }
             match command {
                 ControlCommand::OpenLink { link, peer, address, priority } => {
                     let handle = self.links.open(link, peer, address, priority);

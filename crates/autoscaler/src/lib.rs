@@ -15,6 +15,7 @@ mod links;
 mod metric_sources;
 mod metrics;
 mod pages;
+mod recorder;
 mod snapshot;
 mod views;
 mod zones;
@@ -35,7 +36,7 @@ use vocabulary::RevisionName;
 
 use crate::api::ApiHandle;
 pub use crate::api::page_kind;
-pub use crate::config::AutoscalerConfig;
+pub use crate::config::{AutoscalerConfig, RecordTarget};
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};

@@ -48,6 +48,7 @@ pub struct AutoscalerMetrics {
     releases: Family<ReleaseLabels, Counter>,
     owned_buckets: Family<OwnerLabels, Gauge>,
     late_orders: Counter,
+    record_dropped: Counter,
 }
 
 /// The kind of program at the other end of a link.
@@ -97,6 +98,10 @@ impl AutoscalerMetrics {
             late_orders: page.metric(
                 "autoscaler_late_orders",
                 "Orders refused because their bucket had another owner by then",
+            ),
+            record_dropped: page.metric(
+                "autoscaler_record_dropped",
+                "Calls of the control loop that are not in the record of its run",
             ),
         }
     }
@@ -150,6 +155,11 @@ impl AutoscalerMetrics {
     /// An order was refused because its bucket is another's by now.
     pub(crate) fn late_order(&self) {
         self.late_orders.inc();
+    }
+
+    /// Calls of the control loop could not be recorded.
+    pub(crate) fn record_dropped(&self, calls: u64) {
+        self.record_dropped.inc_by(calls);
     }
 
     pub(crate) fn problems(&self, count: usize) {

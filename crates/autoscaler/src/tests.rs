@@ -103,6 +103,7 @@ impl World {
             metrics,
             dialler: Arc::new(link::TcpDialler),
             choice: ActivatorChoice::All,
+            record: None,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }
     }

@@ -53,6 +53,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         metrics: AutoscalerMetrics::register(&registry),
         dialler: dialler(platform.link_certificates())?,
         choice: ActivatorChoice::AsManyAsNeeded,
+        record: None,
     };
     let autoscaler = Autoscaler::start(
         autoscaler_config,

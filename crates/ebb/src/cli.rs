@@ -2,6 +2,7 @@
 
 mod api;
 mod cluster;
+mod replaying;
 mod serving;
 pub(crate) mod simulation;
 mod values;
@@ -15,8 +16,9 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
+pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use serving::{
-    InstallOptions, LogStyle, ManifestOptions, ReadingOptions, TlsMode, TlsOptions, UpOptions,
+    InstallOptions, LogStyle, ManifestOptions, ReadingOptions, RecordOptions, TlsMode, TlsOptions, UpOptions,
 };
 pub(crate) use simulation::{
     LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
@@ -61,6 +63,7 @@ impl Cli {
             | CliCommand::Import(_)
             | CliCommand::Inject(_)
             | CliCommand::Simulate(_)
+            | CliCommand::Replay(_)
             | CliCommand::Install(_)
             | CliCommand::Completion(_)
             | CliCommand::Man(_)
@@ -121,6 +124,9 @@ pub(crate) enum CliCommand {
     /// Simulate a load and show waits, pods and changes, with these settings or with others
     /// (docs/tasks/simulate.md).
     Simulate(Box<SimulateArguments>),
+    /// Decide again what a run decided that `ebb up --record` recorded, with its settings or with others
+    /// (docs/tasks/replay.md).
+    Replay(ReplayOptions),
     /// Look at what is decided in shadow and not done.
     #[command(subcommand)]
     Shadow(ShadowCommand),

@@ -24,6 +24,7 @@ mod logs;
 mod manual;
 mod output;
 mod release;
+mod replay;
 mod restart;
 mod sample_app;
 mod shadow;
@@ -62,6 +63,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Import(options) => import::run(&options),
         CliCommand::Inject(options) => inject::run(&options),
         CliCommand::Simulate(arguments) => simulate::run(*arguments),
+        CliCommand::Replay(options) => replay::run(&options),
         CliCommand::Install(options) => install::run(&options),
         CliCommand::Completion(options) => manual::complete(&options),
         CliCommand::Man(options) => manual::run(&options),

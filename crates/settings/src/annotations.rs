@@ -16,6 +16,7 @@ use super::reader::{SettingsPlace, SettingsReader};
 use super::revision_settings::RevisionSettings;
 use super::spec::Aggregation;
 use super::suggestion;
+use super::texts::SettingsTexts;
 use crate::hpa::reading::{
     DOCUMENT_ANNOTATION, HpaDocument, annotations_beside_document, document_of_short_form,
 };
@@ -47,6 +48,7 @@ impl RevisionSettings {
         let default_class = if has_document { &Class::Hpa } else { &cluster.pod_autoscaler_class };
         let mut settings = Self::read_each(&mut reader, cluster, default_class);
         let written = reader.document(&keys::HPA);
+        settings.texts = SettingsTexts::of(annotations, keys::ALL);
         settings.document = document.map(|separate| separate.document.clone()).or(written).map(Box::new);
         settings.check_bounds(&mut reader, cluster);
         settings.check_head_size(&mut reader, cluster);
@@ -110,6 +112,7 @@ impl RevisionSettings {
             document: None,
             requests: PodRequests::default(),
             usage: UsageSource::default(),
+            texts: SettingsTexts::default(),
         }
     }
 

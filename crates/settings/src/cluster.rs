@@ -10,14 +10,18 @@ use vocabulary::{
 };
 
 use super::class::Class;
-use super::keys::{EXAMPLE, HISTORIC, RETIRED_HPA_SWITCHES, config_map as keys};
+use super::keys::{EXAMPLE, HISTORIC, RETIRED_HPA_SWITCHES, SettingKey, config_map as keys};
 use super::limits;
 use super::prediction::PredictionDefaults;
 use super::prices::ResourcePrices;
 use super::queue_proxy::QueueProxyResources;
 use super::reader::{SettingsPlace, SettingsReader};
 use super::suggestion;
+use super::texts::SettingsTexts;
 use crate::hpa::HpaSettings;
+
+/// The keys that say where Prometheus is and how it is asked begin so.
+const PROMETHEUS_PREFIX: &str = "prometheus-";
 
 /// The ConfigMap, read and checked. The default is what an empty ConfigMap means.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the ConfigMap")]
@@ -112,6 +116,10 @@ pub struct ClusterConfig {
     pub prometheus_namespace_label: String,
     /// `price-per-…-hour`: what pods are priced by.
     pub prices: ResourcePrices,
+    /// The texts from which all of this was read. What says where Prometheus is and how it is asked is left
+    /// out: nothing is decided by that, and an address may hold a password.
+    #[serde(skip)]
+    pub texts: SettingsTexts,
 }
 
 impl Default for ClusterConfig {
@@ -161,6 +169,7 @@ impl Default for ClusterConfig {
             prometheus_ca_file: None,
             prometheus_namespace_label: "namespace".to_owned(),
             prices: ResourcePrices::default(),
+            texts: SettingsTexts::default(),
         }
     }
 }
@@ -169,7 +178,9 @@ impl ClusterConfig {
     /// Reads the ConfigMap's data. Every problem is reported; with one, nothing of it applies.
     pub fn parse(data: &BTreeMap<String, String>) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::ConfigMap, data);
-        let config = Self::read(&mut reader);
+        let mut config = Self::read(&mut reader);
+        let is_source = |key: &&SettingKey| key.name.starts_with(PROMETHEUS_PREFIX);
+        config.texts = SettingsTexts::of(data, keys::ALL.iter().filter(|key| !is_source(key)));
         config.check_concurrency_target(&mut reader);
         config.check_scales(&mut reader);
         for key in data.keys() {

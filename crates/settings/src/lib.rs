@@ -28,6 +28,7 @@ mod resource_amount;
 mod revision_settings;
 mod spec;
 mod suggestion;
+mod texts;
 
 #[cfg(test)]
 mod tests;
@@ -54,3 +55,4 @@ pub use resolve::PROGRESS_DEADLINE_DEFAULT;
 pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
 pub use spec::{Aggregation, PredictionSettings, ScalingSpec};
+pub use texts::SettingsTexts;

@@ -15,6 +15,7 @@ use super::keys::{annotation as keys, config_map};
 use super::metric::Metric;
 use super::reader::SettingsPlace;
 use super::spec::Aggregation;
+use super::texts::SettingsTexts;
 use crate::hpa::reading::HpaDocument;
 use crate::hpa::{PodRequests, UsageSource};
 
@@ -102,6 +103,9 @@ pub struct RevisionSettings {
     /// The source of what the pods use, put here by the platform that runs them.
     #[serde(skip)]
     pub usage: UsageSource,
+    /// The annotations from which all of this was read. A document that stands by itself is not among them.
+    #[serde(skip)]
+    pub texts: SettingsTexts,
 }
 
 impl RevisionSettings {

@@ -61,13 +61,26 @@ pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, W
 pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};
+pub use world_owner::OwnerCall;
 
 use world::World;
+use world_owner::CallLog;
 
 /// Lets the load of a scenario run to its end.
 pub fn simulate(scenario: &Scenario) -> Result<SimulationReport, ScenarioProblem> {
     scenario.check()?;
-    let mut world = World::new(scenario);
+    let mut world = World::new(scenario, CallLog::Forgotten);
     world.run();
     Ok(world.report())
+}
+
+/// The same, with every call of the control loop: for records of made-up runs. All calls are in memory.
+pub fn simulate_with_calls(
+    scenario: &Scenario,
+) -> Result<(SimulationReport, Vec<OwnerCall>), ScenarioProblem> {
+    scenario.check()?;
+    let mut world = World::new(scenario, CallLog::Kept(Vec::new()));
+    world.run();
+    let report = world.report();
+    Ok((report, world.take_calls()))
 }

@@ -30,7 +30,7 @@ use crate::tally::{PodOccupation, ServiceTally};
 use crate::traffic::ServiceTraffic;
 use crate::world_activator::WorldActivator;
 use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
-use crate::world_owner::WorldOwner;
+use crate::world_owner::{CallLog, OwnerCall, WorldOwner};
 use crate::world_platform::WorldPlatform;
 
 /// The Services are deployed then. No window of the past reaches back before the origin of the time axis.
@@ -67,7 +67,7 @@ pub(crate) struct World {
 
 impl World {
     /// The world as it is when the Services have just been deployed.
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    pub(crate) fn new(scenario: &Scenario, calls: CallLog) -> Self {
         let services = || (0..).map(ServiceNumber).zip(&scenario.services);
         let mut world = Self {
             queue: EventQueue::new(),
@@ -86,7 +86,7 @@ impl World {
             cores: services().map(|(_, service)| scenario.cores.get(&service.facts.name).copied()).collect(),
             shared_cores: BTreeMap::new(),
             activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
-            owner: WorldOwner::new(),
+            owner: WorldOwner::new(calls),
             platform: WorldPlatform::new(&scenario.services),
             events: 0,
             fingerprint: fnv1a([]),
@@ -111,6 +111,14 @@ impl World {
             self.happen(event);
         }
         self.now = self.ends;
+    }
+
+    /// The calls of the control loop, if they are kept.
+    pub(crate) fn take_calls(&mut self) -> Vec<OwnerCall> {
+        match std::mem::replace(&mut self.owner.calls, CallLog::Forgotten) {
+            CallLog::Forgotten => Vec::new(),
+            CallLog::Kept(calls) => calls,
+        }
     }
 
     pub(crate) fn report(&mut self) -> SimulationReport {

@@ -23,27 +23,62 @@ pub(crate) enum LinkFarEnd {
     Activator,
 }
 
+/// One call of the control loop, with all that came out before the next call.
+#[derive(Clone, Debug)]
+pub struct OwnerCall {
+    /// The time that the control loop was given.
+    pub at: Timestamp,
+    /// The event that it took in; `None` where it did what was due.
+    pub event: Option<ControlEvent>,
+    /// The commands that came out, in their order.
+    pub commands: Vec<ControlCommand>,
+}
+
+/// Whether the calls of the control loop are kept. A day has millions of them.
+#[derive(Clone, Debug)]
+pub(crate) enum CallLog {
+    Forgotten,
+    Kept(Vec<OwnerCall>),
+}
+
+impl CallLog {
+    fn note(&mut self, call: impl FnOnce() -> OwnerCall) {
+        match self {
+            Self::Forgotten => {}
+            Self::Kept(calls) => calls.push(call()),
+        }
+    }
+}
+
 /// The control loop with its links.
 #[derive(Debug)]
 pub(crate) struct WorldOwner {
     orchestrator: Orchestrator,
     pub(crate) links: BTreeMap<LinkId, LinkFarEnd>,
     look: LookPlan,
+    pub(crate) calls: CallLog,
 }
 
 impl WorldOwner {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(calls: CallLog) -> Self {
         Self {
             orchestrator: Orchestrator::new(OrchestratorSettings::default()),
             links: BTreeMap::new(),
             look: LookPlan::new(),
+            calls,
         }
     }
 
     /// Takes in an event. What follows is asked for by [`WorldOwner::settle`].
     pub(crate) fn hear(&mut self, event: ControlEvent, now: Timestamp) -> Vec<ControlCommand> {
+        let kept = match &self.calls {
+            CallLog::Forgotten => None,
+            CallLog::Kept(_) => Some(event.clone()),
+        };
         self.orchestrator.handle(event, now);
-        self.commands()
+        let commands = self.commands();
+        self.calls.note(|| OwnerCall { at: now, event: kept, commands: commands.clone() });
+        commands
     }
 
     /// Does what is due by now, until nothing is.
@@ -51,7 +86,9 @@ impl WorldOwner {
         let (mut commands, mut rounds) = (Vec::new(), 0);
         while rounds < ROUNDS_MAX && self.orchestrator.next_deadline().is_some_and(|due| due <= now) {
             self.orchestrator.advance(now);
-            commands.extend(self.commands());
+            let next = self.commands();
+            self.calls.note(|| OwnerCall { at: now, event: None, commands: next.clone() });
+            commands.extend(next);
             rounds += 1;
         }
         debug_assert!(rounds < ROUNDS_MAX, "the control loop does not come to rest");

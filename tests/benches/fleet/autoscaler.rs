@@ -158,6 +158,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
         dialler: settings.dialler()?,
         choice: ActivatorChoice::All,
+        record: None,
     };
     let platform = Arc::<Facts>::clone(&facts);
     let autoscaler = match settings.place {

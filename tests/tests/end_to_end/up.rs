@@ -17,6 +17,7 @@ mod no_lost_request;
 mod one_count;
 mod open_streams;
 mod owners;
+mod recording;
 mod request_log;
 mod resources;
 mod service;

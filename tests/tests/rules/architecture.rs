@@ -26,6 +26,7 @@ pub(crate) const EVERYTHING: &[&str] = &[
     "dashboard",
     "injector",
     "simulator",
+    "recording",
     "ebb",
 ];
 
@@ -39,6 +40,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("orchestration", &["vocabulary", "settings", "forecasting", "scaling"]),
     ("throttling", &["vocabulary"]),
     ("simulator", &["vocabulary", "settings", "forecasting", "scaling", "orchestration", "throttling"]),
+    ("recording", &["vocabulary", "settings", "scaling", "orchestration", "link", "runtime"]),
     ("protocol", &["vocabulary"]),
     ("runtime", &["vocabulary"]),
     ("link", &["vocabulary", "runtime"]),
@@ -75,6 +77,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
             "scaling",
             "orchestration",
             "link",
+            "recording",
             "runtime",
             "cluster",
             "platform",
@@ -90,7 +93,17 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "autoscaler",
-        &["vocabulary", "settings", "forecasting", "scaling", "orchestration", "link", "runtime", "platform"],
+        &[
+            "vocabulary",
+            "settings",
+            "forecasting",
+            "scaling",
+            "orchestration",
+            "link",
+            "recording",
+            "runtime",
+            "platform",
+        ],
     ),
     // Runs cargo, and packs what that makes.
     ("xtask", &[]),
@@ -102,6 +115,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
 /// What a crate may not need, however indirectly, that the table of ours does not say already.
 const NEVER: &[(&str, &[&str])] = &[
     ("link", &["kube"]),
+    ("recording", &["kube"]),
     ("runtime", &["kube"]),
     ("dataplane", &["settings", "scaling", "platform", "hyper", "h2", "axum", "tower"]),
     ("platform", &["kube", "hyper"]),

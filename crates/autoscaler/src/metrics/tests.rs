@@ -13,7 +13,7 @@ use vocabulary::{ExcessBurstCapacity, PodCount, PodId, RevisionId, Routing, Shar
 use super::*;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
-const PAGE: [&str; 30] = [
+const PAGE: [&str; 31] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -44,6 +44,7 @@ const PAGE: [&str; 30] = [
     "autoscaler_pod_releases counter",
     "autoscaler_owned_buckets gauge",
     "autoscaler_late_orders counter",
+    "autoscaler_record_dropped counter",
 ];
 
 /// Names, kinds and labels are promises to those who watch us; `docs/metrics.md` lists them.
@@ -62,6 +63,7 @@ fn the_page_is_pinned() {
     metrics.released(orchestration::ReleaseProof::OutOfTime);
     metrics.owns(&vocabulary::ReplicaName::new("autoscaler-1"), 2);
     metrics.late_order();
+    metrics.record_dropped(3);
     let page = registry.encode();
     let types: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     assert_eq!(types, PAGE);
@@ -85,6 +87,7 @@ fn the_page_is_pinned() {
         "autoscaler_pod_releases_total{proof=\"out_of_time\"} 1",
         "autoscaler_owned_buckets{owner=\"autoscaler-1\"} 2",
         "autoscaler_late_orders_total 1",
+        "autoscaler_record_dropped_total 3",
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
     }

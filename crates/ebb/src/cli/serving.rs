@@ -12,8 +12,8 @@ use platform_local::{ForeignKinds, ManifestSource};
 use runtime::{LogFormat, TrustedHost};
 
 use super::values::{
-    TakeOverTarget, TokenGroup, activators, autoscalers, domain, duration, pod_limit, socket_address,
-    take_over_target, token_group, user_name,
+    TakeOverTarget, TokenGroup, activators, autoscalers, domain, duration, pod_limit, record_size,
+    socket_address, take_over_target, token_group, user_name,
 };
 
 /// Which manifests, and how they are understood.
@@ -119,6 +119,20 @@ pub(crate) struct OperationOptions {
     /// drops at once). Without this, apps wait for a file or pipe, and not at all for a terminal.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) log_patience: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) recording: RecordOptions,
+}
+
+/// Whether the run is recorded, for `ebb replay`.
+#[derive(Debug, Args)]
+pub(crate) struct RecordOptions {
+    /// Write down in this folder what the autoscaler is told and a check number of what it decides, for `ebb
+    /// replay`. Nothing of a request is written, and no key or token.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) record: Option<PathBuf>,
+    /// How large the record may grow, such as 256Mi; its oldest part is removed then.
+    #[arg(long, value_name = "SIZE", default_value = "256Mi", requires = "record", value_parser = record_size)]
+    pub(crate) record_size: u64,
 }
 
 /// TLS where requests are taken.

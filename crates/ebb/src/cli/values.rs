@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use nix::unistd::{Group, getegid, geteuid, getgroups};
-use vocabulary::parse_duration;
+use vocabulary::{parse_duration, parse_quantity};
 
 /// More than this on one machine only take each other's cores.
 const ACTIVATORS_MAX: usize = 16;
@@ -42,6 +42,16 @@ pub(super) fn domain(text: &str) -> Result<String, String> {
 pub(super) fn pod_limit(text: &str) -> Result<usize, String> {
     let limit = text.parse().ok().filter(|limit| *limit > 0);
     limit.ok_or_else(|| "write a whole number, at least 1".to_owned())
+}
+
+/// A smaller record would hold minutes.
+const RECORD_BYTES_MIN: u64 = 1 << 20;
+
+/// Reads a size in bytes, as Kubernetes writes amounts of memory.
+pub(super) fn record_size(text: &str) -> Result<u64, String> {
+    let bytes = parse_quantity(text).ok().and_then(|amount| u64::try_from(amount.value() / 1000).ok());
+    let bytes = bytes.filter(|bytes| *bytes >= RECORD_BYTES_MIN);
+    bytes.ok_or_else(|| "write an amount of memory, at least 1Mi, such as 256Mi or 2Gi".to_owned())
 }
 
 /// Reads a span of time.
@@ -120,6 +130,14 @@ mod tests {
         assert_eq!(token_group("root"), Ok(root));
         assert_eq!(token_group("4711").map(|group| group.number), Ok(4711));
         assert!(token_group("no such group").is_err_and(|advice| advice.contains("no such group")));
+    }
+
+    #[test]
+    fn a_record_has_a_mebibyte_at_least() {
+        assert_eq!(record_size("256Mi"), Ok(256 << 20));
+        for text in ["", "0", "512Ki", "-1Gi", "much"] {
+            assert!(record_size(text).is_err_and(|advice| advice.contains("at least 1Mi")), "{text}");
+        }
     }
 
     #[test]

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use activator::{Limits, TrustedForwarders};
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordTarget};
 use axum::Router;
 use dataplane::MemoryBudget;
 use futures_util::future::join_all;
 use link::TcpDialler;
 use platform::Platform;
 use platform_local::{LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
+use recording::build_of_this_program;
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
 use vocabulary::ReplicaName;
@@ -24,7 +25,8 @@ use super::api::CurrentRouter;
 use super::inheritance::Inheritance;
 use super::shutdown;
 use super::watchdog::WatchedParts;
-use crate::cli::UpOptions;
+use crate::cli::{RecordOptions, UpOptions};
+use crate::replay::VERSION;
 use activators::{AnnouncedActivators, RunningActivator};
 use starter::ActivatorStarter;
 
@@ -39,6 +41,8 @@ pub(super) struct Parts {
     metrics: MetricsRegistry,
     autoscaler_metrics: autoscaler::AutoscalerMetrics,
     start_autoscaler: StartAutoscaler,
+    /// The folder in which each autoscaler has one for its record.
+    record: Option<RecordTarget>,
     platform: Arc<LocalPlatform>,
     activators: Arc<AnnouncedActivators>,
     /// The activators that accept requests, behind one listener.
@@ -126,6 +130,7 @@ impl Parts {
             metrics,
             autoscaler_metrics,
             start_autoscaler,
+            record: record_target(&options.operation.recording),
             platform,
             activators,
             accepting,
@@ -179,7 +184,10 @@ impl Parts {
     }
 
     fn new_autoscaler(&self, index: usize) -> Autoscaler {
-        let config = autoscaler_config(index, self.clock, &self.autoscaler_metrics);
+        let config = AutoscalerConfig {
+            record: self.record.as_ref().map(|target| record_of(index, target)),
+            ..autoscaler_config(index, self.clock, &self.autoscaler_metrics)
+        };
         (self.start_autoscaler)(config, platform_of(&self.platform))
     }
 
@@ -270,7 +278,20 @@ fn autoscaler_config(
         metrics: metrics.clone(),
         dialler: Arc::new(TcpDialler),
         choice: ActivatorChoice::All,
+        record: None,
     }
+}
+
+/// Where the run is recorded, if the options ask for that.
+fn record_target(options: &RecordOptions) -> Option<RecordTarget> {
+    let folder = options.record.clone()?;
+    Some(RecordTarget { folder, bytes_max: options.record_size, build: build_of_this_program(VERSION) })
+}
+
+/// The record of one autoscaler: one that is rebuilt goes on in the folder of its predecessor.
+fn record_of(index: usize, target: &RecordTarget) -> RecordTarget {
+    let folder = target.folder.join(autoscaler_name(index).as_str());
+    RecordTarget { folder, ..target.clone() }
 }
 
 fn platform_of(platform: &Arc<LocalPlatform>) -> Arc<dyn Platform> {

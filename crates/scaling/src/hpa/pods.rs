@@ -24,6 +24,11 @@ impl HpaPods {
         Self(pods)
     }
 
+    /// Each pod, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &HpaPod> {
+        self.0.iter()
+    }
+
     pub(crate) fn as_slice(&self) -> &[HpaPod] {
         &self.0
     }

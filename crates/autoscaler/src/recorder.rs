@@ -1,0 +1,235 @@
+//! How is a run written down without a delay of any decision?
+//!
+//! The event loop notes each call of the orchestrator with the commands that came out, and hands over what it
+//! noted a few times a second, to a thread of its own that encodes and writes. It never waits for that
+//! thread: while the thread is too slow, calls are dropped, counted and said. Facts and changes of links are
+//! kept all the same, in memory, because the keyframe with which the record goes on is made of them.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use orchestration::{ControlCommand, ControlEvent, OrchestratorSettings};
+use recording::{RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter};
+use tokio::sync::oneshot;
+use vocabulary::{ActivatorWord, PodWord, ReplicaName, Timestamp};
+
+use crate::config::RecordTarget;
+use crate::metrics::AutoscalerMetrics;
+
+/// So many calls are handed over together: each hand-over may wake the thread.
+const CALLS_TOGETHER: usize = 256;
+/// Calls are handed over after so long, however few they are.
+const HAND_OVER_EVERY: Duration = Duration::from_millis(250);
+/// Hand-overs that wait for the thread: a minute of a usual run, and some megabytes of a large one.
+const WAITING_MAX: usize = 64;
+/// Calls that a keyframe needs and that wait while the thread is too slow. With more of them the record ends.
+const KEPT_MAX: usize = 100_000;
+/// What waits longer than that is written, although no more calls come.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// How long the end of an autoscaler waits for its last calls to be written.
+const FINISH_MAX: Duration = Duration::from_secs(2);
+
+/// The event loop's end of the way to the record.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    calls: Vec<RecordEntry>,
+    /// When the first of these calls was made.
+    since: Timestamp,
+    /// Whether calls before the present ones were dropped.
+    continuity: RecordContinuity,
+    batches: SyncSender<RecordBatch>,
+    finished: oneshot::Receiver<()>,
+    metrics: AutoscalerMetrics,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordContinuity {
+    Whole,
+    CallsDropped,
+    /// The record has ended, and nothing is noted any more.
+    Ended,
+}
+
+/// Calls on their way to the thread that writes.
+#[derive(Debug)]
+enum RecordBatch {
+    Whole(Vec<RecordEntry>),
+    /// Between these calls others were dropped.
+    Remains(Vec<RecordEntry>),
+}
+
+impl Recorder {
+    /// Starts the thread that writes; `None` if there is no thread to be had.
+    pub(crate) fn start(
+        target: RecordTarget,
+        owner: &ReplicaName,
+        orchestrator: &OrchestratorSettings,
+        metrics: &AutoscalerMetrics,
+    ) -> Option<Self> {
+        let RecordTarget { folder, bytes_max, build } = target;
+        let (owner, orchestrator) = (owner.clone(), orchestrator.clone());
+        tracing::info!(%owner, folder = %folder.display(), bytes_max, "the run is recorded");
+        let writer = RecordWriter::new(RecordSettings { folder, bytes_max, owner, orchestrator, build });
+        let (batches, waiting) = sync_channel(WAITING_MAX);
+        let (finish, finished) = oneshot::channel();
+        let counted = metrics.clone();
+        // A panic ends the record alone: the event loop finds its channel closed, counts what it drops and
+        // says so.
+        let started = thread::Builder::new().name("recorder".to_owned()).spawn(move || {
+            write(&waiting, writer, &counted);
+            // The event loop may have ended.
+            let _ = finish.send(());
+        });
+        if let Err(error) = started {
+            tracing::error!(%error, "no thread could be started that records; the run is not recorded");
+            return None;
+        }
+        let (calls, since, continuity) = (Vec::new(), Timestamp::ZERO, RecordContinuity::Whole);
+        Some(Self { calls, since, continuity, batches, finished, metrics: metrics.clone() })
+    }
+
+    /// The orchestrator is about to be called.
+    pub(crate) fn begin(&mut self, input: RecordInput, now: Timestamp) {
+        if self.continuity == RecordContinuity::Ended {
+            return self.metrics.record_dropped(1);
+        }
+        if self.calls.is_empty() {
+            self.since = now;
+        }
+        self.calls.push(RecordEntry { at: now, input, commands: Vec::new() });
+    }
+
+    /// A command came out of the last call.
+    pub(crate) fn command(&mut self, command: &ControlCommand) {
+        if let Some(call) = self.calls.last_mut() {
+            call.commands.push(command.clone());
+        }
+    }
+
+    /// Hands over what was noted, if that is much or old.
+    pub(crate) fn hand_over_if_due(&mut self, now: Timestamp) {
+        let is_old = now.saturating_since(self.since) >= HAND_OVER_EVERY;
+        let is_due = match self.continuity {
+            RecordContinuity::Whole => is_old || self.calls.len() >= CALLS_TOGETHER,
+            // However many wait: the thread is not asked at every turn whether it has room again.
+            RecordContinuity::CallsDropped => is_old,
+            RecordContinuity::Ended => false,
+        };
+        if is_due && !self.calls.is_empty() {
+            self.hand_over();
+            self.since = now;
+        }
+    }
+
+    /// Hands over the rest, and waits until it is written, but not long.
+    pub(crate) async fn finish(mut self) {
+        self.hand_over();
+        let Self { batches, finished, .. } = self;
+        // The thread ends with its channel.
+        drop(batches);
+        if tokio::time::timeout(FINISH_MAX, finished).await.is_err() {
+            tracing::warn!("the last calls of the control loop were not recorded in time");
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        let batch = match self.continuity {
+            RecordContinuity::Whole => RecordBatch::Whole(calls),
+            RecordContinuity::CallsDropped => RecordBatch::Remains(self.without_words(calls)),
+            RecordContinuity::Ended => return,
+        };
+        match self.batches.try_send(batch) {
+            Ok(()) => self.continuity = RecordContinuity::Whole,
+            Err(TrySendError::Full(RecordBatch::Whole(calls))) => {
+                tracing::warn!(
+                    "the record is written too slowly; calls of the control loop are left out of it"
+                );
+                self.continuity = RecordContinuity::CallsDropped;
+                self.calls = self.without_words(calls);
+            }
+            Err(TrySendError::Full(RecordBatch::Remains(calls))) => {
+                self.calls = calls;
+                if self.calls.len() > KEPT_MAX {
+                    self.end("the record is written too slowly, and ends");
+                }
+            }
+            Err(TrySendError::Disconnected(_)) => self.end("the thread that records has ended"),
+        }
+    }
+
+    fn end(&mut self, reason: &str) {
+        tracing::error!(reason, "the run is not recorded any more");
+        self.continuity = RecordContinuity::Ended;
+        self.calls = Vec::new();
+    }
+
+    /// The calls that a keyframe needs. The others are counted as dropped.
+    fn without_words(&self, calls: Vec<RecordEntry>) -> Vec<RecordEntry> {
+        let before = calls.len();
+        let kept: Vec<RecordEntry> = calls.into_iter().filter(is_needed).collect();
+        self.metrics.record_dropped(u64::try_from(before - kept.len()).unwrap_or(u64::MAX));
+        kept
+    }
+}
+
+/// Whether a keyframe after a gap would be wrong without this call: all but measurements.
+fn is_needed(call: &RecordEntry) -> bool {
+    if !call.commands.is_empty() {
+        return true;
+    }
+    match &call.input {
+        RecordInput::Advance => false,
+        RecordInput::Event(event) => match &**event {
+            ControlEvent::Platform(_)
+            | ControlEvent::LinkChanged { .. }
+            | ControlEvent::WallClockRead { .. } => true,
+            ControlEvent::PodSpoke { word, .. } => match word {
+                PodWord::Load { .. } | PodWord::Present(_) => false,
+                PodWord::Hello(_)
+                | PodWord::State { .. }
+                | PodWord::SettingsAcknowledged(_)
+                | PodWord::Adopted(_) => true,
+            },
+            ControlEvent::ActivatorSpoke { word, .. } => match word {
+                ActivatorWord::Loads { .. } | ActivatorWord::Present { .. } => false,
+                ActivatorWord::Hello(_)
+                | ActivatorWord::Acknowledged { .. }
+                | ActivatorWord::Emptied { .. }
+                | ActivatorWord::Draining => true,
+            },
+            ControlEvent::MetricsAnswered { .. } | ControlEvent::HistoryRestored { .. } => false,
+        },
+    }
+}
+
+/// Writes what comes, until the event loop ends.
+fn write(batches: &Receiver<RecordBatch>, mut writer: RecordWriter, metrics: &AutoscalerMetrics) {
+    loop {
+        let written = match batches.recv_timeout(FLUSH_EVERY) {
+            Ok(RecordBatch::Whole(calls)) => writer.write(&calls),
+            Ok(RecordBatch::Remains(calls)) => {
+                writer.pass_over(&calls);
+                metrics.record_dropped(u64::try_from(calls.len()).unwrap_or(u64::MAX));
+                Ok(())
+            }
+            Err(RecvTimeoutError::Timeout) => writer.flush(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        report(written, metrics);
+    }
+    report(writer.flush(), metrics);
+}
+
+fn report(written: Result<(), RecordLoss>, metrics: &AutoscalerMetrics) {
+    let Err(loss) = written else { return };
+    metrics.record_dropped(loss.dropped);
+    // Without a cause it was said before: the writer waits before it tries again.
+    if let Some(error) = loss.cause {
+        tracing::warn!(%error, dropped = loss.dropped, "the record could not be written; it goes on in a minute");
+    }
+}
+
+#[cfg(test)]
+mod tests;

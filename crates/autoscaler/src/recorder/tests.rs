@@ -1,0 +1,97 @@
+//! Calls on their way to a record: written in their order, or dropped without a wait.
+
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+
+use orchestration::{LinkId, Orchestrator, PlatformFact};
+use recording::{RecordReader, Replay, SettingsChanges};
+use runtime::MetricsRegistry;
+use vocabulary::{Epoch, Ownership, Sample};
+
+use super::*;
+
+fn started(folder: &Path) -> Recorder {
+    let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
+    let target = RecordTarget { folder: folder.to_owned(), bytes_max: 1 << 20, build: "a test".to_owned() };
+    let owner = ReplicaName::new("autoscaler-1");
+    Recorder::start(target, &owner, &OrchestratorSettings::default(), &metrics).expect("a thread")
+}
+
+fn fact(fact: PlatformFact) -> RecordInput {
+    RecordInput::Event(Box::new(ControlEvent::Platform(fact)))
+}
+
+fn load(second: u64) -> RecordInput {
+    let sample = Sample { second, ..Sample::default() };
+    let word = PodWord::Load { sample, usage: None, late_bytes: None };
+    RecordInput::Event(Box::new(ControlEvent::PodSpoke { link: LinkId(1), word }))
+}
+
+/// Calls the orchestrator as the event loop does.
+fn call(recorder: &mut Recorder, orchestrator: &mut Orchestrator, input: RecordInput, now: Timestamp) {
+    recorder.begin(input.clone(), now);
+    match input {
+        RecordInput::Event(event) => orchestrator.handle(*event, now),
+        RecordInput::Advance => orchestrator.advance(now),
+    }
+    while let Some(command) = orchestrator.next_command() {
+        recorder.command(&command);
+    }
+    recorder.hand_over_if_due(now);
+}
+
+#[tokio::test]
+async fn calls_are_written_until_the_end_and_decided_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut recorder = started(folder.path());
+    let mut orchestrator = Orchestrator::new(OrchestratorSettings::default());
+    let facts = [
+        PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(1))),
+        PlatformFact::ConfigChanged(std::sync::Arc::default()),
+        PlatformFact::ActivatorsChanged(Vec::new()),
+        PlatformFact::Synced,
+    ];
+    for (second, said) in (3_600..).zip(facts) {
+        call(&mut recorder, &mut orchestrator, fact(said), Timestamp::from_secs(second));
+        call(&mut recorder, &mut orchestrator, RecordInput::Advance, Timestamp::from_secs(second));
+    }
+    recorder.finish().await;
+    let reader = RecordReader::open(folder.path(), SettingsChanges::default()).expect("it was written");
+    let report = Replay::new(reader).run().expect("nothing is changed").clone();
+    assert_eq!((report.calls, report.differing, report.gaps.len()), (8, 0, 0), "{report:?}");
+}
+
+#[test]
+fn a_thread_that_is_too_slow_costs_measurements_and_no_facts() {
+    let registry = MetricsRegistry::default();
+    let metrics = AutoscalerMetrics::register(&registry);
+    let (batches, waiting) = sync_channel(1);
+    let (_finish, finished) = oneshot::channel();
+    let mut recorder = Recorder {
+        calls: Vec::new(),
+        since: Timestamp::ZERO,
+        continuity: RecordContinuity::Whole,
+        batches,
+        finished,
+        metrics,
+    };
+    // Nothing reads: the first hand-over fills the channel.
+    for second in 0..3 {
+        recorder.begin(load(second), Timestamp::from_secs(second));
+        recorder.begin(fact(PlatformFact::Synced), Timestamp::from_secs(second));
+        recorder.hand_over_if_due(Timestamp::from_secs(second + 1));
+    }
+    assert_eq!(recorder.continuity, RecordContinuity::CallsDropped);
+    assert!(registry.encode().contains("autoscaler_record_dropped_total 2"), "{}", registry.encode());
+    let Ok(RecordBatch::Whole(first)) = waiting.try_recv() else { panic!("the first hand-over waits") };
+    assert_eq!(first.len(), 2);
+    recorder.hand_over_if_due(Timestamp::from_secs(9));
+    let Ok(RecordBatch::Remains(kept)) = waiting.try_recv() else { panic!("facts follow, marked so") };
+    assert_eq!((kept.len(), recorder.continuity), (2, RecordContinuity::Whole));
+    // The thread is gone: the record ends, and that is counted.
+    drop(waiting);
+    recorder.begin(load(9), Timestamp::from_secs(10));
+    recorder.hand_over_if_due(Timestamp::from_secs(11));
+    recorder.begin(load(10), Timestamp::from_secs(12));
+    assert_eq!(recorder.continuity, RecordContinuity::Ended);
+}

@@ -1,0 +1,47 @@
+//! How is a run of the control loop written down, and read again?
+//!
+//! The orchestrator is a value: the same events in the same order give the same commands. So a record holds
+//! what came from outside, in the order in which it was handled, and beside each event a hash of the commands
+//! that came out. [`RecordWriter`] writes such a record from [`RecordEntry`]s; [`Replay`] drives a real
+//! orchestrator with what [`RecordReader`] reads, and says whether it decides as it did.
+//!
+//! A record is a folder of segments, each a file of compressed blocks of frames. A keyframe in a segment says
+//! what an owner that takes over there would find, so that old segments can be removed and damaged ones
+//! passed over. Nothing of a request is in a record, and no key or token.
+
+mod block;
+mod count_comparison;
+mod entry;
+mod frame_fault;
+mod frames;
+mod header;
+mod keyframe;
+mod known_world;
+mod last_words;
+mod outcome;
+mod peers;
+mod program_build;
+mod reader;
+mod record_folders;
+mod record_time;
+mod replay;
+mod rereading;
+mod secrets;
+mod segment_files;
+#[cfg(test)]
+mod tests;
+mod translation;
+mod wire;
+mod writer;
+
+pub use count_comparison::{CountDivergence, CountLikeness};
+pub use entry::{RecordEntry, RecordInput};
+pub use frame_fault::FrameFault;
+pub use header::{SegmentHeader, SegmentStart};
+pub use program_build::build_of_this_program;
+pub use reader::{RecordGap, RecordReader};
+pub use record_folders::record_folders;
+pub use record_time::RecordTime;
+pub use replay::{Replay, ReplayReport};
+pub use rereading::SettingsChanges;
+pub use writer::{RecordLoss, RecordSettings, RecordWriter};

@@ -1,0 +1,287 @@
+//! Writes a record: what was handled, and what came out.
+//!
+//! The writer works beside the event loop, which hands over entries and waits for nothing. A block is written
+//! when it is large or a second old, a segment ends when it is large or its keyframe is old, and the oldest
+//! segments go when there are too many bytes. What cannot be written is given up with its segment; the next
+//! segment begins with a keyframe, and the record is whole again from there on.
+
+use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use orchestration::OrchestratorSettings;
+use prost::Message as _;
+use vocabulary::{ReplicaName, Timestamp};
+
+use crate::block::{MAGIC, block_of};
+use crate::entry::RecordEntry;
+use crate::frames::{input_out, outcome_out};
+use crate::header::{SegmentHeader, SegmentStart};
+use crate::keyframe::keyframe_out;
+use crate::known_world::KnownWorld;
+use crate::outcome::CommandOutcome;
+use crate::secrets::SecretHasher;
+use crate::segment_files::{create_segment, make_room};
+use crate::wire::proto::{FrameBody, FrameMessage};
+
+/// How often a keyframe is written, at which a replay can begin.
+const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
+/// A segment of so many bytes ends.
+const SEGMENT_BYTES_MAX: u64 = 16 << 20;
+/// So many segments at least are in a record, so that removing one leaves most of it.
+const SEGMENTS_MIN: u64 = 4;
+/// Frames of so many bytes are a block.
+const BLOCK_BYTES: usize = 64 << 10;
+/// A process that is killed loses so much at most.
+const BLOCK_AGE_MAX: Duration = Duration::from_secs(1);
+/// A disk that was full is tried again after so long.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Which run is recorded, and where.
+#[derive(Clone, Debug)]
+pub struct RecordSettings {
+    /// The folder of the record, which is made. Other records have other folders.
+    pub folder: PathBuf,
+    /// The most bytes that the record may have.
+    pub bytes_max: u64,
+    /// The autoscaler whose run it is.
+    pub owner: ReplicaName,
+    /// The settings of its orchestrator.
+    pub orchestrator: OrchestratorSettings,
+    /// The version and the executable of the program.
+    pub build: String,
+}
+
+/// How many entries are not in the record, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{dropped} entries are not recorded")]
+pub struct RecordLoss {
+    /// The entries that were given up since the writer said so last.
+    pub dropped: u64,
+    /// Why the segment was given up, if that happened just now.
+    #[source]
+    pub cause: Option<io::Error>,
+}
+
+/// Writes one record; see the module.
+#[derive(Debug)]
+pub struct RecordWriter {
+    settings: RecordSettings,
+    secrets: SecretHasher,
+    life: u64,
+    world: KnownWorld,
+    segment: Option<OpenSegment>,
+    /// When the last keyframe was written, or the record began.
+    keyframe_at: Timestamp,
+    /// How many bytes of whole segments were written since then: a ring must not be without a keyframe.
+    since_keyframe: u64,
+    basis: RecordBasis,
+    /// No segment is begun before.
+    try_again_at: Timestamp,
+}
+
+/// What a segment that begins now can build on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordBasis {
+    /// No entry has come yet.
+    Nothing,
+    /// All entries so far are recorded.
+    WholeRecord,
+    /// Entries before it are missing.
+    Gap,
+}
+
+#[derive(Debug)]
+struct OpenSegment {
+    file: File,
+    written: u64,
+    /// The time of the last frame.
+    last: Timestamp,
+    /// Frames that are not written yet, and since when there are some.
+    frames: Vec<u8>,
+    /// How many frames that is.
+    waiting: u64,
+    since: Timestamp,
+}
+
+impl RecordWriter {
+    /// A record of an autoscaler that has just begun. Nothing is written before the first entry.
+    pub fn new(settings: RecordSettings) -> Self {
+        Self {
+            life: RandomState::new().hash_one(&settings.folder),
+            settings,
+            secrets: SecretHasher::default(),
+            world: KnownWorld::default(),
+            segment: None,
+            keyframe_at: Timestamp::ZERO,
+            since_keyframe: 0,
+            basis: RecordBasis::Nothing,
+            try_again_at: Timestamp::ZERO,
+        }
+    }
+
+    /// Writes entries, in the order in which they happened. With an error some are not in the record; a later
+    /// call goes on with a new segment.
+    pub fn write(&mut self, entries: &[RecordEntry]) -> Result<(), RecordLoss> {
+        let mut loss = RecordLoss { dropped: 0, cause: None };
+        for entry in entries {
+            match self.write_one(entry) {
+                Ok(EntryFate::Recorded) => {}
+                Ok(EntryFate::GivenUp) => loss.dropped += 1,
+                Err(error) => {
+                    loss.dropped += self.give_up(entry.at).max(1);
+                    loss.cause = Some(error);
+                }
+            }
+            self.world.note(entry);
+        }
+        if loss.dropped > 0 { Err(loss) } else { Ok(()) }
+    }
+
+    /// Takes in entries between which others were lost. They are not recorded: the next segment begins with a
+    /// keyframe that knows of them.
+    pub fn pass_over(&mut self, entries: &[RecordEntry]) {
+        self.segment = None;
+        self.basis = RecordBasis::Gap;
+        entries.iter().for_each(|entry| self.world.note(entry));
+    }
+
+    /// Writes the frames that wait for more of them.
+    pub fn flush(&mut self) -> Result<(), RecordLoss> {
+        let Some(segment) = &mut self.segment else { return Ok(()) };
+        let at = segment.last;
+        segment
+            .write_frames()
+            .map_err(|error| RecordLoss { dropped: self.give_up(at).max(1), cause: Some(error) })
+    }
+
+    fn write_one(&mut self, entry: &RecordEntry) -> io::Result<EntryFate> {
+        if self.segment.as_ref().is_some_and(|segment| self.is_over(segment, entry.at)) {
+            self.flush_segment()?;
+            let ended = self.segment.take().map_or(0, |segment| segment.written);
+            self.since_keyframe = self.since_keyframe.saturating_add(ended);
+        }
+        if self.segment.is_none() {
+            if entry.at < self.try_again_at {
+                return Ok(EntryFate::GivenUp);
+            }
+            self.segment = Some(self.begin(entry.at)?);
+        }
+        let body = input_out(&entry.input, &self.secrets);
+        let outcome = outcome_out(&CommandOutcome::of(&entry.commands));
+        if let Some(segment) = &mut self.segment {
+            segment.push(entry.at, body, outcome)?;
+        }
+        Ok(EntryFate::Recorded)
+    }
+
+    fn is_over(&self, segment: &OpenSegment, now: Timestamp) -> bool {
+        let waiting = u64::try_from(segment.frames.len()).unwrap_or(u64::MAX);
+        segment.written.saturating_add(waiting) >= self.segment_bytes_max()
+            || now.saturating_since(self.keyframe_at) >= KEYFRAME_EVERY
+    }
+
+    fn segment_bytes_max(&self) -> u64 {
+        SEGMENT_BYTES_MAX.min(self.settings.bytes_max / SEGMENTS_MIN)
+    }
+
+    fn flush_segment(&mut self) -> io::Result<()> {
+        self.segment.as_mut().map_or(Ok(()), OpenSegment::write_frames)
+    }
+
+    /// A segment whose first frames say what its reader has to know.
+    fn begin(&mut self, now: Timestamp) -> io::Result<OpenSegment> {
+        let folder = &self.settings.folder;
+        make_room(folder, self.segment_bytes_max(), self.settings.bytes_max)?;
+        let (named, mut file) = create_segment(folder)?;
+        let is_due = now.saturating_since(self.keyframe_at) >= KEYFRAME_EVERY
+            || self.since_keyframe >= self.settings.bytes_max / SEGMENTS_MIN;
+        let start = match self.basis {
+            RecordBasis::Nothing => SegmentStart::Empty,
+            RecordBasis::WholeRecord if is_due => SegmentStart::Keyframe,
+            RecordBasis::WholeRecord => SegmentStart::Continued,
+            RecordBasis::Gap => SegmentStart::KeyframeAfterGap,
+        };
+        file.write_all(&MAGIC)?;
+        let written = u64::try_from(MAGIC.len()).unwrap_or_default();
+        let mut segment =
+            OpenSegment { file, written, last: now, frames: Vec::new(), waiting: 0, since: now };
+        let header = SegmentHeader {
+            number: named.number,
+            life: self.life,
+            owner: self.settings.owner.clone(),
+            build: self.settings.build.clone(),
+            at: now,
+            start,
+            settings: self.settings.orchestrator.clone(),
+            wall_clock: self.world.wall_clock.map_or(Duration::ZERO, |clock| clock.time_of(now).wall),
+        };
+        segment.push(now, FrameBody::Header(Box::new((&header).into())), None)?;
+        if matches!(start, SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap) {
+            segment.push(now, FrameBody::Keyframe(keyframe_out(&self.world, &self.secrets)), None)?;
+        }
+        segment.write_frames()?;
+        if start != SegmentStart::Continued {
+            (self.keyframe_at, self.since_keyframe) = (now, 0);
+        }
+        self.basis = RecordBasis::WholeRecord;
+        Ok(segment)
+    }
+
+    /// Returns how many frames were not written yet.
+    fn give_up(&mut self, now: Timestamp) -> u64 {
+        let waiting = self.segment.take().map_or(0, |segment| segment.waiting);
+        self.basis = RecordBasis::Gap;
+        self.try_again_at = now + RETRY_AFTER;
+        waiting
+    }
+}
+
+/// What became of one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EntryFate {
+    Recorded,
+    /// The segment was given up, and none is begun yet.
+    GivenUp,
+}
+
+impl OpenSegment {
+    fn push(
+        &mut self,
+        at: Timestamp,
+        body: FrameBody,
+        outcome: Option<crate::wire::proto::OutcomeMessage>,
+    ) -> io::Result<()> {
+        if self.frames.is_empty() {
+            self.since = at;
+        }
+        let after = nanoseconds(at).saturating_sub(nanoseconds(self.last));
+        self.last = at;
+        let frame = FrameMessage { after, body: Some(body), outcome };
+        self.waiting += 1;
+        frame.encode_length_delimited(&mut self.frames).expect("a growing buffer has room");
+        if self.frames.len() >= BLOCK_BYTES || at.saturating_since(self.since) >= BLOCK_AGE_MAX {
+            self.write_frames()?;
+        }
+        Ok(())
+    }
+
+    fn write_frames(&mut self) -> io::Result<()> {
+        if self.frames.is_empty() {
+            return Ok(());
+        }
+        let block = block_of(&self.frames);
+        self.file.write_all(&block)?;
+        self.frames.clear();
+        self.waiting = 0;
+        self.written = self.written.saturating_add(u64::try_from(block.len()).unwrap_or(u64::MAX));
+        Ok(())
+    }
+}
+
+/// A time of any process fits: 292 years.
+fn nanoseconds(at: Timestamp) -> i64 {
+    i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
+}
