@@ -199,7 +199,9 @@ fn is_needed(call: &RecordEntry) -> bool {
                 | ActivatorWord::Emptied { .. }
                 | ActivatorWord::Draining => true,
             },
-            ControlEvent::MetricsAnswered { .. } | ControlEvent::HistoryRestored { .. } => false,
+            ControlEvent::MetricsAnswered { .. }
+            | ControlEvent::ZoneRead { .. }
+            | ControlEvent::HistoryRestored { .. } => false,
         },
     }
 }

@@ -46,6 +46,16 @@ impl ZoneOffsets {
         }
     }
 
+    /// How far local time is ahead of UTC before the first change, in minutes.
+    pub fn first(&self) -> i32 {
+        self.first
+    }
+
+    /// Each change: the first minute since 1970, by UTC, with the new offset.
+    pub fn changes(&self) -> impl Iterator<Item = (u64, i32)> {
+        self.changes.iter().map(|change| (change.minute, change.offset))
+    }
+
     fn offset_at(&self, minute: u64) -> i32 {
         let last = self.changes.iter().rev().find(|change| change.minute <= minute);
         last.map_or(self.first, |change| change.offset)

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
+use forecasting::ZoneOffsets;
 use link::Message;
 use orchestration::{ControlEvent, LinkId, OrderId};
 use scaling::{HistoryRecord, RevisionHistory};
-use vocabulary::{ActivatorWord, PodCount, PodWord, RevisionName};
+use vocabulary::{ActivatorWord, PodCount, PodWord, RevisionName, TimeZoneName};
 
 use crate::entry::RecordInput;
 use crate::frame_fault::FrameFault;
@@ -16,7 +17,7 @@ use crate::rereading::SettingsRereader;
 use crate::secrets::SecretHasher;
 use crate::wire::proto::{
     FrameBody, GivenOrderMessage, HistoryMessage, KeyframeMessage, OutcomeMessage, WantedCountMessage,
-    WordMessage,
+    WordMessage, ZoneChangeMessage, ZoneMessage,
 };
 use crate::wire::shared_proto::NothingMessage;
 use crate::wire::{
@@ -58,6 +59,7 @@ fn event_out(event: &ControlEvent, secrets: &SecretHasher) -> FrameBody {
         ControlEvent::WallClockRead { since_epoch } => {
             FrameBody::WallClock(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
         }
+        ControlEvent::ZoneRead { zone, offsets } => FrameBody::ZoneRead(zone_out(zone, offsets)),
         ControlEvent::HistoryRestored { revision, history } => {
             FrameBody::HistoryRestored(history_out(revision, history))
         }
@@ -93,9 +95,23 @@ pub(crate) fn content_in(
         Some(FrameBody::WallClock(since_epoch)) => {
             ControlEvent::WallClockRead { since_epoch: Duration::from_nanos(since_epoch) }
         }
+        Some(FrameBody::ZoneRead(message)) => zone_in(&message),
         Some(FrameBody::HistoryRestored(history)) => history_in(&history)?,
     };
     Ok(FrameContent::Event(Box::new(event)))
+}
+
+fn zone_out(zone: &TimeZoneName, offsets: &ZoneOffsets) -> ZoneMessage {
+    let changes = offsets.changes().map(|(minute, offset)| ZoneChangeMessage { minute, offset });
+    ZoneMessage { zone: zone.as_str().to_owned(), first: offsets.first(), changes: changes.collect() }
+}
+
+fn zone_in(message: &ZoneMessage) -> ControlEvent {
+    let mut offsets = ZoneOffsets::fixed(message.first);
+    for change in &message.changes {
+        offsets.change_at(change.minute, change.offset);
+    }
+    ControlEvent::ZoneRead { zone: TimeZoneName::new(&message.zone), offsets }
 }
 
 /// A word as its link encodes it.
@@ -348,6 +364,12 @@ mod tests {
         }
     }
 
+    fn summer_in_berlin() -> ZoneOffsets {
+        let mut offsets = ZoneOffsets::fixed(60);
+        offsets.change_at(29_916_060, 120);
+        offsets
+    }
+
     fn events() -> Vec<ControlEvent> {
         let link = LinkId(70_000);
         let news = [
@@ -363,6 +385,7 @@ mod tests {
             ControlEvent::ActivatorSpoke { link, word: ActivatorWord::Emptied { revision: name() } },
             ControlEvent::MetricsAnswered { revision: name(), round: 8, answers: answers() },
             ControlEvent::WallClockRead { since_epoch: Duration::from_nanos(1_795_000_000_123_456_789) },
+            ControlEvent::ZoneRead { zone: TimeZoneName::new("Europe/Berlin"), offsets: summer_in_berlin() },
         ];
         let changes = news.map(|news| ControlEvent::LinkChanged { link, news });
         facts().into_iter().map(ControlEvent::Platform).chain(changes).chain(others).collect()

@@ -111,7 +111,10 @@ impl KnownWorld {
             ControlEvent::WallClockRead { since_epoch } => {
                 self.wall_clock = Some(WallClockReading::new(now, *since_epoch));
             }
-            ControlEvent::MetricsAnswered { .. } | ControlEvent::HistoryRestored { .. } => {}
+            // Zones are read again with the next reading of the wall clock.
+            ControlEvent::MetricsAnswered { .. }
+            | ControlEvent::ZoneRead { .. }
+            | ControlEvent::HistoryRestored { .. } => {}
         }
     }
 

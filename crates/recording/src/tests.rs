@@ -10,8 +10,8 @@ use orchestration::{ControlEvent, Entrance, OrchestratorSettings, RevisionFacts}
 use scaling::RevisionHistory;
 use settings::{ClusterConfig, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
 use simulator::{
-    LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, TimeDistribution, WorldDelays,
-    simulate_with_calls,
+    LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
+    TimeDistribution, WorldDelays, simulate_with_calls,
 };
 use tempfile::TempDir;
 use vocabulary::{HopKey, PodCount, ReplicaName, RequestTimeouts, RevisionName, Timestamp};
@@ -73,9 +73,11 @@ fn calls() -> Vec<OwnerCall> {
             service("timer", "timer,every=4m,requests=400", &[("autoscaling.knative.dev/target", "5")]),
             service("waiting", "constant,rate=1rps", &[("autoscaling.knative.dev/min-scale", "2")]),
         ],
+        cores: BTreeMap::new(),
         delays: WorldDelays::default(),
         length: Duration::from_secs(25 * 60),
         seed: 7,
+        pace: SimulationPace::EveryRequest,
     };
     simulate_with_calls(&scenario).expect("a scenario that can be simulated").1
 }

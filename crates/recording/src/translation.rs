@@ -82,6 +82,7 @@ impl Translation {
             }
             ControlEvent::Platform(_)
             | ControlEvent::WallClockRead { .. }
+            | ControlEvent::ZoneRead { .. }
             | ControlEvent::HistoryRestored { .. } => Some(event),
         }
     }

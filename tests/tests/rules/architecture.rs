@@ -40,7 +40,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("orchestration", &["vocabulary", "settings", "forecasting", "scaling"]),
     ("throttling", &["vocabulary"]),
     ("simulator", &["vocabulary", "settings", "forecasting", "scaling", "orchestration", "throttling"]),
-    ("recording", &["vocabulary", "settings", "scaling", "orchestration", "link", "runtime"]),
+    ("recording", &["vocabulary", "settings", "forecasting", "scaling", "orchestration", "link", "runtime"]),
     ("protocol", &["vocabulary"]),
     ("runtime", &["vocabulary"]),
     ("link", &["vocabulary", "runtime"]),

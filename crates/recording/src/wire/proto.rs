@@ -13,7 +13,7 @@ pub(crate) struct FrameMessage {
     /// Nanoseconds since the frame before in the same segment.
     #[prost(sint64, tag = "1")]
     pub after: i64,
-    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13")]
     pub body: Option<FrameBody>,
     /// Absent where no command came out.
     #[prost(message, optional, tag = "12")]
@@ -43,6 +43,31 @@ pub(crate) enum FrameBody {
     Header(Box<HeaderMessage>),
     #[prost(message, tag = "11")]
     Keyframe(KeyframeMessage),
+    #[prost(message, tag = "13")]
+    ZoneRead(ZoneMessage),
+}
+
+/// How far the local time of a zone is ahead of UTC, in minutes.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ZoneMessage {
+    /// The name of the zone in the database of zones.
+    #[prost(string, tag = "1")]
+    pub zone: String,
+    /// Before the first change.
+    #[prost(sint32, tag = "2")]
+    pub first: i32,
+    #[prost(message, repeated, tag = "3")]
+    pub changes: Vec<ZoneChangeMessage>,
+}
+
+/// A change of how far local time is ahead of UTC.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ZoneChangeMessage {
+    /// The first minute since 1970, by UTC, with the new offset.
+    #[prost(uint64, tag = "1")]
+    pub minute: u64,
+    #[prost(sint32, tag = "2")]
+    pub offset: i32,
 }
 
 /// The first frame of a segment.

@@ -9,6 +9,7 @@ use scaling::RevisionLedger;
 
 use super::*;
 use crate::world::World;
+use crate::world_owner::CallLog;
 
 /// One run: the pod-hours counted by the world, and the ledger of the control loop.
 struct LedgerRun {
@@ -20,7 +21,7 @@ fn run_with(min_scale: u32, load: &str, minutes: u64) -> LedgerRun {
     let least = min_scale.to_string();
     let annotations = [("target", "2"), ("panic-threshold-percentage", "1000"), ("min-scale", &*least)];
     let scenario = scenario(facts(&annotations, 0), load, "120ms", minutes);
-    let mut world = World::new(&scenario);
+    let mut world = World::new(&scenario, CallLog::Forgotten);
     world.run();
     let ledger = world.ledger(&scenario.services[0].facts.name).expect("the Service was used");
     let report = world.report().services.remove(0);
