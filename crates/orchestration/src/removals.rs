@@ -47,8 +47,8 @@ impl RemovedRevisions {
         }
     }
 
-    /// An activator that began a new life names the revisions that it knows. New to us is not new: it may know
-    /// a revision that was removed before it said its first word.
+    /// An activator that began a new life names the revisions that it knows. New to us is not new: it may
+    /// know a revision that was removed before it said its first word.
     pub(crate) fn activator_started(&mut self, activator: ReplicaId, knows: impl Fn(&RevisionName) -> bool) {
         for (name, removed) in &mut self.by_name {
             if !knows(name) {

@@ -175,15 +175,12 @@ impl PeerAccount {
     pub(super) fn pay(&mut self, cost: Cost, now: impl FnOnce() -> Timestamp) -> Payment {
         let units = self.price(cost);
         self.refill_for(units + RESERVE, now);
-        match self.credit.checked_sub(units).filter(|rest| *rest >= RESERVE) {
-            Some(rest) => {
-                self.credit = rest;
-                Payment::Full
-            }
-            None => {
-                self.credit = self.credit.min(RESERVE);
-                Payment::Partial
-            }
+        if let Some(rest) = self.credit.checked_sub(units).filter(|rest| *rest >= RESERVE) {
+            self.credit = rest;
+            Payment::Full
+        } else {
+            self.credit = self.credit.min(RESERVE);
+            Payment::Partial
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct ZoneMessage {
     /// The name of the zone in the database of zones.
     #[prost(string, tag = "1")]
     pub zone: String,
-    /// Before the first change.
+    /// The minutes before the first change.
     #[prost(sint32, tag = "2")]
     pub first: i32,
     #[prost(message, repeated, tag = "3")]

@@ -334,8 +334,8 @@ impl ScaledRevision {
     fn reconcile(&mut self, trigger: Trigger, now: Timestamp, commands: &mut Commands) {
         let Some(settled) = self.settle(now) else { return self.note_silence(trigger, now, commands) };
         let plan = self.held(settled, trigger);
-        // The route follows what the load needs: connections past ebb follow no route, and pods that are there
-        // early serve behind the activators until the load needs one.
+        // The route follows what the load needs: connections past ebb follow no route, and pods that are
+        // there early serve behind the activators until the load needs one.
         let routed = plan.want;
         let plan = self.raised(plan, now);
         let plan = self.held_by_connections(plan, now, commands);
