@@ -57,11 +57,11 @@ impl SettingsRereader {
     pub(crate) fn read_annotations(
         &self,
         revision: &RevisionName,
-        texts: BTreeMap<String, String>,
+        texts: &BTreeMap<String, String>,
     ) -> Result<RevisionSettings, FrameFault> {
         let owner = || revision.to_string();
         if self.changes.annotations.is_empty() {
-            return self.read_without_limits(&texts).map_err(|problems| refused(owner(), &problems));
+            return self.read_without_limits(texts).map_err(|problems| refused(owner(), &problems));
         }
         let changed: BTreeMap<String, String> = texts
             .iter()
@@ -71,7 +71,7 @@ impl SettingsRereader {
         match RevisionSettings::read(&changed, &self.config, None) {
             Ok(checked) => Ok(checked.value),
             // What was refused already is not refused because of the change.
-            Err(_) if RevisionSettings::read(&texts, &self.config, None).is_err() => {
+            Err(_) if RevisionSettings::read(texts, &self.config, None).is_err() => {
                 self.read_without_limits(&changed).map_err(|problems| refused(owner(), &problems))
             }
             Err(problems) => Err(refused(owner(), &problems)),
@@ -122,14 +122,14 @@ mod tests {
         let limit = texts(&[("max-scale-limit", "10"), ("max-scale", "10")]);
         let mut recorded = SettingsRereader::default();
         recorded.read_config(limit.clone()).expect("a sound ConfigMap");
-        let read = recorded.read_annotations(&revision(), texts(&[(MAX_SCALE, "50")]));
+        let read = recorded.read_annotations(&revision(), &texts(&[(MAX_SCALE, "50")]));
         assert_eq!(read.map(|settings| settings.max_scale), Ok(Some(PodCount::new(50))));
 
         let changes =
             SettingsChanges { annotations: texts(&[(MAX_SCALE, "50")]), ..SettingsChanges::default() };
         let mut changed = SettingsRereader::new(changes);
         changed.read_config(limit).expect("a sound ConfigMap");
-        let fault = changed.read_annotations(&revision(), texts(&[(MAX_SCALE, "5")])).expect_err("50 of 10");
+        let fault = changed.read_annotations(&revision(), &texts(&[(MAX_SCALE, "5")])).expect_err("50 of 10");
         assert!(fault.to_string().contains("is above max-scale-limit"), "{fault}");
         assert!(
             fault.to_string().starts_with("the settings of default/service/hello are refused"),

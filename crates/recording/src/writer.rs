@@ -143,9 +143,13 @@ impl RecordWriter {
     /// Takes in entries between which others were lost. They are not recorded: the next segment begins with a
     /// keyframe that knows of them.
     pub fn pass_over(&mut self, entries: &[RecordEntry]) {
+        // All before the loss is whole. Where it cannot be written, the segment is given up all the same.
+        let _ = self.flush_segment();
         self.segment = None;
         self.basis = RecordBasis::Gap;
-        entries.iter().for_each(|entry| self.world.note(entry));
+        for entry in entries {
+            self.world.note(entry);
+        }
     }
 
     /// Writes the frames that wait for more of them.

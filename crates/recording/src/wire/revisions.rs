@@ -63,7 +63,7 @@ pub(super) fn revision_in(
     let settings = RevisionSettings {
         requests: requests_in(facts.requests.unwrap_or_default()),
         usage: if facts.is_usage_asked_for { UsageSource::Questions } else { UsageSource::Reports },
-        ..settings.read_annotations(&name, texts)?
+        ..settings.read_annotations(&name, &texts)?
     };
     Ok(RevisionFacts {
         name,
