@@ -308,6 +308,7 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Respons
     let cookies = request.headers().get_all("cookie").iter().count();
     let mut response = match request.uri().path() {
         "/events" => state.events.open(&request, counted),
+        "/drip" => streams::drip(&request, counted),
         "/stream" => streams::echo(request, counted),
         "/refuse" => status(StatusCode::PAYLOAD_TOO_LARGE),
         "/grpc-not-found" => streams::grpc_error("5"),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -51,6 +52,20 @@ impl Streams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), sender);
         status(StatusCode::OK)
     }
+}
+
+/// How long a download waits before each of its pieces.
+const DRIP_EVERY: Duration = Duration::from_millis(100);
+
+/// A download of `pieces=NUMBER` pieces, which come one after the other.
+pub(crate) fn drip(request: &Request<Incoming>, counted: Counted) -> Response<Body> {
+    let pieces: u32 = query(request, "pieces").and_then(|pieces| pieces.parse().ok()).unwrap_or_default();
+    let body = stream::unfold((pieces, counted), |(left, counted)| async move {
+        let left = left.checked_sub(1)?;
+        tokio::time::sleep(DRIP_EVERY).await;
+        Some((Ok::<_, hyper::Error>(Frame::data(Bytes::from_static(b"drip\n"))), (left, counted)))
+    });
+    Response::new(StreamBody::new(body).boxed_unsync())
 }
 
 /// Sends every piece of the body back as it comes, and counts as in flight until that ends. The trailers are
