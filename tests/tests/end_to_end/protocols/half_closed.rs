@@ -55,15 +55,18 @@ async fn a_request_of_a_half_closed_client_wakes_a_pod_and_is_answered_by_it() {
     }
 }
 
-/// One client waits for a slot, one for the head of its response, one for the next piece of a stream. Each
-/// holds a place that no other one can have.
+/// One client waits for a pod, one for a slot, one for the head of its response, one for the next piece of a
+/// stream. Each holds a place that no other one can have.
 #[tokio::test]
 async fn no_place_outlives_a_closed_client_by_more_than_90_seconds() {
     let ebb = Arc::new(warm(|service| service.spec("containerConcurrency: 2")).await);
+    // Its pods are not ready before the test is over.
+    let starting = Arc::new(cold(|service| service.args(&["--start-delay-ms", "600000"])).await);
     let mut closed = JoinSet::new();
     for routing in ROUTINGS {
-        let ebb = Arc::clone(&ebb);
+        let (ebb, starting) = (Arc::clone(&ebb), Arc::clone(&starting));
         closed.spawn(async move { close_at_each_place(&ebb, routing).await });
+        closed.spawn(async move { close_while_held_at_zero(&starting, routing).await });
     }
     while let Some(done) = closed.join_next().await {
         done.expect("every place is free in time");
@@ -82,6 +85,14 @@ async fn close_at_each_place(ebb: &Ebb, routing: Routing) {
     waiting.write(&get(routing, "/?sleep=600000", "1.1")).await;
     until_places_are(ebb, routing, (2.0, 1.0)).await;
     drop((streaming, in_app, waiting));
+    until_places_are(ebb, routing, (0.0, 0.0)).await;
+}
+
+async fn close_while_held_at_zero(ebb: &Ebb, routing: Routing) {
+    let mut held = RawClient::connect(ebb).await;
+    held.write(&get(routing, "/", "1.1")).await;
+    until_places_are(ebb, routing, (0.0, 1.0)).await;
+    drop(held);
     until_places_are(ebb, routing, (0.0, 0.0)).await;
 }
 

@@ -541,3 +541,40 @@ fn comes_beside_data(got: &ReceivedFrame) -> bool {
         ReceivedFrame::Head { .. } | ReceivedFrame::Settings { .. } | ReceivedFrame::WindowUpdate { .. }
     )
 }
+
+/// It forbids a server to open streams, which opens none (RFC 9113 §6.8), and takes nothing back.
+#[test]
+fn a_clients_goaway_leaves_its_requests_alone_and_ends_the_connection_behind_them() {
+    run(async {
+        for code in [ErrorCode::NO_ERROR, ErrorCode::CANCEL] {
+            let mut world = World::start().await;
+            world.peer.write(&request(1, 0, &[])).await;
+            world.get(3, "/never").await;
+            world.peer.settle().await;
+            let farewell = [0_u32.to_be_bytes(), code.0.to_be_bytes()].concat();
+            world.peer.frame(FrameKind::GoAway, 0, 0, &farewell).await;
+            let answered = world.peer.settle().await;
+            let is_end = |got: &ReceivedFrame| {
+                matches!(got, ReceivedFrame::Reset { .. } | ReceivedFrame::GoAway { .. })
+            };
+            assert!(!answered.iter().any(is_end), "{code}: {answered:?}");
+            assert_eq!(world.running.get(), 1, "{code}: the app goes on with the request");
+            // A client that waits no more for an answer says so of its stream.
+            world.peer.frame(FrameKind::Reset, 0, 3, &ErrorCode::CANCEL.0.to_be_bytes()).await;
+            world.peer.settle().await;
+            assert_eq!(world.running.get(), 0, "{code}");
+            world.peer.frame(FrameKind::Data, END_STREAM, 1, b"late").await;
+            let mut echoed = Vec::new();
+            loop {
+                match world.peer.next_of_note().await {
+                    ReceivedFrame::Data { stream: 1, data, .. } => echoed.extend_from_slice(&data),
+                    ReceivedFrame::Head { stream: 1, .. } | ReceivedFrame::WindowUpdate { stream: 1, .. } => {
+                    }
+                    ReceivedFrame::Closed => break,
+                    other => panic!("{code}: {other:?}"),
+                }
+            }
+            assert_eq!(echoed, b"late", "{code}: the answer came whole, and then the end");
+        }
+    });
+}
