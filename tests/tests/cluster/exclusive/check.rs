@@ -6,8 +6,10 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use tests::cluster::{PATIENCE, SYSTEM, TestNamespace, in_namespace};
+use tests::cluster::{PATIENCE, SYSTEM, TestNamespace, in_namespace, kubectl};
 use tests::eventually;
+
+use crate::narrow_rights::policies;
 
 const BINDING: &str = "ebb-injector";
 const KEY: &str = "stable-window";
@@ -70,5 +72,34 @@ fn missing_parts_and_refused_settings_are_told_with_their_remedy_until_they_are_
         write_key(&namespace, former.get(KEY).map(String::as_str)).await.expect("it is as it was");
         scale_injector(&namespace, 2).await;
         eventually("all is well again", PATIENCE, || says(&namespace, &[])).await;
+    });
+}
+
+/// What it prints, once it says that ebb works and names the component that narrows rights so often.
+async fn with_remarks(namespace: &TestNamespace, remarks: usize) -> String {
+    eventually(&format!("{remarks} remarks"), PATIENCE, async || {
+        let (is_well, text) = checked(namespace).await;
+        let is_so = is_well && text.matches("deploy/components/narrow-rights").count() == remarks;
+        if is_so { Ok(text) } else { Err(text) }
+    })
+    .await
+}
+
+#[test]
+fn rights_that_no_policy_narrows_are_remarks_that_name_the_component() {
+    in_namespace("check", async |namespace| {
+        let missing = with_remarks(&namespace, 2).await;
+        for policy in ["ebb-pods-patch", "ebb-webhooks-update"] {
+            let line = missing.lines().find(|line| line.contains(policy)).expect("it has a line");
+            assert!(!line.trim_start().starts_with("ok "), "{line}");
+        }
+        kubectl(&["apply", "-f", &policies()]).await;
+        let narrowed = with_remarks(&namespace, 0).await;
+        for policy in ["ebb-pods-patch", "ebb-webhooks-update"] {
+            let line = narrowed.lines().find(|line| line.contains(policy)).expect("it has a line");
+            assert!(line.trim_start().starts_with("ok "), "{line}");
+        }
+        kubectl(&["delete", "-f", &policies()]).await;
+        with_remarks(&namespace, 2).await;
     });
 }

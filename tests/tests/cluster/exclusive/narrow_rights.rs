@@ -22,7 +22,8 @@ async fn acting_as(namespace: &TestNamespace, program: &str) -> Client {
     Client::try_from(config).expect("a client")
 }
 
-fn policies() -> String {
+/// The file with the policies of the component.
+pub(crate) fn policies() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/components/narrow-rights/policies.yaml");
     file.to_str().expect("its path is text").to_owned()
 }

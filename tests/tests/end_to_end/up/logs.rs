@@ -106,6 +106,39 @@ async fn logs_can_be_asked_for_also_of_a_pod_that_has_ended() {
     assert!(explained.contains("| last words"), "{explained}");
 }
 
+/// A terminal does what it is told, and apps print what they like.
+#[tokio::test]
+async fn control_characters_of_apps_are_shown_as_text_and_only_raw_logs_have_them() {
+    let print = r"printf 'loud \033[31mred\n'";
+    let living = printer("living", print);
+    let failing =
+        Service::running("failing", &["sh", "-c", &format!("{print} >&2; exit 7")]).scaling("min-scale", "1");
+    let ebb = Ebb::up(&[living, failing], &ConfigMap::short()).await;
+    ebb.until("failing", "its last words", |revision| {
+        revision.field("last_failure")["last_lines"].to_string().contains("loud")
+    })
+    .await;
+    eventually("the line as it was printed", PATIENCE, || async {
+        let (_, text, errors) = ebb.run(&["logs", "living", "--raw"]).await;
+        if text.contains("loud \u{1b}[31mred\n") { Ok(()) } else { Err(format!("{text:?} {errors}")) }
+    })
+    .await;
+    let all: [&[&str]; 6] = [
+        &["logs", "living"],
+        &["logs", "living", "-o", "json"],
+        &["explain", "failing"],
+        &["explain", "failing", "-o", "json"],
+        &["get", "-o", "wide"],
+        &["get", "-o", "json"],
+    ];
+    for arguments in all {
+        let (code, text, errors) = ebb.run(arguments).await;
+        assert_eq!(code, 0, "{arguments:?}: {errors}");
+        let is_escaped = text.contains(r"loud \u001b[31mred") && !text.contains('\u{1b}');
+        assert!(is_escaped, "{arguments:?}: {text:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_failed_pods_last_words_survive_its_successor_and_being_given_up() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
