@@ -47,8 +47,31 @@ async fn last_failure(began: Duration, address: SocketAddr) -> Duration {
     dials.last_failure().unwrap_or_default().saturating_sub(began)
 }
 
-/// A busy machine makes kube-proxy late as well, so each try has a Service of Kubernetes alone beside it. A
-/// slice that comes just behind a round of kube-proxy's waits for the next round, which one try may.
+/// How much later than it is promised connections to each of ten new Services were taken: within 150 ms, or
+/// 50 ms behind a Service of Kubernetes alone that was made beside it, where that took longer. A busy machine
+/// makes kube-proxy late as well.
+async fn lateness_of_ten(namespace: &TestNamespace, series: &str, pod: SocketAddr) -> Vec<Duration> {
+    let mut late = Vec::new();
+    for number in 0..TRIES {
+        // Before either object is there: what is measured is a little more than what is promised.
+        let began = clock::now();
+        let ours = async {
+            let workload = WorkloadPlan::new(&format!("{series}{number}")).create(namespace).await;
+            last_failure(began, workload.at(80)).await
+        };
+        let kubernetes = async {
+            let address = create_plain(namespace, &format!("plain-{series}{number}"), pod).await;
+            last_failure(began, address).await
+        };
+        let (ours, kubernetes) = tokio::join!(ours, kubernetes);
+        println!("last failures: {ours:?}, of Kubernetes alone {kubernetes:?}");
+        late.push(ours.saturating_sub(kubernetes.max(KUBE_PROXY_GATHERS) + SERVED_WITHIN));
+    }
+    late
+}
+
+/// All ten of a series are in time. A slice that comes just behind a round of kube-proxy's waits for the next
+/// one, which is chance: such a series is taken once more, and no try of either is later than that.
 #[test]
 fn connections_to_a_new_service_are_taken_as_soon_as_kube_proxy_can_and_never_fail_afterwards() {
     in_namespace_alone("newcomers", async |namespace| {
@@ -56,25 +79,13 @@ fn connections_to_a_new_service_are_taken_as_soon_as_kube_proxy_can_and_never_fa
         let served = served.create(&namespace).await;
         served.takes_connections().await;
         let pod = SocketAddr::new(served.pod_addresses().await[0], 8080);
-        let mut late = Vec::new();
-        for number in 0..TRIES {
-            // Before either object is there: what is measured is a little more than what is promised.
-            let began = clock::now();
-            let ours = async {
-                let workload = WorkloadPlan::new(&format!("new{number}")).create(&namespace).await;
-                last_failure(began, workload.at(80)).await
-            };
-            let kubernetes = async {
-                let address = create_plain(&namespace, &format!("plain{number}"), pod).await;
-                last_failure(began, address).await
-            };
-            let (ours, kubernetes) = tokio::join!(ours, kubernetes);
-            println!("last failures: {ours:?}, of Kubernetes alone {kubernetes:?}");
-            late.push(ours.saturating_sub(kubernetes.max(KUBE_PROXY_GATHERS)));
+        for series in ["first", "second"] {
+            let late = lateness_of_ten(&namespace, series, pod).await;
+            assert!(late.iter().all(|late| *late <= KUBE_PROXY_GATHERS), "{series}: {late:?}");
+            if late.iter().all(Duration::is_zero) {
+                return;
+            }
         }
-        late.sort();
-        let (last, others) = late.split_last().expect("there were tries");
-        assert!(others.iter().all(|late| *late <= SERVED_WITHIN), "{late:?}");
-        assert!(*last <= SERVED_WITHIN + KUBE_PROXY_GATHERS, "{late:?}");
+        panic!("a try of each series was late");
     });
 }
