@@ -5,15 +5,20 @@
 //! the owner, which does not lower the count meanwhile, and the drain waits for members that are in use. What
 //! connects later came past the Service (a scraper that knows the pod's address) and keeps nothing awake.
 //!
+//! The set lives in this process alone. A queue-proxy whose container was started again takes a new one when
+//! its owner names the adoption, with every connection that is open then, also those that came past the
+//! Service: so the count may be held for longer, and no client of before is forgotten.
+//!
 //! An owner that names no adoption does not know what is reported here, and gets no report.
 
 mod set;
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{ConnectionId, ConnectionReader};
+use dataplane::{ConnectionId, ConnectionReader, KernelConnection};
 use runtime::Clock;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -33,6 +38,9 @@ const MEMBERS_PER_TURN: usize = 32;
 /// A member that has moved no byte for so long rests: its client loses nothing that is under way.
 const RESTS_AFTER: Duration = Duration::from_secs(10);
 
+/// Finds a way to read the connections at these ports, and returns with it those that are open.
+type ReaderOpening = fn(&[u16]) -> io::Result<(ConnectionReader, Vec<KernelConnection>)>;
+
 /// Looks after the connections from before an adoption.
 pub(crate) struct AdoptedClients {
     clock: Clock,
@@ -41,6 +49,8 @@ pub(crate) struct AdoptedClients {
     /// The peers that are not clients of the Service: the pod itself and its node.
     own_peers: Rc<OwnPeers>,
     settings: Rc<OwnerSettings>,
+    /// [`ConnectionReader::open`]; tests have kernels that show nothing.
+    open_reader: ReaderOpening,
     set: RefCell<AdoptedSet>,
     /// Since when no way to read connections is found; `None` while one is, and before any was tried.
     unreadable_since: Cell<Option<Timestamp>>,
@@ -63,6 +73,7 @@ impl AdoptedClients {
             ports,
             own_peers,
             settings,
+            open_reader: ConnectionReader::open,
             set: RefCell::default(),
             unreadable_since: Cell::new(None),
             reported: Cell::new(None),
@@ -84,7 +95,7 @@ impl AdoptedClients {
     /// From one adoption until no member is left, or until a later adoption.
     async fn follow(&self, adoption: AdoptionId) {
         let began_at = self.clock.now();
-        let (reader, found) = match ConnectionReader::open(&self.ports) {
+        let (reader, found) = match (self.open_reader)(&self.ports) {
             Ok(opened) => opened,
             Err(error) => {
                 warn!(%error, "the kernel does not show the app's connections");
@@ -115,7 +126,7 @@ impl AdoptedClients {
         }
     }
 
-    fn admit(&self, found: Vec<dataplane::KernelConnection>) {
+    fn admit(&self, found: Vec<KernelConnection>) {
         let now = self.clock.now();
         let mut set = self.set.borrow_mut();
         let is_client = |id: &ConnectionId| !self.own_peers.include(id.peer().ip(), Some(id.own().ip()));

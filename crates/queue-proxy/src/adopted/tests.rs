@@ -69,8 +69,13 @@ struct World {
 
 impl World {
     fn of(app: &App, own_peers: OwnPeers) -> Self {
+        Self::with_reader(app, own_peers, ConnectionReader::open)
+    }
+
+    fn with_reader(app: &App, own_peers: OwnPeers, open_reader: ReaderOpening) -> Self {
         let (clock, settings) = (Clock::start(), Rc::new(OwnerSettings::new()));
         let clients = AdoptedClients::new(clock, vec![app.port()], Rc::new(own_peers), Rc::clone(&settings));
+        let clients = AdoptedClients { open_reader, ..clients };
         Self { clock, settings, clients: Rc::new(clients), counter: Cell::new(0) }
     }
 
@@ -94,7 +99,16 @@ impl World {
 
 /// Runs a test beside the task that looks after the set.
 async fn run<Test: Future<Output = ()>>(app: App, test: impl FnOnce(App, World) -> Test) {
-    let world = World::of(&app, OwnPeers::Only(Vec::new()));
+    run_with_reader(app, ConnectionReader::open, test).await;
+}
+
+/// The same where the way to read connections is another.
+async fn run_with_reader<Test: Future<Output = ()>>(
+    app: App,
+    open_reader: ReaderOpening,
+    test: impl FnOnce(App, World) -> Test,
+) {
+    let world = World::with_reader(&app, OwnPeers::Only(Vec::new()), open_reader);
     let clients = Rc::clone(&world.clients);
     let local = LocalSet::new();
     local.spawn_local(async move { clients.run().await });
@@ -207,6 +221,32 @@ async fn a_drain_waits_for_members_in_use_until_each_has_rested_for_ten_seconds(
         let began = world.clock.now();
         world.clients.until_unused().await;
         assert_eq!(world.clock.now(), began, "a client that is gone is not waited for");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_no_reader_shows_are_unreadable_from_each_adoption_on() {
+    let none: ReaderOpening = |_| Err(io::ErrorKind::PermissionDenied.into());
+    run_with_reader(App::listen(), none, async |mut app, world| {
+        app.connect();
+        world.passes(60.0).await;
+        assert_eq!(world.count(), 0, "no adoption was named");
+        world.told(Some(1));
+        let first = world.clients.news(0).await;
+        assert_eq!(first.connections, AdoptedConnections::Unreadable { age: Duration::ZERO });
+        world.passes(60.0).await;
+        let unreadable_for = |world: &World| match world.clients.report() {
+            AdoptedConnections::Unreadable { age } => age.as_secs(),
+            AdoptedConnections::Open(tally) => panic!("{tally:?}"),
+        };
+        assert_eq!(unreadable_for(&world), 60);
+        let began = world.clock.now();
+        world.clients.until_unused().await;
+        assert_eq!(world.clock.now(), began, "a drain waits for no client of which nothing is known");
+        world.told(Some(2));
+        world.passes(1.0).await;
+        assert_eq!(unreadable_for(&world), 1, "it counts from the later adoption");
     })
     .await;
 }
