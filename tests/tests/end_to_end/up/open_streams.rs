@@ -134,8 +134,7 @@ async fn an_open_stream_of_an_ignored_user_agent_holds_nothing_under_metric_rps(
     let download = Download::begin(&ebb, &service, "Scraper/2.1").await;
     let download = tokio::spawn(download.end());
     ebb.until_within("scraped", "zero beside the stream", LONG, |revision| revision.wanted() == 0).await;
-    // It ends with its pod, long before its own end.
-    let answer = download.await.expect("no panic");
-    assert!(!answer.ends_with("0\r\n\r\n"), "the stream was over before the count was zero");
+    assert!(!download.is_finished(), "the stream was over before the count was zero");
+    download.abort();
     ebb.until_pods("scraped", 0).await;
 }

@@ -383,7 +383,7 @@ fn a_request_that_is_served_ends_a_row_of_heads_that_are_too_large() {
                     }
                     session.reset(&arrived.stream, ErrorCode::NO_ERROR);
                 }
-                event => panic!("{event:?}"),
+                event @ (SessionEvent::Farewell { .. } | SessionEvent::TurnOver) => panic!("{event:?}"),
             }
         }
         written(&session);
