@@ -127,9 +127,10 @@ mod tests {
 
         let changes =
             SettingsChanges { annotations: texts(&[(MAX_SCALE, "50")]), ..SettingsChanges::default() };
-        let mut changed = SettingsRereader::new(changes);
-        changed.read_config(limit).expect("a sound ConfigMap");
-        let fault = changed.read_annotations(&revision(), &texts(&[(MAX_SCALE, "5")])).expect_err("50 of 10");
+        let mut with_limit = SettingsRereader::new(changes);
+        with_limit.read_config(limit).expect("a sound ConfigMap");
+        let fault =
+            with_limit.read_annotations(&revision(), &texts(&[(MAX_SCALE, "5")])).expect_err("50 of 10");
         assert!(fault.to_string().contains("is above max-scale-limit"), "{fault}");
         assert!(
             fault.to_string().starts_with("the settings of default/service/hello are refused"),
