@@ -127,10 +127,10 @@ mod tests {
 
         let changes =
             SettingsChanges { annotations: texts(&[(MAX_SCALE, "50")]), ..SettingsChanges::default() };
-        let mut rereader = SettingsRereader::new(changes);
-        rereader.read_config(limit).expect("a sound ConfigMap");
+        let mut with_limit = SettingsRereader::new(changes);
+        with_limit.read_config(limit).expect("a sound ConfigMap");
         let fault =
-            rereader.read_annotations(&revision(), &texts(&[(MAX_SCALE, "5")])).expect_err("50 of 10");
+            with_limit.read_annotations(&revision(), &texts(&[(MAX_SCALE, "5")])).expect_err("50 of 10");
         assert!(fault.to_string().contains("is above max-scale-limit"), "{fault}");
         assert!(
             fault.to_string().starts_with("the settings of default/service/hello are refused"),
