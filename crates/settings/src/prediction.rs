@@ -109,7 +109,12 @@ impl SettingsReader<'_> {
         if ZONE_NAMES.lines().any(|known| known == name) {
             return Some(TimeZoneName::new(name));
         }
-        let likely = did_you_mean(name, ZONE_NAMES.lines());
+        // Of six hundred names those are compared that begin alike: the first letter is rarely wrong.
+        let begins_alike = |known: &&str| {
+            let [first, other] = [name, *known].map(|name| name.chars().next());
+            first.zip(other).is_some_and(|(first, other)| first.eq_ignore_ascii_case(&other))
+        };
+        let likely = did_you_mean(name, ZONE_NAMES.lines().filter(begins_alike));
         let flaw = format!(
             "is no time zone that is known; write a name of the IANA database, such as \"Europe/Berlin\"{likely}"
         );
