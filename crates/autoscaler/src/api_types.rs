@@ -188,7 +188,7 @@ pub struct PredictionView {
     pub late_request_seconds: f64,
     /// The same as it would have been without prediction.
     pub late_without_request_seconds: f64,
-    /// Pod-seconds that prediction added.
+    /// Pod-seconds that prediction added to those of class kpa.
     pub extra_pod_seconds: u64,
     /// Those of them that demand needed by the time when they were ready.
     pub used_pod_seconds: u64,
