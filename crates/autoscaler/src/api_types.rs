@@ -6,15 +6,19 @@
 //! | `GET /v1/revisions` | [`RevisionList`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}` | [`RevisionDetail`], or 404 with [`ApiError`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}/series?range=15m` | [`SeriesView`], or 404 with [`ApiError`] |
+//! | `GET /v1/ledger?since=7d&revision=NAME` | [`LedgerList`]; 400 or 404 with [`ApiError`] |
 //! | `GET /v1/problems` | [`ProblemList`] |
+//! | `GET /v1/stream` | server-sent events, each a [`ChangeEvent`] |
 //! | `GET /healthz` | 200 `ok` while the event loop turns, else 503 |
 //! | `GET /ready` | 200 `ready` once it knows everything that is there, else 503 |
 //!
 //! Times are ages in milliseconds at the moment of the answer, never clock times: they mean the same on every
 //! machine.
 
+mod changes;
 mod class_hpa;
 mod decisions;
+mod ledger;
 mod pods;
 mod series;
 
@@ -22,8 +26,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
 
+pub use changes::ChangeEvent;
 pub use class_hpa::{AskedMetricView, HpaConditionView, HpaMetricView, HpaView};
 pub use decisions::{DecisionView, InputsView, ReasonView};
+pub use ledger::{ColdStartsView, LedgerList, LedgerRange, LedgerView, PodSecondsView, WhatIfView};
 pub use pods::{FailureView, KillView, LateBytesView, PodView};
 pub use series::SeriesView;
 
