@@ -194,8 +194,10 @@ impl Collector {
 
     /// What is there at this instant, for a decision between ticks: what pods or what activators hold,
     /// whichever is more. While clients go from the one to the other, both say that they have them; what
-    /// neither has alone is known from the windows. No count is older than [`PRESENT_COUNTS_FOR`]. `None` if
-    /// no reporter has said what it holds since its last second.
+    /// neither has alone is known from the windows. A pod's count is used for [`PRESENT_COUNTS_FOR`]. An
+    /// activator that says nothing goes on holding what it held, but no more than its last count: it says
+    /// within the same time that it holds less. `None` if no reporter has said what it holds since its last
+    /// second.
     pub(crate) fn surge_total(&self, now: Timestamp) -> Option<f64> {
         self.present_total()?;
         let present = self.reporters.iter().filter_map(|(reporter, track)| {

@@ -308,9 +308,12 @@ impl ActivatorRevision {
         self.activate(now);
         self.meter.arrived(Origin::Direct, now);
         self.turn(ticket, now);
-        if self.meter.present().in_flight > self.report.reported() {
+        let held = self.meter.present().in_flight;
+        if held > self.report.reported() {
             self.report.plan(now);
             self.tell_when_due(now);
+        } else if held == self.report.reported() {
+            self.report.forget_fall();
         }
     }
 
@@ -352,10 +355,14 @@ impl ActivatorRevision {
     /// A request is no part of the load any more.
     fn load_ended(&mut self, now: Timestamp) {
         self.meter.finished(Origin::Direct, now);
-        // Only while another activator takes over what ends here: its reports would add up with an old one of
-        // this activator.
-        if self.is_leaving && self.meter.present().in_flight < self.report.reported() {
-            self.report.plan(now);
+        if self.meter.present().in_flight < self.report.reported() {
+            // What ends at one activator may go on at another, whose reports add up with the last one of this
+            // activator. While this one leaves, that is so for most.
+            if self.is_leaving {
+                self.report.plan(now);
+            } else {
+                self.report.plan_fall(now);
+            }
             self.tell_when_due(now);
         }
         self.note_if_emptied();

@@ -125,7 +125,8 @@ pub enum ActivatorWord {
         loads: Vec<RevisionLoad>,
     },
     /// What the activator holds for one revision right now: at its first request after idleness, then again
-    /// as it grows, at most every 20 ms.
+    /// as it grows, at most every 10 ms, and when it has held less than it said for 100 ms. Silence means that
+    /// it held as much within the last 100 ms. (Activators of former releases say when it grows, and no more.)
     Present {
         /// The one whose requests they are.
         revision: RevisionName,

@@ -51,8 +51,8 @@ const PRESENT_IS_FRESH: Duration = Duration::from_millis(40);
 /// The requests that an activator holds at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HeldNow {
-    /// The last present count. Without one that still counts: the average of the last second, or the waiting
-    /// requests.
+    /// The last present count, if it is fresh enough to count alone. Else the average of the last second, or
+    /// the waiting requests, as far as the last present count is no less.
     pub(super) present: f64,
     /// By how much the count exceeds the average of the last second, or the waiting requests.
     pub(super) excess: CountExcess,
@@ -245,9 +245,9 @@ impl Track {
         let counts = fresh.map(|(count, _)| count).or_else(|| self.present_within(PRESENT_COUNTS_FOR, now));
         let Some(count) = counts else {
             let lasting = average.max(f64::from(self.queued));
-            // A count since then is not of this moment, but the requests were no fewer then than they are
-            // now.
-            let most = self.present.map_or(lasting, |count| f64::from(count.in_flight));
+            // The requests are no more than the last count said, because growth is told at once, and an
+            // activator that holds fewer for 100 ms says so. That a second has ended since changes neither.
+            let most = self.last_present.map_or(lasting, |(count, _)| f64::from(count.in_flight));
             return HeldNow { present: lasting.min(most), excess: CountExcess::Fresh(0.0) };
         };
         let present = f64::from(count.in_flight);

@@ -8,6 +8,7 @@ use super::*;
 const POD: Reporter = Reporter::Pod(PodId(1));
 const ANOTHER: Reporter = Reporter::Pod(PodId(2));
 const ACTIVATOR: Reporter = Reporter::Activator(ReplicaId(1));
+const OTHER_ACTIVATOR: Reporter = Reporter::Activator(ReplicaId(2));
 const BOOT: BootId = BootId(7);
 
 #[test]
@@ -226,7 +227,7 @@ fn counts_of_pods_and_of_activators_do_not_add_up_and_are_used_for_100_ms() {
 }
 
 #[test]
-fn an_activators_old_count_bounds_the_value_of_its_last_second() {
+fn an_activators_last_count_bounds_the_value_of_its_last_second() {
     let mut collector = started(POD);
     collector.start_reporter(ACTIVATOR, BOOT, 0, seconds(0.5));
     report(&mut collector, ACTIVATOR, 0, 40.0, 1.5);
@@ -235,7 +236,12 @@ fn an_activators_old_count_bounds_the_value_of_its_last_second() {
     assert_close(collector.surge_total(seconds(1.9)).unwrap(), 25.0);
     report(&mut collector, ACTIVATOR, 1, 30.0, 2.5);
     collector.present(POD, present(6, 0), seconds(2.6));
-    assert_close(collector.surge_total(seconds(2.6)).unwrap(), 30.0);
+    assert_close(collector.surge_total(seconds(2.6)).unwrap(), 25.0);
+    // Its clients have gone to another activator.
+    collector.present(ACTIVATOR, present(0, 0), seconds(2.7));
+    report(&mut collector, ACTIVATOR, 2, 5.0, 3.5);
+    collector.present(OTHER_ACTIVATOR, present(25, 0), seconds(3.6));
+    assert_close(collector.surge_total(seconds(3.6)).unwrap(), 25.0);
 }
 
 /// The pod's second 10 and the activator's second 10 lie apart by nearly one: the same clients are in both.

@@ -181,6 +181,48 @@ fn growth_is_reported_at_once_and_then_every_ten_milliseconds() {
 }
 
 #[test]
+fn a_fall_is_reported_once_it_has_lasted_for_100_milliseconds() {
+    let mut revision = revision(&[]);
+    let at = |milliseconds| START + Duration::from_millis(milliseconds);
+    let (first, _) = arrive(&mut revision, START);
+    let (second, _) = arrive(&mut revision, START);
+    revision.take_news();
+    revision.take_early_report(START);
+    revision.handle(RequestEvent::GaveUp { ticket: first }, at(20));
+    assert_eq!((revision.take_news(), revision.next_deadline()), (RevisionNews::default(), Some(at(120))));
+    arrive(&mut revision, at(119));
+    assert_eq!(revision.next_deadline(), None, "another request has taken the place of the first");
+    revision.handle(RequestEvent::GaveUp { ticket: second }, at(200));
+    revision.advance(at(299));
+    assert_eq!(revision.take_news(), RevisionNews::default());
+    revision.advance(at(300));
+    assert!(revision.take_news().is_report_due);
+    assert_eq!(revision.take_early_report(at(300)).0.in_flight, 1);
+    assert_eq!(revision.next_deadline(), None, "one request is held, and nothing more is to be said");
+}
+
+/// The load of the second does not say the count at its end.
+#[test]
+fn a_fall_just_before_the_end_of_a_second_is_reported_though_the_count_comes_back_to_that_of_the_end() {
+    let mut revision = revision(&[]);
+    let at = |milliseconds| START + Duration::from_millis(milliseconds);
+    let tickets: Vec<Ticket> = (0..3).map(|_| arrive(&mut revision, START).0).collect();
+    revision.take_news();
+    revision.take_early_report(START);
+    for &ticket in &tickets[..2] {
+        revision.handle(RequestEvent::GaveUp { ticket }, at(950));
+    }
+    revision.close_seconds(1, START, at(1000));
+    revision.handle(RequestEvent::GaveUp { ticket: tickets[2] }, at(1010));
+    arrive(&mut revision, at(1020));
+    assert_eq!((revision.take_news(), revision.next_deadline()), (RevisionNews::default(), Some(at(1050))));
+    arrive(&mut revision, at(1030));
+    assert!(revision.take_news().is_report_due, "growth does not wait for that");
+    assert_eq!(revision.take_early_report(at(1030)).0.in_flight, 2);
+    assert_eq!(revision.next_deadline(), None);
+}
+
+#[test]
 fn a_report_that_is_under_way_is_not_due_again_until_it_is_made_or_its_second_is_over() {
     let mut revision = revision(&[]);
     let at = |milliseconds| START + Duration::from_millis(milliseconds);

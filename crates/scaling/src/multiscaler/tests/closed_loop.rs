@@ -30,6 +30,8 @@ const COUNT_AGE_MAX: Millis = 100;
 /// The least time between two early reports of a pod, and of an activator.
 const POD_PACE: Millis = 100;
 const ACTIVATOR_PACE: Millis = 20;
+/// An activator that has held less for so long than it said says so.
+const FALL_LASTS: Millis = 100;
 /// So many seconds reporters remember.
 const HISTORY_MAX: usize = 60;
 
@@ -52,6 +54,25 @@ pub(super) struct ClosedLoopPlan {
     /// How long after the burst, and after each other, the path changes.
     pub(super) switches: Vec<Millis>,
     pub(super) first_path: Routing,
+    pub(super) moves: Vec<ClientMove>,
+}
+
+/// Clients that break off their requests and go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientMove {
+    /// How long after the burst.
+    pub(super) after: Millis,
+    /// Each client whose number is a multiple of this one goes.
+    pub(super) each: usize,
+    pub(super) to: MoveTarget,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MoveTarget {
+    /// The clients connect to the activator after theirs and ask there again.
+    NextActivator,
+    /// The clients ask no more.
+    Nowhere,
 }
 
 /// How a reporter's link begins.
@@ -86,6 +107,10 @@ struct CountingReporter {
     area: u64,
     told: u32,
     told_at: Millis,
+    /// When an activator says that it holds less, unless it holds as much as it said until then, and in any
+    /// case.
+    fall_due: Option<Millis>,
+    sure_fall_due: Option<Millis>,
     /// When its last word arrives: a link keeps the order.
     last_arrival: Millis,
     history: Vec<Sample>,
@@ -108,6 +133,9 @@ struct WaitingClient {
     /// The place of the reporter that has its request, and until when.
     at: usize,
     until: Millis,
+    /// How often the client has gone to the next activator.
+    moves: usize,
+    has_left: bool,
 }
 
 /// A request of the client at that place.
@@ -134,6 +162,8 @@ pub(super) struct ClosedLoop {
     words: usize,
     path: Routing,
     next_switches: Vec<Millis>,
+    wanted: u32,
+    /// The largest count that more pods were ordered up to.
     pub(super) most_wanted: u32,
 }
 
@@ -162,6 +192,7 @@ impl ClosedLoop {
             words: 0,
             path: plan.first_path,
             next_switches: switches.collect::<Vec<_>>().into_iter().rev().collect(),
+            wanted: plan.pods,
             most_wanted: 0,
             plan,
         };
@@ -217,6 +248,7 @@ impl ClosedLoop {
                     Routing::ThroughActivator => Routing::Direct,
                 };
             }
+            self.move_clients();
             self.serve();
             for index in 0..self.reporters.len() {
                 self.report(index);
@@ -278,15 +310,22 @@ impl ClosedLoop {
         }
     }
 
-    /// How many requests there are, and were in the last 100 ms.
-    pub(super) fn requests_lately(&self) -> f64 {
-        f64::from(u32::try_from(self.requests.len()).expect("few"))
+    /// How many requests there are, and were within the last 100 ms and so much longer.
+    pub(super) fn requests_within(&self, longer: Millis) -> f64 {
+        let oldest = self.now.saturating_sub(COUNT_AGE_MAX + longer);
+        let existed = self.requests.iter().filter(|request| request.ended_at.is_none_or(|at| at >= oldest));
+        f64::from(u32::try_from(existed.count()).expect("few"))
     }
 
     fn obey(&mut self) {
         while let Some(command) = self.multiscaler.next_command() {
             match command {
-                Command::ScaleTo { count, .. } => self.most_wanted = self.most_wanted.max(count.value()),
+                Command::ScaleTo { count, .. } => {
+                    if count.value() > self.wanted {
+                        self.most_wanted = self.most_wanted.max(count.value());
+                    }
+                    self.wanted = count.value();
+                }
                 Command::SetSurgeThreshold { threshold, .. } => self.threshold = threshold,
                 Command::SetRouting { .. }
                 | Command::SetActivatorCount { .. }
@@ -307,20 +346,55 @@ impl ClosedLoop {
         }
         if self.now >= BURST_AT && self.clients.is_empty() {
             for lasts in self.plan.requests.clone() {
-                self.clients.push(WaitingClient { lasts, at: 0, until: 0 });
+                self.clients.push(WaitingClient { lasts, at: 0, until: 0, moves: 0, has_left: false });
                 self.send(self.clients.len() - 1);
             }
         }
         for index in 0..self.clients.len() {
-            if self.clients[index].until <= self.now {
-                self.reporters[self.clients[index].at].held -= 1;
-                let mut of_client = self.requests.iter_mut().rev().filter(|request| request.client == index);
-                of_client.next().expect("the client has sent one").ended_at = Some(self.now);
+            if !self.clients[index].has_left && self.clients[index].until <= self.now {
+                self.end_request(index);
                 self.send(index);
             }
         }
-        let oldest = self.now.saturating_sub(COUNT_AGE_MAX);
+        let oldest = self.now.saturating_sub(COUNT_AGE_MAX + LATENESS_MAX);
         self.requests.retain(|request| request.ended_at.is_none_or(|at| at >= oldest));
+    }
+
+    /// Clients go to the next activator, at once where that has their requests, or leave altogether.
+    fn move_clients(&mut self) {
+        let now = self.now;
+        let is_due = |one: &ClientMove| BURST_AT + one.after.next_multiple_of(STEP) == now;
+        let due: Vec<_> = self.plan.moves.iter().copied().filter(is_due).collect();
+        for ClientMove { each, to, .. } in due {
+            for index in (0..self.clients.len()).step_by(each) {
+                self.move_client(index, to);
+            }
+        }
+    }
+
+    fn move_client(&mut self, index: usize, to: MoveTarget) {
+        let client = &mut self.clients[index];
+        let is_at_activator = matches!(self.reporters[client.at].reporter, Reporter::Activator(_));
+        match to {
+            MoveTarget::NextActivator | MoveTarget::Nowhere if client.has_left => {}
+            MoveTarget::NextActivator => {
+                client.moves += 1;
+                if is_at_activator {
+                    self.end_request(index);
+                    self.send(index);
+                }
+            }
+            MoveTarget::Nowhere => {
+                client.has_left = true;
+                self.end_request(index);
+            }
+        }
+    }
+
+    fn end_request(&mut self, index: usize) {
+        self.reporters[self.clients[index].at].held -= 1;
+        let mut of_client = self.requests.iter_mut().rev().filter(|request| request.client == index);
+        of_client.next().expect("the client has sent one").ended_at = Some(self.now);
     }
 
     fn send(&mut self, index: usize) {
@@ -328,7 +402,7 @@ impl ClosedLoop {
         let client = &mut self.clients[index];
         client.at = match self.path {
             Routing::Direct => index % pods,
-            Routing::ThroughActivator => pods + index % (self.reporters.len() - pods),
+            Routing::ThroughActivator => pods + (index + client.moves) % (self.reporters.len() - pods),
         };
         client.until = self.now + client.lasts;
         self.reporters[client.at].held += 1;
@@ -391,10 +465,17 @@ impl ClosedLoop {
         // A pod that has told of a surge tells on until it has told of its end.
         let (is_due, next_told, pace) = match reporter {
             Reporter::Pod(_) => (is_surge || counting.told > 0, if is_surge { held } else { 0 }, POD_PACE),
-            Reporter::Activator(_) => (held > counting.told, held, ACTIVATOR_PACE),
+            Reporter::Activator(_) => {
+                let due = counting.fall_due.unwrap_or(self.now + FALL_LASTS);
+                counting.fall_due = (held < counting.told).then_some(due);
+                let falls_due = counting.fall_due.into_iter().chain(counting.sure_fall_due);
+                let is_due = held > counting.told || falls_due.min().is_some_and(|due| due <= self.now);
+                (is_due, held, ACTIVATOR_PACE)
+            }
         };
         if is_due && self.now >= counting.told_at + pace {
             (counting.told, counting.told_at) = (next_told, self.now);
+            (counting.fall_due, counting.sure_fall_due) = (None, None);
             let count = PresentCount { in_flight: held, waiting: 0 };
             self.say(index, Event::PresentReported { reporter, revision: REVISION, count });
         }
@@ -412,6 +493,7 @@ impl ClosedLoop {
         let is_activator = matches!(reporter, Reporter::Activator(_));
         if is_activator {
             counting.told = counting.held;
+            counting.sure_fall_due = counting.sure_fall_due.into_iter().chain(counting.fall_due.take()).min();
         }
         if is_mentioned || !is_activator {
             counting.history.push(sample);
@@ -438,6 +520,8 @@ impl CountingReporter {
             area: 0,
             told: 0,
             told_at: 0,
+            fall_due: None,
+            sure_fall_due: None,
             last_arrival: 0,
             history: Vec::new(),
             redials_at: None,
@@ -483,6 +567,18 @@ pub(super) fn plan() -> impl Strategy<Value = ClosedLoopPlan> {
             lateness,
             switches: std::iter::once(first).chain(further).collect(),
             first_path,
+            moves: Vec::new(),
         },
     )
+}
+
+/// As [`plan`], and clients go from one activator to another, or leave, and the path changes, at any moment.
+pub(super) fn restless_plan() -> impl Strategy<Value = ClosedLoopPlan> {
+    let to = prop_oneof![4 => Just(MoveTarget::NextActivator), 1 => Just(MoveTarget::Nowhere)];
+    let moves = prop::collection::vec(
+        (0_u64..8_000, 1_usize..4, to).prop_map(|(after, each, to)| ClientMove { after, each, to }),
+        0..6,
+    );
+    let switches = prop::collection::vec(100_u64..4_000, 0..8);
+    (plan(), moves, switches).prop_map(|(plan, moves, switches)| ClosedLoopPlan { switches, moves, ..plan })
 }

@@ -9,6 +9,17 @@ use super::*;
 /// An activator tells of growth at most this often.
 const PRESENCE_INTERVAL_MS: u32 = 20;
 
+/// An activator that has held less for so long than it told tells that.
+const FALL_LASTS_MS: u32 = 100;
+
+/// What activators tell before a second is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EarlyNews {
+    Growth,
+    /// As activators of former releases do not.
+    GrowthAndFalls,
+}
+
 /// How long a pod takes from its order until it is ready.
 const START_MS: u32 = 1_000;
 
@@ -78,10 +89,14 @@ struct SimulatedActivator {
     told: u32,
     is_to_be_told: bool,
     told_at_ms: Option<u32>,
+    news: EarlyNews,
+    /// When it tells that it holds less, unless it holds as much as it told until then, and in any case.
+    fall_due_ms: Option<u32>,
+    sure_fall_due_ms: Option<u32>,
 }
 
 impl SimulatedActivator {
-    fn new(id: u32, shift_ms: u32) -> Self {
+    fn new(id: u32, shift_ms: u32, news: EarlyNews) -> Self {
         Self {
             reporter: Reporter::Activator(ReplicaId(id)),
             shift_ms,
@@ -91,6 +106,9 @@ impl SimulatedActivator {
             told: 0,
             is_to_be_told: false,
             told_at_ms: None,
+            news,
+            fall_due_ms: None,
+            sure_fall_due_ms: None,
         }
     }
 
@@ -107,17 +125,32 @@ impl SimulatedActivator {
             ..Load::default()
         };
         (self.held_steps, self.arrived, self.told) = (0, 0, self.in_flight());
+        self.sure_fall_due_ms = self.sure_fall_due_ms.into_iter().chain(self.fall_due_ms.take()).min();
         Some((u64::from(since / 1_000 - 1), load))
     }
 
-    /// What it tells of growth now, if it does.
-    fn growth(&mut self, ms: u32) -> Option<PresentCount> {
-        self.is_to_be_told |= self.in_flight() > self.told;
+    /// What it tells of growth, or of less, now, if it does.
+    fn change(&mut self, ms: u32) -> Option<PresentCount> {
+        self.is_to_be_told |= self.in_flight() > self.told || self.has_fallen(ms);
         let is_due = self.told_at_ms.is_none_or(|at| ms >= at + PRESENCE_INTERVAL_MS);
         (self.is_to_be_told && is_due).then(|| {
             (self.told, self.told_at_ms, self.is_to_be_told) = (self.in_flight(), Some(ms), false);
+            (self.fall_due_ms, self.sure_fall_due_ms) = (None, None);
             PresentCount { in_flight: self.told, waiting: 0 }
         })
+    }
+
+    /// Whether it has held less for so long than it told that this is told.
+    fn has_fallen(&mut self, ms: u32) -> bool {
+        match self.news {
+            EarlyNews::Growth => false,
+            EarlyNews::GrowthAndFalls => {
+                let due = self.fall_due_ms.unwrap_or(ms + FALL_LASTS_MS);
+                self.fall_due_ms = (self.in_flight() < self.told).then_some(due);
+                let due = self.fall_due_ms.into_iter().chain(self.sure_fall_due_ms).min();
+                due.is_some_and(|due| due <= ms)
+            }
+        }
     }
 }
 
@@ -141,11 +174,11 @@ struct PeerWorld {
 }
 
 impl PeerWorld {
-    fn new(spec: &ScalingSpec, shifts: &[u32]) -> Self {
+    fn new(spec: &ScalingSpec, news: EarlyNews, shifts: &[u32]) -> Self {
         let mut world = World::new(spec.clone());
         world.create(1);
         let activators: Vec<_> =
-            (0..).zip(shifts).map(|(id, &shift)| SimulatedActivator::new(id, shift)).collect();
+            (0..).zip(shifts).map(|(id, &shift)| SimulatedActivator::new(id, shift, news)).collect();
         let ids = (0..u32::try_from(shifts.len()).expect("few")).map(ReplicaId).collect();
         world.handle(Event::ActivatorsChanged { activators: ids });
         world.ready(1);
@@ -168,7 +201,7 @@ impl PeerWorld {
             }
             for activator in &mut self.activators {
                 activator.held_steps += activator.in_flight();
-                if let Some(count) = activator.growth(ms) {
+                if let Some(count) = activator.change(ms) {
                     let reporter = activator.reporter;
                     self.world.handle(Event::PresentReported { reporter, revision: REVISION, count });
                 }
@@ -243,13 +276,13 @@ fn spec_over(stable: u64, panic: u64) -> ScalingSpec {
 
 /// By how much a second activator, whose seconds are shifted by k times 100 ms, changes the pod-time of these
 /// worlds.
-fn cost_of_a_second_activator(spec: &ScalingSpec, seeds: std::ops::Range<u64>) -> f64 {
+fn cost_of_a_second_activator(spec: &ScalingSpec, news: EarlyNews, seeds: std::ops::Range<u64>) -> f64 {
     let (mut one, mut two) = (0, 0);
     for seed in seeds {
         let traffic = Traffic::changing(seed);
         let shift = 100 * u32::try_from(1 + seed % 9).expect("small");
-        one += PeerWorld::new(spec, &[0]).live(&traffic).pod_ms;
-        two += PeerWorld::new(spec, &[0, shift]).live(&traffic).pod_ms;
+        one += PeerWorld::new(spec, news, &[0]).live(&traffic).pod_ms;
+        two += PeerWorld::new(spec, news, &[0, shift]).live(&traffic).pod_ms;
     }
     let seconds = |ms: u64| f64::from(u32::try_from(ms / 1_000).expect("few"));
     seconds(two) / seconds(one) - 1.0
@@ -257,14 +290,18 @@ fn cost_of_a_second_activator(spec: &ScalingSpec, seeds: std::ops::Range<u64>) -
 
 #[test]
 fn two_activators_with_shifted_seconds_cost_no_more_pods_than_one_over_a_minute() {
-    let cost = cost_of_a_second_activator(&spec_over(60, 6), 0..500);
-    assert!(cost.abs() < 0.01, "{cost}");
+    for news in [EarlyNews::Growth, EarlyNews::GrowthAndFalls] {
+        let cost = cost_of_a_second_activator(&spec_over(60, 6), news, 0..500);
+        assert!(cost.abs() < 0.01, "{news:?}: {cost}");
+    }
 }
 
 #[test]
 fn two_activators_with_shifted_seconds_cost_no_more_pods_than_one_over_six_seconds() {
-    let cost = cost_of_a_second_activator(&spec_over(6, 1), 500..1_000);
-    assert!(cost.abs() < 0.01, "{cost}");
+    for news in [EarlyNews::Growth, EarlyNews::GrowthAndFalls] {
+        let cost = cost_of_a_second_activator(&spec_over(6, 1), news, 500..1_000);
+        assert!(cost.abs() < 0.01, "{news:?}: {cost}");
+    }
 }
 
 #[test]
@@ -272,11 +309,16 @@ fn two_activators_with_shifted_seconds_see_a_burst_within_20_ms_of_one() {
     for seed in 0..1_000 {
         let traffic = Traffic::burst(seed);
         let shift = 100 * u32::try_from(1 + seed % 9).expect("small");
-        let rises = |shifts: &[u32]| PeerWorld::new(&spec(), shifts).live(&traffic).rises;
-        let (one, two) = (rises(&[0]), rises(&[0, shift]));
-        for (at, count) in one {
-            let seen = two.iter().find(|(_, there)| *there >= count).map(|(at, _)| *at);
-            assert!(seen.is_some_and(|seen| seen <= at + 20), "seed {seed}: {count} at {at}, {two:?}");
+        for news in [EarlyNews::Growth, EarlyNews::GrowthAndFalls] {
+            let rises = |shifts: &[u32]| PeerWorld::new(&spec(), news, shifts).live(&traffic).rises;
+            let (one, two) = (rises(&[0]), rises(&[0, shift]));
+            for (at, count) in one {
+                let seen = two.iter().find(|(_, there)| *there >= count).map(|(at, _)| *at);
+                assert!(
+                    seen.is_some_and(|seen| seen <= at + 20),
+                    "seed {seed}, {news:?}: {count} at {at}, {two:?}"
+                );
+            }
         }
     }
 }

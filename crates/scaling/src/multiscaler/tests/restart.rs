@@ -128,6 +128,7 @@ fn a_restart_under_35_requests_in_flight_finds_35() {
                 lateness: vec![0],
                 switches: Vec::new(),
                 first_path: Routing::ThroughActivator,
+                moves: Vec::new(),
             };
             let compared = comparisons(&spec, plan, restart_at, Redial::AtOnce);
             let name = name_of(&spec);
