@@ -581,5 +581,5 @@ pub(super) fn restless_plan() -> impl Strategy<Value = ClosedLoopPlan> {
         0..6,
     );
     let switches = prop::collection::vec(100_u64..4_000, 0..8);
-    (plan(), moves, switches).prop_map(|(plan, moves, switches)| ClosedLoopPlan { moves, switches, ..plan })
+    (plan(), moves, switches).prop_map(|(plan, moves, switches)| ClosedLoopPlan { switches, moves, ..plan })
 }
