@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use orchestration::ControlSnapshot;
 use recording::{
-    RecordReader, RecordTime, Replay, ReplayReport, SettingsChanges, build_of_this_program, record_folders,
+    RecordReader, RecordReplay, RecordTime, ReplayReport, SettingsChanges, build_of_this_program,
+    record_folders,
 };
 use vocabulary::RevisionName;
 
@@ -52,7 +53,7 @@ enum ReplayEnd {
 
 fn replay(folder: &Path, options: &ReplayOptions, build: &str) -> anyhow::Result<ReplayEnd> {
     let changes = options.changes();
-    let mut replay = Replay::new(opened(folder, changes.clone())?).with_changes(&changes);
+    let mut replay = RecordReplay::new(opened(folder, changes.clone())?).with_changes(&changes);
     if let Some(moment) = options.at {
         let Some(until) = instant(moment, folder)? else {
             output::print_problem(&format!("{} holds nothing that can be replayed", folder.display()));
@@ -98,7 +99,7 @@ fn instant(moment: RecordMoment, folder: &Path) -> anyhow::Result<Option<Duratio
         RecordMoment::TimeOfDay(time_of_day) => time_of_day,
     };
     // The first event says when that is.
-    let mut first = Replay::new(opened(folder, SettingsChanges::default())?).until(Duration::ZERO);
+    let mut first = RecordReplay::new(opened(folder, SettingsChanges::default())?).until(Duration::ZERO);
     let begins = first.run().ok().and_then(|report: &ReplayReport| report.begins);
     Ok(begins.map(|RecordTime { wall, .. }| {
         let day = Duration::from_secs(86_400);

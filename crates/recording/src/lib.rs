@@ -2,7 +2,7 @@
 //!
 //! The orchestrator is a value: the same events in the same order give the same commands. So a record holds
 //! what came from outside, in the order in which it was handled, and beside each event a hash of the commands
-//! that came out. [`RecordWriter`] writes such a record from [`RecordEntry`]s; [`Replay`] drives a real
+//! that came out. [`RecordWriter`] writes such a record from [`RecordEntry`]s; [`RecordReplay`] drives a real
 //! orchestrator with what [`RecordReader`] reads, and says whether it decides as it did.
 //!
 //! A record is a folder of segments, each a file of compressed blocks of frames. A keyframe in a segment says
@@ -42,6 +42,6 @@ pub use program_build::build_of_this_program;
 pub use reader::{RecordGap, RecordReader};
 pub use record_folders::record_folders;
 pub use record_time::RecordTime;
-pub use replay::{Replay, ReplayReport};
+pub use replay::{RecordReplay, ReplayReport};
 pub use rereading::SettingsChanges;
 pub use writer::{RecordLoss, RecordSettings, RecordWriter};

@@ -66,7 +66,7 @@ pub struct ReplayReport {
 
 /// The replay of one record.
 #[derive(Debug)]
-pub struct Replay {
+pub struct RecordReplay {
     reader: RecordReader,
     has_changes: bool,
     until: Option<Duration>,
@@ -92,7 +92,7 @@ struct ReplayRun {
     counts: Vec<(RevisionName, PodCount)>,
 }
 
-impl Replay {
+impl RecordReplay {
     /// A replay with the settings that were recorded.
     pub fn new(reader: RecordReader) -> Self {
         Self {

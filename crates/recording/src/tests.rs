@@ -121,7 +121,7 @@ fn files(folder: &TempDir) -> Vec<PathBuf> {
 
 fn replayed(folder: &TempDir) -> ReplayReport {
     let reader = RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
-    Replay::new(reader).run().expect("nothing is changed").clone()
+    RecordReplay::new(reader).run().expect("nothing is changed").clone()
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_replay_from_a_keyframe_on_decides_the_same_counts() {
         let mut reader =
             RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
         reader.skip_segments(skipped);
-        let report = Replay::new(reader).run().expect("nothing is changed").clone();
+        let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
         assert_eq!((report.keyframes, report.gaps.len()), (1, 0), "{report:?}");
         assert!(report.likeness.compared > Duration::from_secs(800), "{report:?}");
         assert!(report.likeness.share() > 0.97, "from segment {skipped} on: {report:?}");
@@ -217,7 +217,7 @@ fn changed_settings_show_when_counts_differ_first() {
         ..SettingsChanges::default()
     };
     let reader = RecordReader::open(folder.path(), changes.clone()).expect("the folder is there");
-    let report = Replay::new(reader).with_changes(&changes).run().expect("a sound setting").clone();
+    let report = RecordReplay::new(reader).with_changes(&changes).run().expect("a sound setting").clone();
     let first = report.divergences.first().expect("a smaller target takes more pods");
     assert_eq!(first.revision.name(), "steady");
     assert!(first.replayed > first.recorded, "{first:?}");
@@ -226,7 +226,7 @@ fn changed_settings_show_when_counts_differ_first() {
     let changes =
         SettingsChanges { config_map: texts(&[("stable-window", "60s")]), ..SettingsChanges::default() };
     let reader = RecordReader::open(folder.path(), changes.clone()).expect("the folder is there");
-    let report = Replay::new(reader).with_changes(&changes).run().expect("a sound setting").clone();
+    let report = RecordReplay::new(reader).with_changes(&changes).run().expect("a sound setting").clone();
     assert_eq!(report.divergences, []);
     assert!(report.likeness.compared > Duration::from_secs(60 * 60), "{report:?}");
 }
@@ -239,8 +239,11 @@ fn changed_settings_that_are_refused_end_the_replay_with_the_reason() {
         ..SettingsChanges::default()
     };
     let reader = RecordReader::open(folder.path(), changes.clone()).expect("the folder is there");
-    let fault =
-        Replay::new(reader).with_changes(&changes).run().expect_err("a second is no window").to_string();
+    let fault = RecordReplay::new(reader)
+        .with_changes(&changes)
+        .run()
+        .expect_err("a second is no window")
+        .to_string();
     assert!(fault.contains("autoscaling.knative.dev/window is \"1s\""), "{fault}");
 }
 
@@ -251,7 +254,7 @@ fn a_replay_ends_at_a_time_and_shows_what_was_decided_until_then() {
     let reader = RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
     // Ten minutes after the load began: the wall clock of the world begins a second before the load's Monday.
     let until = Duration::from_secs(4 * 86_400 + 600);
-    let mut replay = Replay::new(reader).until(until);
+    let mut replay = RecordReplay::new(reader).until(until);
     let ends = replay.run().expect("nothing is changed").ends;
     assert!(ends.wall <= until && ends.wall + Duration::from_secs(2) > until, "{ends:?}");
     let (snapshot, now) = replay.snapshot().expect("there is an orchestrator");
@@ -265,7 +268,7 @@ fn a_replay_ends_at_a_time_and_shows_what_was_decided_until_then() {
 fn a_history_that_was_restored_is_read_as_it_was() {
     let folder = recorded(&entries(&calls()), 256 << 20);
     let reader = RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
-    let mut replay = Replay::new(reader);
+    let mut replay = RecordReplay::new(reader);
     replay.run().expect("nothing is changed");
     let (snapshot, now) = replay.snapshot().expect("there is an orchestrator");
     let (revision, history) = snapshot.history_records(now.at).next().expect("it was used");
@@ -285,7 +288,7 @@ fn a_history_that_was_restored_is_read_as_it_was() {
 fn the_first_record_is_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/first");
     let reader = RecordReader::open(&folder, SettingsChanges::default()).expect("it is committed");
-    let report = Replay::new(reader).run().expect("nothing is changed").clone();
+    let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
     assert_eq!((report.calls, report.unknown_frames), (1_213, 0), "{report:?}");
     assert!(report.gaps.is_empty() && !report.is_cut_off && report.decisions > 0, "{report:?}");
     assert_eq!(report.ends.wall.as_secs(), 345_689);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
 use orchestration::{LinkId, Orchestrator, PlatformFact};
-use recording::{RecordReader, Replay, SettingsChanges};
+use recording::{RecordReader, RecordReplay, SettingsChanges};
 use runtime::MetricsRegistry;
 use vocabulary::{Epoch, Ownership, Sample};
 
@@ -57,7 +57,7 @@ async fn calls_are_written_until_the_end_and_decided_again() {
     }
     recorder.finish().await;
     let reader = RecordReader::open(folder.path(), SettingsChanges::default()).expect("it was written");
-    let report = Replay::new(reader).run().expect("nothing is changed").clone();
+    let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
     assert_eq!((report.calls, report.differing, report.gaps.len()), (8, 0, 0), "{report:?}");
 }
 
