@@ -129,8 +129,8 @@ def stages(table: Table, is_cluster: bool):
     os.environ["CARGO_TARGET_DIR"] = str(target)
     tests = ["cargo", "test", "--workspace", "--no-fail-fast"]
     table.stage("format", 5, command("format", ["cargo", "fmt", "--all", "--check"]))
-    table.stage(f"tests (the README's command), {'kept target' if is_kept else 'from nothing'}", 360 if is_kept else 600,
-                lambda limit: Suites(ROOT, LOGS).workspace(tests, limit))
+    found, budget = machine.tests_budget(is_kept)
+    table.stage(f"tests (the README's command), {found}", budget, lambda limit: Suites(ROOT, LOGS).workspace(tests, limit))
     table.stage("lints", 200, command("lints", ["bash", "-c", f"cargo lint && cargo lint-suites && {LOCKS}"]))
     table.stage("documentation", 60, command("documentation", ["cargo", "doc", "--workspace", "--no-deps", "--quiet"],
                                              {"RUSTDOCFLAGS": "-D warnings"}))

@@ -138,6 +138,16 @@ def kept_target(checkout: Path) -> tuple[Path, bool]:
     return target, is_kept
 
 
+def tests_budget(is_kept: bool) -> tuple[str, int]:
+    """How much of the build the tests find, in words, and the seconds that they may take with it."""
+    if not is_kept:
+        return "from nothing", 600
+    # Each crate uses `vocabulary`, so a change there compiles the whole workspace.
+    if sources_of_run and sources_of_run[0].are_built("crates/vocabulary/"):
+        return "kept target", 360
+    return "kept dependencies", 480
+
+
 def forget_other_checkout(target: Path, checkout: Path):
     """Keeps the dependencies alone where another checkout was the last to build.
 

@@ -22,6 +22,8 @@ class Sources:
         self.files = [name for name in listed if name and (checkout / name).is_file() and not (checkout / name).is_symlink()]
         self.contents: dict[str, tuple[str, int]] = {}
         """The digest and the modification time of each file, in nanoseconds."""
+        self.built: set[str] = set()
+        """The files that are not newer than the builds, so that cargo compiles nothing for their sake."""
 
     def restore(self):
         """Before anything is compiled. The record is gone until `keep`: after a run that was killed all sources are new."""
@@ -34,10 +36,16 @@ class Sources:
             if kept.get(name, [None])[0] == digest:
                 modified = kept[name][1]
                 os.utime(file, ns=(modified, modified))
+                self.built.add(name)
             elif modified <= newest_build:
                 # Cargo takes what is built for a build of this content, and nothing here proves that. A clone in this place is to be compiled.
+                self.built.add(name)
                 continue
             self.contents[name] = (digest, modified)
+
+    def are_built(self, folder: str) -> bool:
+        """Whether cargo compiles nothing for the sake of a folder."""
+        return all(name in self.built for name in self.files if name.startswith(folder))
 
     def forget(self):
         """Makes all sources of the next checkout new."""

@@ -319,6 +319,16 @@ class SourcesOfAClone(unittest.TestCase):
         self.run_whole(self.clone(a="one", b="one", c="one"))
         self.assertEqual((self.age("a"), self.age("b"), self.age("c")), (1, 3, 2))
 
+    def test_what_is_built_is_told_by_the_beginning_of_a_name(self):
+        self.run_whole(self.clone(a1="one", a2="one", b="one"))
+        sources = self.clone(a1="one", a2="one", b="two")
+        self.run_whole(sources)
+        self.assertEqual((sources.are_built("a"), sources.are_built("b")), (True, False))
+        same = Sources(self.target, self.checkout)
+        self.hours += 1
+        self.run_whole(same)
+        self.assertEqual((same.are_built("a"), same.are_built("b")), (True, True))
+
     def test_a_source_that_was_written_during_a_run_is_new_in_the_next(self):
         self.run_whole(self.clone(a="one", b="one"), lambda: (self.checkout / "b").write_text("one"))
         self.run_whole(self.clone(a="one", b="one"))

@@ -69,7 +69,7 @@ fn calls() -> Vec<OwnerCall> {
     let scenario = Scenario {
         cluster: Arc::new(ClusterConfig::default()),
         services: vec![
-            service("steady", "constant,rate=50rps", &[("autoscaling.knative.dev/target", "10")]),
+            service("steady", "constant,rate=50rps", &[("autoscaling.knative.dev/target", "16")]),
             service("timer", "timer,every=4m,requests=400", &[("autoscaling.knative.dev/target", "5")]),
             service("waiting", "constant,rate=1rps", &[("autoscaling.knative.dev/min-scale", "2")]),
         ],
