@@ -71,7 +71,8 @@ async fn lateness_of_ten(namespace: &TestNamespace, series: &str, pod: SocketAdd
 }
 
 /// All ten of a series are in time. A slice that comes just behind a round of kube-proxy's waits for the next
-/// one, which is chance: such a series is taken once more, and no try of either is later than that.
+/// one, which is chance: such a series is taken once more. No try of either is later than that round, which
+/// takes some time itself.
 #[test]
 fn connections_to_a_new_service_are_taken_as_soon_as_kube_proxy_can_and_never_fail_afterwards() {
     in_namespace_alone("newcomers", async |namespace| {
@@ -81,7 +82,8 @@ fn connections_to_a_new_service_are_taken_as_soon_as_kube_proxy_can_and_never_fa
         let pod = SocketAddr::new(served.pod_addresses().await[0], 8080);
         for series in ["first", "second"] {
             let late = lateness_of_ten(&namespace, series, pod).await;
-            assert!(late.iter().all(|late| *late <= KUBE_PROXY_GATHERS), "{series}: {late:?}");
+            let in_next_round = KUBE_PROXY_GATHERS + SERVED_WITHIN;
+            assert!(late.iter().all(|late| *late <= in_next_round), "{series}: {late:?}");
             if late.iter().all(Duration::is_zero) {
                 return;
             }
