@@ -16,7 +16,10 @@ mod supervisor;
 mod watch;
 
 pub use front_door::{CertifiedNames, FrontDoor, FrontTlsDoor};
-pub use manifest::{ForeignKinds, LoadedManifest, ManifestSource, ServiceAddress, Trouble, load};
+pub use manifest::{
+    ForeignKinds, LoadedManifest, ManifestSource, NotYaml, ServiceAddress, TextPlace, Trouble, YamlKey,
+    YamlNode, YamlValue, load, read_yaml,
+};
 pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{

@@ -41,6 +41,7 @@ pub(crate) use crate::manifest::reading::{FilesReading, Item};
 pub(crate) use crate::manifest::service::ManifestService;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource};
 pub use crate::manifest::trouble::Trouble;
+pub use crate::manifest::yaml::{NotYaml, TextPlace, YamlKey, YamlNode, YamlValue, read_yaml};
 
 /// Reads everything. Fails with every problem of every file, in their order, and with what else there is to
 /// say.

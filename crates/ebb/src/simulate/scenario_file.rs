@@ -3,11 +3,9 @@
 //! Each value is read as the option of the same meaning is, so that a text means the same in both places.
 //! Every problem is told, with the line on which the value stands.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
+use platform_local::{YamlKey, YamlNode, YamlValue, read_yaml};
 use simulator::{LoadSource, ServiceLoad, SimulationPace};
 use vocabulary::{did_you_mean, shown};
 
@@ -38,30 +36,6 @@ const FIELDS: [&str; 16] = [
     "objective",
 ];
 
-/// A value and the line on which it begins.
-#[derive(Clone, Debug)]
-struct ScenarioNode {
-    line: u64,
-    value: ScenarioValue,
-}
-
-/// A value of the file. Numbers and words without quotes are texts too.
-#[derive(Clone, Debug)]
-enum ScenarioValue {
-    Nothing,
-    Text(String),
-    List(Vec<ScenarioNode>),
-    Fields(Vec<ScenarioField>),
-}
-
-/// A field of a mapping, in the order written.
-#[derive(Clone, Debug)]
-struct ScenarioField {
-    line: u64,
-    name: String,
-    node: ScenarioNode,
-}
-
 /// What a scenario file and the command line beside it say; or every problem of the file.
 pub(super) fn read(options: &ScenarioOptions) -> Result<SimulateOptions, Vec<String>> {
     let name = options.path.display().to_string();
@@ -75,10 +49,14 @@ pub(super) fn read(options: &ScenarioOptions) -> Result<SimulateOptions, Vec<Str
 }
 
 fn options_in(text: &str, name: &str, options: &ScenarioOptions) -> Result<SimulateOptions, Vec<String>> {
-    let yaml = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let document: ScenarioNode = serde_saphyr::from_str_with_options(text, yaml)
-        .map_err(|error| vec![format!("{name}: it is not YAML: {error}")])?;
-    let ScenarioValue::Fields(fields) = document.value else {
+    let mut documents = read_yaml(text).map_err(|error| {
+        let place = error.place.map(|(line, _)| format!(" at line {line}")).unwrap_or_default();
+        vec![format!("{name}: it is not YAML: {}{place}", error.message)]
+    })?;
+    if documents.len() > 1 {
+        return Err(vec![format!("{name}: it has {} documents; write one", documents.len())]);
+    }
+    let Some(YamlNode { value: YamlValue::Map(fields), .. }) = documents.pop() else {
         return Err(vec![format!(
             "{name}: it is no mapping; write kind: {KIND} and the fields of a simulation"
         )]);
@@ -96,7 +74,7 @@ fn options_in(text: &str, name: &str, options: &ScenarioOptions) -> Result<Simul
 struct ScenarioReader<'t> {
     /// How messages call the file.
     name: &'t str,
-    fields: Vec<ScenarioField>,
+    fields: Vec<(YamlKey, YamlNode)>,
     problems: Vec<String>,
 }
 
@@ -106,13 +84,13 @@ impl ScenarioReader<'_> {
     }
 
     fn check_names(&mut self) {
-        let fields = self.fields.clone();
-        for field in &fields {
-            if !FIELDS.contains(&field.name.as_str()) {
-                let near = did_you_mean(&field.name, FIELDS);
+        let names: Vec<YamlKey> = self.fields.iter().map(|(name, _)| name.clone()).collect();
+        for YamlKey { place: (line, _), text: name } in names {
+            if !FIELDS.contains(&name.as_str()) {
+                let near = did_you_mean(&name, FIELDS);
                 let problem =
-                    format!("unknown field {}{near}; known are {}", shown(&field.name), FIELDS.join(", "));
-                self.refuse(field.line, &problem);
+                    format!("unknown field {}{near}; known are {}", shown(&name), FIELDS.join(", "));
+                self.refuse(line, &problem);
             }
         }
         match self.text("kind") {
@@ -164,13 +142,13 @@ impl ScenarioReader<'_> {
     /// The loads by the names of their Services. A load that is a file lies beside the scenario.
     fn loads(&mut self, folder: &Path) -> Vec<ServiceLoad> {
         let Some(node) = self.node("loads") else { return Vec::new() };
-        let ScenarioValue::Fields(fields) = node.value else {
-            self.refuse(node.line, "loads is no mapping; write loads: {NAME: SHAPE}");
+        let YamlValue::Map(fields) = node.value else {
+            self.refuse(node.place.0, "loads is no mapping; write loads: {NAME: SHAPE}");
             return Vec::new();
         };
         let mut loads = Vec::new();
-        for ScenarioField { line, name, node } in fields {
-            let ScenarioValue::Text(text) = node.value else {
+        for (YamlKey { place: (line, _), text: name }, node) in fields {
+            let Some(text) = single_value(&node.value) else {
                 self.refuse(
                     line,
                     &format!("the load of {name} is no text; write a shape or the name of a file"),
@@ -204,7 +182,7 @@ impl ScenarioReader<'_> {
     fn needed<Item>(&mut self, field: &str, example: &str, list: Vec<Item>) -> Vec<Item> {
         match self.node(field) {
             Some(node) if list.is_empty() => {
-                self.refuse(node.line, &format!("{field} is empty; write {field}: {example}"));
+                self.refuse(node.place.0, &format!("{field} is empty; write {field}: {example}"));
             }
             Some(_) => {}
             None => {
@@ -246,33 +224,32 @@ impl ScenarioReader<'_> {
         }
     }
 
-    fn node(&self, field: &str) -> Option<ScenarioNode> {
-        self.fields.iter().find(|written| written.name == field).map(|written| written.node.clone())
+    fn node(&self, field: &str) -> Option<YamlNode> {
+        self.fields.iter().find(|(name, _)| name.text == field).map(|(_, node)| node.clone())
     }
 
     fn text(&mut self, field: &str) -> Option<PlacedText> {
         let node = self.node(field)?;
-        self.text_of(field, node)
+        self.text_of(field, &node)
     }
 
-    fn text_of(&mut self, field: &str, node: ScenarioNode) -> Option<PlacedText> {
-        match node.value {
-            ScenarioValue::Text(text) => Some(PlacedText { line: node.line, text }),
-            ScenarioValue::Nothing | ScenarioValue::List(_) | ScenarioValue::Fields(_) => {
-                self.refuse(node.line, &format!("{field} has no single value; write one"));
-                None
-            }
+    fn text_of(&mut self, field: &str, node: &YamlNode) -> Option<PlacedText> {
+        let (line, _) = node.place;
+        let text = single_value(&node.value);
+        if text.is_none() {
+            self.refuse(line, &format!("{field} has no single value; write one"));
         }
+        text.map(|text| PlacedText { line, text })
     }
 
     /// The texts of a list, or the only one.
     fn texts(&mut self, field: &str) -> Vec<PlacedText> {
         match self.node(field) {
             None => Vec::new(),
-            Some(ScenarioNode { value: ScenarioValue::List(items), .. }) => {
-                items.into_iter().filter_map(|item| self.text_of(field, item)).collect()
+            Some(YamlNode { value: YamlValue::List(items), .. }) => {
+                items.iter().filter_map(|item| self.text_of(field, item)).collect()
             }
-            Some(node) => self.text_of(field, node).into_iter().collect(),
+            Some(node) => self.text_of(field, &node).into_iter().collect(),
         }
     }
 }
@@ -282,6 +259,17 @@ impl ScenarioReader<'_> {
 struct PlacedText {
     line: u64,
     text: String,
+}
+
+/// The text of a value that is no list and no mapping. Numbers and words without quotes are texts too.
+fn single_value(value: &YamlValue) -> Option<String> {
+    match value {
+        YamlValue::Text(text) => Some(text.clone()),
+        YamlValue::Bool(value) => Some(value.to_string()),
+        YamlValue::Integer(value) => Some(value.to_string()),
+        YamlValue::Number(value) => Some(value.to_string()),
+        YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => None,
+    }
 }
 
 fn truth(text: &str) -> Result<bool, String> {
@@ -299,70 +287,6 @@ fn beside(folder: &Path, load: ServiceLoad) -> ServiceLoad {
             let source = LoadSource::File(folder.join(name).display().to_string());
             ServiceLoad { service: load.service, source }
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for ScenarioNode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned: Spanned<ScenarioValue> = Spanned::deserialize(deserializer)?;
-        Ok(Self { line: spanned.referenced.line(), value: spanned.value })
-    }
-}
-
-impl<'de> Deserialize<'de> for ScenarioValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ScenarioVisitor)
-    }
-}
-
-struct ScenarioVisitor;
-
-impl<'de> Visitor<'de> for ScenarioVisitor {
-    type Value = ScenarioValue;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a YAML value")
-    }
-
-    fn visit_unit<E>(self) -> Result<ScenarioValue, E> {
-        Ok(ScenarioValue::Nothing)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<ScenarioValue, E> {
-        Ok(ScenarioValue::Text(value.to_string()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<ScenarioValue, E> {
-        Ok(ScenarioValue::Text(value.to_string()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<ScenarioValue, E> {
-        Ok(ScenarioValue::Text(value.to_string()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<ScenarioValue, E> {
-        Ok(ScenarioValue::Text(value.to_string()))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<ScenarioValue, E> {
-        Ok(ScenarioValue::Text(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ScenarioValue, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(ScenarioValue::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<ScenarioValue, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(key) = entries.next_key::<Spanned<String>>()? {
-            let line = key.referenced.line();
-            fields.push(ScenarioField { line, name: key.value, node: entries.next_value()? });
-        }
-        Ok(ScenarioValue::Fields(fields))
     }
 }
 

@@ -261,7 +261,7 @@ impl FilesReading {
                 return Vec::new();
             }
         };
-        match yaml::read_documents(&text) {
+        match yaml::read_yaml(&text) {
             Ok(nodes) => {
                 if nodes.is_empty() {
                     self.empty.insert(file.to_owned());

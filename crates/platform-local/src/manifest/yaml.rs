@@ -6,20 +6,23 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
 /// Line and column, both from 1.
-pub(crate) type TextPlace = (u64, u64);
+pub type TextPlace = (u64, u64);
 
 /// One value and where it begins.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct YamlNode {
+pub struct YamlNode {
     /// Line and column at which the value begins, for messages about it.
-    pub(crate) place: TextPlace,
-    pub(crate) value: YamlValue,
+    pub place: TextPlace,
+    /// The value that begins there.
+    pub value: YamlValue,
 }
 
 /// A value of YAML's core schema.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum YamlValue {
+pub enum YamlValue {
+    /// Nothing is written, or `null`.
     Null,
+    /// A plain word `true` or `false`.
     Bool(bool),
     /// A whole number of up to 128 bits.
     Integer(i128),
@@ -27,6 +30,7 @@ pub(crate) enum YamlValue {
     Number(f64),
     /// A quoted text, or a plain one that is nothing else.
     Text(String),
+    /// A sequence, in the order written.
     List(Vec<YamlNode>),
     /// A mapping in the order written.
     Map(Vec<(YamlKey, YamlNode)>),
@@ -34,23 +38,24 @@ pub(crate) enum YamlValue {
 
 /// A mapping's key and where it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct YamlKey {
+pub struct YamlKey {
     /// Line and column at which the key begins.
-    pub(crate) place: TextPlace,
-    pub(crate) text: String,
+    pub place: TextPlace,
+    /// The key as a text; a number or a word is one too.
+    pub text: String,
 }
 
 /// Why a text is not YAML.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct NotYaml {
+pub struct NotYaml {
     /// Where reading stopped, if known.
-    pub(crate) place: Option<TextPlace>,
+    pub place: Option<TextPlace>,
     /// What the library found there, as one line without the place.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// Reads every document of a text; empty ones are left out.
-pub(crate) fn read_documents(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
+pub fn read_yaml(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| NotYaml {
         place: error.location().map(place_of),
@@ -60,7 +65,7 @@ pub(crate) fn read_documents(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
 
 impl YamlValue {
     /// What a person calls this kind of value.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
             Self::Bool(_) => "true or false without quotes",
@@ -74,13 +79,13 @@ impl YamlValue {
 
 impl YamlNode {
     /// The value of a mapping's key; `None` also where this is no mapping.
-    pub(crate) fn field(&self, name: &str) -> Option<&YamlNode> {
+    pub fn field(&self, name: &str) -> Option<&YamlNode> {
         let YamlValue::Map(entries) = &self.value else { return None };
         entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
     }
 
     /// The text, if it is one.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         if let YamlValue::Text(text) = &self.value { Some(text) } else { None }
     }
 }
@@ -170,7 +175,7 @@ mod tests {
     use super::*;
 
     fn first(text: &str) -> YamlNode {
-        read_documents(text).expect("YAML").remove(0)
+        read_yaml(text).expect("YAML").remove(0)
     }
 
     #[test]
@@ -205,19 +210,19 @@ mod tests {
 
     #[test]
     fn empty_documents_are_left_out() {
-        assert_eq!(read_documents("---\n# nothing\n---\na: 1\n---\n").map(|all| all.len()), Ok(1));
-        assert_eq!(read_documents("# only a comment\n"), Ok(vec![]));
-        assert_eq!(read_documents(""), Ok(vec![]));
+        assert_eq!(read_yaml("---\n# nothing\n---\na: 1\n---\n").map(|all| all.len()), Ok(1));
+        assert_eq!(read_yaml("# only a comment\n"), Ok(vec![]));
+        assert_eq!(read_yaml(""), Ok(vec![]));
     }
 
     #[test]
     fn broken_yaml_is_refused_with_its_place() {
         for text in ["a: [1, 2\nb: 3\n", "a: b: c\n", "a: 1\na: 2\n", "a:\n\t- b\n", "x: *nowhere\n"] {
-            let refusal = read_documents(text).expect_err(text);
+            let refusal = read_yaml(text).expect_err(text);
             assert!(refusal.place.is_some(), "{text:?}: {refusal:?}");
             assert!(!refusal.message.contains('\n') && !refusal.message.is_empty(), "{refusal:?}");
         }
-        let refusal = read_documents("a: 1\na: 2\n").expect_err("a duplicate key");
+        let refusal = read_yaml("a: 1\na: 2\n").expect_err("a duplicate key");
         assert_eq!(refusal.place, Some((2, 1)), "{refusal:?}");
     }
 }
