@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::{ControlEvent, Entrance, OrchestratorSettings, RevisionFacts};
+use orchestration::{ControlEvent, OrchestratorSettings, RevisionFacts};
 use scaling::RevisionHistory;
-use settings::{ClusterConfig, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
+use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
     LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
-    TimeDistribution, WorldDelays, simulate_with_calls,
+    TimeDistribution, WorldDelays, new_service, simulate_with_calls,
 };
 use tempfile::TempDir;
-use vocabulary::{HopKey, PodCount, ReplicaName, RequestTimeouts, RevisionName, Timestamp};
+use vocabulary::{HopKey, ReplicaName, RevisionName, Timestamp};
 
 use super::*;
 
@@ -35,28 +35,11 @@ fn service(name: &str, load: &str, annotations: &[(&str, &str)]) -> ServiceScena
     let cluster = ClusterConfig::default();
     let settings =
         RevisionSettings::read(&texts(annotations), &cluster, None).expect("good annotations").value;
-    let spec = settings.resolve(&cluster, 0, PROGRESS_DEADLINE_DEFAULT);
+    let name_of_service = RevisionName::new("default", "service", name).expect("a name");
     ServiceScenario {
         facts: RevisionFacts {
-            name: RevisionName::new("default", "service", name).expect("a name"),
-            settings,
-            container_concurrency: 0,
-            timeouts: RequestTimeouts {
-                request: Some(Duration::from_secs(300)),
-                ..RequestTimeouts::default()
-            },
-            progress_deadline: PROGRESS_DEADLINE_DEFAULT,
-            entrances: vec![Entrance::Host(format!("{name}.default.example.com"))],
-            url: None,
             hop_keys: vec![HopKey::new("a-key-that-nobody-reads".to_owned())],
-            wanted: spec.initial_scale.max(spec.min_scale),
-            may_write: true,
-            reachable: true,
-            floor: PodCount::ZERO,
-            hold: None,
-            origin: scaling::RevisionOrigin::New,
-            template: format!("{name}-00001"),
-            other_autoscaler: None,
+            ..new_service(name_of_service, settings, 0, &cluster)
         },
         load: Some(shape(&format!("{name}={load}"))),
         service_time: TimeDistribution::parse("120ms").expect("a time"),

@@ -13,13 +13,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::{Entrance, RevisionFacts};
-use settings::{ClusterConfig, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
+use orchestration::RevisionFacts;
+use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
     LoadSource, Scenario, ServiceLoad, ServiceScenario, SimulationPace, TimeDistribution, WorldDelays,
-    simulate,
+    new_service, simulate,
 };
-use vocabulary::{PodCount, RequestTimeouts, RevisionName};
+use vocabulary::RevisionName;
 
 const SERVICES: u32 = 100;
 /// All Services together have so many requests a second.
@@ -156,26 +156,8 @@ fn facts(number: u32, annotations: &[(&str, &str)]) -> RevisionFacts {
         .collect();
     let cluster = ClusterConfig::default();
     let settings = RevisionSettings::read(&annotations, &cluster, None).expect("good annotations").value;
-    let spec = settings.resolve(&cluster, 0, PROGRESS_DEADLINE_DEFAULT);
-    let name = format!("app-{number}");
-    RevisionFacts {
-        name: RevisionName::parse(&format!("default/service/{name}")).expect("a name"),
-        settings,
-        container_concurrency: 0,
-        timeouts: RequestTimeouts { request: Some(Duration::from_secs(300)), ..RequestTimeouts::default() },
-        progress_deadline: PROGRESS_DEADLINE_DEFAULT,
-        entrances: vec![Entrance::Host(format!("{name}.default.example.com"))],
-        url: None,
-        hop_keys: Vec::new(),
-        wanted: spec.initial_scale.max(spec.min_scale),
-        may_write: true,
-        reachable: true,
-        floor: PodCount::ZERO,
-        hold: None,
-        origin: scaling::RevisionOrigin::New,
-        template: format!("{name}-00001"),
-        other_autoscaler: None,
-    }
+    let name = RevisionName::new("default", "service", &format!("app-{number}")).expect("a name");
+    new_service(name, settings, 0, &cluster)
 }
 
 /// The time that this thread, the only one, has spent on a processor.

@@ -14,7 +14,7 @@
 //! measured. Left out are surges that pods see past the activator, and that a pod ends only with its last
 //! request.
 
-mod capacity;
+pub(crate) mod capacity;
 mod occupancy;
 mod second_arrivals;
 mod service;

@@ -57,7 +57,7 @@ pub use proof::{
 };
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
-pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays};
+pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays, new_service};
 pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};

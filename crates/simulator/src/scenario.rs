@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::RevisionFacts;
-use settings::{Class, ClusterConfig};
+use orchestration::{Entrance, RevisionFacts};
+use scaling::RevisionOrigin;
+use settings::{Class, ClusterConfig, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
 use thiserror::Error;
-use vocabulary::RevisionName;
+use vocabulary::{PodCount, RequestTimeouts, RevisionName};
 
 use crate::load_shape::LoadShape;
 use crate::shared_cores::CoreCount;
@@ -54,6 +55,38 @@ pub struct ServiceScenario {
     pub service_time: TimeDistribution,
     /// The time from the order of a pod until the pod is ready.
     pub start_up: TimeDistribution,
+}
+
+/// The longest time of a request to a made-up Service, as Knative's default is.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// A made-up Service as its platform states it first: with a host of its own, and the count with which its
+/// settings let it begin.
+pub fn new_service(
+    name: RevisionName,
+    settings: RevisionSettings,
+    container_concurrency: u32,
+    cluster: &ClusterConfig,
+) -> RevisionFacts {
+    let spec = settings.resolve(cluster, container_concurrency, PROGRESS_DEADLINE_DEFAULT);
+    RevisionFacts {
+        settings,
+        container_concurrency,
+        timeouts: RequestTimeouts { request: Some(REQUEST_TIMEOUT), ..RequestTimeouts::default() },
+        progress_deadline: PROGRESS_DEADLINE_DEFAULT,
+        entrances: vec![Entrance::Host(format!("{}.default.example.com", name.name()))],
+        url: None,
+        hop_keys: Vec::new(),
+        wanted: spec.initial_scale.max(spec.min_scale),
+        may_write: true,
+        reachable: true,
+        floor: PodCount::ZERO,
+        hold: None,
+        origin: RevisionOrigin::New,
+        template: format!("{}-00001", name.name()),
+        other_autoscaler: None,
+        name,
+    }
 }
 
 /// How long messages are under way, each in one direction.

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::{Entrance, RevisionFacts};
-use settings::{ClusterConfig, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
-use vocabulary::{PodCount, RequestTimeouts, RevisionName};
+use orchestration::RevisionFacts;
+use settings::{ClusterConfig, RevisionSettings};
+use vocabulary::{PodCount, RevisionName};
 
 use super::*;
+use crate::fluid::capacity::chance_of_waiting;
 
 /// A Service with annotations, without their prefix.
 fn facts(annotations: &[(&str, &str)], container_concurrency: u32) -> RevisionFacts {
@@ -21,25 +22,8 @@ fn facts(annotations: &[(&str, &str)], container_concurrency: u32) -> RevisionFa
         .collect();
     let cluster = ClusterConfig::default();
     let settings = RevisionSettings::read(&annotations, &cluster, None).expect("good annotations").value;
-    let spec = settings.resolve(&cluster, container_concurrency, PROGRESS_DEADLINE_DEFAULT);
-    RevisionFacts {
-        name: RevisionName::parse("default/service/hello").expect("a name"),
-        settings,
-        container_concurrency,
-        timeouts: RequestTimeouts { request: Some(Duration::from_secs(300)), ..RequestTimeouts::default() },
-        progress_deadline: PROGRESS_DEADLINE_DEFAULT,
-        entrances: vec![Entrance::Host("hello.default.example.com".to_owned())],
-        url: None,
-        hop_keys: Vec::new(),
-        wanted: spec.initial_scale.max(spec.min_scale),
-        may_write: true,
-        reachable: true,
-        floor: PodCount::ZERO,
-        hold: None,
-        origin: scaling::RevisionOrigin::New,
-        template: "hello-00001".to_owned(),
-        other_autoscaler: None,
-    }
+    let name = RevisionName::parse("default/service/hello").expect("a name");
+    new_service(name, settings, container_concurrency, &cluster)
 }
 
 fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) -> Scenario {
@@ -126,27 +110,6 @@ fn queue(servers: u32, rate: &str, minutes: u64) -> Scenario {
     scenario
 }
 
-/// The chance that a request has to wait, by Erlang's formula for `servers` servers and an offered load in
-/// servers.
-fn erlang_c(servers: u32, offered: f64) -> f64 {
-    // The inverse of Erlang's B by its recursion.
-    let mut inverse = 1.0;
-    for server in 1..=servers {
-        inverse = 1.0 + inverse * f64::from(server) / offered;
-    }
-    let blocked = 1.0 / inverse;
-    let free = 1.0 - offered / f64::from(servers);
-    blocked / (1.0 - (1.0 - blocked) * (1.0 - free))
-}
-
-#[test]
-fn erlangs_formula_has_its_known_values() {
-    // One server waits as often as it is busy; the values for more are those of tables.
-    assert!((erlang_c(1, 0.7) - 0.7).abs() < 1e-12);
-    assert!((erlang_c(2, 1.0) - 1.0 / 3.0).abs() < 1e-12);
-    assert!((erlang_c(5, 4.0) - 0.554).abs() < 0.001);
-}
-
 /// With the count held the world is the queue M/M/c: as many requests wait as Erlang's formula says, and the
 /// pods are busy as Little's law says. The tolerances of the waits are four standard errors of so many
 /// requests, whose waits are correlated over less than a second.
@@ -158,7 +121,7 @@ fn a_held_count_waits_as_the_queue_with_so_many_servers() {
     assert_whole(&report, 500);
     let number = |count: u64| f64::from(u32::try_from(count).expect("few"));
     let waited = number(report.waited_for_growth + report.waited_from_zero) / number(report.requests);
-    let expected = erlang_c(servers, offered);
+    let expected = chance_of_waiting(servers, offered);
     assert!((waited - expected).abs() < 0.05 * expected, "{waited} of all wait, not {expected}");
     // Of those that wait the wait is exponential, with a mean of one service time for each free server.
     let mean = 0.1 / (f64::from(servers) - offered);
@@ -185,9 +148,9 @@ fn waits_of_long_queues_are_within_3_of_100_of_the_formulas() {
             assert!((found - expected).abs() < 0.03 * expected, "{servers}: {name} {found}, not {expected}");
         };
         let waited = number(report.waited_for_growth + report.waited_from_zero) / number(report.requests);
-        near("chance to wait", waited, erlang_c(servers, offered));
+        near("chance to wait", waited, chance_of_waiting(servers, offered));
         let free = f64::from(servers) - offered;
-        let mean = erlang_c(servers, offered) * 0.1 / free;
+        let mean = chance_of_waiting(servers, offered) * 0.1 / free;
         near("mean wait", report.wait.mean.as_secs_f64(), mean);
         let per_second = number(report.requests) / (60.0 * number(minutes));
         near("number that wait", per_second * report.wait.mean.as_secs_f64(), offered * 10.0 * mean);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orchestration::{Entrance, RevisionFacts};
+use orchestration::RevisionFacts;
 use settings::{ClusterConfig, Metric, PROGRESS_DEADLINE_DEFAULT, RevisionSettings, ScalingSpec};
-use vocabulary::{PodCount, RequestTimeouts, RevisionName};
+use vocabulary::{RequestTimeouts, RevisionName};
 
 use crate::random::{RandomStream, span_of};
-use crate::scenario::ServiceScenario;
+use crate::scenario::{ServiceScenario, new_service};
 use crate::time_distribution::TimeDistribution;
 
 /// No stretch of a load has more requests per second: a world is to have many events of other kinds.
@@ -51,26 +51,10 @@ pub(crate) fn draw_revision(
         RevisionSettings::read(&annotations, cluster, None).expect("these annotations are allowed").value;
     let spec = settings.resolve(cluster, container_concurrency, PROGRESS_DEADLINE_DEFAULT);
     let service_time = draw_service_time(&mut random, &spec);
+    let request = Some(Duration::from_secs(random.pick(&[20, 40, 60])));
     let facts = RevisionFacts {
-        name: name.clone(),
-        settings,
-        container_concurrency,
-        timeouts: RequestTimeouts {
-            request: Some(Duration::from_secs(random.pick(&[20, 40, 60]))),
-            ..RequestTimeouts::default()
-        },
-        progress_deadline: PROGRESS_DEADLINE_DEFAULT,
-        entrances: vec![Entrance::Host(format!("{}.default.example.com", name.name()))],
-        url: None,
-        hop_keys: Vec::new(),
-        wanted: spec.initial_scale.max(spec.min_scale),
-        may_write: true,
-        reachable: true,
-        floor: PodCount::ZERO,
-        hold: None,
-        origin: scaling::RevisionOrigin::New,
-        template: format!("{}-00001", name.name()),
-        other_autoscaler: None,
+        timeouts: RequestTimeouts { request, ..RequestTimeouts::default() },
+        ..new_service(name, settings, container_concurrency, cluster)
     };
     let start_up = random.pick(&[(200, 500), (1_000, 3_000), (2_000, 8_000)]);
     let start_up = TimeDistribution::Uniform {

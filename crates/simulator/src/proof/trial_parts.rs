@@ -48,6 +48,23 @@ impl ProcessState {
     pub(crate) fn is_down(&self) -> bool {
         matches!(self, Self::Down)
     }
+
+    /// A process that runs stalls from now on; returns whether it ran.
+    pub(crate) fn stall(&mut self) -> bool {
+        let has_run = matches!(self, Self::Runs);
+        if has_run {
+            *self = Self::Stalls { held: Vec::new() };
+        }
+        has_run
+    }
+
+    /// A process that stalls runs again; returns all that has waited for it, or `None` if it did not stall.
+    pub(crate) fn resume(&mut self) -> Option<Vec<TrialEvent>> {
+        let Self::Stalls { held } = self else { return None };
+        let held = std::mem::take(held);
+        *self = Self::Runs;
+        Some(held)
+    }
 }
 
 /// The process of an owner, or the place for one.

@@ -134,7 +134,7 @@ fn a_fluid_waits_by_chance_as_often_as_a_queue() {
     let exact = queue(5, "30rps", 60);
     let fast = outcome(&Scenario { pace: SimulationPace::WholeSeconds, ..exact });
     let waited = real(fast.waited_for_growth) / real(fast.requests);
-    let expected = erlang_c(5, 3.0);
+    let expected = chance_of_waiting(5, 3.0);
     assert!((waited - expected).abs() < 0.1 * expected, "{waited} of all wait, not {expected}");
 }
 

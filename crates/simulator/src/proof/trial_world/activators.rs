@@ -93,22 +93,18 @@ impl TrialWorld<'_> {
 
     pub(super) fn activator_stalls(&mut self, activator: ActivatorNumber, length: Duration) {
         let known = &mut self.activators[activator.0];
-        if !matches!(known.state, ProcessState::Runs) {
-            return;
+        if known.state.stall() {
+            let process = known.process;
+            self.at(self.now + length, TrialEvent::ActivatorResumes(process));
         }
-        known.state = ProcessState::Stalls { held: Vec::new() };
-        let process = known.process;
-        self.at(self.now + length, TrialEvent::ActivatorResumes(process));
     }
 
     pub(super) fn activator_resumes(&mut self, process: ActivatorProcess) {
         let known = &mut self.activators[process.activator.0];
-        let ProcessState::Stalls { held } = &mut known.state else { return };
         if known.process != process {
             return;
         }
-        let held = std::mem::take(held);
-        known.state = ProcessState::Runs;
+        let Some(held) = known.state.resume() else { return };
         self.checks.reached(ReachedState::ActivatorStalled);
         for event in held {
             self.at(self.now, event);

@@ -198,23 +198,19 @@ impl TrialWorld<'_> {
 
     pub(super) fn owner_stalls(&mut self, owner: OwnerNumber, length: Duration) {
         let known = &mut self.owners[owner.0];
-        if !matches!(known.state, ProcessState::Runs) {
-            return;
+        if known.state.stall() {
+            let process = known.process;
+            self.at(self.now + LEASE, TrialEvent::LeaseEnds(owner));
+            self.at(self.now + length, TrialEvent::OwnerResumes(process));
         }
-        known.state = ProcessState::Stalls { held: Vec::new() };
-        let process = known.process;
-        self.at(self.now + LEASE, TrialEvent::LeaseEnds(owner));
-        self.at(self.now + length, TrialEvent::OwnerResumes(process));
     }
 
     pub(super) fn owner_resumes(&mut self, process: OwnerProcess) {
         let known = &mut self.owners[process.owner.0];
-        let ProcessState::Stalls { held } = &mut known.state else { return };
         if known.process != process {
             return;
         }
-        let held = std::mem::take(held);
-        known.state = ProcessState::Runs;
+        let Some(held) = known.state.resume() else { return };
         for event in held {
             self.at(self.now, event);
         }
