@@ -1,4 +1,5 @@
-//! How far zones of local time are from UTC, as the database of the machine has it.
+//! How far zones of local time are from UTC, as the database of the machine has it, or the one that comes
+//! with this program where the machine has none.
 //!
 //! The core knows no zones: it names those that its revisions go by, and is told how far local time was from
 //! UTC in the past two weeks, how far it is now, and when that changes next.
@@ -16,7 +17,7 @@ const LOOKED_BACK: Duration = Duration::from_hours(15 * 24);
 /// The changes that are told from then on. No zone has more within the time that matters.
 const CHANGES_TOLD: usize = 3;
 
-/// The zones of the machine.
+/// The zones of both databases.
 #[derive(Debug, Default)]
 pub(crate) struct LocalZones {
     /// The zones that were looked up in vain, each of which is warned of once.
@@ -24,8 +25,8 @@ pub(crate) struct LocalZones {
 }
 
 impl LocalZones {
-    /// How far a zone is from UTC around this time since the beginning of 1970; `None` for a zone that the
-    /// database does not have.
+    /// How far a zone is from UTC around this time since the beginning of 1970; `None` for a zone that
+    /// neither database has.
     pub(crate) fn offsets(&mut self, zone: &TimeZoneName, since_epoch: Duration) -> Option<ZoneOffsets> {
         match offsets_around(zone, since_epoch) {
             Ok(offsets) => {
@@ -37,7 +38,7 @@ impl LocalZones {
                     tracing::warn!(
                         %zone,
                         error = &error as &dyn std::error::Error,
-                        "time zone not found on this machine; schedules and prediction that go by it rest"
+                        "time zone not found on this machine, nor in this program; schedules and prediction that go by it rest"
                     );
                 }
                 None
@@ -76,10 +77,7 @@ mod tests {
         let since_epoch = Duration::from_secs(NOON * 60);
         let mut zones = LocalZones::default();
         let berlin = TimeZoneName::new("Europe/Berlin");
-        let Some(offsets) = zones.offsets(&berlin, since_epoch) else {
-            // Machines without a database of zones exist; on them nothing is told.
-            return;
-        };
+        let offsets = zones.offsets(&berlin, since_epoch).expect("the zone comes with the program");
         let minute_of = |day: u32, minute: u32| vocabulary::WeekMinute::of_day(day, minute);
         assert_eq!(offsets.week_minute(NOON), minute_of(4, 13 * 60));
         // 2027-03-28 12:00 UTC, the Sunday of the change to summer time.
