@@ -25,7 +25,7 @@ const HAND_OVER_EVERY: Duration = Duration::from_millis(250);
 const WAITING_MAX: usize = 64;
 /// Calls that a keyframe needs and that wait while the thread is too slow. With more of them the record ends.
 const KEPT_MAX: usize = 100_000;
-/// What waits longer than that is written, although no more calls come.
+/// Calls that have waited for so long are written, although no more come.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long the end of an autoscaler waits for its last calls to be written.
 const FINISH_MAX: Duration = Duration::from_secs(2);
@@ -107,7 +107,7 @@ impl Recorder {
         }
     }
 
-    /// Hands over what was noted, if that is much or old.
+    /// Hands over the calls that were noted, if they are many or old.
     pub(crate) fn hand_over_if_due(&mut self, now: Timestamp) {
         let is_old = now.saturating_since(self.since) >= HAND_OVER_EVERY;
         let is_due = match self.continuity {
@@ -206,7 +206,7 @@ fn is_needed(call: &RecordEntry) -> bool {
     }
 }
 
-/// Writes what comes, until the event loop ends.
+/// Writes each batch of calls, until the event loop ends.
 fn write(batches: &Receiver<RecordBatch>, mut writer: RecordWriter, metrics: &AutoscalerMetrics) {
     loop {
         let written = match batches.recv_timeout(FLUSH_EVERY) {

@@ -325,7 +325,7 @@ impl CountWriter {
     }
 
     /// The greatest count that the workload may have: a request under way may be done or not.
-    pub(crate) fn greatest(&self) -> Option<PodCount> {
+    pub(crate) fn greatest_count(&self) -> Option<PodCount> {
         let begun = self.under_way.as_ref().and_then(|request| request.over);
         self.wanted().map(|wanted| begun.map_or(wanted, |over| wanted.max(over)))
     }

@@ -57,7 +57,7 @@ impl FactIntake<'_> {
             PlatformFact::ActivatorsChanged(activators) => self.activators_changed(activators),
             PlatformFact::RouteFound { revision, route } => self.route_found(&revision, route),
             PlatformFact::OrderEnded { order, outcome } => self.order_ended(order, outcome),
-            PlatformFact::Synced => self.state.registry.is_complete = true,
+            PlatformFact::Synced => self.state.registry.is_platform_synced = true,
         }
     }
 

@@ -152,7 +152,7 @@ impl Orchestrator {
     }
 
     fn may_open(&self) -> bool {
-        self.state.registry.is_complete && self.state.ownership.any_fence().is_some()
+        self.state.registry.is_platform_synced && self.state.ownership.any_fence().is_some()
     }
 
     /// Activators first; pods follow once every activator has spoken, or has had its time.

@@ -22,7 +22,7 @@ use crate::route_record::RouteRecord;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     /// Whether the platform has said everything once.
-    pub(crate) is_complete: bool,
+    pub(crate) is_platform_synced: bool,
     revision_ids: Interner<RevisionName, RevisionId>,
     pod_ids: Interner<PodName, PodId>,
     pub(crate) revisions: BTreeMap<RevisionId, RevisionRecord>,

@@ -343,7 +343,7 @@ impl WordIntake<'_> {
         let (link, epoch) = (record.link, self.state.ownership.epoch_of(name));
         // Before the platform has said everything, an unknown name may be a revision that we have yet to hear
         // of.
-        let Some(epoch) = epoch.filter(|_| self.state.registry.is_complete) else { return };
+        let Some(epoch) = epoch.filter(|_| self.state.registry.is_platform_synced) else { return };
         let version = self.state.ownership.next_version(epoch);
         let (revision, how) = (name.clone(), Unassignment::Forgotten);
         self.state.outbox.push(ControlCommand::Unassign { activator: link, revision, version, how });

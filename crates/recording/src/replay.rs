@@ -22,7 +22,7 @@ use crate::outcome::CommandOutcome;
 use crate::reader::{ReadFrame, RecordGap, RecordPart, RecordReader};
 use crate::record_time::{RecordTime, WallClockReading};
 use crate::rereading::SettingsChanges;
-use crate::translation::Translation;
+use crate::translation::NumberTranslation;
 
 /// Events that come together are handled before what is due is done: so long at most.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -84,7 +84,7 @@ pub struct RecordReplay {
 struct ReplayRun {
     orchestrator: Orchestrator,
     /// Where its numbers are not those of the recorded process.
-    translation: Option<Translation>,
+    translation: Option<NumberTranslation>,
     /// The time of its last call.
     last: Timestamp,
     /// How many decisions came out, and the counts of those since they were taken last.
@@ -199,7 +199,7 @@ impl RecordReplay {
         match header.start {
             SegmentStart::Empty => {
                 self.end_run();
-                let translation = self.has_changes.then(Translation::default);
+                let translation = self.has_changes.then(NumberTranslation::default);
                 self.run = Some(ReplayRun::new(header.settings, translation, header.at));
             }
             SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap if self.run.is_none() => {
@@ -212,7 +212,7 @@ impl RecordReplay {
     /// As after a takeover: facts first, then the words of each peer as its link is opened.
     fn begin_at(&mut self, keyframe: &Keyframe, settings: OrchestratorSettings) {
         let (now, time) = (self.now, self.clock.time_of(self.now));
-        let mut run = ReplayRun::new(settings, Some(Translation::from_keyframe(keyframe)), now);
+        let mut run = ReplayRun::new(settings, Some(NumberTranslation::from_keyframe(keyframe)), now);
         run.handle(ControlEvent::WallClockRead { since_epoch: time.wall }, now);
         for fact in &keyframe.facts {
             if let PlatformFact::RevisionChanged(facts) = fact {
@@ -263,7 +263,7 @@ impl RecordReplay {
 }
 
 impl ReplayRun {
-    fn new(settings: OrchestratorSettings, translation: Option<Translation>, now: Timestamp) -> Self {
+    fn new(settings: OrchestratorSettings, translation: Option<NumberTranslation>, now: Timestamp) -> Self {
         Self {
             orchestrator: Orchestrator::new(settings),
             translation,

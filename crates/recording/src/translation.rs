@@ -22,7 +22,7 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Numbers of the recorded process, and those of the replay.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Translation {
+pub(crate) struct NumberTranslation {
     recorded_links: BTreeMap<LinkId, PeerName>,
     recorded_orders: BTreeMap<OrderId, u64>,
     last_words: LastWords,
@@ -42,7 +42,7 @@ struct AwaitedVersion {
     told_at: Timestamp,
 }
 
-impl Translation {
+impl NumberTranslation {
     /// The translation from a keyframe on.
     pub(crate) fn from_keyframe(keyframe: &Keyframe) -> Self {
         Self {

@@ -18,8 +18,8 @@ pub(super) struct CountWriters {
 
 impl CountWriters {
     /// The greatest count that the workload may have: a request under way may be done or not.
-    pub(super) fn greatest(&self, revision: &RevisionName) -> Option<PodCount> {
-        self.writers.get(revision)?.greatest()
+    pub(super) fn greatest_count(&self, revision: &RevisionName) -> Option<PodCount> {
+        self.writers.get(revision)?.greatest_count()
     }
 
     /// The count that the workload is to have, with a write of ours that the watch has not shown.

@@ -34,9 +34,9 @@ impl Index {
         // Slices say what the former owner gave, until now.
         let handover = PortHandover { notes, elsewhere, claims: self.claims_of_slices() };
         let believes_unsigned = wall < handover.unsigned_until(wall);
-        let waiting = self.waiting_for_ports();
+        let waiting = self.revisions_waiting_for_ports();
         self.ports.take_over(bucket, handover, wall);
-        // What the Lease says already may be used at once.
+        // Ports that stand on the Lease already may be used at once.
         for revision in waiting {
             if !self.has_unsettled_ports(&revision) {
                 self.revision_changed(&revision);
@@ -121,7 +121,7 @@ impl Index {
         if !self.ports.is_waiting(bucket) {
             return;
         }
-        let waiting = self.waiting_for_ports();
+        let waiting = self.revisions_waiting_for_ports();
         if self.ports.recorded(bucket, &PortNotes::read(notes)) {
             for revision in waiting {
                 self.revision_changed(&revision);
@@ -131,7 +131,7 @@ impl Index {
 
     /// The revisions with Services whose ports are not settled. Asked before something settles them: after
     /// that it is lost which Services waited.
-    fn waiting_for_ports(&self) -> BTreeSet<RevisionName> {
+    fn revisions_waiting_for_ports(&self) -> BTreeSet<RevisionName> {
         let services = self.services.all_adopted().map(|(_, service)| service);
         let waiting = services.filter(|service| !self.ports.is_settled(&service.uid));
         waiting.map(|service| service.revision.clone()).collect()

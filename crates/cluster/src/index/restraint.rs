@@ -72,7 +72,7 @@ impl Index {
         });
         let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(subset_notice).collect();
         // A count that was written stands although the watch has not shown it.
-        let present = self.workloads.counts().greatest(revision).unwrap_or_default();
+        let present = self.workloads.counts().greatest_count(revision).unwrap_or_default();
         // A Service that is being given back is served without ebb at any moment, so a pod must be there.
         // With a bypass, or settings that were never valid, the count only stays what it is.
         let floor = if custody.iter().any(|custody| custody.keeps_a_pod()) {

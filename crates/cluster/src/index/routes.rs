@@ -29,7 +29,7 @@ impl Index {
     /// Whether a revision has no pods and is to have none, so that it got no request lately.
     pub(crate) fn is_at_rest(&self, revision: &RevisionName) -> bool {
         let is_to_have_none =
-            self.workloads.counts().greatest(revision).is_none_or(|count| count == PodCount::ZERO);
+            self.workloads.counts().greatest_count(revision).is_none_or(|count| count == PodCount::ZERO);
         is_to_have_none
             && self.workloads.get(revision).is_none_or(|workload| workload.record.present == PodCount::ZERO)
     }

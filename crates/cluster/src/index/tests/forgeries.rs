@@ -1,4 +1,4 @@
-//! Slices that look like ours: what they say of ports is nothing to any later owner of the bucket.
+//! Slices that look like ours: no later owner of the bucket believes the ports that they name.
 
 use super::*;
 use crate::index::known_slice::KnownSlice;
@@ -319,7 +319,7 @@ fn once_all_slices_are_signed_no_owner_believes_an_unsigned_one() {
     let next = upgraded(&slices, &signed, WALL.later(Duration::from_secs(30)));
     assert_eq!((port_of(&next, "u-bank"), port_of(&next, "u-thief")), (vec![], vec![]));
     assert!(is_told(&next, "bank") && is_told(&next, "thief"));
-    // An owner of the version before in between writes the Lease without what it does not know.
+    // In between, an owner of the former version writes the Lease without the notes that it does not know.
     let again = upgraded(&slices, &lease, WALL.later(Duration::from_secs(60)));
     assert_eq!((port_of(&again, "u-bank"), port_of(&again, "u-thief")), (vec![10_000], vec![10_001]));
 }
