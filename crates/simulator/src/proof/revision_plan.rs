@@ -92,7 +92,12 @@ fn draw_annotations(
     let mut set = |key: &str, value: String| {
         annotations.insert(format!("autoscaling.knative.dev/{key}"), value);
     };
-    set("window", random.pick(&["10s", "20s", "30s", "60s"]).to_owned());
+    // A panic window is a tenth of the window. In one of a second, the present count of one reporter stands
+    // for a whole window until the report of that second replaces it: at a target of one request that is a
+    // pod more.
+    let windows =
+        if container_concurrency == 1 { ["20s", "30s", "60s", "60s"] } else { ["10s", "20s", "30s", "60s"] };
+    set("window", random.pick(&windows).to_owned());
     if container_concurrency == 1 {
         set("target-utilization-percentage", "100".to_owned());
     } else if container_concurrency == 0 {
