@@ -28,7 +28,8 @@ pub(crate) async fn revision(api: SocketAddr, service: &str) -> Result<Value, St
 
 async fn asked(api: SocketAddr, service: &str) -> Result<Value, String> {
     let stream = TcpStream::connect(api).await.map_err(|error| format!("connecting to {api}: {error}"))?;
-    let (mut connection, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    let (mut connection, driver) =
+        handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     // It ends with `connection`.
     tokio::spawn(driver);
     let (_, location) = exchange(&mut connection, api, "/v1/token", None).await?;

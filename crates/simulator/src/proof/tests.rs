@@ -47,7 +47,10 @@ fn each_planted_defect_is_found() {
             .into_iter()
             .map(|defect| (defect, scope.spawn(move || found(defect).is_some())))
             .collect();
-        tried.into_iter().filter_map(|(defect, found)| (!found.join().expect("it ends")).then_some(defect)).collect()
+        tried
+            .into_iter()
+            .filter_map(|(defect, found)| (!found.join().expect("it ends")).then_some(defect))
+            .collect()
     });
     assert!(missed.is_empty(), "no check finds {missed:?}");
 }
