@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Callable
 
-from . import gate, machine
+from . import gate, machine, room
 from .gate import CLUSTER, LOGS, ROOT, cluster, command, install
 from .process import end_on_signals, run
 from .stages import Table
@@ -136,9 +136,9 @@ def main() -> bool:
         print(f"no green run of {', '.join(missing)} is known for this commit, compiler and clean tree: begin with --from {missing[0]}")
         return False
     if stamps.has(gate.STAGE):
-        if not gate.prepare(table, NEEDED, is_cluster=True):
+        if not gate.prepare(table, NEEDED, is_cluster=True, target_whole=room.TARGET_OF_ALL):
             return table.end(".ci/all")
-    elif not gate.whole(Table(), NEEDED):
+    elif not gate.whole(Table(), NEEDED, room.TARGET_OF_ALL):
         return False
     table.rows += [stamps.row(name) for name in [gate.STAGE, *names[:first]] if stamps.has(name)]
     # The stamp of the gate may be another checkout's, and older than the kept target: the programs are this commit's, and this checkout has its Kubernetes.

@@ -1,12 +1,14 @@
 """The gate: what must hold before a change lands, in 25 minutes where Kubernetes is kept and in 40 on a machine that has toolchains alone."""
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-from . import machine
+from . import machine, room
 from .process import end_on_signals, run
 from .stages import Row, Table
 from .stamps import Stamps
@@ -29,7 +31,7 @@ STAGE = "the gate"
 """The name of the stamp of a whole green gate."""
 
 
-def prepare(table: Table, needed, is_cluster: bool) -> bool:
+def prepare(table: Table, needed, is_cluster: bool, target_whole=room.TARGET_OF_GATE) -> bool:
     """Settings of every stage, the packages, and what fails at once on a machine that cannot do the rest."""
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
@@ -52,14 +54,19 @@ def prepare(table: Table, needed, is_cluster: bool) -> bool:
 
     if missing and not table.stage("packages of the system, installed", 300, packages):
         return False
-    return table.stage("preflight: rights, room, the pipeline's own tests", 10, lambda _: preflight(is_cluster))
+    return table.stage("preflight: rights, room, the pipeline's own tests", 10, lambda _: preflight(is_cluster, target_whole))
 
 
-def preflight(is_cluster: bool) -> Outcome:
+def preflight(is_cluster: bool, target_whole: int) -> Outcome:
     """What is missing on this machine, before anything is compiled."""
     words = machine.missing_for_rust()
     if is_cluster:
-        words += [f"{word} (WITHOUT_CLUSTER=1 runs the rest)" for word in machine.missing_for_cluster(ROOT)]
+        words += [f"{word} (WITHOUT_CLUSTER=1 runs the rest)" for word in machine.missing_for_cluster()]
+    kubernetes = 0
+    if is_cluster:
+        kubernetes = room.KUBERNETES_UNPACKED if is_kubernetes_kept() else room.KUBERNETES_BUILT
+    target = machine.target_folder()
+    words += room.missing(room.parts(ROOT, target, target_whole, machine.size(target), kubernetes))
     suite = unittest.defaultTestLoader.loadTestsFromName("pipeline.tests")
     tried = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
     failed = [str(test) for test, _ in tried.failures + tried.errors]
@@ -113,14 +120,33 @@ LOCKS = " && ".join(f"cargo metadata --locked --format-version 1 --manifest-path
 """Workspaces with a Cargo.lock of their own have to know the dependencies of this one's crates."""
 
 
+def kubernetes_key() -> str:
+    """By which tests/cluster/build knows what it has built: the line in which it makes the key is run."""
+    line = re.search(r"^key=.*$", (CLUSTER / "build").read_text(), re.MULTILINE)[0]
+    return subprocess.run(["bash", "-c", f'{line}; echo "$key"'], env={**os.environ, "here": str(CLUSTER)}, capture_output=True, text=True).stdout.strip()
+
+
+def kept_kubernetes() -> Path:
+    return Path(os.environ["CLUSTER_CACHE"]) / f"cluster-{kubernetes_key()}.tar.zst"
+
+
 def is_kubernetes_kept() -> bool:
-    return (ROOT / "target/cluster/bin/key").exists() or any(Path(os.environ["CLUSTER_CACHE"]).glob("cluster-*.tar.zst"))
+    """Whether the Kubernetes that this commit asks for has been built. One of other versions does not help."""
+    here = ROOT / "target/cluster/bin/key"
+    return kept_kubernetes().exists() or here.exists() and here.read_text().strip() == kubernetes_key()
 
 
 def kubernetes(table: Table) -> bool:
     """The stage after which this checkout has a Kubernetes to start; returns whether it has."""
-    name, budget = ("Kubernetes, unpacked", 20) if is_kubernetes_kept() else ("Kubernetes, built", 720)
-    return table.stage(name, budget, command("cluster-build", [CLUSTER / "build"]))
+    is_kept = is_kubernetes_kept()
+    if is_kept:
+        # Of a build that was ended on its way.
+        shutil.rmtree(ROOT / "target/cluster/go-cache", ignore_errors=True)
+    name, budget = ("Kubernetes, unpacked", 20) if is_kept else ("Kubernetes, built", 720)
+    is_green = table.stage(name, budget, command("cluster-build", [CLUSTER / "build"]))
+    if is_green:
+        room.forget_old(Path(os.environ["CLUSTER_CACHE"]), kept_kubernetes())
+    return is_green
 
 
 def stages(table: Table, is_cluster: bool):
@@ -140,11 +166,11 @@ def stages(table: Table, is_cluster: bool):
         table.stage("smoke of the cluster: images, up, install, smoke, down", 240, cluster(1, smoke))
 
 
-def whole(table: Table, needed=NEEDED) -> bool:
+def whole(table: Table, needed=NEEDED, target_whole=room.TARGET_OF_GATE) -> bool:
     """Everything of the gate; returns whether it is green."""
     is_cluster = not os.environ.get("WITHOUT_CLUSTER")
     note = "" if is_cluster else " WITHOUT the cluster"
-    if prepare(table, needed, is_cluster):
+    if prepare(table, needed, is_cluster, target_whole):
         stages(table, is_cluster)
     is_green = table.end(".ci/run", note)
     if is_green and is_cluster:

@@ -11,7 +11,6 @@ from pathlib import Path
 from .sources import Sources
 
 GIGABYTE = 1 << 30
-DISK_NEEDED = 12 * GIGABYTE
 MEMORY_NEEDED = 6 * GIGABYTE
 TARGET_LARGEST = 20 * GIGABYTE
 CLONE_NEWNET = 0x40000000
@@ -68,7 +67,7 @@ def missing_for_rust() -> list[str]:
     return words
 
 
-def missing_for_cluster(root: Path) -> list[str]:
+def missing_for_cluster() -> list[str]:
     """What keeps a real Kubernetes from running here. Takes less than a second."""
     words = []
     if os.geteuid() != 0:
@@ -80,9 +79,6 @@ def missing_for_cluster(root: Path) -> list[str]:
     groups = Path("/proc/self/cgroup").read_text().splitlines()
     if not any(line.split(":")[1] for line in groups):
         words.append("this machine has cgroup v2 alone; the cluster of tests needs the controllers of v1")
-    free = shutil.disk_usage(root).free
-    if free < DISK_NEEDED:
-        words.append(f"{free // GIGABYTE} GB of disk are free below {root}; {DISK_NEEDED // GIGABYTE} are needed")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if memory < MEMORY_NEEDED:
         words.append(f"this machine has {memory // GIGABYTE} GB of memory; {MEMORY_NEEDED // GIGABYTE} are needed")
@@ -108,12 +104,17 @@ def rustc() -> str:
     return subprocess.run(["rustc", "-V"], capture_output=True, text=True, check=True).stdout.strip()
 
 
+def target_folder() -> Path:
+    """Where cargo builds in a run. `$EBB_CI_TARGET` names another folder."""
+    return Path(os.environ.get("EBB_CI_TARGET") or cache() / "ebb-target")
+
+
 def kept_target(checkout: Path) -> tuple[Path, bool]:
-    """The target folder that outlives checkouts, and whether it holds a build. `$EBB_CI_TARGET` names another.
+    """The target folder that outlives checkouts, and whether it holds a build.
 
     One run at a time has it: the suites start executables that lie there, and each checkout puts its own in their place.
     """
-    target = Path(os.environ.get("EBB_CI_TARGET") or cache() / "ebb-target")
+    target = target_folder()
     if not target_lock:
         target.parent.mkdir(parents=True, exist_ok=True)
         target_lock.append(target.with_name(target.name + ".lock").open("w"))
@@ -124,7 +125,7 @@ def kept_target(checkout: Path) -> tuple[Path, bool]:
             fcntl.flock(target_lock[0], fcntl.LOCK_EX)
     key = target / "rustc"
     is_other = key.exists() and key.read_text().strip() != rustc()
-    if is_other or _size(target) > TARGET_LARGEST:
+    if is_other or size(target) > TARGET_LARGEST:
         print(f"{target} is dropped: {'it is of another compiler' if is_other else 'it is larger than 20 GB'}", flush=True)
         shutil.rmtree(target)
     is_kept = (target / "debug/deps").exists()
@@ -163,7 +164,8 @@ def forget_other_checkout(target: Path, checkout: Path):
     last.write_text(str(checkout))
 
 
-def _size(folder: Path) -> int:
+def size(folder: Path) -> int:
+    """The bytes that a folder takes of its disk."""
     if not folder.exists():
         return 0
     said = subprocess.run(["du", "-s", "-B1", str(folder)], capture_output=True, text=True).stdout

@@ -12,7 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
-from . import flaky, libtest, machine, second_runs
+from . import flaky, gate, libtest, machine, room, second_runs
 from .process import ENOUGH, run
 from .second_runs import Suspect, Turn, Verdict
 from .sources import Sources
@@ -263,6 +263,58 @@ class KeptTarget(unittest.TestCase):
             self.assertFalse(record.exists())
             calls = (Path(folder) / "calls").read_text().splitlines()
             self.assertEqual(calls, [f"clean --workspace --quiet --target-dir {target}"])
+
+
+class Room(unittest.TestCase):
+    """On a machine whose checkout and target lie on disks of these names."""
+
+    def missing(self, free, kept=0, kubernetes=room.KUBERNETES_BUILT, disks=("disk", "disk")):
+        checkout, target = Path("/checkout"), Path("/target")
+        names = dict(zip((checkout, target), disks))
+        parts = room.parts(checkout, target, room.TARGET_OF_GATE, kept * room.GIGABYTE, kubernetes)
+        return room.missing(parts, lambda folder: (names[folder], free[names[folder]] * room.GIGABYTE))
+
+    def test_an_empty_machine_needs_room_for_all_and_what_is_kept_lowers_it(self):
+        for needed, kept, kubernetes in [
+            (12, 0, room.KUBERNETES_BUILT), (9, 3, room.KUBERNETES_BUILT), (8, 4, room.KUBERNETES_BUILT), (8, 15, room.KUBERNETES_BUILT),
+            (6.5, 0, room.KUBERNETES_UNPACKED), (2.5, 4, room.KUBERNETES_UNPACKED), (6, 0, 0), (2, 4, 0),
+        ]:
+            self.assertEqual(self.missing({"disk": needed}, kept, kubernetes), [], (kept, kubernetes))
+            self.assertEqual(len(self.missing({"disk": needed - 0.1}, kept, kubernetes)), 1, (kept, kubernetes))
+
+    def test_what_is_missing_is_told_with_the_parts_that_need_it(self):
+        said = self.missing({"disk": 8.5}, kept=2)
+        self.assertEqual(said, [
+            "8.5 GB of the disk below /target are free, and 10.0 GB are needed: 3.0 GB for cargo's builds in /target, which holds 2.0 GB; 1.0 GB for logs and images "
+            "in /checkout/target; 6.0 GB for the Kubernetes of the tests in /checkout/target/cluster, built, as none is kept. Free 1.5 GB there, or name folders on "
+            "another disk ($EBB_CI_TARGET for cargo's builds)"])
+
+    def test_each_disk_has_room_for_its_own_parts(self):
+        disks = ("checkouts", "caches")
+        self.assertEqual(self.missing({"checkouts": 7, "caches": 5}, disks=disks), [])
+        self.assertEqual(len(self.missing({"checkouts": 6.9, "caches": 100}, disks=disks)), 1)
+        self.assertEqual(len(self.missing({"checkouts": 6.9, "caches": 4.9}, disks=disks)), 2)
+
+    def test_a_folder_that_is_not_there_yet_has_the_disk_of_the_one_above_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            parts = room.parts(Path(folder), Path(folder) / "not/yet", 0, 0, 0)
+            self.assertEqual(room.missing([room.Part("nothing", part.folder, 0) for part in parts]), [])
+            self.assertEqual(len(room.missing([room.Part("too much", part.folder, 1 << 60) for part in parts])), 1)
+
+    def test_the_archives_of_kubernetes_that_were_used_last_stay(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cache = Path(folder)
+            archives = [cache / f"cluster-{letter}.tar.zst" for letter in "abcde"]
+            for hour, archive in enumerate(archives):
+                archive.touch()
+                os.utime(archive, (hour * 3600, hour * 3600))
+            (cache / "metrics-server-a.tar").touch()
+            with open(os.devnull, "w") as silence, contextlib.redirect_stdout(silence):
+                room.forget_old(cache, archives[0])
+            self.assertEqual(sorted(os.listdir(cache)), ["cluster-a.tar.zst", "cluster-d.tar.zst", "cluster-e.tar.zst", "metrics-server-a.tar"])
+
+    def test_the_key_of_kubernetes_is_that_of_its_build(self):
+        self.assertRegex(gate.kubernetes_key(), "^[0-9a-f]{32}$")
 
 
 HOUR = 3600 * 10**9

@@ -16,6 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+use crate::api;
 use crate::bench::guard;
 use crate::client::Load;
 use crate::grip::{self, Grip};
@@ -413,9 +414,9 @@ impl Ebb {
         serde_json::from_str(&stdout).map_err(|error| format!("{error}: {stdout}"))
     }
 
-    /// The state of a service now.
+    /// The state of a service now, as its API answers.
     pub async fn revision(&self, service: &str) -> Result<Revision, String> {
-        self.explain(service).await.map(Revision)
+        api::revision(self.api, service).await.map(Revision)
     }
 
     /// Waits until a service's state satisfies `holds`.
@@ -518,7 +519,7 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What `ebb explain -o json` says of one service.
+/// What the API says of one service, and `ebb explain -o json` prints.
 #[derive(Clone, Debug)]
 pub struct Revision(pub Value);
 

@@ -93,6 +93,10 @@ impl Sources {
         for file in ["tests", "benches"].iter().flat_map(|part| rust_files(&folder.join(part))) {
             sources.tests.push_str(&code_of(&file));
         }
+        // The suites are the product of this package.
+        if package.name.as_str() == "tests" {
+            sources.product.push_str(&sources.tests);
+        }
         sources
     }
 

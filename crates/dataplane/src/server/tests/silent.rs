@@ -83,7 +83,7 @@ fn a_dead_client_with_bytes_on_their_way_to_it_goes_and_one_that_only_does_not_r
 #[test]
 fn an_upgraded_stream_ends_with_either_of_its_ends() {
     run(async {
-        for dead_end in ["client", "app"] {
+        let tried = ["client", "app"].map(|dead_end| async move {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("bound");
             let pair = async || {
@@ -103,7 +103,8 @@ fn an_upgraded_stream_ends_with_either_of_its_ends() {
             die(&dead);
             living.write_all(b"news").await.expect("open");
             until_silent(&drain, dead_end).await;
-        }
+        });
+        futures_util::future::join_all(tried).await;
     });
 }
 
