@@ -8,6 +8,7 @@ mod load_files;
 mod objective;
 mod outcome;
 mod page;
+mod recorded_run;
 mod scenario_file;
 mod world;
 
@@ -28,9 +29,9 @@ use page::ReportPage;
 pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
     match arguments.order() {
         SimulationOrder::World { seed } => world::run(seed),
-        SimulationOrder::Loads(options) => run_loads(&options),
+        SimulationOrder::Loads(options) => run_loads(*options),
         SimulationOrder::Scenario(scenario) => match scenario_file::read(&scenario) {
-            Ok(options) => run_loads(&options),
+            Ok(options) => run_loads(options),
             Err(problems) => Ok(refuse(&problems)),
         },
     }
@@ -38,7 +39,7 @@ pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
 
 /// Prints a table with one row for each variant. Exit code 1 if an objective is missed, 2 if something that
 /// was written cannot be used.
-fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
+fn run_loads(mut options: SimulateOptions) -> anyhow::Result<ExitCode> {
     let source = options.manifests.source()?;
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
@@ -47,7 +48,17 @@ fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     for warning in &loaded.warnings {
         output::print_warning(&warning.to_string());
     }
-    let mut variants = inputs::variants(options, &source, &loaded);
+    let record = match options.record.as_deref().map(recorded_run::read).transpose() {
+        Ok(record) => record,
+        Err(problem) => return Ok(refuse(&[problem])),
+    };
+    if let Some(record) = &record {
+        options.length.get_or_insert(record.length);
+        for warning in recorded_run::warnings(record, &inputs::facts_of(&loaded)) {
+            output::print_warning(&warning);
+        }
+    }
+    let mut variants = inputs::variants(&options, &source, &loaded, record.as_ref());
     if let Some(notice) = variants.as_mut().ok().and_then(|variants| by_seconds_if_many(variants)) {
         output::print_shown(&notice)?;
     }
@@ -55,7 +66,7 @@ fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         Ok(outcomes) => outcomes,
         Err(problems) => return Ok(refuse(&problems)),
     };
-    show(options, &outcomes)
+    show(&options, &outcomes)
 }
 
 fn refuse(problems: &[String]) -> ExitCode {
@@ -83,7 +94,7 @@ fn by_seconds_if_many(variants: &mut [VariantScenario]) -> Option<String> {
 
 fn show(options: &SimulateOptions, outcomes: &[VariantOutcome]) -> anyhow::Result<ExitCode> {
     output::print_shown(&table(outcomes))?;
-    let length = options.length.span();
+    let length = options.length.unwrap_or_default();
     let mut texts = Vec::new();
     if let Some((first, others)) = outcomes.split_first() {
         texts.extend(others.iter().map(|other| differences::text(first, other, length)));

@@ -11,10 +11,10 @@ use scaling::RevisionHistory;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
     LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
-    TimeDistribution, WorldDelays, new_service, simulate_with_calls,
+    SimulationReport, TimeDistribution, WorldDelays, new_service, simulate_with_calls,
 };
 use tempfile::TempDir;
-use vocabulary::{HopKey, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{HopKey, PodCount, ReplicaName, RevisionName, Timestamp};
 
 use super::*;
 
@@ -49,6 +49,10 @@ fn service(name: &str, load: &str, annotations: &[(&str, &str)]) -> ServiceScena
 
 /// Twenty-five minutes of a steady Service, one that comes and goes, and one that rests.
 fn calls() -> Vec<OwnerCall> {
+    run().1
+}
+
+fn run() -> (SimulationReport, Vec<OwnerCall>) {
     let scenario = Scenario {
         cluster: Arc::new(ClusterConfig::default()),
         services: vec![
@@ -62,7 +66,7 @@ fn calls() -> Vec<OwnerCall> {
         seed: 7,
         pace: SimulationPace::EveryRequest,
     };
-    simulate_with_calls(&scenario).expect("a scenario that can be simulated").1
+    simulate_with_calls(&scenario).expect("a scenario that can be simulated")
 }
 
 fn entries(calls: &[OwnerCall]) -> Vec<RecordEntry> {
@@ -264,6 +268,33 @@ fn a_history_that_was_restored_is_read_as_it_was() {
     let content = crate::frames::content_in(Some(body), &mut rereader).expect("it was just written");
     let crate::frames::FrameContent::Event(again) = content else { panic!("it is an event: {content:?}") };
     assert_eq!(format!("{again:?}"), shown);
+}
+
+#[test]
+fn a_load_is_read_out_of_a_record_as_it_was() {
+    let (report, calls) = run();
+    let folder = recorded(&entries(&calls), 256 << 20);
+    let load = RecordedLoad::read(&[folder.path().to_owned()]).expect("the folder is there");
+    let load = load.expect("the record says when it begins");
+    assert!(load.gaps.is_empty() && load.length > Duration::from_secs(1_490), "{load:?}");
+    for service in &report.services {
+        let name = service.name.name();
+        let recorded = &load.revisions[&service.name];
+        let arrived: f64 = recorded.arrivals.iter().map(|requests| f64::from(*requests)).sum();
+        let expected = f64::from(u32::try_from(service.requests).expect("few"));
+        // The requests of the last second are not reported yet.
+        assert!(arrived <= expected + 0.5 && arrived > expected * 0.99 - 2.0, "{name}: {arrived} of {expected}");
+        // An app works for 120 ms, and a message to the pod and back takes no time in its queue.
+        let mean = recorded.mean_service_time().expect("there were requests");
+        assert!(mean.abs_diff(Duration::from_millis(120)) < Duration::from_millis(6), "{name}: {mean:?}");
+        // Messages of the platform and the first look of a queue-proxy take a little beside the 2 s.
+        let two_seconds = Duration::from_millis(1_950)..Duration::from_millis(2_200);
+        assert_eq!(recorded.start_ups.is_empty(), name == "waiting", "its pods are there from the beginning on");
+        assert!(recorded.start_ups.iter().all(|took| two_seconds.contains(took)), "{recorded:?}");
+        let decided: Vec<PodCount> = recorded.counts.iter().map(|(_, count)| *count).collect();
+        let ordered: Vec<PodCount> = service.counts.iter().map(|count| count.count).collect();
+        assert!(decided.ends_with(&ordered[1..]), "{name}: {decided:?}, {ordered:?}");
+    }
 }
 
 /// Written by the first program that wrote records. It is read by every later one, whatever that decides.

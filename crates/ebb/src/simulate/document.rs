@@ -77,7 +77,7 @@ impl<'o> SimulationDocument<'o> {
                 cheapest: verdict.cheapest.as_deref(),
                 answer: &verdict.text,
             });
-        let length = options.length.span().as_secs_f64();
+        let length = options.length.unwrap_or_default().as_secs_f64();
         Self { seed: options.seed, length, variants: outcomes.iter().map(variant).collect(), objective }
     }
 
