@@ -14,6 +14,7 @@ mod world;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use simulator::{FOLLOWED_REQUESTS_MAX, ServiceReport, SimulationPace, count_range, simulate};
@@ -29,9 +30,9 @@ use page::ReportPage;
 pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
     match arguments.order() {
         SimulationOrder::World { seed } => world::run(seed),
-        SimulationOrder::Loads(options) => run_loads(*options),
+        SimulationOrder::Loads(options) => run_loads(&options),
         SimulationOrder::Scenario(scenario) => match scenario_file::read(&scenario) {
-            Ok(options) => run_loads(options),
+            Ok(options) => run_loads(&options),
             Err(problems) => Ok(refuse(&problems)),
         },
     }
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
 
 /// Prints a table with one row for each variant. Exit code 1 if an objective is missed, 2 if something that
 /// was written cannot be used.
-fn run_loads(mut options: SimulateOptions) -> anyhow::Result<ExitCode> {
+fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     let source = options.manifests.source()?;
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
@@ -53,20 +54,20 @@ fn run_loads(mut options: SimulateOptions) -> anyhow::Result<ExitCode> {
         Err(problem) => return Ok(refuse(&[problem])),
     };
     if let Some(record) = &record {
-        options.length.get_or_insert(record.length);
         for warning in recorded_run::warnings(record, &inputs::facts_of(&loaded)) {
             output::print_warning(&warning);
         }
     }
-    let mut variants = inputs::variants(&options, &source, &loaded, record.as_ref());
+    let mut variants = inputs::variants(options, &source, &loaded, record.as_ref());
     if let Some(notice) = variants.as_mut().ok().and_then(|variants| by_seconds_if_many(variants)) {
         output::print_shown(&notice)?;
     }
+    let length = variants.as_ref().ok().and_then(|variants| Some(variants.first()?.scenario.length));
     let outcomes = match variants.and_then(|variants| outcomes(&variants)) {
         Ok(outcomes) => outcomes,
         Err(problems) => return Ok(refuse(&problems)),
     };
-    show(&options, &outcomes)
+    show(options, &outcomes, length.unwrap_or_default())
 }
 
 fn refuse(problems: &[String]) -> ExitCode {
@@ -92,9 +93,12 @@ fn by_seconds_if_many(variants: &mut [VariantScenario]) -> Option<String> {
     ))
 }
 
-fn show(options: &SimulateOptions, outcomes: &[VariantOutcome]) -> anyhow::Result<ExitCode> {
+fn show(
+    options: &SimulateOptions,
+    outcomes: &[VariantOutcome],
+    length: Duration,
+) -> anyhow::Result<ExitCode> {
     output::print_shown(&table(outcomes))?;
-    let length = options.length.unwrap_or_default();
     let mut texts = Vec::new();
     if let Some((first, others)) = outcomes.split_first() {
         texts.extend(others.iter().map(|other| differences::text(first, other, length)));
@@ -105,7 +109,7 @@ fn show(options: &SimulateOptions, outcomes: &[VariantOutcome]) -> anyhow::Resul
         output::print_shown(text)?;
     }
     if let Some(path) = &options.json {
-        SimulationDocument::new(options, outcomes, verdict.as_ref()).write(path)?;
+        SimulationDocument::new(options, outcomes, length, verdict.as_ref()).write(path)?;
     }
     if let Some(path) = &options.svg {
         write(path, &chart::charts(outcomes, length))?;
@@ -189,8 +193,6 @@ fn row(title: &str, service: &ServiceReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use simulator::{RecordedCount, SimulationReport, WaitPercentiles};
     use vocabulary::{PodCount, RevisionName};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestration::RevisionFacts;
 use platform_local::{FrontDoor, LoadedManifest, ManifestSource, first_facts};
@@ -36,12 +37,13 @@ pub(super) fn variants(
 ) -> Result<Vec<VariantScenario>, Vec<String>> {
     let facts = facts_of(loaded);
     let inputs = inputs_by_service(&facts, record, options)?;
+    let length = options.length.or_else(|| covered_by_all(&inputs, record?)).unwrap_or_default();
     let scenario_of = |loaded: &LoadedManifest, facts: &[RevisionFacts]| Scenario {
         cluster: Arc::clone(&loaded.cluster),
         services: facts.iter().filter_map(|facts| service(facts, &inputs)).collect(),
         cores: facts.iter().filter_map(|facts| Some((facts.name.clone(), options.cores?))).collect(),
         delays: WorldDelays::default(),
-        length: options.length.unwrap_or_default(),
+        length,
         seed: options.seed,
         pace: options.pace,
     };
@@ -100,7 +102,9 @@ fn inputs_by_service(
             let advice = "is about no Service of these files; it is about";
             return Err(vec![format!("--record {advice} {}", names.join(", "))]);
         }
-        recorded_run::check_length(record, options.length.unwrap_or_default()).map_err(|problem| vec![problem])?;
+        if let Some(length) = options.length {
+            recorded_run::check_length(record, length).map_err(|problem| vec![problem])?;
+        }
     }
     let mut inputs = BTreeMap::new();
     let mut problems = Vec::new();
@@ -161,12 +165,23 @@ fn loads_by_service(
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
+/// How much time the record and each file of a load tell of.
+fn covered_by_all(inputs: &BTreeMap<RevisionName, ServiceInputs>, record: &RecordedLoad) -> Option<Duration> {
+    let of_files = inputs.values().filter_map(|inputs| match &inputs.load {
+        Some(LoadShape::File(file)) => Some(load_files::covered(file)),
+        Some(_) | None => None,
+    });
+    of_files.chain([record.length]).min()
+}
+
 fn shape_of(load: &ServiceLoad, options: &SimulateOptions) -> Result<LoadShape, String> {
     match &load.source {
         LoadSource::Shape(shape) => Ok(shape.clone()),
         LoadSource::File(name) => {
             let file = load_files::read(name, options.bin)?;
-            load_files::check_length(name, &file, options.length.unwrap_or_default())?;
+            if let Some(length) = options.length {
+                load_files::check_length(name, &file, length)?;
+            }
             Ok(LoadShape::File(file))
         }
     }
