@@ -79,14 +79,14 @@ async fn interrupt(ebb: &Ebb, load: &TruthLoad, length: Duration) -> anyhow::Res
 
 /// Sends the requests of a load at their times. Returns when each was sent, since the beginning of 1970.
 async fn send(load: &TruthLoad, requests: &Load, length: Duration) -> anyhow::Result<Vec<Duration>> {
-    let began = tokio::time::Instant::now();
+    let began = clock::now();
     let mut under_way = JoinSet::new();
     for at in load.arrivals(length.as_secs_f64()).into_iter().map(Duration::from_secs_f64) {
-        tokio::time::sleep_until(began + at).await;
+        tokio::time::sleep(at.saturating_sub(clock::since(began))).await;
         let request = requests.clone();
         under_way.spawn(async move { request.one().await });
     }
-    tokio::time::sleep_until(began + length).await;
+    tokio::time::sleep(length.saturating_sub(clock::since(began))).await;
     let mut tally = Tally::default();
     while let Some(ended) = under_way.join_next().await {
         tally.merge(ended.context("a request does not panic")?);
