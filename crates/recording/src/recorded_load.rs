@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use orchestration::{ControlEvent, LinkId, PlatformFact, PodFacts};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, BootId, Load, PodCount, PodHello, PodName, PodState, PodWord,
+    ActivatorHello, ActivatorWord, BootId, Load, PodHello, PodName, PodState, PodWord,
     RevisionLoad, RevisionName, Timestamp,
 };
 
