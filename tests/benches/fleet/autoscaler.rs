@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc as thread_channel};
 use std::thread;
 
 use anyhow::{Context, bail};
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, RecordTarget};
 use axum::routing::get;
 use link::{Dial, TcpDialler, TlsDialler};
 use orchestration::{
@@ -31,6 +31,7 @@ use vocabulary::{
 };
 
 use crate::fleet::histories::HistoryFolder;
+use crate::fleet::recorded::RecordFolder;
 use crate::fleet::shape::{FleetClass, FleetLinks, Shape};
 use crate::fleet::trust::TrustFolder;
 
@@ -47,7 +48,12 @@ pub(crate) struct Settings {
     /// Where the records of histories lie, if they are asked for.
     pub(crate) histories: HistoryFolder,
     pub(crate) place: LoopPlace,
+    /// Where the run is recorded, if it is.
+    pub(crate) record: Option<RecordFolder>,
 }
+
+/// More than any run writes, so that nothing is removed.
+const RECORD_BYTES_MAX: u64 = 16 << 30;
 
 /// The name of the thread on which the event loop runs, where it has one of its own.
 pub(crate) const LOOP_THREAD: &str = "event-loop";
@@ -158,7 +164,11 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
         dialler: settings.dialler()?,
         choice: ActivatorChoice::All,
-        record: None,
+        record: settings.record.as_ref().map(|folder| RecordTarget {
+            folder: folder.path().to_owned(),
+            bytes_max: RECORD_BYTES_MAX,
+            build: "fleet".to_owned(),
+        }),
     };
     let platform = Arc::<Facts>::clone(&facts);
     let autoscaler = match settings.place {
