@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use orchestration::{ControlEvent, OrchestratorSettings};
 use recording::{
-    RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, ReplayReport,
+    RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames, ReplayReport,
     SettingsChanges,
 };
 use settings::{ClusterConfig, RevisionSettings};
@@ -107,6 +107,7 @@ impl WritingCost {
             owner: ReplicaName::new("autoscaler-1"),
             orchestrator: OrchestratorSettings::default(),
             build: "a benchmark".to_owned(),
+            names: RecordedNames::Plain,
         });
         let before = cpu_seconds();
         for group in entries.chunks(TOGETHER) {

@@ -54,6 +54,9 @@ pub struct ReplayReport {
     pub keyframes: u32,
     /// Frames of a kind that this program does not know.
     pub unknown_frames: u64,
+    /// Whether hashes stand in the place of names, so that commands come in another order and only counts are
+    /// compared.
+    pub is_anonymous: bool,
     /// The places where frames are missing.
     pub gaps: Vec<RecordGap>,
     /// Whether the record ends within a block.
@@ -196,10 +199,12 @@ impl RecordReplay {
         }
         self.report.builds.insert(header.build);
         self.report.owner = Some(header.owner);
+        self.report.is_anonymous |= header.is_anonymous;
         match header.start {
             SegmentStart::Empty => {
                 self.end_run();
-                let translation = self.has_changes.then(NumberTranslation::default);
+                let is_exact = !self.has_changes && !header.is_anonymous;
+                let translation = (!is_exact).then(NumberTranslation::default);
                 self.run = Some(ReplayRun::new(header.settings, translation, header.at));
             }
             SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap if self.run.is_none() => {

@@ -1,6 +1,7 @@
 //! Records of simulated runs: written, damaged, read and decided again.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,13 +86,18 @@ fn settings(folder: &Path, bytes_max: u64) -> RecordSettings {
         owner: ReplicaName::new("autoscaler-1"),
         orchestrator: OrchestratorSettings::default(),
         build: BUILD.to_owned(),
+        names: RecordedNames::Plain,
     }
 }
 
 /// A record of these entries, in a folder that goes with the value.
 fn recorded(entries: &[RecordEntry], bytes_max: u64) -> TempDir {
+    recorded_with(entries, |folder| settings(folder, bytes_max))
+}
+
+fn recorded_with(entries: &[RecordEntry], settings: impl Fn(&Path) -> RecordSettings) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = RecordWriter::new(settings(folder.path(), bytes_max));
+    let mut writer = RecordWriter::new(settings(folder.path()));
     for some in entries.chunks(100) {
         writer.write(some).expect("the disk has room");
     }
@@ -268,6 +274,41 @@ fn a_history_that_was_restored_is_read_as_it_was() {
     let content = crate::frames::content_in(Some(body), &mut rereader).expect("it was just written");
     let crate::frames::FrameContent::Event(again) = content else { panic!("it is an event: {content:?}") };
     assert_eq!(format!("{again:?}"), shown);
+}
+
+#[test]
+fn an_anonymous_record_has_no_name_and_decides_the_same_counts() {
+    let entries = entries(&calls());
+    let names = RecordedNames::Hidden(NameKey::default());
+    let folder = recorded_with(&entries, |folder| RecordSettings {
+        names: names.clone(),
+        ..settings(folder, 256 << 20)
+    });
+    for skipped in 0..files(&folder).len() {
+        let mut reader =
+            RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
+        reader.skip_segments(skipped);
+        let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
+        assert!(report.is_anonymous && report.gaps.is_empty() && report.unknown_frames == 0, "{report:?}");
+        assert!(report.likeness.compared > Duration::from_secs(800), "{report:?}");
+        assert!(report.likeness.share() > 0.97, "from segment {skipped} on: {report:?}");
+    }
+    // Its frames are compressed, so what stands in them is looked at as a reader reads it.
+    let mut reader =
+        RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
+    let mut text = String::new();
+    while let Some(part) = reader.next().expect("nothing is changed") {
+        writeln!(text, "{part:?}").expect("a text takes everything");
+    }
+    assert!(text.contains("Hello") && text.contains("RevisionChanged"), "it holds a run");
+    for name in ["steady", "timer", "default/", "autoscaler-1", "example.com"] {
+        let place = text.find(name).map(|place| text[place.saturating_sub(200)..].chars().take(300).collect());
+        assert_eq!(place, None::<String>, "{name} is in the record");
+    }
+    // The load is found again, under other names.
+    let load = RecordedLoad::read(&[folder.path().to_owned()]).expect("the folder is there");
+    let load = load.expect("the record says when it begins");
+    assert_eq!(load.revisions.len(), 3, "{:?}", load.revisions.keys());
 }
 
 #[test]

@@ -15,6 +15,7 @@ use link::{Dial, TcpDialler, TlsDialler};
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
 };
+use recording::RecordedNames;
 use platform::{Platform, Seat, Subscription};
 use runtime::{Clock, MetricsRegistry};
 use scaling::{PodPhase, RevisionOrigin};
@@ -168,6 +169,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
             folder: folder.path().to_owned(),
             bytes_max: RECORD_BYTES_MAX,
             build: "fleet".to_owned(),
+            names: RecordedNames::Plain,
         }),
     };
     let platform = Arc::<Facts>::clone(&facts);
