@@ -50,6 +50,9 @@ pub struct ReplayReport {
     pub differing: u64,
     /// The time of the first call after which the hashes differ.
     pub first_difference: Option<RecordTime>,
+    /// Since when every command is compared, up to the end of the record; `None` if the end follows from a
+    /// keyframe.
+    pub exact_from: Option<RecordTime>,
     /// How often the replay began at a keyframe.
     pub keyframes: u32,
     /// Frames of a kind that this program does not know.
@@ -228,6 +231,7 @@ impl RecordReplay {
         }
         run.settle(now);
         self.run = Some(run);
+        self.report.exact_from = None;
         self.report.keyframes += 1;
         self.report.begins.get_or_insert(time);
         self.note_replayed_counts(time);
@@ -247,6 +251,7 @@ impl RecordReplay {
             }
             return self.note_replayed_counts(time);
         }
+        self.report.exact_from.get_or_insert(time);
         let commands = run.call_exactly(event, now);
         let replayed = CommandOutcome::of(&commands);
         if replayed.is_empty() && recorded.is_empty() {

@@ -127,6 +127,7 @@ fn a_recorded_run_is_decided_again_as_it_was() {
     assert_eq!(report.calls, u64::try_from(entries.len()).expect("a number"));
     assert!(report.compared > 1_000 && report.decisions > 50, "{report:?}");
     assert!(report.gaps.is_empty() && !report.is_cut_off && report.keyframes == 0, "{report:?}");
+    assert_eq!(report.exact_from, report.begins);
     assert_eq!(report.builds.iter().map(String::as_str).collect::<Vec<_>>(), [BUILD]);
     // No secret is in it, and it is small.
     let bytes: Vec<u8> = files(&folder).iter().flat_map(|file| fs::read(file).expect("a file")).collect();
@@ -144,6 +145,7 @@ fn a_replay_from_a_keyframe_on_decides_the_same_counts() {
         reader.skip_segments(skipped);
         let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
         assert_eq!((report.keyframes, report.gaps.len()), (1, 0), "{report:?}");
+        assert_eq!(report.exact_from, None);
         assert!(report.likeness.compared > Duration::from_secs(800), "{report:?}");
         assert!(report.likeness.share() > 0.97, "from segment {skipped} on: {report:?}");
     }
