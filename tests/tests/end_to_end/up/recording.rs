@@ -67,3 +67,21 @@ async fn a_recorded_run_is_replayed_with_every_decision_as_it_was() {
     let (exit, _, errors) = replay(&[folder.path().to_str().expect("UTF-8")]).await;
     assert_eq!(exit, 2, "the folder of the record is one level below: {errors}");
 }
+
+#[tokio::test]
+async fn an_anonymous_record_is_replayed_under_other_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let record = folder.path().join("record");
+    let record = record.to_str().expect("UTF-8");
+    let service = Service::new("hello").scaling("min-scale", "1");
+    let options = ["--record", record, "--anonymous"];
+    let mut ebb = Ebb::up_with(&[service], &ConfigMap::short(), &options).await;
+    ebb.until_pods("hello", 1).await;
+    ebb.load("hello").burst(5).await.assert_all_answered();
+    ebb.signal(Signal::SIGTERM);
+    assert!(ebb.ended().await.success());
+    let (exit, shown, errors) = replay(&[record, "--at", "23:59:59"]).await;
+    assert_eq!((exit, errors.as_str()), (0, ""), "{shown}");
+    assert!(shown.contains("the record is anonymous: the counts that were recorded in "), "{shown}");
+    assert!(shown.contains("/service/") && !shown.contains("hello"), "{shown}");
+}
