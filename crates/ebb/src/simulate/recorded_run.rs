@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_record_does_not_say_is_asked_for() {
+    fn missing_parts_of_a_record_are_asked_for() {
         let mut record = record();
         let error = inputs_of(&name("hello"), None, Some(&record), &options()).expect_err("no request ended");
         assert_eq!(error, "the record has no request of default/service/hello; write --service-time TIME");
