@@ -16,7 +16,7 @@ use crate::secrets::SecretHasher;
 /// Whether a record has the names of Services, pods, hosts and replicas, and addresses.
 #[derive(Clone, Debug, Default)]
 pub enum RecordedNames {
-    /// As they are.
+    /// As people and platforms gave them.
     #[default]
     Plain,
     /// As hashes under this key.

@@ -8,10 +8,10 @@ use recording::RecordedLoad;
 /// So often in a second two courses are compared.
 const LOOKS_PER_SECOND: f64 = 10.0;
 
-/// The count that was wanted, as it changed.
+/// The count of pods that was wanted, as it changed.
 pub(crate) struct PodCounts(Vec<(f64, u64)>);
 
-/// How two courses differ.
+/// How two courses of the count differ.
 pub(crate) struct CountComparison {
     /// The share of time in which both are the same, from 0 to 1.
     pub(crate) equal: f64,

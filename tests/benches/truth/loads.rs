@@ -21,7 +21,7 @@ pub(crate) struct TruthLoad {
 pub(crate) enum PodLimits {
     /// As many as come; two are aimed at.
     TargetOfTwo,
-    /// One at a time.
+    /// One request at a time.
     OneAtATime,
 }
 

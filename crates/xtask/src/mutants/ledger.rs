@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 /// What became of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MutantFate {
-    /// The compiler refuses it.
+    /// The compiler refuses the change.
     NotBuilt,
     /// A test fails, or takes far longer than without the change.
     Caught,
-    /// Every test passes.
+    /// Every test passes with the change.
     Survived,
 }
 
