@@ -5,13 +5,15 @@
 //! another plays all queue-proxies and an activator, each pod on a loopback address of its own. Both are this
 //! executable again. With `-- --readers 10` it measures what ten readers of the API a second cost the event
 //! loop, which then has a thread of its own, and all links with it. With `-- --histories` it measures the
-//! memory again once every revision has a past.
+//! memory again once every revision has a past, with `-- --record` what it costs to record the run.
 
 mod fleet {
     pub(super) mod autoscaler;
     pub(super) mod histories;
+    pub(super) mod measured;
     pub(super) mod pods;
     pub(super) mod readers;
+    pub(super) mod recorded;
     pub(super) mod shape;
     pub(super) mod trust;
 }
@@ -27,13 +29,15 @@ use clap::{Args, Parser};
 use serde_json::Value;
 use tests::bench::machine::{self, Cores};
 use tests::bench::plot::{Chart, Line, charts};
-use tests::bench::process::{Process, cpu_time, cpu_time_of_threads, memory};
+use tests::bench::process::{Process, memory};
 use tests::bench::report::Met;
 use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 
-use fleet::autoscaler::{LOOP_THREAD, LoopPlace};
+use fleet::autoscaler::LoopPlace;
 use fleet::histories::{HistoryFolder, MemoryWithHistories};
+use fleet::measured::{Autoscaler, Unrecorded};
 use fleet::readers::{BesideReaders, Readers};
+use fleet::recorded::{BesideRecord, RecordFolder};
 use fleet::shape::{FleetClass, FleetLinks, Shape};
 use fleet::trust::TrustFolder;
 use fleet::{autoscaler, pods};
@@ -46,8 +50,11 @@ const ACTIVATOR_PORT: &str = "FLEET_ACTIVATOR_PORT";
 const EPOCH: &str = "FLEET_EPOCH";
 const TRUST: &str = "FLEET_TRUST";
 const HISTORIES: &str = "FLEET_HISTORIES";
+const RECORDED: &str = "FLEET_RECORDED";
 const LOOP_PLACE: &str = "FLEET_LOOP_PLACE";
 
+/// The epoch of the autoscaler that takes over.
+const SECOND_EPOCH: u64 = 2;
 /// How long linking may take before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -70,6 +77,9 @@ struct Extras {
     /// hour
     #[arg(long)]
     histories: bool,
+    /// Lets the second autoscaler record its run, and compares it with the first
+    #[arg(long)]
+    record: bool,
 }
 
 impl FleetOptions {
@@ -90,6 +100,7 @@ fn main() -> anyhow::Result<()> {
             trust: trust()?,
             histories: HistoryFolder::at(Path::new(&setting(HISTORIES)?)),
             place: setting(LOOP_PLACE)?.parse()?,
+            record: std::env::var_os(RECORDED).map(|folder| RecordFolder::below(Path::new(&folder))),
         }),
         Ok(other) => bail!("{ROLE} is {other:?}"),
         Err(_) => measure(),
@@ -166,6 +177,7 @@ struct Seen {
     cores: Samples,
     beside_readers: Option<BesideReaders>,
     with_histories: Option<MemoryWithHistories>,
+    beside_record: Option<BesideRecord>,
     window: Duration,
     rss: f64,
     pss: f64,
@@ -192,13 +204,7 @@ impl Stage {
         let linked_after = self.linked(&first)?;
         // Windows fill and buffers settle.
         thread::sleep(window * 2);
-        let mut cores = Samples::new();
-        for _ in 0..rounds {
-            let (began, before) = (clock::now(), cpu_time(first.process.pid())?);
-            thread::sleep(window);
-            let used = cpu_time(first.process.pid())?.saturating_sub(before);
-            cores.push(used.as_secs_f64() / clock::since(began).as_secs_f64());
-        }
+        let cores = first.cores(window, rounds)?;
         let held = memory(first.process.pid())?;
         let beside_readers =
             self.extras.readers.map(|readers| beside_readers(&first, readers, window, rounds)).transpose()?;
@@ -211,7 +217,7 @@ impl Stage {
             ensure!(links == 0, "{links} links are still up");
             Ok(())
         })?;
-        let second = self.start_autoscaler(2)?;
+        let second = self.start_autoscaler(SECOND_EPOCH)?;
         let relinked_after = self.linked(&second)?;
         // Class kpa decides with the first reports, class hpa at its syncs, 15 s apart.
         let first_decisions = match self.shape.class {
@@ -220,12 +226,16 @@ impl Stage {
         };
         thread::sleep(options.choose(first_decisions, Duration::from_secs(3)));
         let (found_again, met_again) = self.judge(&second)?;
+        let without = Unrecorded { cores: cores.median(), megabytes: held.rss };
+        let beside_record =
+            self.extras.record.then(|| self.beside_record(&second, &without, window, rounds)).transpose()?;
         Ok(Seen {
             linked_after,
             relinked_after,
             cores,
             beside_readers,
             with_histories,
+            beside_record,
             window,
             rss: held.rss,
             pss: held.pss,
@@ -245,6 +255,9 @@ impl Stage {
             .env(TRUST, self.folder.path())
             .env(HISTORIES, self.folder.path())
             .env(LOOP_PLACE, LoopPlace::for_readers(self.extras.readers).to_string());
+        if self.extras.record && epoch == SECOND_EPOCH {
+            command.env(RECORDED, self.folder.path());
+        }
         let started = clock::now();
         let folder: &Path = self.folder.path();
         let mut process =
@@ -272,6 +285,23 @@ impl Stage {
             ensure!(known >= least, "{known} hours of {path} are known");
         }
         Ok(MemoryWithHistories { shape: self.shape, held: memory(autoscaler.process.pid())? })
+    }
+
+    /// What an autoscaler that records uses beside one that does not.
+    fn beside_record(
+        &self,
+        autoscaler: &Autoscaler,
+        without: &Unrecorded,
+        window: Duration,
+        rounds: usize,
+    ) -> anyhow::Result<BesideRecord> {
+        let folder = RecordFolder::below(self.folder.path());
+        thread::sleep(window * 2);
+        let (began, before) = (clock::now(), folder.bytes()?);
+        let with = autoscaler.cores(window, rounds)?;
+        let (time, bytes) = (clock::since(began), folder.bytes()?.saturating_sub(before));
+        let megabytes = [without.megabytes, memory(autoscaler.process.pid())?.rss];
+        Ok(BesideRecord { without: without.cores, with, megabytes, bytes, links: self.shape.pods(), time })
     }
 
     fn links(&self) -> anyhow::Result<u64> {
@@ -330,23 +360,6 @@ fn beside_readers(
     Ok(BesideReaders { readers, without, with, answers })
 }
 
-struct Autoscaler {
-    process: Process,
-    api: SocketAddr,
-    started: Duration,
-}
-
-impl Autoscaler {
-    /// The cores that the event loop's thread uses in a window.
-    fn cores_of_loop(&self, window: Duration) -> anyhow::Result<f64> {
-        let pid = self.process.pid();
-        let (began, before) = (clock::now(), cpu_time_of_threads(pid, LOOP_THREAD)?);
-        thread::sleep(window);
-        let used = cpu_time_of_threads(pid, LOOP_THREAD)?.saturating_sub(before);
-        Ok(used.as_secs_f64() / clock::since(began).as_secs_f64())
-    }
-}
-
 impl Seen {
     fn line(&self, shape: Shape) -> Line {
         let step = self.window.as_secs_f64();
@@ -378,7 +391,13 @@ impl Seen {
         if let Some(beside) = &self.beside_readers {
             beside.rows(&mut table);
         }
+        if let Some(beside) = &self.beside_record {
+            beside.rows(&mut table);
+        }
         report.table(table);
+        if let Some(beside) = &self.beside_record {
+            beside.fill(report, &name);
+        }
         if let Some(beside) = &self.beside_readers {
             beside.fill(report, &name);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use link::Dial;
 use orchestration::ActivatorChoice;
+use recording::RecordedNames;
 use runtime::Clock;
 use vocabulary::ReplicaName;
 
@@ -19,6 +20,8 @@ pub struct RecordTarget {
     pub bytes_max: u64,
     /// The version and the executable of this program.
     pub build: String,
+    /// Whether names and addresses are written as they are.
+    pub names: RecordedNames,
 }
 
 /// What an autoscaler needs to know before it knows anything.

@@ -8,11 +8,13 @@ mod load_files;
 mod objective;
 mod outcome;
 mod page;
+mod recorded_run;
 mod scenario_file;
 mod world;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use simulator::{FOLLOWED_REQUESTS_MAX, ServiceReport, SimulationPace, count_range, simulate};
@@ -47,15 +49,25 @@ fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     for warning in &loaded.warnings {
         output::print_warning(&warning.to_string());
     }
-    let mut variants = inputs::variants(options, &source, &loaded);
+    let record = match options.record.as_deref().map(recorded_run::read).transpose() {
+        Ok(record) => record,
+        Err(problem) => return Ok(refuse(&[problem])),
+    };
+    if let Some(record) = &record {
+        for warning in recorded_run::warnings(record, &inputs::facts_of(&loaded)) {
+            output::print_warning(&warning);
+        }
+    }
+    let mut variants = inputs::variants(options, &source, &loaded, record.as_ref());
     if let Some(notice) = variants.as_mut().ok().and_then(|variants| by_seconds_if_many(variants)) {
         output::print_shown(&notice)?;
     }
+    let length = variants.as_ref().ok().and_then(|variants| Some(variants.first()?.scenario.length));
     let outcomes = match variants.and_then(|variants| outcomes(&variants)) {
         Ok(outcomes) => outcomes,
         Err(problems) => return Ok(refuse(&problems)),
     };
-    show(options, &outcomes)
+    show(options, &outcomes, length.unwrap_or_default())
 }
 
 fn refuse(problems: &[String]) -> ExitCode {
@@ -81,9 +93,12 @@ fn by_seconds_if_many(variants: &mut [VariantScenario]) -> Option<String> {
     ))
 }
 
-fn show(options: &SimulateOptions, outcomes: &[VariantOutcome]) -> anyhow::Result<ExitCode> {
+fn show(
+    options: &SimulateOptions,
+    outcomes: &[VariantOutcome],
+    length: Duration,
+) -> anyhow::Result<ExitCode> {
     output::print_shown(&table(outcomes))?;
-    let length = options.length.span();
     let mut texts = Vec::new();
     if let Some((first, others)) = outcomes.split_first() {
         texts.extend(others.iter().map(|other| differences::text(first, other, length)));
@@ -94,7 +109,7 @@ fn show(options: &SimulateOptions, outcomes: &[VariantOutcome]) -> anyhow::Resul
         output::print_shown(text)?;
     }
     if let Some(path) = &options.json {
-        SimulationDocument::new(options, outcomes, verdict.as_ref()).write(path)?;
+        SimulationDocument::new(options, outcomes, length, verdict.as_ref()).write(path)?;
     }
     if let Some(path) = &options.svg {
         write(path, &chart::charts(outcomes, length))?;
@@ -178,8 +193,6 @@ fn row(title: &str, service: &ServiceReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use simulator::{RecordedCount, SimulationReport, WaitPercentiles};
     use vocabulary::{PodCount, RevisionName};
 

@@ -27,6 +27,8 @@ pub struct SegmentHeader {
     pub settings: OrchestratorSettings,
     /// The time since the beginning of 1970; zero where no clock was read before.
     pub wall_clock: Duration,
+    /// Whether hashes stand in the place of names and addresses.
+    pub is_anonymous: bool,
 }
 
 /// What a reader has to know before it can replay a segment.
@@ -63,6 +65,7 @@ impl From<&SegmentHeader> for HeaderMessage {
                 ActivatorChoice::AsManyAsNeeded => 2,
             },
             wall_clock: nanoseconds(header.wall_clock),
+            is_anonymous: header.is_anonymous,
         }
     }
 }
@@ -96,6 +99,7 @@ impl TryFrom<HeaderMessage> for SegmentHeader {
                 },
             },
             wall_clock: Duration::from_nanos(header.wall_clock),
+            is_anonymous: header.is_anonymous,
         })
     }
 }

@@ -50,10 +50,16 @@ pub struct ReplayReport {
     pub differing: u64,
     /// The time of the first call after which the hashes differ.
     pub first_difference: Option<RecordTime>,
+    /// Since when every command is compared, up to the end of the record; `None` if the end follows from a
+    /// keyframe.
+    pub exact_from: Option<RecordTime>,
     /// How often the replay began at a keyframe.
     pub keyframes: u32,
     /// Frames of a kind that this program does not know.
     pub unknown_frames: u64,
+    /// Whether hashes stand in the place of names, so that commands come in another order and only counts are
+    /// compared.
+    pub is_anonymous: bool,
     /// The places where frames are missing.
     pub gaps: Vec<RecordGap>,
     /// Whether the record ends within a block.
@@ -196,10 +202,12 @@ impl RecordReplay {
         }
         self.report.builds.insert(header.build);
         self.report.owner = Some(header.owner);
+        self.report.is_anonymous |= header.is_anonymous;
         match header.start {
             SegmentStart::Empty => {
                 self.end_run();
-                let translation = self.has_changes.then(NumberTranslation::default);
+                let is_exact = !self.has_changes && !header.is_anonymous;
+                let translation = (!is_exact).then(NumberTranslation::default);
                 self.run = Some(ReplayRun::new(header.settings, translation, header.at));
             }
             SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap if self.run.is_none() => {
@@ -223,6 +231,7 @@ impl RecordReplay {
         }
         run.settle(now);
         self.run = Some(run);
+        self.report.exact_from = None;
         self.report.keyframes += 1;
         self.report.begins.get_or_insert(time);
         self.note_replayed_counts(time);
@@ -242,6 +251,7 @@ impl RecordReplay {
             }
             return self.note_replayed_counts(time);
         }
+        self.report.exact_from.get_or_insert(time);
         let commands = run.call_exactly(event, now);
         let replayed = CommandOutcome::of(&commands);
         if replayed.is_empty() && recorded.is_empty() {

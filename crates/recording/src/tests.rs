@@ -1,6 +1,7 @@
 //! Records of simulated runs: written, damaged, read and decided again.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use scaling::RevisionHistory;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
     LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
-    TimeDistribution, WorldDelays, new_service, simulate_with_calls,
+    SimulationReport, TimeDistribution, WorldDelays, new_service, simulate_with_calls,
 };
 use tempfile::TempDir;
-use vocabulary::{HopKey, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{HopKey, PodCount, ReplicaName, RevisionName, Timestamp};
 
 use super::*;
 
@@ -49,6 +50,10 @@ fn service(name: &str, load: &str, annotations: &[(&str, &str)]) -> ServiceScena
 
 /// Twenty-five minutes of a steady Service, one that comes and goes, and one that rests.
 fn calls() -> Vec<OwnerCall> {
+    run().1
+}
+
+fn run() -> (SimulationReport, Vec<OwnerCall>) {
     let scenario = Scenario {
         cluster: Arc::new(ClusterConfig::default()),
         services: vec![
@@ -62,7 +67,7 @@ fn calls() -> Vec<OwnerCall> {
         seed: 7,
         pace: SimulationPace::EveryRequest,
     };
-    simulate_with_calls(&scenario).expect("a scenario that can be simulated").1
+    simulate_with_calls(&scenario).expect("a scenario that can be simulated")
 }
 
 fn entries(calls: &[OwnerCall]) -> Vec<RecordEntry> {
@@ -81,13 +86,18 @@ fn settings(folder: &Path, bytes_max: u64) -> RecordSettings {
         owner: ReplicaName::new("autoscaler-1"),
         orchestrator: OrchestratorSettings::default(),
         build: BUILD.to_owned(),
+        names: RecordedNames::Plain,
     }
 }
 
 /// A record of these entries, in a folder that goes with the value.
 fn recorded(entries: &[RecordEntry], bytes_max: u64) -> TempDir {
+    recorded_with(entries, |folder| settings(folder, bytes_max))
+}
+
+fn recorded_with(entries: &[RecordEntry], settings: impl Fn(&Path) -> RecordSettings) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = RecordWriter::new(settings(folder.path(), bytes_max));
+    let mut writer = RecordWriter::new(settings(folder.path()));
     for some in entries.chunks(100) {
         writer.write(some).expect("the disk has room");
     }
@@ -117,6 +127,7 @@ fn a_recorded_run_is_decided_again_as_it_was() {
     assert_eq!(report.calls, u64::try_from(entries.len()).expect("a number"));
     assert!(report.compared > 1_000 && report.decisions > 50, "{report:?}");
     assert!(report.gaps.is_empty() && !report.is_cut_off && report.keyframes == 0, "{report:?}");
+    assert_eq!(report.exact_from, report.begins);
     assert_eq!(report.builds.iter().map(String::as_str).collect::<Vec<_>>(), [BUILD]);
     // No secret is in it, and it is small.
     let bytes: Vec<u8> = files(&folder).iter().flat_map(|file| fs::read(file).expect("a file")).collect();
@@ -134,6 +145,7 @@ fn a_replay_from_a_keyframe_on_decides_the_same_counts() {
         reader.skip_segments(skipped);
         let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
         assert_eq!((report.keyframes, report.gaps.len()), (1, 0), "{report:?}");
+        assert_eq!(report.exact_from, None);
         assert!(report.likeness.compared > Duration::from_secs(800), "{report:?}");
         assert!(report.likeness.share() > 0.97, "from segment {skipped} on: {report:?}");
     }
@@ -264,6 +276,68 @@ fn a_history_that_was_restored_is_read_as_it_was() {
     let content = crate::frames::content_in(Some(body), &mut rereader).expect("it was just written");
     let crate::frames::FrameContent::Event(again) = content else { panic!("it is an event: {content:?}") };
     assert_eq!(format!("{again:?}"), shown);
+}
+
+#[test]
+fn an_anonymous_record_has_no_name_and_decides_the_same_counts() {
+    let entries = entries(&calls());
+    let names = RecordedNames::Hidden(NameKey::default());
+    let folder = recorded_with(&entries, |folder| RecordSettings {
+        names: names.clone(),
+        ..settings(folder, 256 << 20)
+    });
+    for skipped in 0..files(&folder).len() {
+        let mut reader =
+            RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
+        reader.skip_segments(skipped);
+        let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
+        assert!(report.is_anonymous && report.gaps.is_empty() && report.unknown_frames == 0, "{report:?}");
+        assert!(report.likeness.compared > Duration::from_secs(800), "{report:?}");
+        assert!(report.likeness.share() > 0.97, "from segment {skipped} on: {report:?}");
+    }
+    // Its frames are compressed, so what stands in them is looked at as a reader reads it.
+    let mut reader =
+        RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
+    let mut text = String::new();
+    while let Some(part) = reader.next().expect("nothing is changed") {
+        writeln!(text, "{part:?}").expect("a text takes everything");
+    }
+    assert!(text.contains("Hello") && text.contains("RevisionChanged"), "it holds a run");
+    for name in ["steady", "timer", "default/", "autoscaler-1", "example.com"] {
+        let place = text.find(name).map(|place| text[place.saturating_sub(200)..].chars().take(300).collect());
+        assert_eq!(place, None::<String>, "{name} is in the record");
+    }
+    // The load is found again, under other names.
+    let load = RecordedLoad::read(&[folder.path().to_owned()]).expect("the folder is there");
+    let load = load.expect("the record says when it begins");
+    assert_eq!(load.revisions.len(), 3, "{:?}", load.revisions.keys());
+}
+
+#[test]
+fn a_load_is_read_out_of_a_record_as_it_was() {
+    let (report, calls) = run();
+    let folder = recorded(&entries(&calls), 256 << 20);
+    let load = RecordedLoad::read(&[folder.path().to_owned()]).expect("the folder is there");
+    let load = load.expect("the record says when it begins");
+    assert!(load.gaps.is_empty() && load.length > Duration::from_secs(1_490), "{load:?}");
+    for service in &report.services {
+        let name = service.name.name();
+        let recorded = &load.revisions[&service.name];
+        let arrived: f64 = recorded.arrivals.iter().map(|requests| f64::from(*requests)).sum();
+        let expected = f64::from(u32::try_from(service.requests).expect("few"));
+        // The requests of the last second are not reported yet.
+        assert!(arrived <= expected + 0.5 && arrived > expected * 0.99 - 2.0, "{name}: {arrived} of {expected}");
+        // An app works for 120 ms, and a message to the pod and back takes no time in its queue.
+        let mean = recorded.mean_service_time().expect("there were requests");
+        assert!(mean.abs_diff(Duration::from_millis(120)) < Duration::from_millis(6), "{name}: {mean:?}");
+        // Messages of the platform and the first look of a queue-proxy take a little beside the 2 s.
+        let two_seconds = Duration::from_millis(1_950)..Duration::from_millis(2_200);
+        assert_eq!(recorded.start_ups.is_empty(), name == "waiting", "its pods are there from the beginning on");
+        assert!(recorded.start_ups.iter().all(|took| two_seconds.contains(took)), "{recorded:?}");
+        let decided: Vec<PodCount> = recorded.counts.iter().map(|(_, count)| *count).collect();
+        let ordered: Vec<PodCount> = service.counts.iter().map(|count| count.count).collect();
+        assert!(decided.ends_with(&ordered[1..]), "{name}: {decided:?}, {ordered:?}");
+    }
 }
 
 /// Written by the first program that wrote records. It is read by every later one, whatever that decides.

@@ -8,7 +8,7 @@
 mod answers;
 mod answers_proto;
 mod facts;
-mod facts_proto;
+pub(crate) mod facts_proto;
 mod fields;
 mod links;
 mod pods;

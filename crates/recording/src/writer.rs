@@ -19,6 +19,8 @@ use crate::block::{MAGIC, block_of};
 use crate::entry::RecordEntry;
 use crate::frames::{input_out, outcome_out};
 use crate::header::{SegmentHeader, SegmentStart};
+use crate::hidden_frames::FrameHiding;
+use crate::hidden_names::{HiddenNames, RecordedNames};
 use crate::keyframe::keyframe_out;
 use crate::known_world::KnownWorld;
 use crate::outcome::CommandOutcome;
@@ -52,6 +54,8 @@ pub struct RecordSettings {
     pub orchestrator: OrchestratorSettings,
     /// The version and the executable of the program.
     pub build: String,
+    /// Whether names and addresses are written as they are.
+    pub names: RecordedNames,
 }
 
 /// How many entries are not in the record, and why.
@@ -72,6 +76,8 @@ pub struct RecordWriter {
     secrets: SecretHasher,
     life: u64,
     world: KnownWorld,
+    /// Hides names in each frame, if they are to be hidden.
+    hiding: Option<FrameHiding>,
     segment: Option<OpenSegment>,
     /// When the last keyframe was written, or the record began.
     keyframe_at: Timestamp,
@@ -109,11 +115,16 @@ struct OpenSegment {
 impl RecordWriter {
     /// A record of an autoscaler that has just begun. Nothing is written before the first entry.
     pub fn new(settings: RecordSettings) -> Self {
+        let hiding = match &settings.names {
+            RecordedNames::Plain => None,
+            RecordedNames::Hidden(key) => Some(FrameHiding::new(HiddenNames::new(key.clone()))),
+        };
         Self {
             life: RandomState::new().hash_one(&settings.folder),
             settings,
             secrets: SecretHasher::default(),
             world: KnownWorld::default(),
+            hiding,
             segment: None,
             keyframe_at: Timestamp::ZERO,
             since_keyframe: 0,
@@ -135,7 +146,7 @@ impl RecordWriter {
                     loss.cause = Some(error);
                 }
             }
-            self.world.note(entry);
+            self.note(entry);
         }
         if loss.dropped > 0 { Err(loss) } else { Ok(()) }
     }
@@ -148,7 +159,15 @@ impl RecordWriter {
         self.segment = None;
         self.basis = RecordBasis::Gap;
         for entry in entries {
-            self.world.note(entry);
+            self.note(entry);
+        }
+    }
+
+    /// What a keyframe needs to know of an entry.
+    fn note(&mut self, entry: &RecordEntry) {
+        self.world.note(entry);
+        if let Some(hiding) = &mut self.hiding {
+            hiding.note(&entry.commands);
         }
     }
 
@@ -173,8 +192,13 @@ impl RecordWriter {
             }
             self.segment = Some(self.begin(entry.at)?);
         }
-        let body = input_out(&entry.input, &self.secrets);
-        let outcome = outcome_out(&CommandOutcome::of(&entry.commands));
+        let mut body = input_out(&entry.input, &self.secrets);
+        let mut outcome = outcome_out(&CommandOutcome::of(&entry.commands));
+        if let Some(hiding) = &mut self.hiding {
+            hiding.note(&entry.commands);
+            hiding.hide(&mut body);
+            outcome.iter_mut().for_each(|outcome| hiding.hide_outcome(outcome));
+        }
         if let Some(segment) = &mut self.segment {
             segment.push(entry.at, body, outcome)?;
         }
@@ -221,10 +245,15 @@ impl RecordWriter {
             start,
             settings: self.settings.orchestrator.clone(),
             wall_clock: self.world.wall_clock.map_or(Duration::ZERO, |clock| clock.time_of(now).wall),
+            is_anonymous: self.hiding.is_some(),
         };
-        segment.push(now, FrameBody::Header(Box::new((&header).into())), None)?;
+        let mut bodies = vec![FrameBody::Header(Box::new((&header).into()))];
         if matches!(start, SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap) {
-            segment.push(now, FrameBody::Keyframe(keyframe_out(&self.world, &self.secrets)), None)?;
+            bodies.push(FrameBody::Keyframe(keyframe_out(&self.world, &self.secrets)));
+        }
+        for mut body in bodies {
+            self.hiding.iter_mut().for_each(|hiding| hiding.hide(&mut body));
+            segment.push(now, body, None)?;
         }
         segment.write_frames()?;
         if start != SegmentStart::Continued {

@@ -11,6 +11,7 @@ use crate::file_arrivals::{CountedArrivals, ListedArrivals};
 use crate::fleet_load::member_load;
 use crate::load_file::LoadFile;
 use crate::load_shape::LoadShape;
+use crate::measured_load::MeasuredArrivals;
 use crate::random::{RandomStream, span_of};
 use crate::rate_curve::RateCurve;
 
@@ -23,6 +24,7 @@ pub(crate) enum ArrivalProcess {
     Groups(GroupArrivals),
     Counted(CountedArrivals),
     Listed(ListedArrivals),
+    Measured(MeasuredArrivals),
 }
 
 impl ArrivalProcess {
@@ -66,6 +68,9 @@ impl ArrivalProcess {
             LoadShape::File(LoadFile::Requests(ref requests)) => {
                 Some(Self::Listed(ListedArrivals::new(requests)))
             }
+            LoadShape::Measured(ref load) => {
+                Some(Self::Measured(MeasuredArrivals::new(load, stream("arrival-times"))))
+            }
         }
     }
 
@@ -73,6 +78,7 @@ impl ArrivalProcess {
     pub(crate) fn service_time(&self) -> Option<Duration> {
         match self {
             Self::Listed(arrivals) => arrivals.service_time(),
+            Self::Measured(arrivals) => arrivals.service_time(),
             Self::Thinned(_) | Self::Bursts(_) | Self::Timer(_) | Self::Groups(_) | Self::Counted(_) => None,
         }
     }
@@ -89,6 +95,7 @@ impl Iterator for ArrivalProcess {
             Self::Groups(arrivals) => Some(span_of(arrivals.next_at())),
             Self::Counted(arrivals) => arrivals.next_at(),
             Self::Listed(arrivals) => arrivals.next_at(),
+            Self::Measured(arrivals) => arrivals.next_at(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::fleet_load::member_load;
 use crate::load_file::LoadFile;
 use crate::load_shape::LoadShape;
+use crate::measured_load::SECOND;
 use crate::rate_curve::RateCurve;
 use crate::rounding::real;
 use crate::scenario::{Scenario, ServiceScenario};
@@ -48,6 +49,7 @@ impl Scenario {
                 length / (cycle + 4.0 * self.delays.request.as_secs_f64()) * f64::from(*clients)
             }
             LoadShape::File(file) => of_file(file, self.length),
+            LoadShape::Measured(load) => of_bins(SECOND, &load.counts, self.length),
             // A fleet is resolved into the load of one Service before.
             LoadShape::Fleet { .. } => 0.0,
         }
@@ -61,14 +63,15 @@ fn of_curve(curve: &RateCurve, length: f64) -> f64 {
 
 fn of_file(file: &LoadFile, length: Duration) -> f64 {
     match file {
-        LoadFile::Counts { bin, counts } => {
-            let bins =
-                (0_u32..).zip(counts.iter()).take_while(|(place, _)| bin.saturating_mul(*place) < length);
-            bins.map(|(_, count)| f64::from(*count)).sum()
-        }
+        LoadFile::Counts { bin, counts } => of_bins(*bin, counts, length),
         LoadFile::Requests(requests) => {
             let count = requests.partition_point(|request| request.at < length);
             real(u64::try_from(count).unwrap_or(u64::MAX))
         }
     }
+}
+
+fn of_bins(bin: Duration, counts: &[u32], length: Duration) -> f64 {
+    let bins = (0_u32..).zip(counts).take_while(|(place, _)| bin.saturating_mul(*place) < length);
+    bins.map(|(_, count)| f64::from(*count)).sum()
 }

@@ -105,7 +105,8 @@ mod tests {
             LoadShape::Curve(_)
             | LoadShape::Fleet { .. }
             | LoadShape::Clients { .. }
-            | LoadShape::File(_) => {
+            | LoadShape::File(_)
+            | LoadShape::Measured(_) => {
                 panic!("{load:?} is none of the table")
             }
         }

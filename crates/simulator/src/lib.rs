@@ -25,6 +25,7 @@ mod fluid;
 mod load_file;
 mod load_shape;
 mod look_plan;
+mod measured_load;
 mod option_text;
 mod proof;
 mod random;
@@ -51,6 +52,7 @@ pub use expected_requests::FOLLOWED_REQUESTS_MAX;
 pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
 pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
 pub use option_text::OptionProblem;
+pub use measured_load::MeasuredLoad;
 pub use proof::{
     ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect, ReachedState, ReachedStates, WorldFailure,
     WorldOutcome, WorldPlan, shrink, try_world,

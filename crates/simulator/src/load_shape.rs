@@ -20,6 +20,7 @@ use thiserror::Error;
 use vocabulary::{RequestRate, shown};
 
 use crate::load_file::LoadFile;
+use crate::measured_load::MeasuredLoad;
 use crate::option_text::{
     OptionKey, OptionProblem, OptionText, count, rate, rate_above_zero, span, span_above_zero,
 };
@@ -70,6 +71,8 @@ pub enum LoadShape {
     },
     /// As the lines of a file say.
     File(LoadFile),
+    /// As a run was that is in a record.
+    Measured(MeasuredLoad),
 }
 
 /// The load of one Service, as an option names it.

@@ -8,12 +8,14 @@
 //! | `exponential,mean=120ms` | exponential |
 //! | `percentiles,min=5ms,p50=80ms,p99=900ms,max=2s` | measured percentiles, with straight lines between |
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::did_you_mean;
 
 use crate::option_text::{OptionKey, OptionProblem, OptionText, span, span_above_zero};
 use crate::random::{RandomStream, span_of};
+use crate::rounding::real;
 
 /// A distribution of spans of time.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +43,8 @@ pub enum TimeDistribution {
     },
     /// Between two measured percentiles each span is equally likely.
     Percentiles(PercentileTable),
+    /// Each of these spans, which were measured, is equally likely; without any it is no time.
+    Measured(Arc<[Duration]>),
 }
 
 /// Percentiles from the shortest span to the longest.
@@ -111,6 +115,10 @@ impl TimeDistribution {
             Self::Exponential { mean } => mean.as_secs_f64(),
             Self::LogNormal { median, sigma } => median.as_secs_f64() * libm::exp(sigma * sigma / 2.0),
             Self::Percentiles(table) => table.mean(),
+            Self::Measured(spans) => {
+                let sum: f64 = spans.iter().map(Duration::as_secs_f64).sum();
+                sum / real(u64::try_from(spans.len().max(1)).unwrap_or(u64::MAX))
+            }
         }
     }
 
@@ -122,6 +130,7 @@ impl TimeDistribution {
             Self::Exponential { mean } => span_of(random.exponential(mean.as_secs_f64())),
             Self::LogNormal { median, sigma } => span_of(random.log_normal(median.as_secs_f64(), *sigma)),
             Self::Percentiles(table) => span_of(table.seconds_at(random.unit())),
+            Self::Measured(spans) => spans.get(random.index(spans.len())).copied().unwrap_or_default(),
         }
     }
 }
@@ -247,6 +256,18 @@ mod tests {
             let mean = TimeDistribution::parse(text).map(|distribution| distribution.mean());
             assert_near(sum / count, mean.expect("a time"), text);
         }
+    }
+
+    #[test]
+    fn measured_spans_come_again() {
+        let spans: Arc<[Duration]> = [1, 2, 6].map(Duration::from_secs).into();
+        let measured = TimeDistribution::Measured(Arc::clone(&spans));
+        assert_near(measured.mean(), 3.0, "the mean of three");
+        let mut random = RandomStream::of(7, "hello", "start-up");
+        let drawn: Vec<Duration> = (0..1_000).map(|_| measured.draw(&mut random)).collect();
+        assert!(drawn.iter().all(|span| spans.contains(span)));
+        assert!(spans.iter().all(|span| drawn.iter().filter(|other| *other == span).count() > 250));
+        assert_eq!(TimeDistribution::Measured(Arc::new([])).draw(&mut random), Duration::ZERO);
     }
 
     #[test]

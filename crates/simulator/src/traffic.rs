@@ -45,7 +45,8 @@ impl ServiceTraffic {
                 | LoadShape::Timer { .. }
                 | LoadShape::Sparse { .. }
                 | LoadShape::Fleet { .. }
-                | LoadShape::File(_),
+                | LoadShape::File(_)
+                | LoadShape::Measured(_),
             )
             | None => (0, Duration::ZERO),
         };

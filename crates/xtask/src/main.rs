@@ -1,6 +1,6 @@
 //! What is given to people who build nothing. `cargo xtask dist`: static executables, which run on any Linux
 //! of their architecture, and a Debian package of `ebb` with its manual pages, completions and units. `cargo
-//! xtask images`: what a cluster pulls.
+//! xtask images`: what a cluster pulls. And, for people who build: `cargo xtask mutants`.
 //!
 //! It needs cargo, the target for musl and a C compiler for that, and no tool of Debian's or Docker's: a
 //! package is an `ar` of two `tar`s, an image a `tar` of a `tar`.
@@ -10,13 +10,15 @@ mod contents;
 mod debian;
 mod executables;
 mod images;
+mod mutants;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Parser};
 
 use crate::executables::Build;
+use crate::mutants::MutantOptions;
 
 /// Work on this workspace that cargo itself does not do.
 #[derive(Debug, Parser)]
@@ -27,6 +29,9 @@ enum Task {
     /// Build the images ebb and ebb-queue-proxy for a cluster, as archives that docker, podman, containerd
     /// and skopeo take.
     Images(ImageOptions),
+    /// Change the control loop in one place after the other, and name the changes that no test notices. It
+    /// takes hours, and goes on where it was ended.
+    Mutants(MutantOptions),
 }
 
 #[derive(Debug, Args)]
@@ -50,22 +55,28 @@ struct ImageOptions {
 }
 
 fn main() -> anyhow::Result<()> {
-    let task = Task::parse();
-    let (options, triple) = match &task {
-        Task::Dist(options) => (options, None),
-        Task::Images(images) => (&images.options, images.target.clone()),
-    };
-    let triple = triple.unwrap_or_else(executables::this_machine);
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let target = executables::target_directory(&root);
+    match Task::parse() {
+        Task::Dist(options) => give(&options, None, &root, dist),
+        Task::Images(ImageOptions { options, target: triple }) => give(&options, triple, &root, images),
+        Task::Mutants(options) => mutants::run(&options, &root, &target),
+    }
+}
+
+/// Builds what is given to people, and prints the name and the size of each file.
+fn give(
+    options: &Options,
+    triple: Option<String>,
+    root: &Path,
+    make: fn(&Build<'_>) -> anyhow::Result<Vec<PathBuf>>,
+) -> anyhow::Result<()> {
+    let triple = triple.unwrap_or_else(executables::this_machine);
+    let target = executables::target_directory(root);
     let output = options.output.clone().unwrap_or_else(|| target.join("packages"));
     std::fs::create_dir_all(&output).with_context(|| format!("making {}", output.display()))?;
-    let build =
-        Build { root: &root, target: &target, triple: &triple, profile: &options.profile, output: &output };
-    for file in match task {
-        Task::Dist(_) => dist(&build)?,
-        Task::Images(_) => images(&build)?,
-    } {
+    let build = Build { root, target: &target, triple: &triple, profile: &options.profile, output: &output };
+    for file in make(&build)? {
         let bytes = std::fs::metadata(&file).with_context(|| format!("reading {}", file.display()))?.len();
         println!("{} ({}.{} MB)", file.display(), bytes / 1_000_000, bytes % 1_000_000 / 100_000);
     }

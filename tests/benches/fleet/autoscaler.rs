@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc as thread_channel};
 use std::thread;
 
 use anyhow::{Context, bail};
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, RecordTarget};
 use axum::routing::get;
 use link::{Dial, TcpDialler, TlsDialler};
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
 };
+use recording::RecordedNames;
 use platform::{Platform, Seat, Subscription};
 use runtime::{Clock, MetricsRegistry};
 use scaling::{PodPhase, RevisionOrigin};
@@ -31,6 +32,7 @@ use vocabulary::{
 };
 
 use crate::fleet::histories::HistoryFolder;
+use crate::fleet::recorded::RecordFolder;
 use crate::fleet::shape::{FleetClass, FleetLinks, Shape};
 use crate::fleet::trust::TrustFolder;
 
@@ -47,7 +49,12 @@ pub(crate) struct Settings {
     /// Where the records of histories lie, if they are asked for.
     pub(crate) histories: HistoryFolder,
     pub(crate) place: LoopPlace,
+    /// Where the run is recorded, if it is.
+    pub(crate) record: Option<RecordFolder>,
 }
+
+/// More than any run writes, so that nothing is removed.
+const RECORD_BYTES_MAX: u64 = 16 << 30;
 
 /// The name of the thread on which the event loop runs, where it has one of its own.
 pub(crate) const LOOP_THREAD: &str = "event-loop";
@@ -158,7 +165,12 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
         dialler: settings.dialler()?,
         choice: ActivatorChoice::All,
-        record: None,
+        record: settings.record.as_ref().map(|folder| RecordTarget {
+            folder: folder.path().to_owned(),
+            bytes_max: RECORD_BYTES_MAX,
+            build: "fleet".to_owned(),
+            names: RecordedNames::Plain,
+        }),
     };
     let platform = Arc::<Facts>::clone(&facts);
     let autoscaler = match settings.place {

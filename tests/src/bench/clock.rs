@@ -10,6 +10,11 @@ pub fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has a monotonic clock").into()
 }
 
+/// The time since the beginning of 1970, as records have it.
+pub fn since_epoch() -> Duration {
+    clock_gettime(ClockId::CLOCK_REALTIME).expect("every Linux has a wall clock").into()
+}
+
 /// How long this process has kept cores busy.
 pub fn worked() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("every Linux counts it").into()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
 use orchestration::{LinkId, Orchestrator, PlatformFact};
-use recording::{RecordReader, RecordReplay, SettingsChanges};
+use recording::{RecordReader, RecordReplay, RecordedNames, SettingsChanges};
 use runtime::MetricsRegistry;
 use vocabulary::{Epoch, Ownership, Sample};
 
@@ -12,7 +12,12 @@ use super::*;
 
 fn started(folder: &Path) -> Recorder {
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
-    let target = RecordTarget { folder: folder.to_owned(), bytes_max: 1 << 20, build: "a test".to_owned() };
+    let target = RecordTarget {
+        folder: folder.to_owned(),
+        bytes_max: 1 << 20,
+        build: "a test".to_owned(),
+        names: RecordedNames::Plain,
+    };
     let owner = ReplicaName::new("autoscaler-1");
     Recorder::start(target, &owner, &OrchestratorSettings::default(), &metrics).expect("a thread")
 }

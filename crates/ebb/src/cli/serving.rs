@@ -133,6 +133,10 @@ pub(crate) struct RecordOptions {
     /// How large the record may grow, such as 256Mi; its oldest part is removed then.
     #[arg(long, value_name = "SIZE", default_value = "256Mi", requires = "record", value_parser = record_size)]
     pub(crate) record_size: u64,
+    /// Write hashes in the place of the names of Services, pods, hosts and replicas and of addresses, for a
+    /// record that is given away. Texts of settings stay as they are.
+    #[arg(long, requires = "record")]
+    pub(crate) anonymous: bool,
 }
 
 /// TLS where requests are taken.

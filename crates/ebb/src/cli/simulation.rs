@@ -50,10 +50,16 @@ pub(crate) struct SimulateArguments {
     #[arg(
         long,
         value_name = "NAME=SHAPE",
-        required_unless_present_any = ["world", "scenario"],
+        required_unless_present_any = ["world", "scenario", "record"],
         value_parser = service_load
     )]
     load: Vec<ServiceLoad>,
+    /// Take the load of a run that `ebb up --record` has written into this folder: as many requests in each
+    /// second as came then, each at any time of it, with the mean time that requests took, and starts of pods
+    /// as long as those were. --load, --service-time, --start-up and a length take the place of what is
+    /// recorded.
+    #[arg(long, value_name = "DIRECTORY")]
+    record: Option<PathBuf>,
     /// In files of --load each line is the number of requests in a span of this length: 1s, 1m or 1h.
     #[arg(long, value_name = "TIME", value_parser = bin)]
     bin: Option<Duration>,
@@ -62,7 +68,7 @@ pub(crate) struct SimulateArguments {
     #[arg(
         long,
         value_name = "TIME",
-        required_unless_present_any = ["world", "scenario"],
+        required_unless_present_any = ["world", "scenario", "record"],
         value_parser = time_distribution
     )]
     service_time: Option<TimeDistribution>,
@@ -70,7 +76,7 @@ pub(crate) struct SimulateArguments {
     #[arg(
         long,
         value_name = "TIME",
-        required_unless_present_any = ["world", "scenario"],
+        required_unless_present_any = ["world", "scenario", "record"],
         value_parser = time_distribution
     )]
     start_up: Option<TimeDistribution>,
@@ -109,9 +115,10 @@ pub(crate) struct SimulateArguments {
 }
 
 /// The arguments that are about loads, and mean nothing in a world that a seed makes.
-const WORDS_OF_LOADS: [&str; 14] = [
+const WORDS_OF_LOADS: [&str; 15] = [
     "files",
     "load",
+    "record",
     "bin",
     "service_time",
     "start_up",
@@ -127,10 +134,11 @@ const WORDS_OF_LOADS: [&str; 14] = [
 ];
 
 /// The arguments that a scenario holds, and that say nothing beside one.
-const WORDS_OF_SCENARIOS: [&str; 12] = [
+const WORDS_OF_SCENARIOS: [&str; 13] = [
     "world",
     "files",
     "load",
+    "record",
     "bin",
     "service_time",
     "start_up",
@@ -177,12 +185,15 @@ pub(crate) struct ScenarioOptions {
 pub(crate) struct SimulateOptions {
     pub(crate) manifests: ManifestOptions,
     pub(crate) load: Vec<ServiceLoad>,
+    /// The run that says what is not said otherwise.
+    pub(crate) record: Option<PathBuf>,
     pub(crate) bin: Option<Duration>,
-    pub(crate) service_time: TimeDistribution,
-    pub(crate) start_up: TimeDistribution,
+    /// `None` only with a record, and so for the next two.
+    pub(crate) service_time: Option<TimeDistribution>,
+    pub(crate) start_up: Option<TimeDistribution>,
     pub(crate) cores: Option<CoreCount>,
     pub(crate) pace: SimulationPace,
-    pub(crate) length: LengthOptions,
+    pub(crate) length: Option<Duration>,
     pub(crate) compare: Vec<VariantOption>,
     pub(crate) seed: u64,
     pub(crate) objective: Option<WaitObjective>,
@@ -198,19 +209,19 @@ impl SimulateArguments {
             return SimulationOrder::Scenario(ScenarioOptions { path, seed, json, svg, html });
         }
         let seed = self.seed.unwrap_or(DEFAULT_SEED);
-        let (None, Some(service_time), Some(start_up)) = (self.world, self.service_time, self.start_up)
-        else {
+        if self.world.is_some() {
             return SimulationOrder::World { seed };
-        };
+        }
         SimulationOrder::Loads(Box::new(SimulateOptions {
             manifests: ManifestOptions { files: self.files, reading: self.reading },
             load: self.load,
+            record: self.record,
             bin: self.bin,
-            service_time,
-            start_up,
+            service_time: self.service_time,
+            start_up: self.start_up,
             cores: self.cores,
             pace: if self.fast { SimulationPace::WholeSeconds } else { SimulationPace::EveryRequest },
-            length: self.length,
+            length: self.length.span(),
             compare: self.compare,
             seed,
             objective: self.objective,
@@ -255,7 +266,7 @@ pub(crate) struct LengthOptions {
     #[arg(
         long,
         value_name = "MINUTES",
-        required_unless_present_any = ["hours", "days", "world", "scenario"],
+        required_unless_present_any = ["hours", "days", "world", "scenario", "record"],
         value_parser = clap::value_parser!(u32).range(1..=MINUTES_MAX)
     )]
     pub(crate) minutes: Option<u32>,
@@ -268,16 +279,11 @@ pub(crate) struct LengthOptions {
 }
 
 impl LengthOptions {
-    /// Whether one of them says something.
-    pub(crate) fn is_said(self) -> bool {
-        self.minutes.or(self.hours).or(self.days).is_some()
-    }
-
-    /// The length of the load, of which one option says all.
-    pub(crate) fn span(self) -> Duration {
-        let seconds = |count: Option<u32>, each: u64| u64::from(count.unwrap_or_default()) * each;
-        let minutes = seconds(self.minutes, 60);
-        Duration::from_secs(minutes + seconds(self.hours, 3_600) + seconds(self.days, 86_400))
+    /// The length of the load, of which one option says all; `None` if none does.
+    pub(crate) fn span(self) -> Option<Duration> {
+        let seconds = |count: Option<u32>, each: u64| count.map(|count| u64::from(count) * each);
+        let said = seconds(self.minutes, 60).or(seconds(self.hours, 3_600)).or(seconds(self.days, 86_400));
+        said.map(Duration::from_secs)
     }
 }
 

@@ -41,11 +41,13 @@ pub(super) fn summary(report: &ReplayReport, changes: &SettingsChanges) -> Strin
     if report.compared > 0 {
         lines.push(exact(report));
     }
-    if report.keyframes > 0 && changes.is_empty() {
-        lines.push(format!(
-            "from a keyframe on, the counts that were recorded in {} of the time",
-            percentage(report.likeness.share())
-        ));
+    if (report.keyframes > 0 || report.is_anonymous) && changes.is_empty() {
+        let since = if report.keyframes > 0 { "from a keyframe on, " } else { "the record is anonymous: " };
+        let share = percentage(report.likeness.share());
+        lines.push(format!("{since}the counts that were recorded in {share} of the time"));
+        if let Some(exact_from) = report.exact_from {
+            lines.push(format!("exact from {} on, where the autoscaler began anew", time_of_day(exact_from)));
+        }
     }
     if !changes.is_empty() {
         lines.extend(differences(report));
@@ -202,6 +204,24 @@ mod tests {
         assert_eq!(warnings(&report(), "0.1.0 (01234567)"), Vec::<String>::new());
         let [other] = warnings(&report(), "0.2.0 (00000000)").try_into().expect("one warning");
         assert!(other.contains("was written by ebb 0.1.0 (01234567), and this is ebb 0.2.0"), "{other}");
+    }
+
+    #[test]
+    fn a_record_without_its_beginning_says_from_when_it_is_exact() {
+        let report = ReplayReport { keyframes: 1, exact_from: Some(time(43_400)), ..report() };
+        let text = summary(&report, &SettingsChanges::default());
+        assert!(text.ends_with("\nexact from 12:03:20 on, where the autoscaler began anew"), "{text}");
+        let text = summary(&ReplayReport { exact_from: None, ..report }, &SettingsChanges::default());
+        assert!(!text.contains("exact from"), "{text}");
+    }
+
+    #[test]
+    fn an_anonymous_record_is_compared_by_its_counts() {
+        let likeness = CountLikeness { compared: Duration::from_secs(100), equal: Duration::from_secs(99) };
+        let report = ReplayReport { compared: 0, is_anonymous: true, likeness, ..report() };
+        let text = summary(&report, &SettingsChanges::default());
+        let line = "\nthe record is anonymous: the counts that were recorded in 99.0% of the time";
+        assert!(text.ends_with(line), "{text}");
     }
 
     #[test]

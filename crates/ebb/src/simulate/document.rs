@@ -69,6 +69,7 @@ impl<'o> SimulationDocument<'o> {
     pub(super) fn new(
         options: &'o SimulateOptions,
         outcomes: &'o [VariantOutcome],
+        length: Duration,
         verdict: Option<&'o ObjectiveVerdict>,
     ) -> Self {
         let objective =
@@ -77,7 +78,7 @@ impl<'o> SimulationDocument<'o> {
                 cheapest: verdict.cheapest.as_deref(),
                 answer: &verdict.text,
             });
-        let length = options.length.span().as_secs_f64();
+        let length = length.as_secs_f64();
         Self { seed: options.seed, length, variants: outcomes.iter().map(variant).collect(), objective }
     }
 

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestration::RevisionFacts;
 use platform_local::{FrontDoor, LoadedManifest, ManifestSource, first_facts};
+use recording::RecordedLoad;
 use simulator::{LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, WorldDelays};
 use vocabulary::{RevisionName, did_you_mean, shown};
 
 use super::load_files;
+use super::recorded_run::{self, ServiceInputs};
 use crate::cli::{SimulateOptions, VariantOption};
 
 /// How the variant without other settings is called.
@@ -30,15 +33,17 @@ pub(super) fn variants(
     options: &SimulateOptions,
     source: &ManifestSource,
     loaded: &LoadedManifest,
+    record: Option<&RecordedLoad>,
 ) -> Result<Vec<VariantScenario>, Vec<String>> {
     let facts = facts_of(loaded);
-    let loads = loads_by_service(&facts, options)?;
+    let inputs = inputs_by_service(&facts, record, options)?;
+    let length = options.length.or_else(|| covered_by_all(&inputs, record?)).unwrap_or_default();
     let scenario_of = |loaded: &LoadedManifest, facts: &[RevisionFacts]| Scenario {
         cluster: Arc::clone(&loaded.cluster),
-        services: facts.iter().map(|facts| service(facts, &loads, options)).collect(),
+        services: facts.iter().filter_map(|facts| service(facts, &inputs)).collect(),
         cores: facts.iter().filter_map(|facts| Some((facts.name.clone(), options.cores?))).collect(),
         delays: WorldDelays::default(),
-        length: options.length.span(),
+        length,
         seed: options.seed,
         pace: options.pace,
     };
@@ -58,7 +63,7 @@ pub(super) fn variants(
 }
 
 /// Where nothing listens, the address of the front door is as good as any.
-fn facts_of(loaded: &LoadedManifest) -> Vec<RevisionFacts> {
+pub(super) fn facts_of(loaded: &LoadedManifest) -> Vec<RevisionFacts> {
     first_facts(loaded, FrontDoor::without_tls(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))))
 }
 
@@ -74,17 +79,43 @@ fn has_equal_settings(first: &[RevisionFacts], second: &[RevisionFacts]) -> bool
     first.iter().map(|facts| &facts.settings).eq(second.iter().map(|facts| &facts.settings))
 }
 
+/// `None` for a Service that a variant alone has: annotations add none.
 fn service(
     facts: &RevisionFacts,
-    loads: &BTreeMap<RevisionName, LoadShape>,
+    inputs: &BTreeMap<RevisionName, ServiceInputs>,
+) -> Option<ServiceScenario> {
+    let ServiceInputs { load, service_time, start_up } = inputs.get(&facts.name)?.clone();
+    Some(ServiceScenario { facts: facts.clone(), load, service_time, start_up })
+}
+
+/// What options and a record say of each Service.
+fn inputs_by_service(
+    facts: &[RevisionFacts],
+    record: Option<&RecordedLoad>,
     options: &SimulateOptions,
-) -> ServiceScenario {
-    ServiceScenario {
-        facts: facts.clone(),
-        load: loads.get(&facts.name).cloned(),
-        service_time: options.service_time.clone(),
-        start_up: options.start_up.clone(),
+) -> Result<BTreeMap<RevisionName, ServiceInputs>, Vec<String>> {
+    let mut loads = loads_by_service(facts, options)?;
+    if let Some(record) = record {
+        let is_in_record = |facts: &RevisionFacts| record.revisions.contains_key(&facts.name);
+        if loads.is_empty() && !facts.iter().any(is_in_record) {
+            let names: Vec<&str> = record.revisions.keys().map(RevisionName::as_str).collect();
+            let advice = "is about no Service of these files; it is about";
+            return Err(vec![format!("--record {advice} {}", names.join(", "))]);
+        }
+        if let Some(length) = options.length {
+            recorded_run::check_length(record, length).map_err(|problem| vec![problem])?;
+        }
     }
+    let mut inputs = BTreeMap::new();
+    let mut problems = Vec::new();
+    for RevisionFacts { name, .. } in facts {
+        match recorded_run::inputs_of(name, loads.remove(name), record, options) {
+            Ok(found) => drop(inputs.insert(name.clone(), found)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    problems.dedup();
+    if problems.is_empty() { Ok(inputs) } else { Err(problems) }
 }
 
 /// The load of each Service that has one.
@@ -134,12 +165,23 @@ fn loads_by_service(
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
+/// How much time the record and each file of a load tell of.
+fn covered_by_all(inputs: &BTreeMap<RevisionName, ServiceInputs>, record: &RecordedLoad) -> Option<Duration> {
+    let of_files = inputs.values().filter_map(|inputs| match &inputs.load {
+        Some(LoadShape::File(file)) => Some(load_files::covered(file)),
+        Some(_) | None => None,
+    });
+    of_files.chain([record.length]).min()
+}
+
 fn shape_of(load: &ServiceLoad, options: &SimulateOptions) -> Result<LoadShape, String> {
     match &load.source {
         LoadSource::Shape(shape) => Ok(shape.clone()),
         LoadSource::File(name) => {
             let file = load_files::read(name, options.bin)?;
-            load_files::check_length(name, &file, options.length.span())?;
+            if let Some(length) = options.length {
+                load_files::check_length(name, &file, length)?;
+            }
             Ok(LoadShape::File(file))
         }
     }

@@ -48,13 +48,18 @@ fn name_and_function(written: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// How much time a file tells of. A list does not say until when it was kept: the minute of its last request
+/// is taken as a whole.
+pub(super) fn covered(file: &LoadFile) -> Duration {
+    match file {
+        LoadFile::Counts { .. } => file.span(),
+        LoadFile::Requests(_) => Duration::from_secs((file.span().as_secs() / 60 + 1) * 60),
+    }
+}
+
 /// Refuses a file that ends before the load is to end.
 pub(super) fn check_length(name: &str, file: &LoadFile, length: Duration) -> Result<(), String> {
-    let covered = match file {
-        LoadFile::Counts { .. } => file.span(),
-        // A list does not say until when it was kept: the minute of its last request is taken as a whole.
-        LoadFile::Requests(_) => Duration::from_secs((file.span().as_secs() / 60 + 1) * 60),
-    };
+    let covered = covered(file);
     if covered >= length {
         return Ok(());
     }

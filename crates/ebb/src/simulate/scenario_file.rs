@@ -4,6 +4,7 @@
 //! Every problem is told, with the line on which the value stands.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use platform_local::{YamlKey, YamlNode, YamlValue, read_yaml};
 use simulator::{LoadSource, ServiceLoad, SimulationPace};
@@ -17,12 +18,13 @@ const KIND: &str = "Simulation";
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The fields of a scenario, in the order of the documentation.
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "kind",
     "manifests",
     "domain",
     "ignoreForeign",
     "loads",
+    "record",
     "bin",
     "serviceTime",
     "startUp",
@@ -64,10 +66,7 @@ fn options_in(text: &str, name: &str, options: &ScenarioOptions) -> Result<Simul
     let mut reader = ScenarioReader { name, fields, problems: Vec::new() };
     reader.check_names();
     let read = reader.options(options);
-    match read {
-        Some(options) if reader.problems.is_empty() => Ok(options),
-        Some(_) | None => Err(reader.problems),
-    }
+    if reader.problems.is_empty() { Ok(read) } else { Err(reader.problems) }
 }
 
 /// Takes the fields of a scenario one by one, and notes what is wrong with them.
@@ -102,41 +101,49 @@ impl ScenarioReader<'_> {
         }
     }
 
-    /// `None` if something that is needed is missing or wrong; then that is noted.
-    fn options(&mut self, options: &ScenarioOptions) -> Option<SimulateOptions> {
+    /// What is missing or wrong is noted; then the options mean nothing.
+    fn options(&mut self, options: &ScenarioOptions) -> SimulateOptions {
         let folder = options.path.parent().unwrap_or(Path::new(""));
         let files = self.texts("manifests").into_iter().map(|file| folder.join(file.text)).collect();
         let files: Vec<PathBuf> = self.needed("manifests", "[service.yaml]", files);
+        let record = self.text("record").map(|record| folder.join(record.text));
         let load = self.loads(folder);
-        let load = self.needed("loads", "{hello: \"constant,rate=50rps\"}", load);
+        let load = if record.is_none() || self.node("loads").is_some() {
+            self.needed("loads", "{hello: \"constant,rate=50rps\"}", load)
+        } else {
+            load
+        };
         let service_time = self.parsed("serviceTime", time_distribution);
         let start_up = self.parsed("startUp", time_distribution);
-        let service_time = self.required("serviceTime", "120ms", service_time);
-        let start_up = self.required("startUp", "2s", start_up);
         let compare = self.texts("compare");
         let compare = compare.iter().filter_map(|text| self.value_of("compare", text, variant)).collect();
         let length = self.length();
-        let length = self.required("minutes, hours or days", "10", length);
+        if record.is_none() {
+            self.required("serviceTime", "120ms", service_time.as_ref());
+            self.required("startUp", "2s", start_up.as_ref());
+            self.required("minutes, hours or days", "10", length);
+        }
         let domain = self.text("domain").map_or_else(|| "example.com".to_owned(), |domain| domain.text);
         let ignore_foreign = self.parsed("ignoreForeign", truth).unwrap_or_default();
         let is_fast = self.parsed("fast", truth).unwrap_or_default();
         let seed = self.parsed("seed", |text| text.parse().map_err(|_| "write a whole number".to_owned()));
-        Some(SimulateOptions {
+        SimulateOptions {
             manifests: ManifestOptions { files, reading: ReadingOptions { domain, ignore_foreign } },
             load,
+            record,
             bin: self.parsed("bin", bin),
             cores: self.parsed("cores", cores),
             pace: if is_fast { SimulationPace::WholeSeconds } else { SimulationPace::EveryRequest },
-            service_time: service_time?,
-            start_up: start_up?,
-            length: length?,
+            service_time,
+            start_up,
+            length,
             compare,
             seed: options.seed.or(seed).unwrap_or(DEFAULT_SEED),
             objective: self.parsed("objective", objective),
             json: options.json.clone(),
             svg: options.svg.clone(),
             html: options.html.clone(),
-        })
+        }
     }
 
     /// The loads by the names of their Services. A load that is a file lies beside the scenario.
@@ -163,7 +170,7 @@ impl ScenarioReader<'_> {
         loads
     }
 
-    fn length(&mut self) -> Option<LengthOptions> {
+    fn length(&mut self) -> Option<Duration> {
         let count = |text: &str| {
             let count = text.parse::<u32>().ok().filter(|count| (1..=527_040).contains(count));
             count.ok_or_else(|| "write a whole number from 1 on, of a year at most".to_owned())
@@ -175,7 +182,7 @@ impl ScenarioReader<'_> {
             let problem = format!("{}: more than one of minutes, hours and days; write one", self.name);
             self.problems.push(problem);
         }
-        length.is_said().then_some(length)
+        length.span()
     }
 
     /// Notes that a list is empty that is needed.
@@ -185,19 +192,16 @@ impl ScenarioReader<'_> {
                 self.refuse(node.place.0, &format!("{field} is empty; write {field}: {example}"));
             }
             Some(_) => {}
-            None => {
-                self.required::<Item>(field, example, None);
-            }
+            None => self.required::<Item>(field, example, None),
         }
         list
     }
 
     /// Notes that a field is missing, unless a problem of it was noted already.
-    fn required<Value>(&mut self, field: &str, example: &str, value: Option<Value>) -> Option<Value> {
+    fn required<Value>(&mut self, field: &str, example: &str, value: Option<Value>) {
         if value.is_none() && self.node(field).is_none() {
             self.problems.push(format!("{}: {field} is missing; write {field}: {example}", self.name));
         }
-        value
     }
 
     fn parsed<Value>(
@@ -292,8 +296,6 @@ fn beside(folder: &Path, load: ServiceLoad) -> ServiceLoad {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const WHOLE: &str = "kind: Simulation\nmanifests: [svc.yaml]\nloads:\n  hello: constant,rate=50rps\n  other: day.csv\n\
@@ -318,10 +320,17 @@ mod tests {
         assert_eq!(options.load[0].service, "hello");
         assert_eq!(options.load[1].source, LoadSource::File("folder/day.csv".to_owned()));
         assert_eq!(options.bin, Some(Duration::from_secs(60)));
-        assert_eq!(options.length.span(), Duration::from_secs(10_800));
+        assert_eq!(options.length, Some(Duration::from_secs(10_800)));
         assert_eq!((options.seed, options.compare.len()), (9, 2));
         assert_eq!(options.pace, SimulationPace::WholeSeconds);
         assert!(options.objective.is_some() && options.cores.is_some());
+    }
+
+    #[test]
+    fn a_record_stands_for_loads_times_and_length() {
+        let options = read_text("kind: Simulation\nmanifests: [svc.yaml]\nrecord: monday\n").expect("enough");
+        assert_eq!(options.record, Some(PathBuf::from("folder/monday")));
+        assert!(options.load.is_empty() && options.length.is_none() && options.start_up.is_none());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use link::TcpDialler;
 use platform::Platform;
 use platform_local::{LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
-use recording::build_of_this_program;
+use recording::{NameKey, RecordedNames, build_of_this_program};
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
 use vocabulary::ReplicaName;
@@ -285,7 +285,14 @@ fn autoscaler_config(
 /// Where the run is recorded, if the options ask for that.
 fn record_target(options: &RecordOptions) -> Option<RecordTarget> {
     let folder = options.record.clone()?;
-    Some(RecordTarget { folder, bytes_max: options.record_size, build: build_of_this_program(VERSION) })
+    // One key for all autoscalers of this program, also for one that is rebuilt: names stay the same hashes.
+    let names = if options.anonymous {
+        RecordedNames::Hidden(NameKey::default())
+    } else {
+        RecordedNames::Plain
+    };
+    let build = build_of_this_program(VERSION);
+    Some(RecordTarget { folder, bytes_max: options.record_size, build, names })
 }
 
 /// The record of one autoscaler: one that is rebuilt goes on in the folder of its predecessor.

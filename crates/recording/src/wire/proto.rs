@@ -100,6 +100,9 @@ pub(crate) struct HeaderMessage {
     /// Nanoseconds since the beginning of 1970; 0 where no clock was read before.
     #[prost(uint64, tag = "9")]
     pub wall_clock: u64,
+    /// Whether hashes stand in the place of names and addresses.
+    #[prost(bool, tag = "10")]
+    pub is_anonymous: bool,
 }
 
 /// The state of the world at one point in time, as an owner that takes over would find it.

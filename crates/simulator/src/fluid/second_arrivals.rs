@@ -12,6 +12,7 @@ use crate::arrivals::ArrivalProcess;
 use crate::fleet_load::member_load;
 use crate::load_file::LoadFile;
 use crate::load_shape::LoadShape;
+use crate::measured_load::SECOND;
 use crate::random::RandomStream;
 use crate::rate_curve::RateCurve;
 use crate::rounding::whole_part;
@@ -214,6 +215,9 @@ impl ArrivalSource {
             {
                 Self::Bins(BinnedCounts::new(*bin, counts))
             }
+            LoadShape::Measured(load) if busiest(SECOND, &load.counts) > followed_max => {
+                Self::Bins(BinnedCounts::new(SECOND, &load.counts))
+            }
             LoadShape::Clients { clients, pause } => {
                 // A request is two messages on its way there and two back, from client to activator to pod.
                 let cycle =
@@ -225,7 +229,8 @@ impl ArrivalSource {
             | LoadShape::Timer { .. }
             | LoadShape::Sparse { .. }
             | LoadShape::Fleet { .. }
-            | LoadShape::File(_) => match ArrivalProcess::new(load, scenario.seed, entity) {
+            | LoadShape::File(_)
+            | LoadShape::Measured(_) => match ArrivalProcess::new(load, scenario.seed, entity) {
                 Some(mut process) => {
                     let next = TimedArrival::next_of(&mut process);
                     Self::Single { process: Box::new(process), next }
@@ -235,9 +240,6 @@ impl ArrivalSource {
         }
     }
 }
-
-/// The least bin whose requests are drawn by seconds.
-const SECOND: Duration = Duration::from_secs(1);
 
 /// The greatest mean rate of a bin.
 fn busiest(bin: Duration, counts: &[u32]) -> f64 {

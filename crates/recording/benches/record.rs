@@ -1,0 +1,177 @@
+//! What does it cost to write a record, and how fast is one replayed?
+//!
+//! ```text
+//! cargo bench -p recording --bench record               # an hour of 100 Services, in two lives of the autoscaler
+//! cargo bench -p recording --bench record -- --quick    # minutes of 20 Services: shows that it works
+//! ```
+//!
+//! The runs are those of the simulator, whose control loop is the real one: a tenth of the Services has bursts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestration::{ControlEvent, OrchestratorSettings};
+use recording::{
+    RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames, ReplayReport,
+    SettingsChanges,
+};
+use settings::{ClusterConfig, RevisionSettings};
+use simulator::{
+    LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace, TimeDistribution,
+    WorldDelays, new_service, simulate_with_calls,
+};
+use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName};
+
+/// The goals: times as fast as the run was, bytes for each report, and seconds of a core for each entry: 10,000
+/// links with a report a second may take 0.05 cores.
+const SPEED_MIN: f64 = 500.0;
+const REPORT_BYTES_MAX: f64 = 12.0;
+const ENTRY_SECONDS_MAX: f64 = 0.05 / 10_000.0;
+/// Entries come to the writer in such groups.
+const TOGETHER: usize = 256;
+
+fn main() -> ExitCode {
+    let is_quick = std::env::args().any(|argument| argument == "--quick");
+    let (services, length) = if is_quick { (20, 300) } else { (100, 1_800) };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let mut written = WritingCost::default();
+    for life in 1..=2 {
+        let calls = run(services, Duration::from_secs(length), life);
+        written.add(folder.path(), calls);
+    }
+    let goals = [written.show(folder.path()), replayed(folder.path(), Duration::from_secs(2 * length))];
+    // How fast a build without optimisation is says nothing, so the short form asks for no speed.
+    let are_met = goals.iter().all(|goal| goal.is_met || (is_quick && goal.is_about_speed));
+    if are_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whether numbers are as good as they should be.
+struct GoalEnd {
+    is_met: bool,
+    is_about_speed: bool,
+}
+
+/// The calls of the control loop in one run; its chance follows from the number of the life.
+fn run(services: u32, length: Duration, life: u64) -> Vec<OwnerCall> {
+    let scenario = Scenario {
+        cluster: Arc::new(ClusterConfig::default()),
+        services: (0..services).map(service).collect(),
+        cores: BTreeMap::new(),
+        delays: WorldDelays::default(),
+        length,
+        seed: life,
+        pace: SimulationPace::EveryRequest,
+    };
+    simulate_with_calls(&scenario).expect("a scenario that can be simulated").1
+}
+
+fn service(number: u32) -> ServiceScenario {
+    let load = if number.is_multiple_of(10) {
+        "bursty,burst=40rps,every=4m,length=20s"
+    } else {
+        "constant,rate=2rps"
+    };
+    let LoadSource::Shape(load) = ServiceLoad::parse(&format!("*={load}")).expect("a load").source else {
+        panic!("{load} is a file");
+    };
+    let cluster = ClusterConfig::default();
+    let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
+    let settings = RevisionSettings::read(&annotations, &cluster, None).expect("good annotations").value;
+    let name = RevisionName::new("default", "service", &format!("app-{number}")).expect("a name");
+    ServiceScenario {
+        facts: new_service(name, settings, 0, &cluster),
+        load: Some(load),
+        service_time: TimeDistribution::parse("120ms,p99=800ms").expect("a time"),
+        start_up: TimeDistribution::parse("2s..5s").expect("a time"),
+    }
+}
+
+/// What it took to write all entries.
+#[derive(Default)]
+struct WritingCost {
+    entries: u32,
+    reports: u32,
+    seconds: f64,
+}
+
+impl WritingCost {
+    /// Writes the calls of one life of the autoscaler.
+    fn add(&mut self, folder: &Path, calls: Vec<OwnerCall>) {
+        let entries: Vec<RecordEntry> = calls.into_iter().map(entry).collect();
+        let mut writer = RecordWriter::new(RecordSettings {
+            folder: folder.to_owned(),
+            bytes_max: 4 << 30,
+            owner: ReplicaName::new("autoscaler-1"),
+            orchestrator: OrchestratorSettings::default(),
+            build: "a benchmark".to_owned(),
+            names: RecordedNames::Plain,
+        });
+        let before = cpu_seconds();
+        for group in entries.chunks(TOGETHER) {
+            writer.write(group).expect("the disk has room");
+        }
+        writer.flush().expect("the disk has room");
+        self.seconds += cpu_seconds() - before;
+        let count = |number: usize| u32::try_from(number).expect("a number in memory");
+        self.entries += count(entries.len());
+        self.reports += count(entries.iter().filter(|entry| is_report(entry)).count());
+    }
+
+    fn show(&self, folder: &Path) -> GoalEnd {
+        let files = std::fs::read_dir(folder).expect("the folder is there");
+        let sizes = files.map(|file| file.and_then(|file| file.metadata()).expect("a file is there").len());
+        let bytes = f64::from(u32::try_from(sizes.sum::<u64>()).expect("less than 4 GB"));
+        let (of_report, of_entry) = (bytes / f64::from(self.reports), self.seconds / f64::from(self.entries));
+        println!(
+            "written: {} entries, {} of them reports, {bytes} bytes: {of_report:.1} for each report (at most {REPORT_BYTES_MAX}), {:.2} µs of a core for each entry (at most {:.2})",
+            self.entries,
+            self.reports,
+            of_entry * 1e6,
+            ENTRY_SECONDS_MAX * 1e6
+        );
+        let is_small = of_report <= REPORT_BYTES_MAX;
+        GoalEnd { is_met: is_small && of_entry <= ENTRY_SECONDS_MAX, is_about_speed: is_small }
+    }
+}
+
+fn entry(call: OwnerCall) -> RecordEntry {
+    let input = call.event.map_or(RecordInput::Advance, |event| RecordInput::Event(Box::new(event)));
+    RecordEntry { at: call.at, input, commands: call.commands }
+}
+
+/// Whether an entry is what a reporter measured in a second.
+fn is_report(entry: &RecordEntry) -> bool {
+    let RecordInput::Event(event) = &entry.input else { return false };
+    matches!(
+        **event,
+        ControlEvent::PodSpoke { word: PodWord::Load { .. }, .. }
+            | ControlEvent::ActivatorSpoke { word: ActivatorWord::Loads { .. }, .. }
+    )
+}
+
+/// Replays the record of a run that took so long.
+fn replayed(folder: &Path, length: Duration) -> GoalEnd {
+    let reader = RecordReader::open(folder, SettingsChanges::default()).expect("the folder is there");
+    let mut replay = RecordReplay::new(reader);
+    let before = cpu_seconds();
+    let report: ReplayReport = replay.run().expect("nothing is changed").clone();
+    let seconds = cpu_seconds() - before;
+    let speed = length.as_secs_f64() / seconds;
+    println!(
+        "replayed: {} calls and {} decisions in {seconds:.1} s of a core, {speed:.0} times as fast as the run (at least {SPEED_MIN}); {} of {} hashes differ",
+        report.calls, report.decisions, report.differing, report.compared
+    );
+    let is_exact = report.differing == 0 && report.gaps.is_empty() && report.keyframes == 0;
+    GoalEnd { is_met: is_exact && speed >= SPEED_MIN, is_about_speed: is_exact }
+}
+
+/// The time that this thread, the only one, has spent on a processor.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    let nanoseconds: f64 =
+        text.split_whitespace().next().and_then(|text| text.parse().ok()).expect("a number comes first");
+    nanoseconds / 1e9
+}

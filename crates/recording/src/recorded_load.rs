@@ -1,0 +1,347 @@
+//! Which load did a run have that is in a record, and what did it decide?
+//!
+//! No single request is in a record, but what each pod and each activator measured in each second. All
+//! requests of a revision in a second are those that came to an activator and those that came to a pod past
+//! every activator. A request takes, on average, what its pods held at once divided by what arrived there
+//! (Little's law), waits before an activator not included: those follow from the counts.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use orchestration::{ControlEvent, LinkId, PlatformFact, PodFacts};
+use vocabulary::{
+    ActivatorHello, ActivatorWord, BootId, Load, PodHello, PodName, PodState, PodWord,
+    RevisionLoad, RevisionName, Timestamp,
+};
+
+use crate::frames::FrameContent;
+use crate::header::SegmentStart;
+use crate::keyframe::{Keyframe, keyframe_in};
+use crate::last_words::PeerWord;
+use crate::outcome::CommandOutcome;
+use crate::peers::PeerName;
+use crate::reader::{ReadFrame, RecordGap, RecordPart, RecordReader};
+use crate::record_time::WallClockReading;
+use crate::recorded_revision::RecordedRevision;
+use crate::rereading::SettingsChanges;
+use crate::seen_seconds::SeenSeconds;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The loads and the counts of a recorded run.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedLoad {
+    /// When the record begins, as a time since the beginning of 1970.
+    pub begins: Duration,
+    /// How much time the record tells of.
+    pub length: Duration,
+    /// What is known of each revision.
+    pub revisions: BTreeMap<RevisionName, RecordedRevision>,
+    /// The places where a part of the record is missing; nothing is known to have arrived there.
+    pub gaps: Vec<RecordGap>,
+}
+
+impl RecordedLoad {
+    /// Reads the records of all autoscalers of one run. `None` if none of them says when it begins.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be read, or a keyframe that no program has written.
+    pub fn read(folders: &[PathBuf]) -> io::Result<Option<Self>> {
+        let mut begins: Option<Duration> = None;
+        for folder in folders {
+            begins = [begins, first_time(folder)?].into_iter().flatten().min();
+        }
+        let Some(begins) = begins else { return Ok(None) };
+        let mut collector = LoadCollector { load: Self { begins, ..Self::default() }, ..LoadCollector::default() };
+        for folder in folders {
+            collector.take_record(folder)?;
+        }
+        let mut load = collector.load;
+        for revision in load.revisions.values_mut() {
+            revision.finish();
+        }
+        Ok(Some(load))
+    }
+}
+
+fn opened(folder: &Path) -> io::Result<RecordReader> {
+    RecordReader::open(folder, SettingsChanges::default())
+}
+
+/// The first time that a record says.
+fn first_time(folder: &Path) -> io::Result<Option<Duration>> {
+    let mut reader = opened(folder)?;
+    while let Some(part) = reader.next().map_err(io::Error::other)? {
+        let RecordPart::Frame(frame) = part else { continue };
+        if let Some(clock) = clock_in(&frame) {
+            return Ok(Some(clock.time_of(frame.at).wall));
+        }
+    }
+    Ok(None)
+}
+
+fn clock_in(frame: &ReadFrame) -> Option<WallClockReading> {
+    match &frame.content {
+        FrameContent::Header(header) if !header.wall_clock.is_zero() => {
+            Some(WallClockReading::new(frame.at, header.wall_clock))
+        }
+        FrameContent::Event(event) => match **event {
+            ControlEvent::WallClockRead { since_epoch } => Some(WallClockReading::new(frame.at, since_epoch)),
+            ControlEvent::Platform(_)
+            | ControlEvent::PodSpoke { .. }
+            | ControlEvent::ActivatorSpoke { .. }
+            | ControlEvent::MetricsAnswered { .. }
+            | ControlEvent::LinkChanged { .. }
+            | ControlEvent::ZoneRead { .. }
+            | ControlEvent::HistoryRestored { .. } => None,
+        },
+        FrameContent::Header(_) | FrameContent::Keyframe(_) | FrameContent::Advance | FrameContent::Unknown => {
+            None
+        }
+    }
+}
+
+/// Takes in the records of a run, frame by frame.
+#[derive(Debug, Default)]
+struct LoadCollector {
+    load: RecordedLoad,
+    clock: WallClockReading,
+    /// The time of the present frame, since the beginning of 1970.
+    now: Duration,
+    links: BTreeMap<LinkId, ReportingPeer>,
+    seen: BTreeMap<(PeerName, BootId), SeenSeconds>,
+    pods: BTreeMap<PodName, KnownPod>,
+    /// Whether the platform has told what was there when the autoscaler began.
+    is_synced: bool,
+}
+
+/// The peer of a link, and its present start.
+#[derive(Clone, Debug)]
+struct ReportingPeer {
+    peer: PeerName,
+    boot: BootId,
+}
+
+#[derive(Clone, Debug)]
+struct KnownPod {
+    revision: RevisionName,
+    start: PodStart,
+}
+
+/// How far the start of a pod has come, as far as it is recorded.
+#[derive(Clone, Copy, Debug)]
+enum PodStart {
+    /// It was there when the record began, or is ready: there is nothing to measure.
+    Over,
+    /// It was told first then, which is when the platform took its order.
+    Since(Duration),
+}
+
+/// One completed second of a reporter.
+#[derive(Clone, Copy, Debug)]
+struct ReportedSecond {
+    number: u64,
+    /// How many seconds of the reporter have ended since.
+    age: u64,
+}
+
+impl LoadCollector {
+    fn take_record(&mut self, folder: &Path) -> io::Result<()> {
+        let mut reader = opened(folder)?;
+        self.clock = WallClockReading::default();
+        while let Some(part) = reader.next().map_err(io::Error::other)? {
+            match part {
+                RecordPart::Gap(gap) => self.load.gaps.push(gap),
+                RecordPart::Frame(frame) => self.take(*frame, &mut reader)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, frame: ReadFrame, reader: &mut RecordReader) -> io::Result<()> {
+        if let Some(clock) = clock_in(&frame) {
+            self.clock = clock;
+        }
+        let ReadFrame { at, content, outcome } = frame;
+        self.reach(at);
+        match content {
+            FrameContent::Header(header) => {
+                if header.start == SegmentStart::Empty {
+                    self.links.clear();
+                    self.is_synced = false;
+                }
+            }
+            FrameContent::Keyframe(keyframe) => {
+                let keyframe = keyframe_in(*keyframe, reader.settings()).map_err(io::Error::other)?;
+                self.note_keyframe(&keyframe);
+            }
+            FrameContent::Event(event) => self.note_event(*event),
+            FrameContent::Advance | FrameContent::Unknown => {}
+        }
+        self.note_outcome(outcome);
+        Ok(())
+    }
+
+    fn reach(&mut self, at: Timestamp) {
+        self.now = self.clock.time_of(at).wall;
+        let passed = self.now.saturating_sub(self.load.begins);
+        self.load.length = self.load.length.max(passed);
+    }
+
+    fn note_outcome(&mut self, outcome: CommandOutcome) {
+        for (link, peer) in outcome.opened {
+            self.links.insert(link, ReportingPeer { peer, boot: BootId::default() });
+        }
+        let at = self.now.saturating_sub(self.load.begins);
+        for (revision, count) in outcome.counts {
+            self.revision(&revision).note_count(at, count);
+        }
+    }
+
+    /// What an owner that takes over finds. Its pods may have been ready for long.
+    fn note_keyframe(&mut self, keyframe: &Keyframe) {
+        self.is_synced = false;
+        for fact in &keyframe.facts {
+            self.note_fact(fact);
+        }
+        self.is_synced = true;
+        self.links.clear();
+        for (link, peer) in &keyframe.links {
+            self.links.insert(*link, ReportingPeer { peer: peer.clone(), boot: BootId::default() });
+            for word in keyframe.last_words.of(peer) {
+                match word {
+                    PeerWord::Pod(word) => self.pod_spoke(*link, &word),
+                    PeerWord::Activator(word) => self.activator_spoke(*link, &word),
+                }
+            }
+        }
+    }
+
+    fn note_event(&mut self, event: ControlEvent) {
+        match event {
+            ControlEvent::Platform(fact) => self.note_fact(&fact),
+            ControlEvent::PodSpoke { link, word } => self.pod_spoke(link, &word),
+            ControlEvent::ActivatorSpoke { link, word } => self.activator_spoke(link, &word),
+            ControlEvent::MetricsAnswered { .. }
+            | ControlEvent::LinkChanged { .. }
+            | ControlEvent::WallClockRead { .. }
+            | ControlEvent::ZoneRead { .. }
+            | ControlEvent::HistoryRestored { .. } => {}
+        }
+    }
+
+    fn note_fact(&mut self, fact: &PlatformFact) {
+        match fact {
+            PlatformFact::PodsChanged { revision, pods } => self.note_pods(revision, pods),
+            PlatformFact::Synced => self.is_synced = true,
+            PlatformFact::ConfigChanged(_)
+            | PlatformFact::ProblemsChanged { .. }
+            | PlatformFact::OwnershipChanged(_)
+            | PlatformFact::RevisionChanged(_)
+            | PlatformFact::RevisionRemoved(_)
+            | PlatformFact::RevisionGivenBack(_)
+            | PlatformFact::PodFailed { .. }
+            | PlatformFact::PodKilled { .. }
+            | PlatformFact::ActivatorsChanged(_)
+            | PlatformFact::RouteFound { .. }
+            | PlatformFact::OrderEnded { .. } => {}
+        }
+    }
+
+    fn note_pods(&mut self, revision: &RevisionName, pods: &[PodFacts]) {
+        let start = if self.is_synced { PodStart::Since(self.now) } else { PodStart::Over };
+        for pod in pods {
+            let new = || KnownPod { revision: revision.clone(), start };
+            self.pods.entry(pod.name.clone()).or_insert_with(new);
+        }
+    }
+
+    fn pod_spoke(&mut self, link: LinkId, word: &PodWord) {
+        match word {
+            PodWord::Hello(PodHello { boot, state, current_second, history, .. }) => {
+                self.note_boot(link, *boot);
+                for sample in history {
+                    let age = current_second.saturating_sub(sample.second + 1);
+                    self.note_pod_load(link, ReportedSecond { number: sample.second, age }, &sample.load);
+                }
+                self.note_state(link, *state);
+            }
+            PodWord::Load { sample, .. } => {
+                self.note_pod_load(link, ReportedSecond { number: sample.second, age: 0 }, &sample.load);
+            }
+            PodWord::State { state, .. } => self.note_state(link, *state),
+            PodWord::Present(_) | PodWord::SettingsAcknowledged(_) | PodWord::Adopted(_) => {}
+        }
+    }
+
+    fn activator_spoke(&mut self, link: LinkId, word: &ActivatorWord) {
+        match word {
+            ActivatorWord::Hello(ActivatorHello { boot, current_second, history, .. }) => {
+                self.note_boot(link, *boot);
+                for (number, loads) in history {
+                    let age = current_second.saturating_sub(number + 1);
+                    self.note_activator_loads(link, ReportedSecond { number: *number, age }, loads);
+                }
+            }
+            ActivatorWord::Loads { second, loads } => {
+                self.note_activator_loads(link, ReportedSecond { number: *second, age: 0 }, loads);
+            }
+            ActivatorWord::Present { .. }
+            | ActivatorWord::Acknowledged { .. }
+            | ActivatorWord::Emptied { .. }
+            | ActivatorWord::Draining => {}
+        }
+    }
+
+    fn note_boot(&mut self, link: LinkId, boot: BootId) {
+        if let Some(peer) = self.links.get_mut(&link) {
+            peer.boot = boot;
+        }
+    }
+
+    fn note_state(&mut self, link: LinkId, state: PodState) {
+        let Some(ReportingPeer { peer: PeerName::Pod(name), .. }) = self.links.get(&link) else { return };
+        let Some(pod) = self.pods.get_mut(name).filter(|_| state == PodState::Ready) else { return };
+        let revision = pod.revision.clone();
+        if let PodStart::Since(ordered) = std::mem::replace(&mut pod.start, PodStart::Over) {
+            let took = self.now.saturating_sub(ordered);
+            self.revision(&revision).start_ups.push(took);
+        }
+    }
+
+    fn note_pod_load(&mut self, link: LinkId, second: ReportedSecond, load: &Load) {
+        let Some(ReportingPeer { peer: PeerName::Pod(name), .. }) = self.links.get(&link) else { return };
+        let Some(revision) = self.pods.get(name).map(|pod| pod.revision.clone()) else { return };
+        let Some(place) = self.place_of(link, second) else { return };
+        let direct = load.request_rate.value() - load.proxied_request_rate.value();
+        let revision = self.revision(&revision);
+        revision.note_arrivals(place, direct.max(0.0));
+        revision.note_work(place, load.concurrency.value(), load.request_rate.value());
+    }
+
+    fn note_activator_loads(&mut self, link: LinkId, second: ReportedSecond, loads: &[RevisionLoad]) {
+        let Some(place) = self.place_of(link, second) else { return };
+        for RevisionLoad { revision, load, .. } in loads {
+            self.revision(revision).note_arrivals(place, load.request_rate.value());
+        }
+    }
+
+    /// The second of the record that is the nearest to that of the reporter; `None` if it was before the
+    /// record, or is counted already.
+    fn place_of(&mut self, link: LinkId, second: ReportedSecond) -> Option<usize> {
+        let ReportingPeer { peer, boot } = self.links.get(&link)?.clone();
+        if !self.seen.entry((peer, boot)).or_default().insert(second.number) {
+            return None;
+        }
+        let ended = self.now.checked_sub(Duration::from_secs(second.age))?;
+        let after = ended.checked_sub(self.load.begins)?.checked_sub(SECOND / 2)?;
+        usize::try_from(after.as_secs()).ok()
+    }
+
+    fn revision(&mut self, name: &RevisionName) -> &mut RecordedRevision {
+        self.load.revisions.entry(name.clone()).or_default()
+    }
+}

@@ -1,0 +1,51 @@
+//! Which seconds of a reporter are counted already? A hello repeats up to sixty of them.
+
+/// The numbers of seconds, as ranges in their order: one range, unless some are missing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeenSeconds {
+    /// The first second of each range, and the last one.
+    ranges: Vec<(u64, u64)>,
+}
+
+impl SeenSeconds {
+    /// Takes in a second; false if it was there before.
+    pub(crate) fn insert(&mut self, second: u64) -> bool {
+        let after = self.ranges.partition_point(|(first, _)| *first <= second);
+        if self.ranges[..after].last().is_some_and(|(_, last)| *last >= second) {
+            return false;
+        }
+        let joins_before = self.ranges[..after].last().is_some_and(|(_, last)| last + 1 == second);
+        let joins_after = self.ranges.get(after).is_some_and(|(first, _)| *first == second + 1);
+        match (joins_before, joins_after) {
+            (true, true) => {
+                let (_, last) = self.ranges.remove(after);
+                self.ranges[after - 1].1 = last;
+            }
+            (true, false) => self.ranges[after - 1].1 = second,
+            (false, true) => self.ranges[after].0 = second,
+            (false, false) => self.ranges.insert(after, (second, second)),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn each_second_is_new_once(seconds in prop::collection::vec(0..40_u64, 0..120)) {
+            let (mut seen, mut model) = (SeenSeconds::default(), BTreeSet::new());
+            for second in seconds {
+                prop_assert_eq!(seen.insert(second), model.insert(second));
+            }
+            let apart = seen.ranges.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0);
+            prop_assert!(apart, "{:?}", seen);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A copy of the sources, in which mutants are built and tested.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+/// The packages whose tests look at the control loop, the fastest first.
+const TESTED: [&str; 3] = ["scaling", "orchestration", "simulator"];
+/// A mutant may take so many times as long as the unchanged program: one that goes round for ever is caught.
+const PATIENCE: u32 = 5;
+/// No tests are so short that less than this says that they hang.
+const LIMIT_MIN: Duration = Duration::from_secs(60);
+/// Without a change the tests take minutes at most.
+const UNCHANGED_MAX: Duration = Duration::from_secs(3_600);
+/// With this the program `timeout` says that it has ended what took too long.
+const TIMED_OUT: i32 = 124;
+/// Nothing is fetched, and nothing is printed.
+const QUIETLY: [&str; 3] = ["--quiet", "--locked", "--offline"];
+
+/// The copy, and where it is built.
+pub(super) struct SourceCopy {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+/// How the tests of a mutant ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TestEnd {
+    NotBuilt,
+    Failed,
+    TooLong,
+    Passed,
+}
+
+/// How long tests take, and how long they may.
+pub(super) struct Patience {
+    pub(super) unchanged: Duration,
+    pub(super) limit: Duration,
+}
+
+impl SourceCopy {
+    /// Copies every file that git knows. A file that is the same already stays, so cargo builds only what
+    /// has changed since the last run.
+    pub(super) fn new(root: &Path, folder: &Path) -> anyhow::Result<Self> {
+        let copy = Self { root: folder.join("sources"), target: folder.join("build") };
+        let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
+        let listed = listed.context("starting git")?;
+        ensure!(listed.status.success(), "git does not list the files of {}", root.display());
+        for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
+            let (from, to) = (root.join(name), copy.root.join(name));
+            // A file that is removed and not committed yet.
+            let Ok(bytes) = std::fs::read(&from) else { continue };
+            if std::fs::read(&to).is_ok_and(|present| present == bytes) {
+                continue;
+            }
+            if let Some(parent) = to.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(&to, bytes).with_context(|| format!("writing {}", to.display()))?;
+        }
+        Ok(copy)
+    }
+
+    /// Runs the tests without a change, which must pass.
+    pub(super) fn patience(&self) -> anyhow::Result<Patience> {
+        // Built before, so that the time is that of the tests.
+        ensure!(self.is_built()?, "the sources do not compile without a change");
+        #[expect(clippy::disallowed_methods, reason = "a tool that people run measures how long it waits")]
+        let began = Instant::now();
+        let end = self.test(UNCHANGED_MAX)?;
+        ensure!(end == TestEnd::Passed, "the tests do not pass without a change");
+        let unchanged = began.elapsed();
+        Ok(Patience { unchanged, limit: unchanged.saturating_mul(PATIENCE).max(LIMIT_MIN) })
+    }
+
+    /// Does something with one file changed, and puts the file back.
+    pub(super) fn with_change<Found>(
+        &self,
+        file: &Path,
+        text: &str,
+        act: impl FnOnce(&Self) -> anyhow::Result<Found>,
+    ) -> anyhow::Result<Found> {
+        let path = self.root.join(file);
+        let before = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        let found = act(self);
+        std::fs::write(&path, before).with_context(|| format!("writing {}", path.display()))?;
+        found
+    }
+
+    /// Builds and runs the tests, package by package, until one fails.
+    pub(super) fn test(&self, limit: Duration) -> anyhow::Result<TestEnd> {
+        if !self.is_built()? {
+            return Ok(TestEnd::NotBuilt);
+        }
+        for package in TESTED {
+            let mut tests = self.program("timeout");
+            tests.arg(limit.as_secs().to_string()).arg(cargo_program());
+            let arguments = ["test", "--package", package, "--lib", "--tests"];
+            let status = tests.args(arguments).args(QUIETLY).status().context("starting timeout")?;
+            match status.code() {
+                Some(0) => {}
+                Some(TIMED_OUT) => return Ok(TestEnd::TooLong),
+                Some(_) | None => return Ok(TestEnd::Failed),
+            }
+        }
+        Ok(TestEnd::Passed)
+    }
+
+    /// A test that no longer compiles is no reason to call a mutant caught, so the tests are built too.
+    fn is_built(&self) -> anyhow::Result<bool> {
+        let mut build = self.program(cargo_program());
+        build.args(["test", "--no-run", "--lib", "--tests"]).args(QUIETLY);
+        build.args(TESTED.iter().flat_map(|package| ["--package", package]));
+        Ok(build.status().context("starting cargo")?.success())
+    }
+
+    fn program(&self, name: impl AsRef<OsStr>) -> Command {
+        let mut program = Command::new(name);
+        program.current_dir(&self.root);
+        // A mutant that was green once stays so: each draws the same worlds and inputs. A failure of one is
+        // no input that others have to try.
+        program.env("CARGO_TARGET_DIR", &self.target).env("PROPTEST_RNG_SEED", "1");
+        program.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("INSTA_UPDATE", "no");
+        program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        program
+    }
+}
+
+/// The cargo that runs this program, with its toolchain.
+fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
