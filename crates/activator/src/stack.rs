@@ -168,7 +168,7 @@ impl ActivatorStack {
         self.upstreams.limit_heads(HeadLimits::hop(self.assignments.head_size_max()));
         let mut forwarded = ForwardedRequest::new(request);
         let upgrade = forwarded.upgrade.take();
-        forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
+        forwarded.request.body_mut().note_activity(timers.activity());
         let outgoing = RepeatableRequest::new(forwarded, connection, &self.context);
         RequestForwarder {
             upstreams: &self.upstreams,
