@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dataplane::{
-    Body, Connection, ForwardedRequest, Gate, Protocol, RawTarget, names, set_forwarded_for, set_host,
+    Body, Connection, Gate, Protocol, RawTarget, names, set_forwarded_for, set_host,
     strip_forwarded, strip_internal,
 };
 use http::header::{EXPECT, HeaderMap, HeaderName, HeaderValue};
@@ -68,8 +68,12 @@ impl RepeatableRequest {
     /// travels under another name, because on this hop the header is ours. Its `100 Continue` comes when the
     /// queue-proxy asks for the body, which it does when the app did: asking earlier would hide that the app
     /// refuses.
-    pub(crate) fn new(forwarded: ForwardedRequest, connection: &Connection, context: &Arc<Context>) -> Self {
-        let ForwardedRequest { mut request, protocol, .. } = forwarded;
+    pub(crate) fn new(
+        mut request: Request<Body>,
+        protocol: Protocol,
+        connection: &Connection,
+        context: &Arc<Context>,
+    ) -> Self {
         set_host(&mut request, None, "localhost");
         let (mut head, body) = request.into_parts();
         strip_internal(&mut head.headers);

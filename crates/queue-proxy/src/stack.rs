@@ -80,14 +80,14 @@ impl Service for PodStack {
     type Body = GuardedBody<Option<InFlight>>;
 
     /// What needs no waiting happens in this call and not in the future: a request counts, and has its line
-    /// in the log, even if its stream is reset before the future is polled for the first time; a probe is
-    /// answered without an allocation; and the future, which is copied about, does not hold the request
-    /// twice.
+    /// in the log, even if its stream is reset before the future is polled for the first time. The request is
+    /// large: it is boxed for its whole way, so that no stage moves it.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
+        let request = Box::new(request);
         if self.settings.hop_keys_still_pending(request.headers()) {
             return Either::Right(Either::Left(Box::pin(
                 self.call_after_first_settings(request, connection),
@@ -124,7 +124,7 @@ impl PodStack {
     /// waits here it counts at the hop that sent it.
     async fn call_after_first_settings(
         self: Rc<Self>,
-        request: Request<Body>,
+        request: Box<Request<Body>>,
         connection: Rc<Connection>,
     ) -> Result<ProxyResponse, Abort> {
         self.settings.await_first_settings(self.clock).await;
@@ -141,7 +141,7 @@ impl PodStack {
     )]
     fn begin(
         &self,
-        mut request: Request<Body>,
+        mut request: Box<Request<Body>>,
         connection: &Connection,
     ) -> Result<AdmittedRequest, ProxyResponse> {
         // The sender. Without proof, headers that only our hops may set are removed before anything looks at
@@ -159,7 +159,7 @@ impl PodStack {
         // Before the line in the log, which names the trace.
         let span = if is_probe { None } else { self.tracer.begin(&mut request, connection) };
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
-        // A probe is answered from what is known, before anything is allocated for it.
+        // A probe is answered from what is known, before anything else is made for it.
         if is_probe {
             let answer = probes::answer(request.headers(), self.health.state()).map(without_guard);
             return Err(logging::at_once(line, answer));
@@ -182,8 +182,7 @@ impl PodStack {
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
-        let ForwardedRequest { request, protocol, upgrade, .. } = ForwardedRequest::new(request);
-        let mut request = Box::new(request);
+        let ForwardedRequest { protocol, upgrade } = ForwardedRequest::prepare(&mut request);
         let protocol = self.app.protocol_for(protocol, upgrade.as_ref());
         translate(&mut request, protocol);
         let host = if sender == RequestSender::Hop { original_host(&mut request) } else { None };
