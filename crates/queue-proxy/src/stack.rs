@@ -10,7 +10,7 @@ mod refusals;
 mod terms;
 
 use std::cell::Cell;
-use std::future::{Future, ready};
+use std::future::Future;
 use std::rc::Rc;
 
 use dataplane::{
@@ -95,7 +95,7 @@ impl Service for PodStack {
         }
         match self.begin(request, &connection) {
             Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
-            Err(answer) => Either::Right(Either::Right(ready(Ok(answer)))),
+            Err(answer) => Either::Right(Either::Right(async move { Ok(*answer) })),
         }
     }
 
@@ -130,24 +130,21 @@ impl PodStack {
         self.settings.await_first_settings(self.clock).await;
         match self.begin(request, &connection) {
             Ok(begun) => self.finish(begun).await,
-            Err(answer) => Ok(answer),
+            Err(answer) => Ok(*answer),
         }
     }
 
-    /// The stages up to the queue. An error is the answer.
-    #[expect(
-        clippy::result_large_err,
-        reason = "it is moved once, and boxing it would cost every refusal an allocation"
-    )]
+    /// The stages up to the queue. An error is the answer, boxed, because each connection has room for a
+    /// future, and every request would move the room for an answer.
     fn begin(
         &self,
         mut request: Box<Request<Body>>,
         connection: &Connection,
-    ) -> Result<AdmittedRequest, ProxyResponse> {
+    ) -> Result<AdmittedRequest, Box<ProxyResponse>> {
         // The sender. Without proof, headers that only our hops may set are removed before anything looks at
         // them (L12).
         let Some(sender) = self.sender_of(&mut request, connection) else {
-            return Err(self.refuse_misdirected(&request, connection));
+            return Err(Box::new(self.refuse_misdirected(&request, connection)));
         };
         match self.shadowing {
             ShadowingHeaders::Drop => strip_shadowing(request.headers_mut()),
@@ -162,13 +159,14 @@ impl PodStack {
         // A probe is answered from what is known, before anything else is made for it.
         if is_probe {
             let answer = probes::answer(request.headers(), self.health.state()).map(without_guard);
-            return Err(logging::at_once(line, answer));
+            return Err(Box::new(logging::at_once(line, answer)));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
             if let Some(mut span) = span {
                 span.answered(StatusCode::OK);
             }
-            return Err(logging::at_once(line, Response::new(without_guard(Body::empty()))));
+            let answer = Response::new(without_guard(Body::empty()));
+            return Err(Box::new(logging::at_once(line, answer)));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
         if sender == RequestSender::Client && self.settings.routing() == Routing::ThroughActivator {
