@@ -385,7 +385,7 @@ impl PodStack {
     }
 }
 
-/// Knative's order: `ForwardedRequest` is built before the sender is appended; then what ends here is
+/// Knative's order: `Forwarded` is built before the sender is appended; then what ends here is
 /// removed.
 fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connection: &Connection) {
     let headers = request.headers_mut();
