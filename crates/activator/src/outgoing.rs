@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dataplane::{
-    Body, Connection, Gate, Protocol, RawTarget, names, set_forwarded_for, set_host,
-    strip_forwarded, strip_internal,
+    Body, Connection, Gate, Protocol, RawTarget, names, set_forwarded_for, set_host, strip_forwarded,
+    strip_internal,
 };
 use http::header::{EXPECT, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};

@@ -104,7 +104,14 @@ impl Timers {
     pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
         let activity = limits.idle.map(|_| Activity { clock, last: Rc::new(Cell::new(started_at)) });
         let is_response_awaited = true;
-        Self(Box::new(RunningTimers { clock, limits, started_at, is_response_awaited, activity, alarm: None }))
+        Self(Box::new(RunningTimers {
+            clock,
+            limits,
+            started_at,
+            is_response_awaited,
+            activity,
+            alarm: None,
+        }))
     }
 
     /// When the request arrived, from which all timers of the request count.

@@ -186,9 +186,8 @@ fn respond(
         return head.response.map(|()| body);
     }
     // After a panic in the task the connection is not kept: waiting for the task gives an error.
-    let upload = upload.map(|upload| {
-        UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened))))
-    });
+    let upload = upload
+        .map(|upload| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
     let lease = Http1Lease {
         pool: Rc::downgrade(pool),
         address,
