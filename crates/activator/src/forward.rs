@@ -84,30 +84,34 @@ enum RequestPlace {
 }
 
 impl RequestForwarder<'_> {
-    pub(crate) async fn run(mut self) -> Result<Response<AnswerBody>, HopFailure> {
-        let mut place = self.first_place()?;
-        loop {
-            let mut seat = match place {
-                RequestPlace::Seat(seat) => seat,
-                // Boxed, because hardly any request comes here, and each would have room for it.
-                RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_for_unmeasured()).await? {
-                    Some(seat) => seat,
-                    None => return Ok(self.answer_without_pod(kind)),
-                },
-            };
-            if seat.is_waiting() {
-                self.await_turn(&mut seat).await?;
-            }
-            let address = self.pod_address(seat.address());
-            let guard = Guard::new(seat, address, &self.revision, self.upstreams);
-            let outcome = self.attempt(address, &guard).await?;
-            self.trace_outcome(&outcome, address);
-            place = match outcome {
-                AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
-                AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
-                AttemptOutcome::NoRoom => self.place_after_no_room(guard.into_seat())?,
-                AttemptOutcome::RefusedByApp => {
-                    Box::pin(self.place_after_app_refusal(guard.into_seat())).await?
+    /// The answer of the first pod that starts the request.
+    #[expect(clippy::manual_async_fn, reason = "an async function would hold the request twice")]
+    pub(crate) fn run(mut self) -> impl Future<Output = Result<Response<AnswerBody>, HopFailure>> {
+        async move {
+            let mut place = self.first_place()?;
+            loop {
+                let mut seat = match place {
+                    RequestPlace::Seat(seat) => seat,
+                    // Boxed, because hardly any request comes here, and each would have room for it.
+                    RequestPlace::Unmeasured(kind) => match Box::pin(self.find_pod_for_unmeasured()).await? {
+                        Some(seat) => seat,
+                        None => return Ok(self.answer_without_pod(kind)),
+                    },
+                };
+                if seat.is_waiting() {
+                    self.await_turn(&mut seat).await?;
+                }
+                let address = self.pod_address(seat.address());
+                let guard = Guard::new(seat, address, &self.revision, self.upstreams);
+                let outcome = self.attempt(address, &guard).await?;
+                self.trace_outcome(&outcome, address);
+                place = match outcome {
+                    AttemptOutcome::Answer(response) => return Ok(self.respond(response, guard)?),
+                    AttemptOutcome::NotStarted => self.next_place(guard.into_seat())?,
+                    AttemptOutcome::NoRoom => self.place_after_no_room(guard.into_seat())?,
+                    AttemptOutcome::RefusedByApp => {
+                        Box::pin(self.place_after_app_refusal(guard.into_seat())).await?
+                    }
                 }
             }
         }

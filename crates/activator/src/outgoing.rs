@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dataplane::{
-    Body, ClientAddress, Connection, ForwardedRequest, Gate, Protocol, RawTarget, names, set_forwarded,
-    set_host, strip_forwarded, strip_internal,
+    Body, Connection, Gate, Protocol, RawTarget, names, set_forwarded_for, set_host, strip_forwarded,
+    strip_internal,
 };
 use http::header::{EXPECT, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
@@ -68,19 +68,22 @@ impl RepeatableRequest {
     /// travels under another name, because on this hop the header is ours. Its `100 Continue` comes when the
     /// queue-proxy asks for the body, which it does when the app did: asking earlier would hide that the app
     /// refuses.
-    pub(crate) fn new(forwarded: ForwardedRequest, connection: &Connection, context: &Arc<Context>) -> Self {
-        let ForwardedRequest { mut request, protocol, .. } = forwarded;
+    pub(crate) fn new(
+        mut request: Request<Body>,
+        protocol: Protocol,
+        connection: &Connection,
+        context: &Arc<Context>,
+    ) -> Self {
         set_host(&mut request, None, "localhost");
         let (mut head, body) = request.into_parts();
         strip_internal(&mut head.headers);
-        let client = connection.peer().ip();
-        if !context.forwarders.trusts(client) {
+        if !context.forwarders.trusts(connection.peer().ip()) {
             strip_forwarded(&mut head.headers);
             if connection.is_encrypted() {
                 head.headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
             }
         }
-        set_forwarded(&mut head.headers, ClientAddress(client));
+        set_forwarded_for(&mut head.headers, connection.forwarded_for());
         let is_expecting = head.headers.remove(EXPECT).is_some();
         if is_expecting {
             head.headers.insert(names::EBB_EXPECT, HeaderValue::from_static("1"));

@@ -148,7 +148,7 @@ impl ActivatorStack {
     /// A request on its way. No async function, which would keep what this one consumes.
     fn forwarding<'s>(
         &'s self,
-        request: Request<Body>,
+        mut request: Request<Body>,
         revision: Arc<SharedRevision>,
         connection: &'s Connection,
         arrival: RequestArrival<'s>,
@@ -166,10 +166,9 @@ impl ActivatorStack {
             span.note("ebb.revision", revision.name.to_string().as_str());
         }
         self.upstreams.limit_heads(HeadLimits::hop(self.assignments.head_size_max()));
-        let mut forwarded = ForwardedRequest::new(request);
-        let upgrade = forwarded.upgrade.take();
-        forwarded.request = forwarded.request.map(|body| body.with_activity(timers.activity()));
-        let outgoing = RepeatableRequest::new(forwarded, connection, &self.context);
+        let ForwardedRequest { protocol, upgrade } = ForwardedRequest::prepare(&mut request);
+        request.body_mut().note_activity(timers.activity());
+        let outgoing = RepeatableRequest::new(request, protocol, connection, &self.context);
         RequestForwarder {
             upstreams: &self.upstreams,
             drain: &self.drain,

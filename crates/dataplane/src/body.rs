@@ -102,13 +102,6 @@ impl Body {
     }
 
     /// Marks every byte (and the end) of this body on the clock of its request.
-    #[must_use]
-    pub fn with_activity(mut self, activity: Option<Activity>) -> Self {
-        self.note_activity(activity);
-        self
-    }
-
-    /// Sets what [`Body::with_activity`] sets, of a body that is in use.
     pub fn note_activity(&mut self, activity: Option<Activity>) {
         self.activity = activity;
     }

@@ -15,11 +15,9 @@ use crate::refusal::{Refusal, RefusalReason};
 use crate::timers::Timers;
 use crate::upstream::Protocol;
 
-/// A request ready for its next hop, with what its answer will need.
+/// How a request goes on to its next hop, and what its answer will need of it.
 #[derive(Debug)]
 pub struct ForwardedRequest {
-    /// What to send. Its hop-by-hop headers are gone, but for those of an upgrade.
-    pub request: Request<Body>,
     /// How to send it: as it came.
     pub protocol: Protocol,
     /// The client's side of an upgrade, if it asked for one.
@@ -27,8 +25,9 @@ pub struct ForwardedRequest {
 }
 
 impl ForwardedRequest {
-    /// Takes the headers away that concern the client's hop alone, and an upgrade out of the body.
-    pub fn new(mut request: Request<Body>) -> Self {
+    /// Takes the headers out of `request` that concern the client's hop alone, but for those of an upgrade,
+    /// and an upgrade out of its body.
+    pub fn prepare(request: &mut Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
         let offered = request.body_mut().take_upgrade();
         let headers = request.headers_mut();
@@ -47,7 +46,7 @@ impl ForwardedRequest {
                 upgrade = Some(offered.offering(token));
             }
         }
-        Self { request, protocol, upgrade }
+        Self { protocol, upgrade }
     }
 }
 

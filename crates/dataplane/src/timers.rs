@@ -54,9 +54,13 @@ impl Activity {
     }
 }
 
-/// The running timers of one request. They start with the request, so time in a queue counts.
+/// The running timers of one request. They start with the request, so time in a queue counts. Boxed, because
+/// they travel with the request, with the body of its answer, and with each answer that holds one.
 #[derive(Debug)]
-pub struct Timers {
+pub struct Timers(Box<RunningTimers>);
+
+#[derive(Debug)]
+struct RunningTimers {
     clock: Clock,
     limits: RequestTimeouts,
     started_at: Timestamp,
@@ -99,23 +103,31 @@ impl Timers {
     /// Starts the clocks as of `started_at`, for a request that has waited elsewhere.
     pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
         let activity = limits.idle.map(|_| Activity { clock, last: Rc::new(Cell::new(started_at)) });
-        Self { clock, limits, started_at, is_response_awaited: true, activity, alarm: None }
+        let is_response_awaited = true;
+        Self(Box::new(RunningTimers {
+            clock,
+            limits,
+            started_at,
+            is_response_awaited,
+            activity,
+            alarm: None,
+        }))
     }
 
     /// When the request arrived, from which all timers of the request count.
     pub fn started_at(&self) -> Timestamp {
-        self.started_at
+        self.0.started_at
     }
 
     /// Where bytes of this exchange are to be noted; `None` if no timer depends on them.
     pub fn activity(&self) -> Option<Activity> {
-        self.activity.clone()
+        self.0.activity.clone()
     }
 
     /// The response began: it has no start to wait for any more. Counts as activity.
     pub(crate) fn response_started(&mut self) {
-        self.is_response_awaited = false;
-        if let Some(activity) = &self.activity {
+        self.0.is_response_awaited = false;
+        if let Some(activity) = &self.0.activity {
             activity.mark();
         }
     }
@@ -127,6 +139,12 @@ impl Timers {
 
     /// Ready once a timer has fired; otherwise wakes the task when one does.
     pub(crate) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
+        self.0.poll_expired(context)
+    }
+}
+
+impl RunningTimers {
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         loop {
             // Asked anew each time: a byte that moved, or a response that began, has changed it without
             // touching the alarm.
@@ -182,7 +200,7 @@ mod tests {
 
     async fn expire(timers: &mut Timers) -> (ExceededLimit, Duration) {
         let expired = poll_fn(|context| timers.poll_expired(context)).await;
-        (expired, timers.clock.now().saturating_since(timers.started_at))
+        (expired, timers.0.clock.now().saturating_since(timers.0.started_at))
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,6 +18,7 @@ mod pool;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use futures_util::future::Either;
 use http::{Request, Response, Version};
 use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
@@ -75,14 +76,12 @@ impl Upstreams {
         request: impl Into<Box<Request<Body>>>,
     ) -> impl Future<Output = Result<Response<Body>, SendError>> {
         // A request is large, and futures that hold one are copied as often as they are nested. It is boxed
-        // for its whole way.
+        // for its whole way. No async block around the two: an answer would be moved once more.
         let request = request.into();
-        async move {
-            match protocol {
-                Protocol::Http1 => http1::send(&self.0, to, request).await,
-                // Boxed, because the future of every HTTP/1.1 request would have room for it.
-                Protocol::Http2 => Box::pin(http2::send(&self.0, to, request)).await,
-            }
+        match protocol {
+            Protocol::Http1 => Either::Left(http1::send(&self.0, to, request)),
+            // Boxed, because the future of every HTTP/1.1 request would have room for it.
+            Protocol::Http2 => Either::Right(Box::pin(http2::send(&self.0, to, request))),
         }
     }
 

@@ -22,8 +22,8 @@ mod target;
 pub use ambiguity::{Ambiguity, ambiguity};
 pub use headers::{
     ClientAddress, connection_asks_to_upgrade, effective_host, has_hop_by_hop, has_internal, may_be_trailer,
-    names, remove_hop_by_hop, set_forwarded, set_forwarded_for, set_host, strip_forwarded, strip_internal,
-    strip_refusal, strip_shadowing, switches_as_offered,
+    names, remove_hop_by_hop, set_forwarded_for, set_host, strip_forwarded, strip_internal, strip_refusal,
+    strip_shadowing, switches_as_offered,
 };
 pub use pieces::{BodyPieces, COPIED_BYTES_MAX};
 pub use target::{MisplacedByte, RawTarget, TargetProblem, path_and_query};

@@ -12,7 +12,7 @@ use vocabulary::{
     Version,
 };
 
-use dataplane::{HeadLimits, names};
+use dataplane::{HeadLimits, has_internal, names};
 
 use crate::config::DRAIN_LINGER_MAX;
 
@@ -89,7 +89,8 @@ impl OwnerSettings {
     /// Whether the request shows a hop key while no settings have named the valid keys yet. Taken for a
     /// client's it would count twice, here and at its hop, and start pods that are not needed.
     pub(crate) fn hop_keys_still_pending(&self, headers: &HeaderMap) -> bool {
-        self.version.get().is_none() && headers.contains_key(names::EBB_HOP_KEY)
+        // The second question is a look at each name, cheaper than the search that nearly all can do without.
+        self.version.get().is_none() && has_internal(headers) && headers.contains_key(names::EBB_HOP_KEY)
     }
 
     /// Waits for the owner's first settings, at most [`FIRST_SETTINGS_WITHIN`] after the first such wait

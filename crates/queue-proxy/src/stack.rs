@@ -10,7 +10,7 @@ mod refusals;
 mod terms;
 
 use std::cell::Cell;
-use std::future::{Future, ready};
+use std::future::Future;
 use std::rc::Rc;
 
 use dataplane::{
@@ -66,7 +66,6 @@ pub(crate) struct PodStack {
 
 /// A request that was let in, on its way to a slot and to the app.
 struct AdmittedRequest {
-    request: Box<Request<Body>>,
     protocol: Protocol,
     upgrade: Option<ClientUpgrade>,
     admission: RequestTerms,
@@ -76,26 +75,33 @@ struct AdmittedRequest {
     body_gate: Option<Gate>,
 }
 
+/// A request that got no answer of the app.
+struct FailedRequest {
+    failure: HopFailure,
+    in_flight: InFlight,
+    kind: RequestKind,
+}
+
 impl Service for PodStack {
     type Body = GuardedBody<Option<InFlight>>;
 
     /// What needs no waiting happens in this call and not in the future: a request counts, and has its line
-    /// in the log, even if its stream is reset before the future is polled for the first time; a probe is
-    /// answered without an allocation; and the future, which is copied about, does not hold the request
-    /// twice.
+    /// in the log, even if its stream is reset before the future is polled for the first time. The request is
+    /// large: it is boxed for its whole way, so that no stage moves it.
     fn call(
         self: Rc<Self>,
         request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
+        let request = Box::new(request);
         if self.settings.hop_keys_still_pending(request.headers()) {
             return Either::Right(Either::Left(Box::pin(
                 self.call_after_first_settings(request, connection),
             )));
         }
         match self.begin(request, &connection) {
-            Ok(begun) => Either::Left(Box::pin(self.finish(begun))),
-            Err(answer) => Either::Right(Either::Right(ready(Ok(answer)))),
+            Ok((request, begun)) => Either::Left(Box::pin(self.finish(request, begun))),
+            Err(answer) => Either::Right(Either::Right(async move { Ok(*answer) })),
         }
     }
 
@@ -124,30 +130,27 @@ impl PodStack {
     /// waits here it counts at the hop that sent it.
     async fn call_after_first_settings(
         self: Rc<Self>,
-        request: Request<Body>,
+        request: Box<Request<Body>>,
         connection: Rc<Connection>,
     ) -> Result<ProxyResponse, Abort> {
         self.settings.await_first_settings(self.clock).await;
         match self.begin(request, &connection) {
-            Ok(begun) => self.finish(begun).await,
-            Err(answer) => Ok(answer),
+            Ok((request, begun)) => self.finish(request, begun).await,
+            Err(answer) => Ok(*answer),
         }
     }
 
-    /// The stages up to the queue. An error is the answer.
-    #[expect(
-        clippy::result_large_err,
-        reason = "it is moved once, and boxing it would cost every refusal an allocation"
-    )]
+    /// The stages up to the queue. An error is the answer, boxed, because each connection has room for a
+    /// future, and every request would move the room for an answer.
     fn begin(
         &self,
-        mut request: Request<Body>,
+        mut request: Box<Request<Body>>,
         connection: &Connection,
-    ) -> Result<AdmittedRequest, ProxyResponse> {
+    ) -> Result<(Box<Request<Body>>, AdmittedRequest), Box<ProxyResponse>> {
         // The sender. Without proof, headers that only our hops may set are removed before anything looks at
         // them (L12).
         let Some(sender) = self.sender_of(&mut request, connection) else {
-            return Err(self.refuse_misdirected(&request, connection));
+            return Err(Box::new(self.refuse_misdirected(&request, connection)));
         };
         match self.shadowing {
             ShadowingHeaders::Drop => strip_shadowing(request.headers_mut()),
@@ -159,16 +162,17 @@ impl PodStack {
         // Before the line in the log, which names the trace.
         let span = if is_probe { None } else { self.tracer.begin(&mut request, connection) };
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
-        // A probe is answered from what is known, before anything is allocated for it.
+        // A probe is answered from what is known, before anything else is made for it.
         if is_probe {
             let answer = probes::answer(request.headers(), self.health.state()).map(without_guard);
-            return Err(logging::at_once(line, answer));
+            return Err(Box::new(logging::at_once(line, answer)));
         }
         if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
             if let Some(mut span) = span {
                 span.answered(StatusCode::OK);
             }
-            return Err(logging::at_once(line, Response::new(without_guard(Body::empty()))));
+            let answer = Response::new(without_guard(Body::empty()));
+            return Err(Box::new(logging::at_once(line, answer)));
         }
         // The path has moved to the activators: tell clients, on this and every later answer.
         if sender == RequestSender::Client && self.settings.routing() == Routing::ThroughActivator {
@@ -182,21 +186,23 @@ impl PodStack {
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
-        let ForwardedRequest { request, protocol, upgrade, .. } = ForwardedRequest::new(request);
-        let mut request = Box::new(request);
+        let ForwardedRequest { protocol, upgrade } = ForwardedRequest::prepare(&mut request);
         let protocol = self.app.protocol_for(protocol, upgrade.as_ref());
         translate(&mut request, protocol);
         let host = if sender == RequestSender::Hop { original_host(&mut request) } else { None };
         set_host(&mut request, host, self.app.host());
         let body_gate = expect::hold_body(&mut request);
         request.body_mut().note_activity(timers.activity());
-        Ok(AdmittedRequest { request, protocol, upgrade, admission, in_flight, timers, body_gate })
+        let begun = AdmittedRequest { protocol, upgrade, admission, in_flight, timers, body_gate };
+        Ok((request, begun))
     }
 
-    /// The stages from the queue on.
+    /// The stages from the queue on. No answer is held while anything is waited for: the future of every
+    /// request would have room for it.
     #[expect(clippy::manual_async_fn, reason = "an async function would hold what was begun twice")]
     fn finish(
         self: Rc<Self>,
+        request: Box<Request<Body>>,
         mut begun: AdmittedRequest,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> {
         async move {
@@ -204,18 +210,18 @@ impl PodStack {
             let exchange = async {
                 begun.in_flight.admitted(self.admit(&begun.admission).await?);
                 self.app.limit_heads(self.settings.head_limits_of_app());
-                match self.app.send(begun.protocol, begun.request).await {
-                    Err(SendError { request: Some(request), kind: SendErrorKind::StreamRefused, .. })
-                        if begun.admission.sender == RequestSender::Client =>
-                    {
-                        Box::pin(self.ask_again(begun.protocol, request, &refusals)).await
-                    }
+                let (request, kind) = match self.app.send(begun.protocol, request).await {
                     Err(SendError {
-                        request: Some(request), kind: SendErrorKind::ConnectTimedOut, ..
-                    }) if begun.admission.sender == RequestSender::Client => {
-                        Box::pin(self.connect_again(begun.protocol, request, &refusals)).await
-                    }
-                    answered => answered.map_err(|error| NextHop::App.failed(&error)),
+                        request: Some(request),
+                        kind: kind @ (SendErrorKind::StreamRefused | SendErrorKind::ConnectTimedOut),
+                        ..
+                    }) if begun.admission.sender == RequestSender::Client => (request, kind),
+                    answered => return answered.map_err(|error| NextHop::App.failed(&error)),
+                };
+                if kind == SendErrorKind::StreamRefused {
+                    Box::pin(self.ask_again(begun.protocol, request, &refusals)).await
+                } else {
+                    Box::pin(self.connect_again(begun.protocol, request, &refusals)).await
                 }
             };
             let answered = match begun.timers.limit(exchange).await {
@@ -226,41 +232,49 @@ impl PodStack {
                     Err(NextHop::App.timed_out(expired, timeouts, &"the revision", refusals).into())
                 }
             };
-            let (upgrade, timers, mut in_flight) = (begun.upgrade, begun.timers, begun.in_flight);
-            let failure = match answered {
-                Ok(mut response) => {
-                    // An app may answer first and read then. The body is not polled before this head is on
-                    // its way to the client, so the client is not asked for a body that the head may refuse.
-                    if let Some(gate) = begun.body_gate {
-                        gate.open();
-                    }
-                    in_flight.answered(response.status());
-                    self.life.note_answer();
-                    // An app that said "not started" would have its request sent elsewhere again and again.
-                    strip_refusal(response.headers_mut());
-                    match (Hop { upgrade, timers, drain: &self.drain }).respond(response, in_flight) {
-                        Ok(response) => return Ok(response),
-                        Err(refusal) => HopFailure::Refused(refusal),
-                    }
-                }
-                Err(HopFailure::Refused(refusal)) => {
-                    let refusal = match refusal {
-                        // Rare, so its room is not part of every request.
-                        refusal if is_unanswered(&refusal) => Box::pin(self.with_end_of_app(refusal)).await,
-                        refusal => refusal,
-                    };
-                    in_flight.refused(&refusal);
-                    HopFailure::Refused(refusal)
-                }
-                Err(HopFailure::ClientGone) => HopFailure::ClientGone,
-            };
-            match failure {
-                HopFailure::ClientGone => Err(Abort),
-                HopFailure::Refused(refusal) => {
-                    Ok(refusal.into_response(begun.admission.kind).map(without_guard))
-                }
+            match self.conclude(begun, answered) {
+                Ok(response) => Ok(response),
+                Err(failed) => Box::pin(self.refuse(failed)).await,
             }
         }
+    }
+
+    /// The response for the client, if the app gave an answer.
+    fn conclude(
+        &self,
+        begun: AdmittedRequest,
+        answered: Result<Response<Body>, HopFailure>,
+    ) -> Result<ProxyResponse, Box<FailedRequest>> {
+        let AdmittedRequest { upgrade, timers, mut in_flight, body_gate, admission, .. } = begun;
+        let kind = admission.kind;
+        let mut response = match answered {
+            Ok(response) => response,
+            Err(failure) => return Err(Box::new(FailedRequest { failure, in_flight, kind })),
+        };
+        // An app may answer first and read then. The body is not polled before this head is on its way to the
+        // client, so the client is not asked for a body that the head may refuse.
+        if let Some(gate) = body_gate {
+            gate.open();
+        }
+        in_flight.answered(response.status());
+        self.life.note_answer();
+        // An app that said "not started" would have its request sent elsewhere again and again.
+        strip_refusal(response.headers_mut());
+        let hop = Hop { upgrade, timers, drain: &self.drain };
+        let response = hop.respond(response, in_flight);
+        Ok(response.unwrap_or_else(|refusal| refusal.into_response(kind).map(without_guard)))
+    }
+
+    /// Ends a request that got no answer of the app.
+    async fn refuse(&self, failed: Box<FailedRequest>) -> Result<ProxyResponse, Abort> {
+        let FailedRequest { failure, mut in_flight, kind } = *failed;
+        let refusal = match failure {
+            HopFailure::ClientGone => return Err(Abort),
+            HopFailure::Refused(refusal) if is_unanswered(&refusal) => self.with_end_of_app(refusal).await,
+            HopFailure::Refused(refusal) => refusal,
+        };
+        in_flight.refused(&refusal);
+        Ok(refusal.into_response(kind).map(without_guard))
     }
 
     /// The sender of a request, as far as a key proves it. `None` for a request to another pod that had this
@@ -371,7 +385,7 @@ impl PodStack {
     }
 }
 
-/// Knative's order: `ForwardedRequest` is built before the sender is appended; then what ends here is
+/// Knative's order: `Forwarded` is built before the sender is appended; then what ends here is
 /// removed.
 fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connection: &Connection) {
     let headers = request.headers_mut();
@@ -398,4 +412,25 @@ fn is_unanswered(refusal: &Refusal) -> bool {
 
 fn original_host(request: &mut Request<Body>) -> Option<HeaderValue> {
     request.headers_mut().remove(names::K_ORIGINAL_HOST).filter(|host| !host.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What mimalloc gives out without a look at its pages. Beyond that a request pays 500 instructions more,
+    /// for its memory and for the moves of its future.
+    const FAST_BYTES_MAX: usize = 1024;
+
+    fn size_of_future<Work: Future>(
+        _: impl FnOnce(Rc<PodStack>, Box<Request<Body>>, AdmittedRequest) -> Work,
+    ) -> usize {
+        size_of::<Work>()
+    }
+
+    #[test]
+    fn the_future_of_a_request_is_small() {
+        let size = size_of_future(PodStack::finish);
+        assert!(size <= FAST_BYTES_MAX, "{size} bytes");
+    }
 }

@@ -52,7 +52,7 @@ pub(super) async fn send(
     let repeats = if can_be_repeated && is_repeating { Repeats::IfLost } else { Repeats::Never };
     while let Some(mut connection) = take_live(pool, to, is_trusting).await {
         let is_after_bodiless = std::mem::take(&mut connection.is_after_bodiless);
-        let failed = match exchange(Rc::clone(&connection.wire), request, repeats, &pool.limits()).await {
+        let failed = match exchange(Rc::clone(&connection.wire), request, repeats, pool).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
             Err(failed) => failed,
         };
@@ -109,7 +109,7 @@ async fn send_on_new(
         Ok(connection) => connection,
         Err(kind) => return Err(SendError::not_started(kind, request)),
     };
-    match exchange(Rc::clone(&connection.wire), request, Repeats::Never, &pool.limits()).await {
+    match exchange(Rc::clone(&connection.wire), request, Repeats::Never, pool).await {
         Ok(answered) => Ok(respond(pool, to, connection, answered)),
         Err(failed) => Err(failed.into()),
     }
@@ -163,7 +163,7 @@ async fn connect(pool: &Rc<Pool>, to: SocketAddr) -> Result<Http1Connection, Sen
 
 /// Sends the rest of a request body. Its connection counts as open for as long as this holds the socket.
 /// Returns whether the connection can be used again.
-async fn send_rest(upload: Upload, _opened: Rc<CountedConnection>) -> bool {
+async fn send_rest(upload: Box<Upload>, _opened: Rc<CountedConnection>) -> bool {
     UploadRest(upload).await
 }
 
@@ -185,9 +185,9 @@ fn respond(
             stream.map_or_else(Body::empty, |stream| Body::switched(ReadAheadStream::new(stream, rest)));
         return head.response.map(|()| body);
     }
-    let upload = (!upload.is_done() || upload.has_peer_stopped_reading)
-        // After a panic in the task the connection is not kept: waiting for the task gives an error.
-        .then(|| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
+    // After a panic in the task the connection is not kept: waiting for the task gives an error.
+    let upload = upload
+        .map(|upload| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
     let lease = Http1Lease {
         pool: Rc::downgrade(pool),
         address,

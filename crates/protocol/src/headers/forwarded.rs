@@ -36,12 +36,8 @@ pub fn strip_forwarded(headers: &mut HeaderMap) {
 
 /// Keeps the trace of a request's way up to date: builds `Forwarded` from the `X-Forwarded-*` headers when
 /// only those are there, then appends the sender to `X-Forwarded-For` (in this order, as Knative does: the
-/// last hop is in the latter only).
-pub fn set_forwarded(headers: &mut HeaderMap, sender: ClientAddress) {
-    set_forwarded_for(headers, &sender.to_value());
-}
-
-/// [`set_forwarded`] with the sender's address as it is written, from [`ClientAddress::to_value`].
+/// last hop is in the latter only). `sender` is its address as [`ClientAddress::to_value`] writes it, once
+/// for all requests of a connection.
 pub fn set_forwarded_for(headers: &mut HeaderMap, sender: &HeaderValue) {
     let is_known = |name: &HeaderName| {
         matches!(name.as_str(), "forwarded" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto")

@@ -59,7 +59,7 @@ fn the_trace_of_the_way_is_kept_as_knative_does() {
         ),
     ] {
         let mut headers = map(given);
-        set_forwarded(&mut headers, LOOPBACK);
+        set_forwarded_for(&mut headers, &LOOPBACK.to_value());
         assert_eq!(text(&headers, "forwarded"), forwarded, "{id}");
         assert_eq!(text(&headers, "x-forwarded-for"), forwarded_for, "{id}");
     }
@@ -182,7 +182,7 @@ fn nothing_of_a_senders_way_is_left_where_its_word_is_not_believed() {
         ("x-request-id", "kept"),
     ]);
     strip_forwarded(&mut headers);
-    set_forwarded(&mut headers, LOOPBACK);
+    set_forwarded_for(&mut headers, &LOOPBACK.to_value());
     let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
     left.sort_unstable();
     assert_eq!(left, ["x-forwarded", "x-forwarded-for", "x-request-id"]);
@@ -193,7 +193,7 @@ fn nothing_of_a_senders_way_is_left_where_its_word_is_not_believed() {
 fn from_parts_that_are_too_long_no_forwarded_is_built() {
     for (bytes, expected) in [(FORWARDED_PARTS_BYTES_MAX, true), (FORWARDED_PARTS_BYTES_MAX + 1, false)] {
         let mut headers = map(&[("x-forwarded-for", &",".repeat(bytes))]);
-        set_forwarded(&mut headers, LOOPBACK);
+        set_forwarded_for(&mut headers, &LOOPBACK.to_value());
         assert_eq!(headers.contains_key("forwarded"), expected);
         assert_eq!(headers["x-forwarded-for"].len(), bytes + ", 127.0.0.1".len());
     }

@@ -368,8 +368,9 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
     run(async {
         let app = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = app.local_addr().expect("bound");
-        let server = Server::start(move |request| async move {
-            let upgrade = crate::ForwardedRequest::new(request).upgrade.expect("it is offered");
+        let server = Server::start(move |mut request| async move {
+            let forwarded = crate::ForwardedRequest::prepare(&mut request);
+            let upgrade = forwarded.upgrade.expect("it is offered");
             let app = ReadAheadStream::new(
                 TcpStream::connect(address).await.expect("open"),
                 Bytes::from_static(b"hello"),
@@ -400,10 +401,10 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
 #[test]
 fn an_upgrade_beside_a_body_is_not_offered_to_anybody() {
     run(async {
-        let server = Server::start(|request| async {
-            let forwarded = crate::ForwardedRequest::new(request);
-            assert!(forwarded.upgrade.is_none() && !forwarded.request.headers().contains_key("upgrade"));
-            echo_body(forwarded.request).await
+        let server = Server::start(|mut request| async move {
+            let forwarded = crate::ForwardedRequest::prepare(&mut request);
+            assert!(forwarded.upgrade.is_none() && !request.headers().contains_key("upgrade"));
+            echo_body(request).await
         });
         let head = "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade, close\r\nUpgrade: x\r\nContent-Length: 4\r\n\r\n";
         assert!(server.ask(&format!("{head}body")).await.ends_with("\r\n\r\nbody"));

@@ -9,7 +9,7 @@ use http::Request;
 use protocol::http1::{MalformedMessage, ResponseHead, ResponseReader};
 
 use super::super::SendErrorKind;
-use super::super::limits::UpstreamLimits;
+use super::super::pool::Pool;
 use super::upload::{BodyFailure, Progress, Repeats, Upload};
 use super::wire::{UnfinishedExchange, UpstreamWire};
 use crate::body::Body;
@@ -20,8 +20,9 @@ pub(super) struct UnreadResponse {
     pub(super) head: ResponseHead,
     /// Bytes that were read behind the head: the beginning of the body.
     pub(super) rest: Bytes,
-    /// The sending of the request, which may outlast the head of the response.
-    pub(super) upload: Upload,
+    /// The sending of the request, where it outlasts the head of the response. Boxed, because hardly any
+    /// does, and each response would be moved with the room for it.
+    pub(super) upload: Option<Box<Upload>>,
     pub(super) unfinished: UnfinishedExchange,
 }
 
@@ -39,11 +40,11 @@ pub(super) async fn exchange(
     wire: Rc<UpstreamWire>,
     request: Box<Request<Body>>,
     repeats: Repeats,
-    limits: &UpstreamLimits,
+    pool: &Pool,
 ) -> Result<UnreadResponse, FailedExchange> {
-    let unfinished = UnfinishedExchange::begin(&wire, limits.given_up);
+    let unfinished = UnfinishedExchange::begin(&wire, pool.limits.given_up);
     let mut upload = Upload::new(Rc::clone(&wire), request, repeats);
-    let mut reader = ResponseReader::new(limits.head);
+    let mut reader = ResponseReader::new(pool.head.get());
     // The upload is not in here by value: whatever ends the exchange, how far it came decides whether the
     // request may be sent again.
     let found = poll_fn(|context| {
@@ -58,7 +59,11 @@ pub(super) async fn exchange(
     })
     .await;
     match found {
-        Ok(head) => Ok(UnreadResponse { head, rest: reader.into_rest(), upload, unfinished }),
+        Ok(head) => {
+            let is_unsent = !upload.is_done() || upload.has_peer_stopped_reading;
+            let upload = is_unsent.then(|| Box::new(upload));
+            Ok(UnreadResponse { head, rest: reader.into_rest(), upload, unfinished })
+        }
         Err(kind) => Err(FailedExchange {
             kind,
             progress: upload.progress,

@@ -149,7 +149,7 @@ fn size_of(body: &Body) -> BodySize {
 }
 
 /// The rest of an upload whose answer has begun already. Returns whether the connection can be used again.
-pub(super) struct UploadRest(pub(super) Upload);
+pub(super) struct UploadRest(pub(super) Box<Upload>);
 
 impl Future for UploadRest {
     type Output = bool;
