@@ -3,8 +3,8 @@
 //! Each knows the minutes before the one that begins, and what a pod takes to start. All but the oracle aim
 //! at the target of a pod, as class kpa does.
 
-use augurs::mstl::MSTLModel;
-use augurs::{Fit, Predict};
+use augurs_core::{Fit, Predict};
+use augurs_mstl::MSTLModel;
 use vocabulary::PodCount;
 
 use crate::quantile;

@@ -51,12 +51,12 @@ impl RowFile {
 
     /// Keeps rows that belong together.
     pub(crate) fn keep(&mut self, found: Rows) {
-        let lines: String = found
+        let lines: Vec<String> = found
             .iter()
             .map(|(name, numbers)| format!("{name} {} {}\n", numbers.late, numbers.pod_seconds))
             .collect();
         let file: std::io::Result<File> = OpenOptions::new().append(true).open(&self.path);
-        file.and_then(|mut file| file.write_all(lines.as_bytes())).expect("the file of rows can be written");
+        file.and_then(|mut file| file.write_all(lines.concat().as_bytes())).expect("the file of rows can be written");
         self.rows.extend(found);
     }
 }

@@ -113,11 +113,13 @@ impl WarmTable {
 pub(crate) fn print(table: &WarmTable) {
     println!("\n{}; late demand and pod-hours as parts of those of class kpa", table.setting.name());
     let names: Vec<&str> = table.setting.contestants.iter().map(|contestant| contestant.name()).collect();
-    let heads: String = names.iter().skip(1).map(|name| format!(" {name:>17}")).collect();
+    let heads: Vec<String> = names.iter().skip(1).map(|name| format!(" {name:>17}")).collect();
+    let heads = heads.concat();
     println!("{:<22} {:>11} {:>9}{heads}", "series", "kpa: late h", "pod-hours");
     for (name, numbers) in &table.series {
         let [kpa, others @ ..] = numbers.as_slice() else { continue };
-        let cells: String = others.iter().map(|of| format!(" {:>17}", cell(of, kpa))).collect();
+        let cells: Vec<String> = others.iter().map(|of| format!(" {:>17}", cell(of, kpa))).collect();
+        let cells = cells.concat();
         println!("{name:<22} {:>11.2} {:>9.1}{cells}", kpa.late / 3_600.0, kpa.pod_seconds / 3_600.0);
     }
     for contestant in table.setting.contestants {
