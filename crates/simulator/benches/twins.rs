@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     let first = number_after("--from").unwrap_or(1_u64);
     let length = if is_quick { LENGTH_QUICK } else { LENGTH };
     let mut pairs = Vec::new();
-    for seed in first..first + seeds {
+    let seeds = first..first + seeds;
+    for seed in seeds {
         pairs.extend(SLOTS.map(|slots| TwinPair::of(seed, slots, length)));
     }
     if judge(pairs) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
