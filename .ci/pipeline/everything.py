@@ -90,6 +90,16 @@ def instructions(limit):
     return benchmark("instructions", "release")(limit)
 
 
+def lost_requests(limit):
+    """The suite of lost requests once more, with class ahpa in the place of class kpa."""
+    os.environ["EBB_TEST_CLASS"] = "ahpa.autoscaling.knative.dev"
+    try:
+        tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--test", "end_to_end", "--", "no_lost_request"]
+        return Suites(ROOT, LOGS).workspace(tests, limit)
+    finally:
+        del os.environ["EBB_TEST_CLASS"]
+
+
 def properties(limit):
     """The property tests draw other worlds and inputs than the gate's."""
     gate_seed, seed = os.environ["PROPTEST_RNG_SEED"], str(random.SystemRandom().randrange(2**32))
@@ -111,6 +121,8 @@ def stages() -> list[Stage]:
         Stage("peers", 480, peers),
         Stage("dist", 300, dist),
         Stage("properties", 240, properties),
+        Stage("lost-requests", 240, lost_requests),
+        Stage("prediction", 2100, suite("prediction")),
         Stage("cluster", 2400, one_node),
         Stage("two-nodes", 600, two_nodes),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
