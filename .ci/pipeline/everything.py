@@ -90,6 +90,16 @@ def instructions(limit):
     return benchmark("instructions", "release")(limit)
 
 
+def lost_requests(limit):
+    """The suite of lost requests once more, with class ahpa in the place of class kpa."""
+    os.environ["EBB_TEST_CLASS"] = "ahpa.autoscaling.knative.dev"
+    try:
+        tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--test", "end_to_end", "--", "no_lost_request"]
+        return Suites(ROOT, LOGS).workspace(tests, limit)
+    finally:
+        del os.environ["EBB_TEST_CLASS"]
+
+
 def properties(limit):
     """The property tests draw other worlds and inputs than the gate's."""
     gate_seed, seed = os.environ["PROPTEST_RNG_SEED"], str(random.SystemRandom().randrange(2**32))
@@ -111,12 +121,16 @@ def stages() -> list[Stage]:
         Stage("peers", 480, peers),
         Stage("dist", 300, dist),
         Stage("properties", 240, properties),
+        Stage("lost-requests", 240, lost_requests),
+        Stage("prediction", 2100, suite("prediction")),
         Stage("cluster", 2400, one_node),
         Stage("two-nodes", 600, two_nodes),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
         Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),
         Stage("worlds", 300, command("worlds", ["cargo", "bench", "-p", "simulator", "--bench", "worlds", "--", "--hours", "1000"])),
         *[Stage(f"bench-{name}", 90, benchmark(name)) for name in BENCHMARKS],
+        Stage("bench-foresight", 180, benchmark("foresight")),
+        Stage("bench-twins", 90, command("bench-twins", ["cargo", "bench", "-p", "simulator", "--profile", "dev", "--bench", "twins", "--", "--quick"])),
         Stage("bench-instructions", 180, instructions),
         Stage("bench-windows_and_decider", 60,
               command("bench-windows_and_decider", ["cargo", "test", "--workspace", "--bench", "windows_and_decider"])),

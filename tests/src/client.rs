@@ -74,6 +74,8 @@ pub struct Tally {
     pub answered_since: Vec<Duration>,
     /// The largest number of requests that any app process reported to have held at once.
     pub most_in_one_pod: usize,
+    /// The number of answered requests that an activator had let wait for a slot or a pod.
+    pub waited: usize,
     /// Requests answered by each app process.
     pub by_process: BTreeMap<u32, usize>,
     /// When each pod's first answer had come, as [`clock::now`] counts. Pods name themselves on a cluster
@@ -147,6 +149,8 @@ impl Tally {
         let RequestTimes { begun, ended } = times;
         if result.outcome == Outcome::Answered {
             self.answered_since.push(begun);
+            let timings = result.headers.get_all("server-timing");
+            self.waited += usize::from(timings.iter().any(|timing| timing.as_bytes().starts_with(b"ebb-wait")));
         } else {
             let (outcome, headers) = (result.outcome.clone(), result.headers);
             self.unanswered.push(Unanswered { begun, ended, outcome, headers });
@@ -170,6 +174,7 @@ impl Tally {
         self.unanswered.extend(other.unanswered);
         self.answered_since.extend(other.answered_since);
         self.most_in_one_pod = self.most_in_one_pod.max(other.most_in_one_pod);
+        self.waited += other.waited;
         for (process, count) in other.by_process {
             *self.by_process.entry(process).or_default() += count;
         }

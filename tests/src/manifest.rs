@@ -144,6 +144,9 @@ impl Service {
     }
 }
 
+/// The key for the class of Services that name none.
+const CLASS_KEY: &str = "pod-autoscaler-class";
+
 /// The ConfigMap `config-autoscaler` with the keys that a test sets.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigMap(Vec<(String, String)>);
@@ -162,12 +165,19 @@ impl ConfigMap {
         self
     }
 
-    /// The manifest of the ConfigMap, as YAML.
+    /// The manifest of the ConfigMap, as YAML. Services that name no class have that of `$EBB_TEST_CLASS`, if
+    /// it is set: suites that are about no class run once with class ahpa.
     pub fn yaml(&self) -> String {
         let mut yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-autoscaler\n  namespace: ebb-system\ndata:\n".to_owned();
-        for (key, value) in &self.0 {
+        let class = std::env::var("EBB_TEST_CLASS").ok().filter(|_| !self.sets(CLASS_KEY));
+        let class = class.map(|class| (CLASS_KEY.to_owned(), class));
+        for (key, value) in self.0.iter().chain(&class) {
             let _ = writeln!(yaml, "  {key}: {value:?}");
         }
         yaml
+    }
+
+    fn sets(&self, key: &str) -> bool {
+        self.0.iter().any(|(present, _)| present == key)
     }
 }

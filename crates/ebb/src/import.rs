@@ -1,8 +1,10 @@
 //! `ebb import`: an autoscaler of another project goes in, annotations that mean the same come out, and what
 //! has no equivalent is named.
 
+mod cron;
 mod http_add_on;
 mod knative;
+mod predictive;
 mod result;
 mod scaled_object;
 mod tree;
@@ -63,6 +65,9 @@ fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
 fn import_unchecked(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     match text_at(document, &["kind"]) {
         Some("HorizontalPodAutoscaler") => autoscaler(document),
+        Some("AdvancedHorizontalPodAutoscaler" | "AdvancedHorizontalPodAutoscalerTemplate") => {
+            predictive::import(document)
+        }
         Some("ScaledObject") => scaled_object::import(document),
         Some("HTTPScaledObject") => http_add_on::scaled_object(document),
         Some("InterceptorRoute") => http_add_on::route(document),
@@ -70,7 +75,7 @@ fn import_unchecked(document: &DocumentNode) -> Result<ImportResult, Vec<String>
             Ok(knative::service(document))
         }
         Some(kind) => Err(vec![format!(
-            "kind is {kind}; what can be imported is HorizontalPodAutoscaler, ScaledObject, HTTPScaledObject, InterceptorRoute and Service of serving.knative.dev/v1"
+            "kind is {kind}; what can be imported is HorizontalPodAutoscaler, AdvancedHorizontalPodAutoscaler(Template), ScaledObject, HTTPScaledObject, InterceptorRoute and Service of serving.knative.dev/v1"
         )]),
         None => Err(vec!["kind is missing; it must say what the document is".to_owned()]),
     }

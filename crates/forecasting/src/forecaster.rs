@@ -177,7 +177,8 @@ impl Forecaster {
     }
 
     fn expected_floor(&self, minute: u64, reactive: PodCount) -> Option<ExpectedFloor> {
-        let near = self.near.as_ref().filter(|near| near.minute.abs_diff(minute) <= LATE_MINUTES_MAX)?;
+        let late_max = LATE_MINUTES_MAX.saturating_add(self.settings.pace.told_late().into());
+        let near = self.near.as_ref().filter(|near| near.minute.abs_diff(minute) <= late_max)?;
         let rule = self.choice.rule;
         let expected = near.expected[rule.place()]?;
         let floor = self.settings.cap.limit(expected.floor(self.settings.capacity), reactive);

@@ -24,6 +24,8 @@ pub struct ForecastPace {
     margin: Duration,
     /// The time that a start takes as long as too few were seen.
     unknown_start: Duration,
+    /// How many whole minutes have begun since, when the end of a minute is told.
+    told_late: u32,
 }
 
 /// How long before demand comes a pod for it is asked for.
@@ -47,6 +49,7 @@ impl ForecastPace {
         minute: Duration::from_secs(60),
         margin: Duration::from_secs(10),
         unknown_start: Duration::from_secs(60),
+        told_late: 0,
     };
 
     /// The pace with minutes of another length, at least a second. The other times are shortened with them,
@@ -56,7 +59,20 @@ impl ForecastPace {
         let tenth = Duration::from_millis(100);
         let tenths = (minute / 6).as_nanos().div_ceil(tenth.as_nanos());
         let margin = tenth * u32::try_from(tenths).unwrap_or(u32::MAX);
-        Self { minute, margin, unknown_start: minute }
+        Self { minute, margin, unknown_start: minute, told_late: 0 }
+    }
+
+    /// The same where a minute is told of so long after its end. What is asked for then is as much later, so
+    /// that demand has to be foreseen as much earlier.
+    #[must_use]
+    pub fn told_after(self, delay: Duration) -> Self {
+        let minutes = delay.as_nanos() / self.minute.as_nanos();
+        Self { told_late: u32::try_from(minutes).unwrap_or(u32::MAX), ..self }
+    }
+
+    /// How many whole minutes have begun since, when the end of a minute is told.
+    pub const fn told_late(self) -> u32 {
+        self.told_late
     }
 
     /// The length of a minute of the forecast.
@@ -95,7 +111,8 @@ impl StartTimes {
             ScaleUpForward::Measured => self.usual().unwrap_or(pace.unknown_start),
             ScaleUpForward::Fixed(start) => start,
         };
-        LookAhead::new(start.saturating_add(pace.margin), pace)
+        let late = pace.minute.saturating_mul(pace.told_late);
+        LookAhead::new(start.saturating_add(pace.margin).saturating_add(late), pace)
     }
 }
 
@@ -182,5 +199,8 @@ mod tests {
         assert_eq!(ForecastPace::with_minute(Duration::from_secs(60)), ForecastPace::USUAL);
         assert_eq!(StartTimes::default().look_ahead(ScaleUpForward::Measured, pace).minutes(), 2);
         assert_eq!(pace.minute_at(Duration::from_millis(7999)), 7);
+        let told_after = |pace: ForecastPace| pace.told_after(Duration::from_secs(4));
+        assert_eq!(StartTimes::default().look_ahead(ScaleUpForward::Measured, told_after(pace)).minutes(), 6);
+        assert_eq!(told_after(ForecastPace::USUAL), ForecastPace::USUAL);
     }
 }

@@ -46,6 +46,7 @@ pub use self::series::{Series, SeriesRange};
 pub use self::span::HistorySpan;
 pub use self::totals::{ColdStarts, LifeTotals, PodSeconds};
 
+pub(crate) use self::demand_days::DemandBin;
 pub(crate) use self::facts::{CapacityCounts, DemandSeconds, ReplacementCause, RevisionCondition};
 
 #[cfg(test)]

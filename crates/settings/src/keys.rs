@@ -155,6 +155,7 @@ keys! {
     COLD_START_WORTH = "cold-start-worth";
     SCALE_UP_FORWARD = "scale-up-forward";
     TIME_ZONE = "time-zone";
+    PREDICTION_BIN = "prediction-bin";
     HPA_SYNC_PERIOD = "hpa-sync-period";
     HPA_TOLERANCE = "hpa-tolerance";
     HPA_DOWNSCALE_STABILIZATION = "hpa-downscale-stabilization";

@@ -31,6 +31,9 @@ pub struct PredictionDefaults {
     pub scale_up_forward: ScaleUpForward,
     /// `time-zone`: the local time by which days and schedules go.
     pub time_zone: TimeZoneName,
+    /// `prediction-bin`: the length of a minute of prediction, 60 s; or 1 s, with which its hours and days are
+    /// as much shorter, for tests.
+    pub bin: Duration,
 }
 
 impl Default for PredictionDefaults {
@@ -41,6 +44,7 @@ impl Default for PredictionDefaults {
             cold_start_worth: Duration::from_mins(20),
             scale_up_forward: ScaleUpForward::Measured,
             time_zone: TimeZoneName::default(),
+            bin: Duration::from_secs(60),
         }
     }
 }
@@ -59,6 +63,7 @@ impl PredictionDefaults {
                 .scale_up_forward(&keys::SCALE_UP_FORWARD)
                 .unwrap_or(default.scale_up_forward),
             time_zone: reader.time_zone(&keys::TIME_ZONE).unwrap_or(default.time_zone),
+            bin: reader.duration(&keys::PREDICTION_BIN, &limits::PREDICTION_BIN).unwrap_or(default.bin),
         }
     }
 }

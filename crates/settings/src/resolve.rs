@@ -97,6 +97,7 @@ impl RevisionSettings {
             budget: self.prediction_budget.unwrap_or(defaults.budget),
             cold_start_worth: self.cold_start_worth.unwrap_or(defaults.cold_start_worth),
             scale_up_forward: self.scale_up_forward.unwrap_or(defaults.scale_up_forward),
+            bin: defaults.bin,
         })
     }
 

@@ -130,6 +130,8 @@ pub struct PredictionSettings {
     pub cold_start_worth: Duration,
     /// How long a start of a pod is taken to last.
     pub scale_up_forward: ScaleUpForward,
+    /// How long a minute of the forecast is: 60 s, or 1 s in tests.
+    pub bin: Duration,
 }
 
 /// How a window turns seconds into one number.

@@ -5,6 +5,7 @@
 
 use settings::hpa::reading::DocumentNode;
 
+use super::predictive;
 use super::result::ImportResult;
 use super::tree::{at, fields, number_at, text_at};
 
@@ -16,6 +17,11 @@ pub(super) fn service(document: &DocumentNode) -> ImportResult {
         let DocumentNode::Text(value) = value else { continue };
         if key.starts_with("autoscaling.knative.dev/") {
             imported.annotations.push((key.clone(), value.clone()));
+        } else if let Some(name) = key.strip_prefix(predictive::ANNOTATIONS) {
+            match name {
+                "scaleStrategy" => predictive::take_strategy(key, value, &mut imported),
+                _ => imported.notes.push(format!("annotation {key} has no equivalent")),
+            }
         }
     }
     let notes = &mut imported.notes;
@@ -102,6 +108,21 @@ spec:
             assert!(imported.notes.iter().any(|note| note.contains(said)), "{said}: {:?}", imported.notes);
         }
         assert!(!imported.notes.iter().any(|note| note.contains("idleTimeoutSeconds")));
+    }
+
+    #[test]
+    fn annotations_of_alibaba_cloud_become_ours() {
+        let predicted = MANIFEST.replace(
+            "other: x",
+            "autoscaling.knative.dev/class: ahpa.autoscaling.knative.dev, \
+             autoscaling.alibabacloud.com/scaleStrategy: observer, autoscaling.alibabacloud.com/other: y",
+        );
+        let imported = imported(&predicted).expect("sound");
+        assert_valid(&imported);
+        let is_observed = |annotation: &(String, String)| annotation.0 == "ebb.dev/prediction" && annotation.1 == "observe";
+        assert!(imported.annotations.iter().any(is_observed), "{imported:?}");
+        let said = "annotation autoscaling.alibabacloud.com/other has no equivalent";
+        assert!(imported.notes.iter().any(|note| note == said), "{imported:?}");
     }
 
     #[test]

@@ -4,8 +4,11 @@
 //! does both. A trigger that asks a system of its own has no equivalent: its number has to be recorded by
 //! Prometheus, and is then a metric of type External.
 
+use std::fmt::Write as _;
+
 use settings::hpa::reading::{self, DocumentNode};
 
+use super::cron;
 use super::result::{ImportResult, document_annotations, messages};
 use super::tree::{at, fields, map, number_at, text, text_at};
 
@@ -22,7 +25,16 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
         .ok_or_else(|| vec!["spec.scaleTargetRef.name is missing".to_owned()])?;
     let kind = text_at(spec, &["scaleTargetRef", "kind"]).unwrap_or("Deployment");
     let mut notes = Vec::new();
+    let scheduled = scheduled(spec, &mut notes);
     let metrics = metrics(spec, &mut notes);
+    if metrics.is_empty() && !scheduled.is_empty() {
+        note_what_is_left(spec, &mut notes);
+        note_pauses(document, &mut notes);
+        notes.push("without another trigger the count follows requests, beside the schedule".to_owned());
+        let mut annotations = bounds(spec);
+        annotations.extend(scheduled);
+        return Ok(ImportResult { target: format!("{kind} {name}"), annotations, notes });
+    }
     if metrics.is_empty() {
         notes.insert(0, "no trigger has an equivalent, so nothing can be imported".to_owned());
         return Err(notes);
@@ -56,7 +68,50 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
         let retention = "autoscaling.knative.dev/scale-to-zero-pod-retention-period";
         annotations.push((retention.to_owned(), format!("{cooldown}s")));
     }
+    annotations.extend(scheduled);
     Ok(ImportResult { target: format!("{kind} {name}"), annotations, notes })
+}
+
+/// The bounds of a workload without a metric.
+fn bounds(spec: &DocumentNode) -> Vec<(String, String)> {
+    let bound = |key: &str, field: &str, default: i64| {
+        let count = number_at(spec, &[field]).unwrap_or(default);
+        (format!("autoscaling.knative.dev/{key}"), count.to_string())
+    };
+    vec![bound("min-scale", "minReplicaCount", 0), bound("max-scale", "maxReplicaCount", MAX_DEFAULT)]
+}
+
+/// The schedule that triggers of type cron make, with its time zone; nothing where there is none.
+fn scheduled(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<(String, String)> {
+    let Some(DocumentNode::List(triggers)) = at(spec, &["triggers"]) else { return Vec::new() };
+    let (mut lines, mut zone) = (String::new(), None);
+    for (index, trigger) in triggers.iter().enumerate().filter(|(_, trigger)| is_cron(trigger)) {
+        let of = |field: &str| text_at(trigger, &["metadata", field]).unwrap_or_default();
+        let place = format!("spec.triggers[{index}]");
+        if *zone.get_or_insert(of("timezone")) != of("timezone") {
+            notes.push(format!("{place} (cron) is not taken: one time zone holds for all lines of a schedule"));
+            continue;
+        }
+        match cron::time_between(of("start"), of("end")) {
+            Some(time) => {
+                let _ = writeln!(lines, "{time} min={}", of("desiredReplicas"));
+            }
+            None => notes.push(format!(
+                "{place} (cron) is not taken: start {:?} and end {:?} are no times of the same days; write a line of ebb.dev/schedule",
+                of("start"),
+                of("end"),
+            )),
+        }
+    }
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let zone = ("ebb.dev/time-zone".to_owned(), zone.unwrap_or_default().to_owned());
+    vec![zone, ("ebb.dev/schedule".to_owned(), lines)]
+}
+
+fn is_cron(trigger: &DocumentNode) -> bool {
+    text_at(trigger, &["type"]) == Some("cron")
 }
 
 fn note_what_is_left(spec: &DocumentNode, notes: &mut Vec<String>) {
@@ -95,7 +150,7 @@ fn note_pauses(document: &DocumentNode, notes: &mut Vec<String>) {
 fn metrics(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<DocumentNode> {
     let Some(DocumentNode::List(triggers)) = at(spec, &["triggers"]) else { return Vec::new() };
     let mut metrics = Vec::new();
-    for (index, trigger) in triggers.iter().enumerate() {
+    for (index, trigger) in triggers.iter().enumerate().filter(|(_, trigger)| !is_cron(trigger)) {
         let kind = text_at(trigger, &["type"]).unwrap_or_default();
         let metric = match kind {
             "cpu" | "memory" => resource(kind, trigger),
@@ -272,6 +327,51 @@ spec:
         );
         assert!(imported.notes.iter().any(|note| note.starts_with("spec.fallback has no equivalent")));
         assert_valid(&imported);
+    }
+
+    const OFFICE: &str = "\
+kind: ScaledObject
+metadata: {name: office}
+spec:
+  scaleTargetRef: {name: office}
+  minReplicaCount: 1
+  maxReplicaCount: 8
+  triggers:
+    - type: cron
+      metadata: {timezone: Europe/Berlin, start: 0 7 * * 1-5, end: 30 18 * * 1-5, desiredReplicas: '4'}
+    - type: cron
+      metadata: {timezone: Asia/Tokyo, start: 0 1 * * *, end: 0 2 * * *, desiredReplicas: '2'}
+    - type: cron
+      metadata: {timezone: Europe/Berlin, start: 0 7 1 * *, end: 0 8 1 * *, desiredReplicas: '2'}
+";
+
+    #[test]
+    fn triggers_of_cron_become_a_schedule() {
+        let imported = imported(OFFICE).expect("a trigger has an equivalent");
+        assert_valid(&imported);
+        let expected = "\
+autoscaling.knative.dev/min-scale: \"1\"
+autoscaling.knative.dev/max-scale: \"8\"
+ebb.dev/time-zone: \"Europe/Berlin\"
+ebb.dev/schedule: |
+  Mon-Fri 07:00-18:30 min=4
+";
+        let text = imported.text();
+        assert!(text.contains(expected), "{text}");
+        for said in ["spec.triggers[1] (cron) is not taken: one time zone", "start \"0 7 1 * *\" and end"] {
+            assert!(imported.notes.iter().any(|note| note.contains(said)), "{said}: {:?}", imported.notes);
+        }
+    }
+
+    #[test]
+    fn a_schedule_stands_beside_metrics() {
+        let cron = "    - {type: cron, metadata: {timezone: UTC, start: 0 7 * * *, end: 0 9 * * *, desiredReplicas: '4'}}\n";
+        let imported = imported(&format!("{SCALED}{cron}")).expect("three triggers have an equivalent");
+        assert_valid(&imported);
+        assert_eq!(imported.annotations[0].1, "hpa.autoscaling.knative.dev");
+        let schedule = ("ebb.dev/schedule".to_owned(), "07:00-09:00 min=4\n".to_owned());
+        assert!(imported.annotations.contains(&schedule), "{imported:?}");
+        assert!(!imported.notes.iter().any(|note| note.contains("(cron)")), "{imported:?}");
     }
 
     /// What would otherwise be lost without a word: the trigger asks another server, as another user, and

@@ -24,7 +24,18 @@ type DayBytes = [[u8; 2]; 24 * 60];
 #[derive(Clone, Debug, PartialEq)]
 pub struct DemandDays {
     metric: Metric,
+    bin: DemandBin,
     days: VecDeque<DemandDay>,
+}
+
+/// How long the minutes are that are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum DemandBin {
+    /// As clocks have them.
+    #[default]
+    Minute,
+    /// A second: for tests whose forecast has minutes of a second.
+    Second,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +48,18 @@ struct DemandDay {
 impl DemandDays {
     /// No minutes yet, of this metric.
     pub(super) fn new(metric: Metric) -> Self {
-        Self { metric, days: VecDeque::new() }
+        Self { metric, bin: DemandBin::Minute, days: VecDeque::new() }
+    }
+
+    /// No minutes yet, with minutes of this length.
+    #[must_use]
+    pub(super) fn with_bin(self, bin: DemandBin) -> Self {
+        Self { bin, ..self }
+    }
+
+    /// How long the minutes are.
+    pub(crate) fn bin(&self) -> DemandBin {
+        self.bin
     }
 
     /// The metric whose demand is kept.
@@ -122,6 +144,14 @@ mod tests {
         assert_eq!([days.minute(MINUTE + 1), days.minute(MINUTE - 1)], [None, None]);
         days.note(MINUTE + 1, demand(0.0, 0.0));
         assert_eq!(days.minute(MINUTE + 1), Some(demand(0.0, 0.0)));
+    }
+
+    #[test]
+    fn minutes_of_a_second_are_kept_as_others_are() {
+        let mut days = DemandDays::new(Metric::Rps).with_bin(DemandBin::Second);
+        days.note(7, demand(value_of(101), value_of(121)));
+        assert_eq!(days.minute(7), Some(demand(value_of(101), value_of(121))));
+        assert_ne!(days, DemandDays { bin: DemandBin::Minute, ..days.clone() });
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use settings::Metric;
 use thiserror::Error;
 
-use super::demand_days::DemandDays;
+use super::demand_days::{DemandBin, DemandDays};
 use super::packed::{BlockFault, PackedRows, RowBlock, RowLimits};
 use super::revision::{HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, OpenSpan, RevisionHistory, SECONDS_KEPT};
 use super::tally::SpanTally;
@@ -61,6 +61,9 @@ struct OpenSpanRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DemandRecord {
     metric: DemandMetric,
+    /// Whether minutes are seconds, as tests have them.
+    #[serde(default)]
+    is_by_second: bool,
     days: Vec<DemandDayRecord>,
 }
 
@@ -173,6 +176,9 @@ impl HistoryRecord {
                 DemandMetric::Concurrency => 1,
                 DemandMetric::Rps => 2,
             });
+            if demand.is_by_second {
+                hash.number(1);
+            }
             for day in &demand.days {
                 hash.number(day.day);
                 hash.bytes(&day.bytes);
@@ -253,7 +259,8 @@ impl DemandRecord {
             day,
             bytes: minutes.iter().flatten().copied().collect(),
         });
-        Self { metric, days: days.collect() }
+        let is_by_second = demand.bin() == DemandBin::Second;
+        Self { metric, is_by_second, days: days.collect() }
     }
 
     fn restored(self) -> Result<DemandDays, HistoryFault> {
@@ -261,6 +268,7 @@ impl DemandRecord {
             DemandMetric::Concurrency => Metric::Concurrency,
             DemandMetric::Rps => Metric::Rps,
         });
+        demand = demand.with_bin(if self.is_by_second { DemandBin::Second } else { DemandBin::Minute });
         for DemandDayRecord { day, bytes } in self.days {
             demand
                 .restore_day(day, &bytes)

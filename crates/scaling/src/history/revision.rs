@@ -11,7 +11,7 @@ use forecasting::MinuteDemand;
 use settings::Metric;
 use vocabulary::Timestamp;
 
-use super::demand_days::DemandDays;
+use super::demand_days::{DemandBin, DemandDays};
 use super::facts::{DemandSeconds, ReplacementCause, RevisionCondition, SecondFacts};
 use super::packed::{PackedRows, RowLimits, RowRun};
 use super::tally::{SECOND_FIELDS, SPAN_FIELDS, SpanTally, row_of_second};
@@ -188,8 +188,17 @@ impl RevisionHistory {
 
     /// Begins to keep the demand of a metric by the minute for fifteen days; another metric begins anew.
     pub fn keep_demand_of(&mut self, metric: Metric) {
-        if self.demand.as_ref().is_none_or(|demand| demand.metric() != metric) {
+        let is_kept = |days: &Arc<DemandDays>| days.metric() == metric && days.bin() == DemandBin::Minute;
+        if !self.demand.as_ref().is_some_and(is_kept) {
             self.demand = Some(Arc::new(DemandDays::new(metric)));
+        }
+    }
+
+    /// The same, by minutes of a second: for tests whose forecast has those.
+    pub fn keep_demand_by_second(&mut self, metric: Metric) {
+        let is_kept = |days: &Arc<DemandDays>| days.metric() == metric && days.bin() == DemandBin::Second;
+        if !self.demand.as_ref().is_some_and(is_kept) {
+            self.demand = Some(Arc::new(DemandDays::new(metric).with_bin(DemandBin::Second)));
         }
     }
 
@@ -294,6 +303,9 @@ impl RevisionHistory {
         count = count.min(HOURS_KEPT.rows * HOUR);
         let kept = count.min(SECONDS_KEPT.rows);
         self.seconds.push(RowRun { first: end - kept, count: kept, row: row_of_second(&facts, demand) });
+        if facts.condition.is_heard {
+            self.note_seconds(end - kept..end, demand);
+        }
         let mut second = end - count;
         while second < end {
             let is_recent = end - second <= MINUTES_KEPT.rows * MINUTE + MINUTE;
@@ -317,9 +329,22 @@ impl RevisionHistory {
     fn open_minute(&mut self, minute: u64) {
         let Some(OpenSpan { index, tally }) = self.minute.follow_with(minute) else { return };
         self.minutes.push(RowRun { first: index, count: 1, row: tally.minute_row() });
-        if let Some(days) = self.demand.as_mut().filter(|_| tally.heard_seconds() > 0) {
+        let is_noted = |days: &&mut Arc<DemandDays>| match days.bin() {
+            DemandBin::Minute => tally.heard_seconds() > 0,
+            DemandBin::Second => false,
+        };
+        if let Some(days) = self.demand.as_mut().filter(is_noted) {
             let [mean, maximum] = [tally.mean(), tally.maximum()].map(|sums| sums.of(days.metric()));
             Arc::make_mut(days).note(index, MinuteDemand { mean, maximum });
+        }
+    }
+
+    /// Notes the demand of seconds where these stand for minutes.
+    fn note_seconds(&mut self, seconds: Range<u64>, demand: SecondSums) {
+        if let Some(days) = self.demand.as_mut().filter(|days| days.bin() == DemandBin::Second) {
+            let demand = demand.of(days.metric());
+            let days = Arc::make_mut(days);
+            seconds.for_each(|second| days.note(second, MinuteDemand { mean: demand, maximum: demand }));
         }
     }
 

@@ -41,11 +41,11 @@ impl CountForecast {
             former.unwrap_or_else(|| Box::new(Self { reactive: wanted, prediction: None, looked_at: now }));
         let former = forecast.prediction.take();
         forecast.prediction = match (&spec.prediction, former) {
-            (Some(asked), Some(mut prediction)) => {
+            (Some(asked), Some(mut prediction)) if prediction.has_bin_of(asked) => {
                 prediction.follow(spec, asked);
                 Some(prediction)
             }
-            (Some(asked), None) => RevisionPrediction::new(spec, asked, now),
+            (Some(asked), _) => RevisionPrediction::new(spec, asked, now),
             (None, _) => None,
         };
         Some(forecast)
@@ -61,7 +61,7 @@ impl CountForecast {
         self.looked_at = now;
         self.reactive = reactive;
         let prediction = self.prediction.as_mut()?;
-        let expected = prediction.decide(clock.second_at(now) / MINUTE, reactive, now);
+        let expected = prediction.decide(prediction.minute_of(clock.second_at(now)), reactive, now);
         (!prediction.observes_only()).then_some(expected)
     }
 

@@ -1,5 +1,8 @@
 //! The forecast of one revision, beside its decisions: minutes of its history in, floors and warm pods out.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use forecasting::{
     BudgetShare, ChoiceTimes, DemandMinutes, EndedMinute, FloorCap, ForecastPace, ForecastSettings,
     Forecaster, KeepWarm, LookAhead, PastDemand, PodCapacity, PredictedFloor, Scorecard, WarmAnswer,
@@ -9,18 +12,19 @@ use settings::{PredictionSettings, ScalingSpec};
 use vocabulary::{PodCount, ScaleUpForward, Timestamp};
 
 use super::start_book::StartBook;
-use crate::history::DemandDays;
+use crate::history::{DemandBin, DemandDays};
 
-/// The length of a minute in seconds.
+/// The length of a minute of the clock in seconds.
 pub(super) const MINUTE: u64 = 60;
 /// So many seconds after its end the history has closed a minute.
 const CLOSED_AFTER: u64 = 4;
-const PACE: ForecastPace = ForecastPace::USUAL;
 const MINUTE_SECONDS: f64 = 60.0;
 
 /// The forecast of one revision.
 #[derive(Clone, Debug)]
 pub(super) struct RevisionPrediction {
+    /// How long the minutes are that are spoken of here.
+    pace: ForecastPace,
     observes_only: bool,
     capacity: PodCapacity,
     forward: ScaleUpForward,
@@ -60,7 +64,9 @@ impl RevisionPrediction {
     pub(super) fn new(spec: &ScalingSpec, asked: &PredictionSettings, now: Timestamp) -> Option<Self> {
         let settings = forecast_settings(spec, asked)?;
         let forecaster = Forecaster::new(settings, now);
+        let pace = settings.pace;
         let mut prediction = Self {
+            pace,
             observes_only: asked.observes_only,
             capacity: settings.capacity,
             forward: asked.scale_up_forward,
@@ -68,7 +74,7 @@ impl RevisionPrediction {
             kept_anyway: 0,
             scorecard: forecaster.scorecard(),
             forecaster,
-            warm: KeepWarm::new(PACE, now),
+            warm: KeepWarm::new(pace, now),
             starts: StartBook::default(),
             next_minute: None,
         };
@@ -88,7 +94,27 @@ impl RevisionPrediction {
         self.worth = if may_rest { asked.cold_start_worth.as_secs_f64() / MINUTE_SECONDS } else { 0.0 };
         let rest = spec.scale_to_zero_grace_period.max(spec.pod_retention);
         let kept = spec.stable_window.saturating_add(rest);
-        self.kept_anyway = usize::try_from(kept.as_secs() / MINUTE).unwrap_or(usize::MAX);
+        self.kept_anyway = usize::try_from(self.pace.minute_at(kept)).unwrap_or(usize::MAX);
+    }
+
+    /// Whether the minutes are as long as these settings say; else prediction begins anew.
+    pub(super) fn has_bin_of(&self, asked: &PredictionSettings) -> bool {
+        self.pace == pace_of(asked)
+    }
+
+    /// The minute of the forecast that runs in a second since 1970.
+    pub(super) fn minute_of(&self, second: u64) -> u64 {
+        self.pace.minute_at(Duration::from_secs(second))
+    }
+
+    /// The local time by which days go; `None` while that of the revision's zone is not known. Days of shorter
+    /// minutes are those of no clock.
+    pub(super) fn zone<'a>(&self, of_revision: Option<&'a ZoneOffsets>) -> Option<Cow<'a, ZoneOffsets>> {
+        if self.pace.minute() == ForecastPace::USUAL.minute() {
+            of_revision.map(Cow::Borrowed)
+        } else {
+            Some(Cow::Owned(ZoneOffsets::default()))
+        }
     }
 
     /// Whether what is expected changes nothing.
@@ -98,18 +124,18 @@ impl RevisionPrediction {
 
     /// Whether a minute has ended of which the forecaster was not told.
     pub(super) fn is_minute_due(&self, second: u64) -> bool {
-        self.next_minute != Some(first_open_minute(second))
+        self.next_minute != Some(self.first_open_minute(second))
     }
 
     /// The second since 1970 at which the next minute is due; `None` before the first look.
     pub(super) fn next_minute_due(&self) -> Option<u64> {
-        self.next_minute.map(|next| (next + 1) * MINUTE + CLOSED_AFTER)
+        self.next_minute.map(|next| (next + 1) * self.pace.minute().as_secs() + CLOSED_AFTER)
     }
 
-    /// Tells of the minute that ended last. Of minutes that were missed nothing is told, and a clock that was
-    /// put back repeats none.
+    /// Tells of the minute that ended last, and of as many before it as are told late. Of others that were
+    /// missed nothing is told, and a clock that was put back repeats none.
     pub(super) fn tell_minutes(&mut self, past: ClosedPast<'_>) {
-        let open = first_open_minute(past.second);
+        let open = self.first_open_minute(past.second);
         let told_before = self.next_minute.replace(open);
         let Some(minute) = open.checked_sub(1) else { return };
         if told_before.is_some_and(|next| next > minute) {
@@ -123,7 +149,10 @@ impl RevisionPrediction {
         };
         let look_ahead = self.look_ahead();
         let (reactive, zone) = (past.reactive, past.zone);
-        self.forecaster.end_minute(&EndedMinute { minute, reactive, past: demand, zone, look_ahead });
+        let oldest = minute.saturating_sub(self.pace.told_late().into());
+        for minute in told_before.unwrap_or(minute).max(oldest)..=minute {
+            self.forecaster.end_minute(&EndedMinute { minute, reactive, past: demand, zone, look_ahead });
+        }
         self.scorecard = self.forecaster.scorecard();
     }
 
@@ -165,7 +194,12 @@ impl RevisionPrediction {
     }
 
     fn look_ahead(&self) -> LookAhead {
-        self.starts.look_ahead(self.forward, PACE)
+        self.starts.look_ahead(self.forward, self.pace)
+    }
+
+    /// The first minute that may still get demand, when this second since 1970 runs.
+    fn first_open_minute(&self, second: u64) -> u64 {
+        self.minute_of(second.saturating_sub(CLOSED_AFTER))
     }
 
     fn terms(&self) -> WarmTerms {
@@ -174,9 +208,14 @@ impl RevisionPrediction {
     }
 }
 
-/// The first minute that may still get demand, when this second since 1970 runs.
-fn first_open_minute(second: u64) -> u64 {
-    second.saturating_sub(CLOSED_AFTER) / MINUTE
+/// How long the minutes of a forecast are by these settings.
+fn pace_of(asked: &PredictionSettings) -> ForecastPace {
+    ForecastPace::with_minute(asked.bin).told_after(Duration::from_secs(CLOSED_AFTER))
+}
+
+/// The length of the minutes whose demand these settings need.
+pub(in crate::multiscaler) fn demand_bin(asked: &PredictionSettings) -> DemandBin {
+    if asked.bin == ForecastPace::USUAL.minute() { DemandBin::Minute } else { DemandBin::Second }
 }
 
 fn forecast_settings(spec: &ScalingSpec, asked: &PredictionSettings) -> Option<ForecastSettings> {
@@ -185,6 +224,6 @@ fn forecast_settings(spec: &ScalingSpec, asked: &PredictionSettings) -> Option<F
         budget: BudgetShare::of(asked.budget),
         cap: FloorCap::USUAL,
         choice: ChoiceTimes::EachHour,
-        pace: PACE,
+        pace: pace_of(asked),
     })
 }

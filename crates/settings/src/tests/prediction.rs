@@ -22,6 +22,7 @@ fn by_default() -> PredictionSettings {
         budget: Percentage::clamped(10.0),
         cold_start_worth: Duration::from_mins(20),
         scale_up_forward: ScaleUpForward::Measured,
+        bin: Duration::from_secs(60),
     }
 }
 
@@ -48,12 +49,14 @@ fn annotations_of_prediction_stand_over_the_config_map() {
         ("cold-start-worth", "5m"),
         ("scale-up-forward", "90s"),
         ("time-zone", "Asia/Tokyo"),
+        ("prediction-bin", "1s"),
     ];
     let of_cluster = PredictionSettings {
         observes_only: true,
         budget: Percentage::clamped(3.0),
         cold_start_worth: Duration::from_mins(5),
         scale_up_forward: ScaleUpForward::Fixed(Duration::from_secs(90)),
+        bin: Duration::from_secs(1),
     };
     let by_config = spec(&config, &[]);
     assert_eq!(by_config.prediction, Some(of_cluster));
@@ -66,7 +69,8 @@ fn annotations_of_prediction_stand_over_the_config_map() {
         ("ebb.dev/time-zone", "UTC"),
     ];
     let by_annotations = spec(&config, &annotations);
-    assert_eq!(by_annotations.prediction, Some(by_default()));
+    let bin = Duration::from_secs(1);
+    assert_eq!(by_annotations.prediction, Some(PredictionSettings { bin, ..by_default() }));
     assert!(by_annotations.time_zone.is_utc());
     let nothing = spec(&[], &[("class", AHPA), ("ebb.dev/prediction-budget", "0%")]);
     assert_eq!(nothing.prediction.map(|prediction| prediction.budget), Some(Percentage::clamped(0.0)));

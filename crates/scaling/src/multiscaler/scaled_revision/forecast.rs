@@ -167,16 +167,15 @@ impl ScaledRevision {
 
     /// Tells of the minute that ended last, once the local time is known.
     fn tell_minute(&mut self, second: u64, now: Timestamp) {
-        if self.zones.offsets(&self.spec.time_zone).is_none() {
-            return;
-        }
         self.keep_history(now);
         self.keep_demand();
         let reactive = self.reactive();
-        let Some(zone) = self.zones.offsets(&self.spec.time_zone) else { return };
+        let of_revision = self.zones.offsets(&self.spec.time_zone);
         let demand = self.history.as_deref().and_then(RevisionHistory::demand);
-        if let Some(prediction) = self.forecast.as_mut().and_then(|forecast| forecast.prediction.as_mut()) {
-            prediction.tell_minutes(ClosedPast { second, demand, zone, reactive });
+        if let Some(prediction) = self.forecast.as_mut().and_then(|forecast| forecast.prediction.as_mut())
+            && let Some(zone) = prediction.zone(of_revision)
+        {
+            prediction.tell_minutes(ClosedPast { second, demand, zone: &zone, reactive });
         }
     }
 

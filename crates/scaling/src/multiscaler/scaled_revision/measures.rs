@@ -12,10 +12,11 @@ use vocabulary::{PodCount, Reporter, Sample, Timestamp};
 
 use super::{DecisionNews, HistoryFeed, ScaledRevision};
 use crate::history::{
-    CapacityCounts, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory,
+    CapacityCounts, DemandBin, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory,
     WallClock,
 };
 use crate::multiscaler::PodFact;
+use crate::multiscaler::prediction::demand_bin;
 
 impl ScaledRevision {
     pub(in crate::multiscaler) fn kept_history(&self) -> Option<&RevisionHistory> {
@@ -64,11 +65,13 @@ impl ScaledRevision {
 
     /// Keeps the demand of fifteen days where a forecast reads it, and nowhere else.
     pub(super) fn keep_demand(&mut self) {
-        let asked = self.spec.prediction.is_some().then_some(self.spec.metric);
-        let kept = self.history.as_ref().map(|history| history.demand().map(DemandDays::metric));
+        let asked = self.spec.prediction.as_ref().map(|asked| (self.spec.metric, demand_bin(asked)));
+        let kind = |days: &DemandDays| (days.metric(), days.bin());
+        let kept = self.history.as_ref().map(|history| history.demand().map(kind));
         if kept.is_some_and(|kept| kept != asked) {
             self.change_history(|history, _| match asked {
-                Some(metric) => history.keep_demand_of(metric),
+                Some((metric, DemandBin::Minute)) => history.keep_demand_of(metric),
+                Some((metric, DemandBin::Second)) => history.keep_demand_by_second(metric),
                 None => history.forget_demand(),
             });
         }

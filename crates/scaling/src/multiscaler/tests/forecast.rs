@@ -20,6 +20,7 @@ fn predicting(spec: ScalingSpec) -> ScalingSpec {
         budget: Percentage::clamped(50.0),
         cold_start_worth: Duration::from_mins(20),
         scale_up_forward: ScaleUpForward::Measured,
+        bin: Duration::from_secs(60),
     };
     ScalingSpec { prediction: Some(prediction), ..spec }
 }

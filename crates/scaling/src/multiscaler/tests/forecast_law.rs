@@ -91,6 +91,7 @@ impl TwinWorlds {
             budget: Percentage::clamped(BUDGET_PERCENT),
             cold_start_worth: Duration::from_mins(20),
             scale_up_forward: ScaleUpForward::Measured,
+            bin: Duration::from_secs(60),
         };
         let expecting = ScalingSpec { prediction: Some(prediction), schedule, ..spec.clone() };
         let [world, twin] = [expecting, spec.clone()].map(|spec| {

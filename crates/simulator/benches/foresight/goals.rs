@@ -1,0 +1,80 @@
+//! What must hold of the tables.
+
+use crate::contestant::Contestant;
+use crate::warm_table::{WarmShares, WarmTable};
+
+/// A number, the most that it may be, and what it is.
+struct Goal {
+    what: String,
+    found: f64,
+    most: f64,
+}
+
+/// Prints the goals of warm revisions. Returns whether all are met.
+pub(crate) fn print_warm(tables: &[WarmTable]) -> bool {
+    let goals: Vec<Goal> = tables.iter().flat_map(goals_of).collect();
+    let are_met = print(&goals);
+    are_met & tables.iter().all(no_contestant_is_better)
+}
+
+/// Prints whether the budget was kept for each series.
+pub(crate) fn print_budget(table: &WarmTable) -> bool {
+    let budget = 1.0 + f64::from(table.setting.budget) / 100.0;
+    let shares = table.shares(Contestant::Ahpa).unwrap_or_default();
+    print(&[Goal { what: "pod-hours, each".to_owned(), found: shares.pods_most(), most: budget }])
+}
+
+/// Prints goals of sparse revisions: cold starts and pod-minutes as parts of those of class kpa.
+pub(crate) fn print_sparse(worth: &str, group: &str, found: [f64; 2], most: [f64; 2]) -> bool {
+    let goals = ["cold starts", "pod-minutes"].iter().zip(found.into_iter().zip(most));
+    let goals = goals.map(|(name, (found, most))| Goal {
+        what: format!("{group}, cold-start-worth {worth}: {name}"),
+        found,
+        most,
+    });
+    print(&goals.collect::<Vec<_>>())
+}
+
+fn goals_of(table: &WarmTable) -> Vec<Goal> {
+    let Some(shares) = table.shares(Contestant::Ahpa) else { return Vec::new() };
+    let setting = &table.setting;
+    let goal = |what: &str, found: f64, most: f64| Goal { what: format!("{}: {what}", setting.name()), found, most };
+    let late = |most: f64| goal("late demand, median", shares.late_median(), most);
+    match (setting.start_up, setting.budget, setting.peak) {
+        (180, 10, 20) => vec![
+            late(0.35),
+            goal("late demand, of the sum", shares.late_of_sum(), 0.5),
+            goal("pod-hours, mean", shares.pods_mean(), 1.05),
+            goal("pod-hours, each", shares.pods_most(), 1.10),
+            goal("pod-hours without a period, each", shares.pods_most_without_period(), 1.08),
+        ],
+        (60, ..) => vec![late(0.6)],
+        (_, 3, _) => vec![late(0.7), goal("pod-hours, each", shares.pods_most(), 1.03)],
+        _ => vec![late(0.5)],
+    }
+}
+
+fn print(goals: &[Goal]) -> bool {
+    for Goal { what, found, most } in goals {
+        let outcome = if found <= most { "met" } else { "NOT MET" };
+        println!("{outcome}: {what} {found:.3}, at most {most}");
+    }
+    goals.iter().all(|goal| goal.found <= goal.most)
+}
+
+/// No contestant but the oracle is both less late and cheaper than class ahpa.
+fn no_contestant_is_better(table: &WarmTable) -> bool {
+    let medians = |shares: &WarmShares| [shares.late_median(), shares.pods_median()];
+    let Some([late, pods]) = table.shares(Contestant::Ahpa).as_ref().map(medians) else { return true };
+    let better = |contestant: &&Contestant| {
+        let is_judged = !matches!(contestant, Contestant::Ahpa | Contestant::Oracle);
+        let found = table.shares(**contestant).as_ref().map(medians);
+        is_judged && found.is_some_and(|[other_late, other_pods]| other_late < late && other_pods < pods)
+    };
+    let better: Vec<&str> =
+        table.setting.contestants.iter().filter(better).map(|contestant| contestant.name()).collect();
+    if !better.is_empty() {
+        println!("NOT MET: {}: less late and cheaper: {}", table.setting.name(), better.join(", "));
+    }
+    better.is_empty()
+}

@@ -1,0 +1,207 @@
+//! Does class ahpa ever make requests wait longer than class kpa does?
+//!
+//! ```text
+//! cargo bench -p simulator --bench twins                 # 1,000 seeds, each with one and with ten slots in a pod
+//! cargo bench -p simulator --bench twins -- --quick      # 12 seeds
+//! cargo bench -p simulator --bench twins -- --seeds 200 --from 1
+//! ```
+//!
+//! Each seed draws a load of some hours, a service time and a start-up. Both classes meet the same arrivals
+//! and service times, request by request, at one activator. A world is worse than its twin if its waits are
+//! longer by more than 2 % and by more than a second; the worst five are printed.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use settings::{ClusterConfig, RevisionSettings};
+use simulator::{
+    LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport, ServiceScenario, SimulationPace,
+    TimeDistribution, WorldDelays, new_service, simulate,
+};
+use vocabulary::RevisionName;
+
+const SEEDS: u64 = 1_000;
+const SEEDS_QUICK: u64 = 12;
+/// So long that rules of the same minute of every hour have their periods.
+const LENGTH: Duration = Duration::from_secs(7 * 3_600);
+const LENGTH_QUICK: Duration = Duration::from_secs(4 * 3_600);
+const SLOTS: [u32; 2] = [1, 10];
+/// A world may be worse by this part and by so many seconds.
+const WORSE_PART_MAX: f64 = 0.02;
+const WORSE_SECONDS_MAX: f64 = 1.0;
+const WORST: usize = 5;
+
+fn main() -> ExitCode {
+    let is_quick = std::env::args().any(|argument| argument == "--quick");
+    let seeds = number_after("--seeds").unwrap_or(if is_quick { SEEDS_QUICK } else { SEEDS });
+    let first = number_after("--from").unwrap_or(1_u64);
+    let length = if is_quick { LENGTH_QUICK } else { LENGTH };
+    let mut pairs = Vec::new();
+    let seeds = first..first + seeds;
+    for seed in seeds {
+        pairs.extend(SLOTS.map(|slots| TwinPair::of(seed, slots, length)));
+    }
+    if judge(pairs) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints the sums and the worst worlds. Returns whether all goals are met.
+fn judge(mut pairs: Vec<TwinPair>) -> bool {
+    let waits = |of: fn(&TwinPair) -> RequestWaits| {
+        pairs.iter().map(of).fold(RequestWaits::default(), |sum, waits| RequestWaits {
+            seconds: sum.seconds + waits.seconds,
+            requests: sum.requests + waits.requests,
+        })
+    };
+    let [kpa, ahpa] = [waits(|pair| pair.kpa), waits(|pair| pair.ahpa)];
+    println!("{} worlds; class kpa: {} requests waited {:.0} s", pairs.len(), kpa.requests, kpa.seconds);
+    println!("class ahpa: {} requests waited {:.0} s", ahpa.requests, ahpa.seconds);
+    let is_sum_met = ahpa.seconds <= kpa.seconds && ahpa.requests <= kpa.requests;
+    let worse = pairs.iter().filter(|pair| pair.is_worse()).count();
+    println!("worlds worse than their twin: {worse}; goals met: {:?}", [is_sum_met, worse == 0]);
+    pairs.sort_by(|one, other| other.longer().total_cmp(&one.longer()));
+    for pair in pairs.iter().take(WORST) {
+        println!("{pair}");
+    }
+    is_sum_met && worse == 0
+}
+
+/// How many requests waited, and for how long together.
+#[derive(Clone, Copy, Debug, Default)]
+struct RequestWaits {
+    seconds: f64,
+    requests: u64,
+}
+
+impl RequestWaits {
+    fn of(report: &ServiceReport) -> Self {
+        Self {
+            seconds: report.wait.mean.as_secs_f64() * real(report.answered),
+            requests: report.waited_from_zero + report.waited_for_growth,
+        }
+    }
+}
+
+/// One world with both classes.
+#[derive(Debug)]
+struct TwinPair {
+    seed: u64,
+    slots: u32,
+    load: String,
+    kpa: RequestWaits,
+    ahpa: RequestWaits,
+}
+
+impl TwinPair {
+    fn of(seed: u64, slots: u32, length: Duration) -> Self {
+        let mut draws = Draws(seed);
+        let load = draws.load();
+        let [service, start_up] = [draws.between(50, 900), draws.between(1, 90)];
+        let times = [format!("{service}ms,p99={}ms", 4 * service), format!("{start_up}s")];
+        let waits = |class: &str| {
+            let scenario = TwinWorld { seed, slots, load: &load, times: &times, length }.scenario(class);
+            let report = simulate(&scenario).expect("a scenario that can be simulated");
+            RequestWaits::of(&report.services[0])
+        };
+        Self { seed, slots, kpa: waits("kpa"), ahpa: waits("ahpa"), load: format!("{load}; {}", times.join("; ")) }
+    }
+
+    /// The seconds by which requests waited longer with class ahpa.
+    fn longer(&self) -> f64 {
+        self.ahpa.seconds - self.kpa.seconds
+    }
+
+    fn is_worse(&self) -> bool {
+        self.longer() > WORSE_SECONDS_MAX && self.longer() > WORSE_PART_MAX * self.kpa.seconds
+    }
+}
+
+impl std::fmt::Display for TwinPair {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seed, slots, load, kpa, ahpa } = self;
+        write!(to, "seed {seed}, {slots} in a pod, {load}: ")?;
+        write!(to, "class kpa {} requests {:.1} s, ", kpa.requests, kpa.seconds)?;
+        write!(to, "class ahpa {} requests {:.1} s", ahpa.requests, ahpa.seconds)
+    }
+}
+
+/// What both worlds of a pair have in common.
+struct TwinWorld<'a> {
+    seed: u64,
+    slots: u32,
+    load: &'a str,
+    /// The service time and the start-up.
+    times: &'a [String; 2],
+    length: Duration,
+}
+
+impl TwinWorld<'_> {
+    fn scenario(&self, class: &str) -> Scenario {
+        let cluster = ClusterConfig::default();
+        let annotations: BTreeMap<String, String> =
+            [("autoscaling.knative.dev/class".to_owned(), format!("{class}.autoscaling.knative.dev"))].into();
+        let settings = RevisionSettings::read(&annotations, &cluster, None).expect("good annotations").value;
+        let name = RevisionName::new("default", "service", "twin").expect("a name");
+        let [service_time, start_up] = self.times;
+        let service = ServiceScenario {
+            facts: new_service(name, settings, self.slots, &cluster),
+            load: Some(shape(self.load)),
+            service_time: TimeDistribution::parse(service_time).expect("a time"),
+            start_up: TimeDistribution::parse(start_up).expect("a time"),
+        };
+        Scenario {
+            cluster: Arc::new(cluster),
+            services: vec![service],
+            cores: BTreeMap::new(),
+            delays: WorldDelays::default(),
+            length: self.length,
+            seed: self.seed,
+            pace: SimulationPace::EveryRequest,
+        }
+    }
+}
+
+fn shape(load: &str) -> LoadShape {
+    match ServiceLoad::parse(&format!("*={load}")).expect("a load").source {
+        LoadSource::Shape(shape) => shape,
+        LoadSource::File(_) => panic!("{load} is a file"),
+    }
+}
+
+/// Whole numbers that follow from a seed without a pattern: the generator `SplitMix64`.
+struct Draws(u64);
+
+impl Draws {
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        least + (mixed ^ (mixed >> 31)) % (most - least + 1)
+    }
+
+    /// A load with a pattern, but for the last two: hours, bursts of timers, rare requests.
+    fn load(&mut self) -> String {
+        let (rate, minutes, requests) = (self.between(4, 30), self.between(3, 25), self.between(1, 20));
+        match self.between(0, 5) {
+            0 | 1 => format!("diurnal,peak={rate}rps,trough=1rps,period=1h"),
+            2 => format!("timer,every={minutes}m,requests={requests}"),
+            3 => format!("timer,every={minutes}m"),
+            4 => format!("sparse,every={minutes}m"),
+            _ => format!("bursty,burst={rate}rps,every={minutes}m,length=40s,rate=1rps"),
+        }
+    }
+}
+
+/// The number behind an option, if it stands there.
+fn number_after<Number: FromStr>(option: &str) -> Option<Number> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != option).skip(1);
+    arguments.next()?.parse().ok()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count is printed with a few digits")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
