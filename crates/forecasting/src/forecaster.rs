@@ -17,6 +17,7 @@ use crate::local_time::ZoneOffsets;
 use crate::look_ahead::{ForecastPace, LookAhead};
 use crate::minute_view::MinuteView;
 use crate::past_demand::PastDemand;
+use crate::record::{ForecasterRecord, amount_of};
 use crate::replay::{IN_FORCE, PLAYERS, PlayedMinute, RuleReplay};
 use crate::rule::RuleNumber;
 use crate::scorecard::Scorecard;
@@ -70,6 +71,8 @@ pub struct Forecaster {
     memory: RuleMemory,
     replay: RuleReplay,
     choice: RuleChoice,
+    /// The minute since 1970 since which the rule is in force; `None` before the first choice.
+    rule_since: Option<u64>,
     budget: PredictionBudget,
     near: Option<NearMinute>,
     /// The floor that binds now.
@@ -92,6 +95,7 @@ impl Forecaster {
             memory: RuleMemory::default(),
             replay: RuleReplay::default(),
             choice: RuleChoice::NONE,
+            rule_since: None,
             budget: PredictionBudget::new(settings.budget, settings.pace, now),
             near: None,
             bound: PodCount::ZERO,
@@ -176,6 +180,39 @@ impl Forecaster {
         self.choice
     }
 
+    /// The minute since 1970 since which the rule is in force; `None` before the first choice.
+    pub const fn rule_since(&self) -> Option<u64> {
+        self.rule_since
+    }
+
+    /// What is kept beside the demand of the past, as it is written down.
+    pub fn record(&self) -> ForecasterRecord {
+        ForecasterRecord {
+            rule: self.choice.rule.place(),
+            rule_since: self.rule_since,
+            late: self.choice.late.to_bits(),
+            saved_max: self.choice.saved_max.to_bits(),
+            hours: self.replay.hours(),
+            open: self.replay.open(),
+            budget: self.budget.record(),
+        }
+    }
+
+    /// Goes on from what was written down so many minutes ago.
+    pub fn restore(&mut self, record: &ForecasterRecord, minutes_ago: u64) {
+        let rule = RuleNumber::all().find(|number| number.place() == record.rule);
+        self.choice = RuleChoice {
+            rule: rule.unwrap_or(RuleNumber::NONE),
+            late: amount_of(record.late),
+            saved_max: amount_of(record.saved_max),
+        };
+        self.rule_since = record.rule_since;
+        self.replay.restore(&record.hours, record.open.as_ref());
+        self.budget.restore(&record.budget, minutes_ago);
+        self.near = None;
+        self.memory.forget();
+    }
+
     fn expected_floor(&self, minute: u64, reactive: PodCount) -> Option<ExpectedFloor> {
         let near = self.near.as_ref().filter(|near| near.minute.abs_diff(minute) <= LATE_MINUTES_MAX)?;
         let rule = self.choice.rule;
@@ -211,7 +248,11 @@ impl Forecaster {
         };
         if is_due {
             self.replay.open_hour(now.hour());
+            let former = self.choice.rule;
             self.choice = RuleChoice::of(&self.replay.totals(), self.settings.budget);
+            if self.rule_since.is_none() || self.choice.rule != former {
+                self.rule_since = Some(begins);
+            }
         }
     }
 }
