@@ -112,6 +112,12 @@ impl Orchestrator {
         self.state.multiscaler.zones_in_use()
     }
 
+    /// Whether a revision is one of ours, so that what a store has of it is taken in.
+    pub fn decides_about(&self, revision: &RevisionName) -> bool {
+        let id = self.state.registry.revision_id(revision);
+        id.is_some_and(|id| self.state.multiscaler.journal(id).is_some())
+    }
+
     /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot
     /// before; measurements are as [`Orchestrator::sweep`] found them last.
     pub fn snapshot(&mut self, now: Timestamp) -> ControlSnapshot {
