@@ -77,6 +77,8 @@ pub struct Forecaster {
     near: Option<NearMinute>,
     /// The floor that binds now.
     bound: PodCount,
+    /// The count that a former owner left, until a minute has ended here.
+    inherited: PodCount,
 }
 
 /// The minute that begins or runs, as every rule sees it.
@@ -99,6 +101,7 @@ impl Forecaster {
             budget: PredictionBudget::new(settings.budget, settings.pace, now),
             near: None,
             bound: PodCount::ZERO,
+            inherited: PodCount::ZERO,
         }
     }
 
@@ -116,6 +119,7 @@ impl Forecaster {
     /// A minute has ended, and the demand in it is known. Each minute is told once and in its turn; after a
     /// gap, rules begin anew with the minutes before them.
     pub fn end_minute(&mut self, ended: &EndedMinute<'_>) {
+        self.inherited = PodCount::ZERO;
         if let Some(near) = self.near.take().filter(|near| near.minute == ended.minute) {
             let played = self.played(&near, ended);
             self.replay.play(&played);
@@ -135,7 +139,8 @@ impl Forecaster {
     /// count changes, a minute ends, or [`Self::next_deadline`] is reached.
     pub fn decide(&mut self, now: Timestamp, minute: u64, reactive: PodCount) -> PredictedFloor {
         let expected = self.expected_floor(minute, reactive);
-        let floor = expected.map_or(PodCount::ZERO, |expected| expected.floor);
+        // Until rules are known again, what a former owner asked for early is expected still.
+        let floor = expected.map_or(self.inherited, |expected| expected.floor);
         self.bound = match self.budget.decide(now, reactive, floor) {
             BudgetAnswer::Within => floor,
             BudgetAnswer::Spent => PodCount::ZERO,
@@ -143,8 +148,10 @@ impl Forecaster {
         PredictedFloor { floor: self.bound, expected }
     }
 
-    /// Pods of a former owner stand above the count of class kpa, and cost until the next decision.
+    /// Pods of a former owner stand above the count of class kpa, and cost from now on. They are a floor until
+    /// the first minute has ended here.
     pub fn note_inherited(&mut self, now: Timestamp, reactive: PodCount, count: PodCount) {
+        self.inherited = count;
         self.budget.note_inherited(now, reactive, count);
     }
 

@@ -56,7 +56,7 @@ pub use look_ahead::{ForecastPace, LookAhead, StartTimes};
 pub use outlook::{OutlookHour, outlook};
 pub use past_demand::{DemandMinutes, MinuteDemand, PastDemand, concurrency_of};
 pub use quantile::{Quantile, WeightedValue};
-pub use record::{BudgetRecord, ForecasterRecord, HourRecord, PredictionRecord, WarmRecord};
+pub use record::{BudgetRecord, ForecasterRecord, HourRecord, PredictionRecord, RecordMark, WarmRecord};
 pub use rises::ExpectedRise;
 pub use rule::{PodShare, ProfileScale, RULES, Rule, RuleNumber, RulePeriod};
 pub use scorecard::Scorecard;

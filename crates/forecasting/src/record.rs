@@ -86,22 +86,38 @@ pub struct WarmRecord {
     pub minutes_ended: u32,
 }
 
+/// The end of a record: what a later one need not have again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordMark {
+    /// The last hour with sums.
+    hour: Option<u64>,
+    /// The number of the minute that ran.
+    minute: u64,
+}
+
 impl PredictionRecord {
-    /// The part that is new since another record of the same forecast. [`Self::extend`] puts both together.
+    /// The end of what this record has of hours and minutes.
+    pub fn mark(&self) -> RecordMark {
+        let Some(forecaster) = &self.forecaster else { return RecordMark::default() };
+        RecordMark {
+            hour: forecaster.hours.last().map(|last| last.hour),
+            minute: forecaster.budget.next(),
+        }
+    }
+
+    /// The part that is new since a record of the same forecast that ended there. [`Self::extend`] puts both
+    /// together.
     #[must_use]
-    pub fn since(&self, former: &Self) -> Self {
-        let mut tail = self.clone();
-        if let (Some(tail), Some(former)) = (&mut tail.forecaster, &former.forecaster) {
-            let known = former.hours.last().map(|last| last.hour);
-            tail.hours.retain(|sums| Some(sums.hour) > known);
-            let next = former.budget.next();
-            let budget = &mut tail.budget;
-            let known = next.saturating_sub(budget.minutes_before);
-            let known = usize::try_from(known).map_or(budget.minutes.len(), |at| at.min(budget.minutes.len()));
+    pub fn since(mut self, mark: RecordMark) -> Self {
+        if let Some(forecaster) = &mut self.forecaster {
+            forecaster.hours.retain(|sums| Some(sums.hour) > mark.hour);
+            let budget = &mut forecaster.budget;
+            let known = usize::try_from(mark.minute.saturating_sub(budget.minutes_before));
+            let known = known.map_or(budget.minutes.len(), |known| known.min(budget.minutes.len()));
             budget.minutes.drain(..known);
             budget.minutes_before += u64::try_from(known).unwrap_or(0);
         }
-        tail
+        self
     }
 
     /// Goes on with what was written later.
@@ -163,7 +179,7 @@ mod tests {
     fn a_record_and_what_is_new_since_make_the_later_record() {
         let former = record(10..14, 100..200);
         let later = record(10..16, 100..207);
-        let tail = later.since(&former);
+        let tail = later.clone().since(former.mark());
         assert_eq!(tail, record(14..16, 200..207));
         let mut whole = former.clone();
         whole.extend(tail.clone());
@@ -171,7 +187,7 @@ mod tests {
         // Written twice, as before a process ended whose next one went on from there.
         whole.extend(tail);
         assert_eq!(whole, later);
-        assert_eq!(later.since(&PredictionRecord::default()), later);
+        assert_eq!(later.clone().since(PredictionRecord::default().mark()), later);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use settings::ClusterConfig;
-use vocabulary::{RevisionId, TimeZoneName, Timestamp};
+use vocabulary::{RevisionId, RevisionName, TimeZoneName, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;

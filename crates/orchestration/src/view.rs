@@ -77,19 +77,23 @@ impl ControlSnapshot {
     /// of their names. Each record is made when the iterator comes to it, so a store that writes one after
     /// the other needs the memory of one, and the event loop does nothing for it.
     pub fn history_records(&self, now: Timestamp) -> impl Iterator<Item = (&RevisionName, HistoryRecord)> {
-        self.revisions.iter().filter_map(move |(name, revision)| {
-            let decided = revision.decided.as_ref()?;
-            let record = decided.history.as_ref()?.record(now);
-            Some((name, record.with_forecast(decided.forecast.as_ref().map(|forecast| forecast.record()))))
-        })
+        self.history_records_since(now, |_| None)
     }
 
-    /// The history of one revision of ours, as far as it has come since this second since 1970. No part of
-    /// the forecast is left out of it.
-    pub fn history_record_since(&self, name: &RevisionName, second: u64, now: Timestamp) -> Option<HistoryRecord> {
-        let decided = self.revisions.get(name)?.decided.as_ref()?;
-        let record = decided.history.as_ref()?.record_since(second, now);
-        Some(record.with_forecast(decided.forecast.as_ref().map(|forecast| forecast.record())))
+    /// The same, of each history as far as it has come since the second since 1970 that `known` names for its
+    /// revision. No part of the forecast is left out.
+    pub fn history_records_since(
+        &self,
+        now: Timestamp,
+        known: impl Fn(&RevisionName) -> Option<u64>,
+    ) -> impl Iterator<Item = (&RevisionName, HistoryRecord)> {
+        self.revisions.iter().filter_map(move |(name, revision)| {
+            let decided = revision.decided.as_ref()?;
+            let history = decided.history.as_ref()?;
+            let record = known(name)
+                .map_or_else(|| history.record(now), |second| history.record_since(second, now));
+            Some((name, record.with_forecast(decided.forecast.as_ref().map(|forecast| forecast.record()))))
+        })
     }
 
     fn view_of<'a>(&'a self, revision: &'a RevisionSnapshot, now: Timestamp) -> Option<RevisionView<'a>> {

@@ -159,6 +159,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         dialler: settings.dialler()?,
         choice: ActivatorChoice::All,
         record: None,
+        history: None,
     };
     let platform = Arc::<Facts>::clone(&facts);
     let autoscaler = match settings.place {

@@ -279,6 +279,7 @@ fn autoscaler_config(
         dialler: Arc::new(TcpDialler),
         choice: ActivatorChoice::All,
         record: None,
+        history: None,
     }
 }
 

@@ -58,6 +58,9 @@ impl CountRaise<'_> {
             }
             let text = self.sentence(near, expected);
             self.raise_to(expected.floor.floor, Stage::Prediction, text, reasons);
+        } else {
+            let count = expected.floor.floor;
+            self.raise_to(count, Stage::Prediction, ForecastText::FormerOwner { count }, reasons);
         }
         match expected.warm {
             WarmAnswer::OnePod => {

@@ -74,6 +74,7 @@ impl ScaledRevision {
             self.restore_forecast(&record, minutes_ago, now);
         }
         self.keep_demand();
+        self.watch_demand(now);
     }
 
     /// Keeps the demand of fifteen days where a forecast reads it, and nowhere else.
