@@ -72,10 +72,9 @@ fn store_in(folder: Option<&PathBuf>) -> (HistoryStore, Option<String>) {
             (store, None)
         }
         Err(error) => {
-            let reason = match error.kind() {
-                io::ErrorKind::WouldBlock => "another process writes there".to_owned(),
-                _ => error.to_string(),
-            };
+            let is_locked = error.kind() == io::ErrorKind::WouldBlock;
+            let reason =
+                if is_locked { "another process writes there".to_owned() } else { error.to_string() };
             let problem = format!(
                 "histories in {}: {reason}; nothing that was measured before is known, and what is measured ends with this process; write --state-dir with a folder that this user can write to",
                 folder.display()
