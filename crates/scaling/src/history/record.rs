@@ -143,6 +143,8 @@ impl RevisionHistory {
     /// The part of the history that has come since it was written down until this second; no seconds are
     /// among it. [`Self::extend`] puts both together.
     pub fn export_since(&self, second: u64) -> HistoryRecord {
+        // A minute and an hour that ended with this second were open when it was written.
+        let second = second.saturating_sub(1);
         let mut tail = self.clone();
         tail.seconds = PackedRows::new(&SECONDS_KEPT);
         tail.minutes = self.minutes.since(second / MINUTE);
