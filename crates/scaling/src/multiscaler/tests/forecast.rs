@@ -270,15 +270,16 @@ fn the_next_owner_goes_on_with_the_forecast_of_the_former_one() {
         target_burst_capacity: BurstCapacity::new(0.0).expect("it is no negative number"),
         ..spec
     };
-    let mut next = found(spec, early);
-    let since_epoch = Duration::from_secs(MONDAY + 10 * HOUR + 89 * 60 + 32);
-    next.handle(Event::WallClockRead { since_epoch });
+    let mut next = on_monday_at(World::new(spec), 10 * HOUR + 89 * 60 + 32);
+    next.create(early);
     next.handle(Event::HistoryRestored { revision: REVISION, history });
     let read = next.multiscaler.published_forecast(REVISION).expect("it is predicted").record();
     let [told, read] = [&told, &read].map(|record| record.forecaster.clone().expect("it is predicted"));
     assert_eq!((&told.hours, told.rule, told.rule_since), (&read.hours, read.rule, read.rule_since));
     assert_eq!(told.budget.minutes, read.budget.minutes);
     assert!(told.rule < forecasting::RULES - 1, "a rule is in force: {}", told.rule);
+    next.activator_starts();
+    next.in_activator = 5;
     next.ready(early);
     next.run_until(20.0);
     let status = next.status();
@@ -288,7 +289,8 @@ fn the_next_owner_goes_on_with_the_forecast_of_the_former_one() {
 #[test]
 fn a_history_without_a_forecast_takes_the_count_of_the_platform_for_demand() {
     let spec = predicting(spec());
-    let mut next = on_monday_at(found(spec, 5), 10 * HOUR);
+    let mut next = on_monday_at(World::new(spec), 10 * HOUR);
+    next.create(5);
     let history = Box::new(eight_days_until(MONDAY + 10 * HOUR));
     next.handle(Event::HistoryRestored { revision: REVISION, history });
     assert_eq!((next.status().wanted.value(), next.status().early_pods.value()), (5, 0));
