@@ -106,10 +106,12 @@ impl PredictionRecord {
     }
 
     /// The part that is new since a record of the same forecast that ended there. [`Self::extend`] puts both
-    /// together.
+    /// together. A forecast that was begun anew since is returned whole.
     #[must_use]
     pub fn since(mut self, mark: RecordMark) -> Self {
-        if let Some(forecaster) = &mut self.forecaster {
+        if let Some(forecaster) = &mut self.forecaster
+            && forecaster.budget.next() >= mark.minute
+        {
             forecaster.hours.retain(|sums| Some(sums.hour) > mark.hour);
             let budget = &mut forecaster.budget;
             let known = usize::try_from(mark.minute.saturating_sub(budget.minutes_before));
@@ -188,6 +190,11 @@ mod tests {
         whole.extend(tail);
         assert_eq!(whole, later);
         assert_eq!(later.clone().since(PredictionRecord::default().mark()), later);
+        // Prediction was switched off and on.
+        let anew = record(15..16, 0..5);
+        assert_eq!(anew.clone().since(later.mark()), anew);
+        whole.extend(anew);
+        assert_eq!(whole, record(10..16, 0..5));
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, ForecastReport, HistoryRecord, RevisionLedger, RevisionStatus, Series, SeriesRange};
+use scaling::{
+    Decision, ForecastReport, HistoryRecord, PublishedHistory, RevisionLedger, RevisionStatus, Series,
+    SeriesRange,
+};
 use settings::{HourlyPrice, ScalingSpec};
 use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
@@ -194,7 +197,7 @@ impl<'a> RevisionView<'a> {
     pub fn forecast(&self) -> Option<ForecastReport> {
         let history = self.decided.history.as_ref();
         let minute = history.map_or(0, |history| history.second_at(self.now) / 60);
-        self.decided.forecast.as_ref()?.report(history.and_then(|history| history.demand()), minute)
+        self.decided.forecast.as_ref()?.report(history.and_then(PublishedHistory::demand), minute)
     }
 
     /// The first minute since 1970 whose demand is known for a forecast, and the one that runs.

@@ -124,7 +124,8 @@ impl HistoryFolder {
             let day = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
             files.extend(day.filter(|_| is_history).map(|day| (day, path)));
         }
-        files.sort_unstable_by(|one, other| other.cmp(one));
+        files.sort_unstable();
+        files.reverse();
         Ok(files)
     }
 

@@ -177,7 +177,8 @@ impl Parts {
         for index in 0..self.autoscalers.len() {
             let old = self.autoscalers.remove(index);
             old.stop().await;
-            self.autoscalers.insert(index, self.new_autoscaler(index).await);
+            let new = self.new_autoscaler(index).await;
+            self.autoscalers.insert(index, new);
             self.api.replace(router(&self.autoscalers, &self.metrics));
         }
     }
@@ -185,7 +186,8 @@ impl Parts {
     /// Starts this many, while there is none.
     async fn start_autoscalers(&mut self, number: usize) {
         for index in 0..number {
-            self.autoscalers.push(self.new_autoscaler(index).await);
+            let new = self.new_autoscaler(index).await;
+            self.autoscalers.push(new);
         }
         self.api.replace(router(&self.autoscalers, &self.metrics));
     }
