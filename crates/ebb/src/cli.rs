@@ -95,8 +95,8 @@ pub(crate) enum CliCommand {
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
     Explain(ExplainOptions),
-    /// Show what is expected of a revision in the next 24 hours, the rule in force, and the last 7 days with and
-    /// without prediction (docs/tasks/predict.md).
+    /// Show what is expected of a revision in the next 24 hours, and the last 7 days with and without
+    /// prediction (docs/tasks/predict.md).
     Forecast(ForecastOptions),
     /// Show what the pods of each revision came to, and what another min-scale would have cost
     /// (docs/tasks/cost.md).
