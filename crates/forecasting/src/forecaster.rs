@@ -143,7 +143,13 @@ impl Forecaster {
         let floor = expected.map_or(self.inherited, |expected| expected.floor);
         self.bound = match self.budget.decide(now, reactive, floor) {
             BudgetAnswer::Within => floor,
-            BudgetAnswer::Spent => PodCount::ZERO,
+            BudgetAnswer::Spent => {
+                if expected.is_none() {
+                    // They may stand until class kpa has decided, and cost as long.
+                    self.budget.note_inherited(now, reactive, self.inherited);
+                }
+                PodCount::ZERO
+            }
         };
         PredictedFloor { floor: self.bound, expected }
     }

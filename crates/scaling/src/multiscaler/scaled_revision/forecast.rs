@@ -78,7 +78,8 @@ impl ScaledRevision {
         let expected = forecast.look(reactive, self.clock, now).filter(|_| self.spec.reachable);
         self.forecast = Some(forecast);
         let (scheduled, present) = (self.scheduled(now), self.wanted);
-        CountRaise { spec: &self.spec, reactive, present, expected, scheduled }.apply(plan)
+        let is_decided = self.algorithm.desired().is_some();
+        CountRaise { spec: &self.spec, reactive, present, is_decided, expected, scheduled }.apply(plan)
     }
 
     /// The platform was asked for another count.
