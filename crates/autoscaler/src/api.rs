@@ -40,6 +40,7 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .route("/v1/revisions", get(list))
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
         .route("/v1/revisions/{namespace}/{kind}/{name}/series", get(series))
+        .route("/v1/revisions/{namespace}/{kind}/{name}/forecast", get(forecast))
         .route("/v1/ledger", get(ledger))
         .route("/v1/problems", get(problems))
         .route(STREAM, get(changes))
@@ -92,6 +93,24 @@ async fn series(
     let all = panel.given.iter().filter_map(|(snapshot, now)| views::series(snapshot, &name, range, *now));
     match (merged::series(all), panel.silent.is_empty()) {
         (Some(series), _) => answer(Some(series)),
+        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
+        // An autoscaler that is silent may decide about this revision.
+        (None, false) => answer(None::<()>),
+    }
+}
+
+async fn forecast(
+    State(panel): State<Panel>,
+    Path((namespace, kind, name)): Path<(String, String, String)>,
+) -> Response {
+    let name = match RevisionName::new(&namespace, &kind, &name) {
+        Ok(name) => name,
+        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let panel = panel.read();
+    let all = panel.given.iter().filter_map(|(snapshot, now)| views::forecast(snapshot, &name, *now));
+    match (merged::forecast(all.collect()), panel.silent.is_empty()) {
+        (Some(forecast), _) => answer(Some(forecast)),
         (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
         // An autoscaler that is silent may decide about this revision.
         (None, false) => answer(None::<()>),

@@ -6,6 +6,7 @@
 //! | `GET /v1/revisions` | [`RevisionList`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}` | [`RevisionDetail`], or 404 with [`ApiError`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}/series?range=15m` | [`SeriesView`], or 404 with [`ApiError`] |
+//! | `GET /v1/revisions/{namespace}/{kind}/{name}/forecast` | [`ForecastView`], or 404 with [`ApiError`] |
 //! | `GET /v1/ledger?since=7d&revision=NAME` | [`LedgerList`]; 400 or 404 with [`ApiError`] |
 //! | `GET /v1/problems` | [`ProblemList`] |
 //! | `GET /v1/stream` | server-sent events, each a [`ChangeEvent`] |
@@ -18,6 +19,7 @@
 mod changes;
 mod class_hpa;
 mod decisions;
+mod forecast;
 mod ledger;
 mod pods;
 mod series;
@@ -29,6 +31,7 @@ use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
 pub use changes::ChangeEvent;
 pub use class_hpa::{AskedMetricView, HpaConditionView, HpaMetricView, HpaView};
 pub use decisions::{DecisionView, InputsView, ReasonView};
+pub use forecast::{ForecastHourView, ForecastView};
 pub use ledger::{ColdStartsView, LedgerList, LedgerRange, LedgerView, PodSecondsView, WhatIfView};
 pub use pods::{FailureView, KillView, LateBytesView, PodView};
 pub use series::SeriesView;

@@ -1,5 +1,6 @@
 //! What an autoscaler is told at its start, by the program that it runs in.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,8 +8,10 @@ use link::Dial;
 use orchestration::ActivatorChoice;
 use recording::RecordedNames;
 use runtime::Clock;
-use vocabulary::ReplicaName;
+use scaling::RevisionHistory;
+use vocabulary::{ReplicaName, RevisionName};
 
+use crate::history_store::HistoryStore;
 use crate::metrics::AutoscalerMetrics;
 
 /// Where a run is recorded.
@@ -22,6 +25,15 @@ pub struct RecordTarget {
     pub build: String,
     /// Whether names and addresses are written as they are.
     pub names: RecordedNames,
+}
+
+/// A store of histories, and what was read of it.
+#[derive(Clone, Debug)]
+pub struct HistorySource {
+    /// Where histories are written.
+    pub store: HistoryStore,
+    /// The histories that revisions go on from.
+    pub read: BTreeMap<RevisionName, RevisionHistory>,
 }
 
 /// What an autoscaler needs to know before it knows anything.
@@ -39,4 +51,6 @@ pub struct AutoscalerConfig {
     pub choice: ActivatorChoice,
     /// Where everything is written down that the control loop is told; `None`: nowhere.
     pub record: Option<RecordTarget>,
+    /// Where histories of revisions outlive it; `None`: nowhere.
+    pub history: Option<HistorySource>,
 }

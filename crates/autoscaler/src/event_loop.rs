@@ -22,6 +22,7 @@ use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 
 use crate::api::{HealthCheck, LoopHealth};
 use crate::config::AutoscalerConfig;
+use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
@@ -61,6 +62,8 @@ pub(crate) struct EventLoop {
     zones: LocalZones,
     /// Writes down what the orchestrator is told, where that is asked for.
     recorder: Option<Recorder>,
+    /// Keeps histories over the end of this autoscaler, where a store was given.
+    keeper: Option<HistoryKeeper>,
 }
 
 /// The reason why the loop turns once more.
@@ -81,12 +84,13 @@ impl EventLoop {
         restored: mpsc::Receiver<ControlEvent>,
         stop: CancellationToken,
     ) -> Self {
-        let AutoscalerConfig { name, clock, metrics, dialler, choice, record } = config;
+        let AutoscalerConfig { name, clock, metrics, dialler, choice, record, history } = config;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let recorder = record.and_then(|target| Recorder::start(target, &name, &settings, &metrics));
         let subscription = platform.subscribe(&name);
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
         Self {
+            keeper: history.map(|source| HistoryKeeper::new(source.store, source.read, clock.now())),
             clock,
             renew_at: subscription.renew_every.map(|every| clock.now() + every),
             subscription,
@@ -123,6 +127,11 @@ impl EventLoop {
             self.settle();
         }
         self.metrics.owns(&self.name, 0);
+        if let Some(keeper) = self.keeper.take() {
+            let now = self.clock.now();
+            self.orchestrator.sweep(now);
+            keeper.finish(self.orchestrator.snapshot(now), now).await;
+        }
         // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words, self.snapshots));
         self.links.close().await;
@@ -133,7 +142,8 @@ impl EventLoop {
 
     /// The next thing that has to be done.
     async fn wake(&mut self, checks: &mut mpsc::Receiver<HealthCheck>) -> LoopWakeup {
-        let others = [self.orchestrator.next_deadline(), self.renew_at].into_iter().flatten();
+        let write_at = self.keeper.as_ref().map(HistoryKeeper::write_at);
+        let others = [self.orchestrator.next_deadline(), self.renew_at, write_at].into_iter().flatten();
         let deadline = others.fold(self.publish_at(), Timestamp::min);
         // Every arm is cancel-safe: channels keep what was not taken.
         tokio::select! {
@@ -176,6 +186,8 @@ impl EventLoop {
                 self.is_synced = true;
                 // A health check says so from this turn on, and a reader that heard it finds everything.
                 self.sweep_at = self.clock.now();
+                // By now it is known by which local times revisions go.
+                self.read_wall_clock_at = self.sweep_at;
             }
             PlatformFact::ConfigChanged(_)
             | PlatformFact::RevisionChanged(_)
@@ -186,7 +198,23 @@ impl EventLoop {
             | PlatformFact::RouteFound { .. }
             | PlatformFact::OrderEnded { .. } => {}
         }
+        let may_appear = matches!(
+            fact,
+            PlatformFact::RevisionChanged(_) | PlatformFact::OwnershipChanged(_) | PlatformFact::Synced
+        );
         self.tell(ControlEvent::Platform(fact));
+        if may_appear {
+            self.restore_histories();
+        }
+    }
+
+    /// Gives revisions that have appeared what a store has of them, before anything is decided about them.
+    fn restore_histories(&mut self) {
+        while let Some(event) =
+            self.keeper.as_mut().and_then(|keeper| keeper.next_restored(&self.orchestrator))
+        {
+            self.tell(event);
+        }
     }
 
     fn ownership_changed(&self, ownership: &Ownership) {
@@ -242,6 +270,9 @@ impl EventLoop {
         }
         if self.publish_at() <= now {
             self.tell_readers(now);
+        }
+        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.write_at() <= now) {
+            keeper.write(self.orchestrator.snapshot(now), now);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the API shows, made of a snapshot. Ages count from the moment at which it is read.
 
 mod decisions;
+mod forecast;
 mod ledger;
 mod values;
 
@@ -22,6 +23,7 @@ use crate::api_types::{
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
 use decisions::decision_views;
+pub(crate) use forecast::forecast;
 pub(crate) use ledger::ledger;
 use values::{age, age_ms, owner_view, sentence, word};
 

@@ -54,6 +54,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         dialler: dialler(platform.link_certificates())?,
         choice: ActivatorChoice::AsManyAsNeeded,
         record: None,
+        history: None,
     };
     let autoscaler = Autoscaler::start(
         autoscaler_config,

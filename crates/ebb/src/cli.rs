@@ -48,6 +48,7 @@ impl Cli {
         match &mut cli.command {
             CliCommand::Get(options) => options.target.cluster.is_meant = true,
             CliCommand::Explain(options) => options.target.cluster.is_meant = true,
+            CliCommand::Forecast(options) => options.target.cluster.is_meant = true,
             CliCommand::Ledger(options) => options.target.cluster.is_meant = true,
             CliCommand::Shadow(ShadowCommand::Report(options)) => options.target.cluster.is_meant = true,
             CliCommand::Adopt(_)
@@ -94,6 +95,9 @@ pub(crate) enum CliCommand {
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
     Explain(ExplainOptions),
+    /// Show what is expected of a revision in the next 24 hours, and the last 7 days with and without
+    /// prediction (docs/tasks/predict.md).
+    Forecast(ForecastOptions),
     /// Show what the pods of each revision came to, and what another min-scale would have cost
     /// (docs/tasks/cost.md).
     Ledger(LedgerOptions),
@@ -218,6 +222,14 @@ pub(crate) struct GetOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainOptions {
+    /// namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: String,
+    #[command(flatten)]
+    pub(crate) target: AutoscalerArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForecastOptions {
     /// namespace/kind/name, or any unambiguous suffix of it.
     pub(crate) revision: String,
     #[command(flatten)]

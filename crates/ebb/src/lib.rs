@@ -14,6 +14,7 @@ mod client;
 mod cluster;
 mod delete;
 mod explain;
+mod forecast;
 mod get;
 mod import;
 mod inject;
@@ -51,6 +52,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Lint(options) => lint::run(&options),
         CliCommand::Get(options) => get::run(&options),
         CliCommand::Explain(options) => explain::run(&options),
+        CliCommand::Forecast(options) => forecast::run(&options),
         CliCommand::Ledger(options) => ledger::run(&options),
         CliCommand::Adopt(options) => adopt::run(&options),
         CliCommand::Release(options) => release::run(&options),

@@ -6,6 +6,7 @@
 
 mod access;
 mod api;
+mod histories;
 mod inheritance;
 mod logs;
 mod parts;
@@ -35,6 +36,7 @@ use crate::cli::{Part, TakeOverTarget, UpOptions};
 use crate::{lint, output};
 use access::ApiAccess;
 use api::{ApiServer, PersonalOrders, RestartOrder};
+use histories::Histories;
 use inheritance::Inheritance;
 pub use parts::StartAutoscaler;
 use parts::succession::HandOverEnd;
@@ -97,7 +99,9 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
     let former_failure = former_failure(api);
     let handed = inheritance.as_ref().and_then(|inherited| inherited.api_token);
     let access = ApiAccess::prepare(api, &options, handed);
-    let foundations = Foundations { manifests, descriptors, start_autoscaler, inheritance, former_failure };
+    let histories = Histories::open(api, &options);
+    let foundations =
+        Foundations { manifests, descriptors, start_autoscaler, inheritance, former_failure, histories };
     runtime.block_on(serve(options, foundations, sockets, tls, access))
 }
 

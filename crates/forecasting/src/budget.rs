@@ -8,11 +8,13 @@
 //! clock that is put back gives no pod-seconds back.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::{Percentage, PodCount, Timestamp};
 
 use crate::look_ahead::ForecastPace;
+use crate::record::BudgetRecord;
 
 const MINUTES_OF_DAY: usize = 24 * 60;
 /// Room is made for so many minutes at a time.
@@ -79,8 +81,10 @@ struct PodRates {
 pub struct PredictionBudget {
     share: BudgetShare,
     minute: Duration,
-    /// The minutes that have ended, the oldest first.
-    ended: VecDeque<MinutePods>,
+    /// The minutes that have ended, the oldest first. Copies share them until the next one ends.
+    ended: Arc<VecDeque<MinutePods>>,
+    /// The number of minutes that have ended since prediction was switched on.
+    ended_count: u64,
     /// The sums of these minutes, in tenths of pod-seconds.
     day: PodSpending,
     /// The sums since prediction was switched on, in tenths of pod-seconds, without the minute that runs.
@@ -97,7 +101,8 @@ impl PredictionBudget {
         Self {
             share,
             minute: pace.minute(),
-            ended: VecDeque::new(),
+            ended: Arc::default(),
+            ended_count: 0,
             day: PodSpending::default(),
             since_on: PodSpending::default(),
             running: PodSpending::default(),
@@ -139,6 +144,47 @@ impl PredictionBudget {
     pub fn seconds_left(&self) -> u64 {
         let PodSpending { extra, reactive } = self.window(0);
         self.share.of_amount(reactive).saturating_sub(extra) / 10
+    }
+
+    /// What was spent, as it is written down.
+    pub(crate) fn record(&self) -> BudgetRecord {
+        let listed = u64::try_from(self.ended.len()).unwrap_or(u64::MAX);
+        BudgetRecord {
+            minutes_before: self.ended_count.saturating_sub(listed),
+            minutes: self.ended.iter().map(|minute| [minute.extra, minute.reactive]).collect(),
+            since_on: [self.since_on.extra, self.since_on.reactive],
+            running: [self.running.extra, self.running.reactive],
+        }
+    }
+
+    /// Goes on from what was spent so many minutes ago. In the time between nothing was asked for: what a
+    /// former owner asked for counts from [`Self::note_inherited`] on.
+    pub(crate) fn restore(&mut self, record: &BudgetRecord, minutes_ago: u64) {
+        let kept = usize::try_from(minutes_ago).map_or(0, |ago| MINUTES_OF_DAY.saturating_sub(ago));
+        let skipped = record.minutes.len().saturating_sub(kept);
+        let listed = record.minutes.iter().skip(skipped).map(|[extra, reactive]| MinutePods {
+            extra: *extra,
+            reactive: *reactive,
+        });
+        let rest = minutes_ago.min(u64::try_from(MINUTES_OF_DAY).unwrap_or(u64::MAX));
+        let between = (0..rest).map(|_| MinutePods::default());
+        let mut ended: VecDeque<MinutePods> = listed.chain(between).collect();
+        ended.truncate(MINUTES_OF_DAY);
+        let mut day = PodSpending::default();
+        for minute in &ended {
+            day.extra += u64::from(minute.extra);
+            day.reactive += u64::from(minute.reactive);
+        }
+        let listed = u64::try_from(record.minutes.len()).unwrap_or(u64::MAX);
+        self.ended_count = record.minutes_before.saturating_add(listed).saturating_add(rest);
+        self.ended = Arc::new(ended);
+        self.day = day;
+        let [extra, reactive] = record.since_on.map(|tenths| tenths.min(u64::MAX / 4));
+        self.since_on = PodSpending { extra, reactive };
+        // A minute that was cut off by the end of the former owner is part of the one that runs.
+        let [extra, reactive] = record.running.map(|millis| millis.min(u64::from(u32::MAX)));
+        self.running.extra = self.running.extra.saturating_add(extra);
+        self.running.reactive = self.running.reactive.saturating_add(reactive);
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -200,21 +246,23 @@ impl PredictionBudget {
     }
 
     fn end_minute(&mut self) {
-        if self.ended.len() == MINUTES_OF_DAY
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.day.extra -= u64::from(oldest.extra);
-            self.day.reactive -= u64::from(oldest.reactive);
-        }
         let running = std::mem::take(&mut self.running);
         let ended = MinutePods {
             extra: u32::try_from(tenths_up(running.extra)).unwrap_or(u32::MAX),
             reactive: u32::try_from(running.reactive / TENTH_MILLIS).unwrap_or(u32::MAX),
         };
-        if self.ended.len() == self.ended.capacity() {
-            self.ended.reserve_exact(MINUTES_GROWN);
+        self.ended_count += 1;
+        let minutes = Arc::make_mut(&mut self.ended);
+        if minutes.len() == MINUTES_OF_DAY
+            && let Some(oldest) = minutes.pop_front()
+        {
+            self.day.extra -= u64::from(oldest.extra);
+            self.day.reactive -= u64::from(oldest.reactive);
         }
-        self.ended.push_back(ended);
+        if minutes.len() == minutes.capacity() {
+            minutes.reserve_exact(MINUTES_GROWN);
+        }
+        minutes.push_back(ended);
         for sums in [&mut self.day, &mut self.since_on] {
             sums.extra = sums.extra.saturating_add(u64::from(ended.extra));
             sums.reactive = sums.reactive.saturating_add(u64::from(ended.reactive));

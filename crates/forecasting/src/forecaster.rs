@@ -17,6 +17,7 @@ use crate::local_time::ZoneOffsets;
 use crate::look_ahead::{ForecastPace, LookAhead};
 use crate::minute_view::MinuteView;
 use crate::past_demand::PastDemand;
+use crate::record::{ForecasterRecord, amount_of};
 use crate::replay::{IN_FORCE, PLAYERS, PlayedMinute, RuleReplay};
 use crate::rule::RuleNumber;
 use crate::scorecard::Scorecard;
@@ -70,10 +71,14 @@ pub struct Forecaster {
     memory: RuleMemory,
     replay: RuleReplay,
     choice: RuleChoice,
+    /// The minute since 1970 since which the rule is in force; `None` before the first choice.
+    rule_since: Option<u64>,
     budget: PredictionBudget,
     near: Option<NearMinute>,
     /// The floor that binds now.
     bound: PodCount,
+    /// The count that a former owner left, until a minute has ended here.
+    inherited: PodCount,
 }
 
 /// The minute that begins or runs, as every rule sees it.
@@ -92,9 +97,11 @@ impl Forecaster {
             memory: RuleMemory::default(),
             replay: RuleReplay::default(),
             choice: RuleChoice::NONE,
+            rule_since: None,
             budget: PredictionBudget::new(settings.budget, settings.pace, now),
             near: None,
             bound: PodCount::ZERO,
+            inherited: PodCount::ZERO,
         }
     }
 
@@ -112,6 +119,7 @@ impl Forecaster {
     /// A minute has ended, and the demand in it is known. Each minute is told once and in its turn; after a
     /// gap, rules begin anew with the minutes before them.
     pub fn end_minute(&mut self, ended: &EndedMinute<'_>) {
+        self.inherited = PodCount::ZERO;
         if let Some(near) = self.near.take().filter(|near| near.minute == ended.minute) {
             let played = self.played(&near, ended);
             self.replay.play(&played);
@@ -131,16 +139,25 @@ impl Forecaster {
     /// count changes, a minute ends, or [`Self::next_deadline`] is reached.
     pub fn decide(&mut self, now: Timestamp, minute: u64, reactive: PodCount) -> PredictedFloor {
         let expected = self.expected_floor(minute, reactive);
-        let floor = expected.map_or(PodCount::ZERO, |expected| expected.floor);
+        // Until rules are known again, what a former owner asked for early is expected still.
+        let floor = expected.map_or(self.inherited, |expected| expected.floor);
         self.bound = match self.budget.decide(now, reactive, floor) {
             BudgetAnswer::Within => floor,
-            BudgetAnswer::Spent => PodCount::ZERO,
+            BudgetAnswer::Spent => {
+                if expected.is_none() {
+                    // They may stand until class kpa has decided, and cost as long.
+                    self.budget.note_inherited(now, reactive, self.inherited);
+                }
+                PodCount::ZERO
+            }
         };
         PredictedFloor { floor: self.bound, expected }
     }
 
-    /// Pods of a former owner stand above the count of class kpa, and cost until the next decision.
+    /// Pods of a former owner stand above the count of class kpa, and cost from now on. They are a floor until
+    /// the first minute has ended here.
     pub fn note_inherited(&mut self, now: Timestamp, reactive: PodCount, count: PodCount) {
+        self.inherited = count;
         self.budget.note_inherited(now, reactive, count);
     }
 
@@ -174,6 +191,39 @@ impl Forecaster {
     /// The rule in force since it was chosen last.
     pub const fn choice(&self) -> RuleChoice {
         self.choice
+    }
+
+    /// The minute since 1970 since which the rule is in force; `None` before the first choice.
+    pub const fn rule_since(&self) -> Option<u64> {
+        self.rule_since
+    }
+
+    /// What is kept beside the demand of the past, as it is written down.
+    pub fn record(&self) -> ForecasterRecord {
+        ForecasterRecord {
+            rule: self.choice.rule.place(),
+            rule_since: self.rule_since,
+            late: self.choice.late.to_bits(),
+            saved_max: self.choice.saved_max.to_bits(),
+            hours: self.replay.hours(),
+            open: self.replay.open(),
+            budget: self.budget.record(),
+        }
+    }
+
+    /// Goes on from what was written down so many minutes ago.
+    pub fn restore(&mut self, record: &ForecasterRecord, minutes_ago: u64) {
+        let rule = RuleNumber::all().find(|number| number.place() == record.rule);
+        self.choice = RuleChoice {
+            rule: rule.unwrap_or(RuleNumber::NONE),
+            late: amount_of(record.late),
+            saved_max: amount_of(record.saved_max),
+        };
+        self.rule_since = record.rule_since;
+        self.replay.restore(&record.hours, record.open.as_ref());
+        self.budget.restore(&record.budget, minutes_ago);
+        self.near = None;
+        self.memory.forget();
     }
 
     fn expected_floor(&self, minute: u64, reactive: PodCount) -> Option<ExpectedFloor> {
@@ -212,7 +262,11 @@ impl Forecaster {
         };
         if is_due {
             self.replay.open_hour(now.hour());
+            let former = self.choice.rule;
             self.choice = RuleChoice::of(&self.replay.totals(), self.settings.budget);
+            if self.rule_since.is_none() || self.choice.rule != former {
+                self.rule_since = Some(begins);
+            }
         }
     }
 }

@@ -90,6 +90,11 @@ impl IdleGaps {
         best.filter(|best| best.value > WORTH_MIN).map(|best| best.interval)
     }
 
+    /// The gaps, the oldest first.
+    pub(crate) fn minutes(&self) -> Vec<u16> {
+        self.minutes.iter().copied().collect()
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         self.minutes.capacity() * size_of::<u16>()
     }

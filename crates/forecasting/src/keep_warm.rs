@@ -6,6 +6,7 @@ use vocabulary::{PodCount, Timestamp};
 
 use crate::idle_gaps::{IdleGaps, WarmInterval, WarmTerms};
 use crate::look_ahead::ForecastPace;
+use crate::record::WarmRecord;
 use crate::warm_ledger::WarmLedger;
 
 /// Whether a pod is kept warm.
@@ -110,6 +111,21 @@ impl KeepWarm {
     /// The minutes of a gap in which a pod is kept warm; `None` as long as class kpa decides alone.
     pub const fn interval(&self) -> Option<WarmInterval> {
         self.interval
+    }
+
+    /// The gaps and what warm pods came to, as they are written down.
+    pub fn record(&self) -> WarmRecord {
+        WarmRecord { gaps: self.gaps.minutes(), ..self.ledger.record() }
+    }
+
+    /// Goes on from what was written down so many minutes ago.
+    pub fn restore(&mut self, record: &WarmRecord, minutes_ago: u64, terms: &WarmTerms) {
+        self.gaps = IdleGaps::default();
+        for minutes in &record.gaps {
+            self.gaps.note(u64::from(*minutes));
+        }
+        self.interval = self.gaps.interval(terms);
+        self.ledger.restore(record, minutes_ago);
     }
 
     /// The memory in use, in bytes.

@@ -85,6 +85,10 @@ impl LocalMinute {
         self.0 / MINUTES_OF_HOUR
     }
 
+    pub(crate) fn minute_of_day(self) -> u64 {
+        self.0 % MINUTES_OF_DAY
+    }
+
     pub(crate) fn day(self) -> u64 {
         self.0 / MINUTES_OF_DAY
     }

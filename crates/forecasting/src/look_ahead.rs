@@ -95,6 +95,11 @@ impl StartTimes {
         self.recent.push_back(took);
     }
 
+    /// The milliseconds that the remembered starts took, the oldest first.
+    pub fn millis(&self) -> Vec<u64> {
+        self.recent.iter().map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)).collect()
+    }
+
     /// The time that nearly all of the last starts took; `None` while too few were seen.
     pub fn usual(&self) -> Option<Duration> {
         if self.recent.len() < STARTS_MIN {

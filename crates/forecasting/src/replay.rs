@@ -6,10 +6,12 @@
 //! force.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use vocabulary::PodCount;
 
 use crate::look_ahead::LOOK_AHEAD_MINUTES_MAX;
+use crate::record::{HourRecord, amount_of};
 use crate::rule::{RULES, RuleNumber};
 use crate::short_number::ShortNumber;
 
@@ -82,7 +84,8 @@ struct RecentMinute {
 pub(crate) struct RuleReplay {
     /// The last minutes, the latest last.
     recent: VecDeque<RecentMinute>,
-    ended: VecDeque<HourSums>,
+    /// Copies share them until the next hour ends.
+    ended: Arc<VecDeque<HourSums>>,
     open: OpenHour,
 }
 
@@ -123,24 +126,25 @@ impl RuleReplay {
             return;
         }
         let oldest = hour.saturating_sub(HOURS_KEPT);
-        self.ended.retain(|sums| (oldest..=hour).contains(&sums.hour));
+        let kept = Arc::make_mut(&mut self.ended);
+        kept.retain(|sums| (oldest..=hour).contains(&sums.hour));
         let ended = std::mem::replace(&mut self.open, OpenHour { hour, sums: ReplayTotals::default() });
         if ended.hour >= oldest && ended.sums != ReplayTotals::default() {
             // A clock that is put back again and again ends the same hours more than once.
-            while self.ended.len() >= HOUR_SUMS_MAX {
-                self.ended.pop_front();
+            while kept.len() >= HOUR_SUMS_MAX {
+                kept.pop_front();
             }
-            if self.ended.len() == self.ended.capacity() {
-                self.ended.reserve_exact(HOURS_GROWN);
+            if kept.len() == kept.capacity() {
+                kept.reserve_exact(HOURS_GROWN);
             }
-            self.ended.push_back(ended.into_sums());
+            kept.push_back(ended.into_sums());
         }
     }
 
     /// The sums of the hours that have ended.
     pub(crate) fn totals(&self) -> ReplayTotals {
         let mut totals = ReplayTotals::default();
-        for hour in &self.ended {
+        for hour in self.ended.iter() {
             totals.demand += hour.demand.value();
             totals.reactive += u64::from(hour.reactive);
             totals.used += u64::from(hour.used);
@@ -150,6 +154,28 @@ impl RuleReplay {
             }
         }
         totals
+    }
+
+    /// The hours that have ended, as they are written down.
+    pub(crate) fn hours(&self) -> Vec<HourRecord> {
+        self.ended.iter().map(HourSums::record).collect()
+    }
+
+    /// The hour that runs, as it is written down; `None` before the first minute.
+    pub(crate) fn open(&self) -> Option<HourRecord> {
+        (self.open.sums != ReplayTotals::default()).then(|| self.open.record())
+    }
+
+    /// Goes on from hours that were written down. Those that no hour can have are left out.
+    pub(crate) fn restore(&mut self, hours: &[HourRecord], open: Option<&HourRecord>) {
+        let read = hours.iter().filter_map(OpenHour::read).map(OpenHour::into_sums);
+        let mut ended: VecDeque<HourSums> = read.collect();
+        while ended.len() > HOUR_SUMS_MAX {
+            ended.pop_front();
+        }
+        self.recent.clear();
+        self.ended = Arc::new(ended);
+        self.open = open.and_then(OpenHour::read).unwrap_or_default();
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -186,7 +212,48 @@ impl RuleReplay {
     }
 }
 
+impl HourSums {
+    fn record(&self) -> HourRecord {
+        HourRecord {
+            hour: self.hour,
+            demand: self.demand.value().to_bits(),
+            reactive: self.reactive.into(),
+            used: self.used.into(),
+            late: self.late.iter().map(|late| late.value().to_bits()).collect(),
+            extra: self.extra.iter().map(|extra| u64::from(*extra)).collect(),
+        }
+    }
+}
+
 impl OpenHour {
+    fn record(&self) -> HourRecord {
+        let Self { hour, sums } = self;
+        HourRecord {
+            hour: *hour,
+            demand: sums.demand.to_bits(),
+            reactive: sums.reactive,
+            used: sums.used,
+            late: sums.late.iter().map(|late| late.to_bits()).collect(),
+            extra: sums.extra.to_vec(),
+        }
+    }
+
+    /// The hour of a record; `None` where it has not as many players as there are.
+    fn read(record: &HourRecord) -> Option<Self> {
+        let late: [u64; PLAYERS] = record.late.as_slice().try_into().ok()?;
+        // So many pod-seconds are none that an hour can have, and their sum must not overflow.
+        let seconds = |seconds: u64| seconds.min(u32::MAX.into());
+        let extra: [u64; PLAYERS] = record.extra.as_slice().try_into().ok()?;
+        let sums = ReplayTotals {
+            demand: amount_of(record.demand),
+            reactive: seconds(record.reactive),
+            late: late.map(amount_of),
+            extra: extra.map(seconds),
+            used: seconds(record.used),
+        };
+        Some(Self { hour: record.hour, sums })
+    }
+
     fn into_sums(self) -> HourSums {
         let Self { hour, sums } = self;
         HourSums {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use vocabulary::Timestamp;
 
 use crate::look_ahead::ForecastPace;
+use crate::record::WarmRecord;
 
 const HOURS_OF_DAY: usize = 24;
 const MINUTES_OF_HOUR: u32 = 60;
@@ -90,6 +91,30 @@ impl WarmLedger {
 
     pub(crate) const fn checked(&self) -> Timestamp {
         self.checked
+    }
+
+    /// The hours as they are written down; the record has no gaps.
+    pub(crate) fn record(&self) -> WarmRecord {
+        let pair = |hour: &WarmHour| [hour.spent_millis, hour.avoided];
+        WarmRecord {
+            gaps: Vec::new(),
+            hours: self.ended.iter().map(pair).collect(),
+            running: pair(&self.running),
+            minutes_ended: self.minutes_ended,
+        }
+    }
+
+    /// Goes on from hours that were written down so many minutes ago.
+    pub(crate) fn restore(&mut self, record: &WarmRecord, minutes_ago: u64) {
+        let hour = |[spent_millis, avoided]: [u32; 2]| WarmHour { spent_millis, avoided };
+        self.ended = record.hours.iter().rev().take(HOURS_OF_DAY).rev().copied().map(hour).collect();
+        self.running = hour(record.running);
+        self.minutes_ended = record.minutes_ended.min(MINUTES_OF_HOUR - 1);
+        self.minute_ends = self.checked + self.minute;
+        for _ in 0..minutes_ago.min(MINUTES_ADVANCED_MAX.into()) {
+            self.end_minute();
+        }
+        self.minute_ends = self.checked + self.minute;
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

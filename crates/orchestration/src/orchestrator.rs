@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use settings::ClusterConfig;
-use vocabulary::{RevisionId, TimeZoneName, Timestamp};
+use vocabulary::{RevisionId, RevisionName, TimeZoneName, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
 use crate::fact_intake::FactIntake;
@@ -110,6 +110,12 @@ impl Orchestrator {
     /// The zones of local time that revisions go by, but UTC. [`ControlEvent::ZoneRead`] tells of each.
     pub fn zones_in_use(&self) -> BTreeSet<TimeZoneName> {
         self.state.multiscaler.zones_in_use()
+    }
+
+    /// Whether a revision is one of ours, so that what a store has of it is taken in.
+    pub fn decides_about(&self, revision: &RevisionName) -> bool {
+        let id = self.state.registry.revision_id(revision);
+        id.is_some_and(|id| self.state.multiscaler.journal(id).is_some())
     }
 
     /// Everything that readers may ask for. Revisions of which there is no news are those of the snapshot

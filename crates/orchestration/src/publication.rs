@@ -164,7 +164,8 @@ fn decided(id: RevisionId, multiscaler: &Multiscaler, now: Timestamp) -> Option<
     let (status, journal) = (multiscaler.status(id, now)?, multiscaler.journal(id)?.clone());
     let hpa = hpa();
     let last_known = known_values(&status, &journal, hpa.as_deref());
-    Some(DecidedState { status, journal, history: multiscaler.published_history(id), hpa, last_known })
+    let (history, forecast) = (multiscaler.published_history(id), multiscaler.published_forecast(id));
+    Some(DecidedState { status, journal, history, forecast: forecast.map(Box::new), hpa, last_known })
 }
 
 fn known_values(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{DecisionJournal, PodPhase, PublishedHistory, RevisionStatus};
+use scaling::{DecisionJournal, PodPhase, PublishedForecast, PublishedHistory, RevisionStatus};
 use settings::{ResourcePrices, ScalingSpec};
 use vocabulary::{
     ExcessBurstCapacity, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp,
@@ -70,6 +70,8 @@ pub struct DecidedState {
     /// What was measured of it and decided about it; `None` if it was never used. One more reference to what
     /// the multiscaler has: the next second that is measured copies what it writes into, less than 2 KB.
     pub history: Option<PublishedHistory>,
+    /// What is expected of it; `None` where neither prediction nor a schedule is asked for.
+    pub forecast: Option<Box<PublishedForecast>>,
     /// The last sync of class hpa; `None` for class kpa.
     pub hpa: Option<Box<HpaSnapshot>>,
     /// Values that may be unknown by now, for metrics.

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{Decision, HistoryRecord, RevisionLedger, RevisionStatus, Series, SeriesRange};
+use scaling::{
+    Decision, ForecastReport, HistoryRecord, PublishedHistory, RevisionLedger, RevisionStatus, Series,
+    SeriesRange,
+};
 use settings::{HourlyPrice, ScalingSpec};
 use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
 
@@ -77,9 +80,22 @@ impl ControlSnapshot {
     /// of their names. Each record is made when the iterator comes to it, so a store that writes one after
     /// the other needs the memory of one, and the event loop does nothing for it.
     pub fn history_records(&self, now: Timestamp) -> impl Iterator<Item = (&RevisionName, HistoryRecord)> {
+        self.history_records_since(now, |_| None)
+    }
+
+    /// The same, of each history as far as it has come since the second since 1970 that `known` names for its
+    /// revision. No part of the forecast is left out.
+    pub fn history_records_since(
+        &self,
+        now: Timestamp,
+        known: impl Fn(&RevisionName) -> Option<u64>,
+    ) -> impl Iterator<Item = (&RevisionName, HistoryRecord)> {
         self.revisions.iter().filter_map(move |(name, revision)| {
-            let history = revision.decided.as_ref()?.history.as_ref()?;
-            Some((name, history.record(now)))
+            let decided = revision.decided.as_ref()?;
+            let history = decided.history.as_ref()?;
+            let record = known(name)
+                .map_or_else(|| history.record(now), |second| history.record_since(second, now));
+            Some((name, record.with_forecast(decided.forecast.as_ref().map(|forecast| forecast.record()))))
         })
     }
 
@@ -175,6 +191,19 @@ impl<'a> RevisionView<'a> {
     /// The newest part of its history; `None` if it was never used.
     pub fn series(&self, range: SeriesRange) -> Option<Series> {
         self.decided.history.as_ref().map(|history| history.series(range, self.now))
+    }
+
+    /// What is expected of it; `None` where prediction is off.
+    pub fn forecast(&self) -> Option<ForecastReport> {
+        let history = self.decided.history.as_ref();
+        let minute = history.map_or(0, |history| history.second_at(self.now) / 60);
+        self.decided.forecast.as_ref()?.report(history.and_then(PublishedHistory::demand), minute)
+    }
+
+    /// The first minute since 1970 whose demand is known for a forecast, and the one that runs.
+    pub fn demand_known_since(&self) -> Option<[u64; 2]> {
+        let history = self.decided.history.as_ref()?;
+        Some([history.demand()?.first_minute()?, history.second_at(self.now) / 60])
     }
 
     /// What it came to in the hours that lie within `since`; `None` if it was never used.

@@ -102,7 +102,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
         clock: runtime::Clock::start(),
         handover: None,
         app_descriptors: None,
-        former_failure: None,
+        standing_problems: Vec::new(),
     };
     LocalPlatform::start(config, loaded).expect("nothing was handed over")
 }

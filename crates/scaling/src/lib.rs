@@ -29,6 +29,6 @@ pub use history::{
     SeriesRange, WallClock, WhatIf,
 };
 pub use multiscaler::{
-    Command, DecisionJournal, Event, Multiscaler, PodFact, PodPhase, RevisionOrigin, RevisionStatus,
-    ScaleEnding, ShadowDifference, ShadowStatus,
+    Command, DecisionJournal, Event, ForecastReport, Multiscaler, PodFact, PodPhase, PublishedForecast,
+    RevisionOrigin, RevisionStatus, ScaleEnding, ShadowDifference, ShadowStatus,
 };

@@ -16,12 +16,14 @@ mod collectors;
 mod count_forecast;
 mod count_raise;
 mod events;
+mod forecast_report;
 mod hpa;
 mod journal;
 mod outcome;
 mod pod_starts;
 mod pods;
 mod prediction;
+mod published_forecast;
 mod routing;
 mod scaled_revision;
 mod schedule;
@@ -40,7 +42,9 @@ use vocabulary::{
 };
 
 pub use self::events::{Command, Event, PodFact, PodPhase, RevisionOrigin, ScaleEnding};
+pub use self::forecast_report::ForecastReport;
 pub use self::journal::DecisionJournal;
+pub use self::published_forecast::PublishedForecast;
 pub use self::shadow::{ShadowDifference, ShadowStatus};
 
 use self::beginning::RevisionBeginning;
@@ -297,6 +301,11 @@ impl Multiscaler {
     /// The same for readers: one more reference, which they can keep.
     pub fn published_history(&self, revision: RevisionId) -> Option<PublishedHistory> {
         self.revisions.get(&revision)?.published_history()
+    }
+
+    /// The forecast of a revision for readers; `None` where neither prediction nor a schedule is asked for.
+    pub fn published_forecast(&self, revision: RevisionId) -> Option<PublishedForecast> {
+        self.revisions.get(&revision)?.published_forecast()
     }
 
     /// Passes one revision to `act`, and replans its deadline if that changed.

@@ -171,6 +171,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
             build: "fleet".to_owned(),
             names: RecordedNames::Plain,
         }),
+        history: None,
     };
     let platform = Arc::<Facts>::clone(&facts);
     let autoscaler = match settings.place {

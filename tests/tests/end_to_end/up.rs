@@ -8,6 +8,7 @@ mod faults;
 mod files;
 mod head_sizes;
 mod health_checks;
+mod histories;
 mod hpa;
 mod lifecycle;
 mod logs;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use vocabulary::{ReplicaName, RevisionName};
 
 use crate::api_types::{
-    API_VERSION, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList, RevisionDetail, RevisionList,
+    API_VERSION, ForecastView, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList, RevisionDetail, RevisionList,
     RevisionSummary, SeriesView,
 };
 use crate::views::OwnedSeries;
@@ -29,6 +29,12 @@ impl OwnersAnswer for RevisionDetail {
     /// The detail as the autoscaler that decides about the revision gives it.
     fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
         detail(answers.into_iter().map(Some).collect())
+    }
+}
+
+impl OwnersAnswer for ForecastView {
+    fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
+        forecast(answers)
     }
 }
 
@@ -75,6 +81,11 @@ pub(super) fn ledger(answers: Vec<LedgerList>, silent: &[ReplicaName]) -> Option
 /// One revision, from its latest owner.
 pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDetail> {
     answers.into_iter().flatten().max_by_key(|detail| epoch(&detail.summary))
+}
+
+/// The forecast of one revision, from its latest owner.
+pub(super) fn forecast(answers: Vec<ForecastView>) -> Option<ForecastView> {
+    answers.into_iter().max_by_key(|forecast| epoch_of(forecast.owner.as_ref()))
 }
 
 /// The past of one revision, from its latest owner; `None` if no autoscaler knows the revision.

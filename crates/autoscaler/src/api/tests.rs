@@ -53,6 +53,7 @@ async fn readers_are_answered_without_the_loop_and_health_checks_are_not() {
         ("/v1/revisions/default/service/none", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none/series?range=24h", StatusCode::NOT_FOUND),
         ("/v1/revisions/default/service/none/series?range=1h", StatusCode::BAD_REQUEST),
+        ("/v1/revisions/default/service/none/forecast", StatusCode::NOT_FOUND),
     ] {
         assert_eq!(get_page(&router, path).await.0, expected, "{path}");
     }

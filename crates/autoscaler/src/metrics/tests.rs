@@ -134,6 +134,7 @@ fn decided() -> DecidedState {
         status: status(),
         journal: DecisionJournal::default(),
         history: history(),
+        forecast: None,
         hpa: Some(Box::new(hpa)),
         last_known,
     }

@@ -86,7 +86,8 @@ impl ApiAccess {
     /// Without a file everything works but what needs the token, so what goes wrong is only logged.
     pub(super) fn prepare(api: SocketAddr, options: &UpOptions, handed: Option<ApiToken>) -> Self {
         let life = if options.api.port() == 0 { TokenLife::OneRun } else { TokenLife::OverRestarts };
-        let established = TokenFile::of(api, options.token_group.clone(), life)
+        let (group, named) = (options.token_group.clone(), options.operation.state_dir.clone());
+        let established = TokenFile::of(api, group, life, named)
             .and_then(|file| Ok((file.establish(handed)?, Some(file))));
         let (token, file) = established.unwrap_or_else(|error| {
             let error = format!("{error:#}");

@@ -246,7 +246,7 @@ mod tests {
             ebb: "ebb".into(),
             handover: None,
             app_descriptors: None,
-            former_failure: None,
+            standing_problems: Vec::new(),
             clock: runtime::Clock::start(),
         };
         LocalPlatform::start(config, platform_local::LoadedManifest::default())

@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use vocabulary::ReplicaName;
 
 use super::api::CurrentRouter;
+use super::histories::Histories;
 use super::inheritance::Inheritance;
 use super::shutdown;
 use super::watchdog::WatchedParts;
@@ -43,6 +44,7 @@ pub(super) struct Parts {
     start_autoscaler: StartAutoscaler,
     /// The folder in which each autoscaler has one for its record.
     record: Option<RecordTarget>,
+    histories: Histories,
     platform: Arc<LocalPlatform>,
     activators: Arc<AnnouncedActivators>,
     /// The activators that accept requests, behind one listener.
@@ -64,6 +66,8 @@ pub(super) struct Foundations {
     pub(super) inheritance: Option<Inheritance>,
     /// Why the `ebb up` before this one failed, if it did.
     pub(super) former_failure: Option<String>,
+    /// Where what is measured outlives the autoscalers.
+    pub(super) histories: Histories,
 }
 
 /// The manifests that `ebb up` serves.
@@ -81,7 +85,7 @@ impl Parts {
         foundations: Foundations,
         entrances: Entrances,
     ) -> anyhow::Result<Self> {
-        let Foundations { manifests, descriptors, start_autoscaler, inheritance, former_failure } =
+        let Foundations { manifests, descriptors, start_autoscaler, inheritance, former_failure, histories } =
             foundations;
         let (handover, predecessor, names_given) = inheritance.map_or((None, None, 0), |inherited| {
             (Some(inherited.platform), Some(inherited.predecessor), inherited.activators_started)
@@ -102,7 +106,7 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
-            former_failure,
+            standing_problems: former_failure.into_iter().chain(histories.problem()).collect(),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
         platform.logs().register_metrics(&metrics);
@@ -131,6 +135,7 @@ impl Parts {
             autoscaler_metrics,
             start_autoscaler,
             record: record_target(&options.operation.recording),
+            histories,
             platform,
             activators,
             accepting,
@@ -139,7 +144,7 @@ impl Parts {
             autoscalers: Vec::new(),
             api,
         };
-        parts.start_autoscalers(options.operation.autoscalers);
+        parts.start_autoscalers(options.operation.autoscalers).await;
         for running in &parts.accepting {
             running.activator.synced().await;
         }
@@ -172,19 +177,24 @@ impl Parts {
         for index in 0..self.autoscalers.len() {
             let old = self.autoscalers.remove(index);
             old.stop().await;
-            self.autoscalers.insert(index, self.new_autoscaler(index));
+            let new = self.new_autoscaler(index).await;
+            self.autoscalers.insert(index, new);
             self.api.replace(router(&self.autoscalers, &self.metrics));
         }
     }
 
     /// Starts this many, while there is none.
-    fn start_autoscalers(&mut self, number: usize) {
-        self.autoscalers = (0..number).map(|index| self.new_autoscaler(index)).collect();
+    async fn start_autoscalers(&mut self, number: usize) {
+        for index in 0..number {
+            let new = self.new_autoscaler(index).await;
+            self.autoscalers.push(new);
+        }
         self.api.replace(router(&self.autoscalers, &self.metrics));
     }
 
-    fn new_autoscaler(&self, index: usize) -> Autoscaler {
+    async fn new_autoscaler(&self, index: usize) -> Autoscaler {
         let config = AutoscalerConfig {
+            history: Some(self.histories.source().await),
             record: self.record.as_ref().map(|target| record_of(index, target)),
             ..autoscaler_config(index, self.clock, &self.autoscaler_metrics)
         };
@@ -279,6 +289,7 @@ fn autoscaler_config(
         dialler: Arc::new(TcpDialler),
         choice: ActivatorChoice::All,
         record: None,
+        history: None,
     }
 }
 

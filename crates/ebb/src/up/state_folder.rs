@@ -13,11 +13,16 @@ pub(super) fn of_user() -> Option<PathBuf> {
 }
 
 /// The folder of this service, if it is one; else that of its user.
-pub(super) fn of_service_or_user() -> Option<PathBuf> {
+fn of_service_or_user() -> Option<PathBuf> {
     // A service may have several, separated by colons.
     let given = env::var(OF_SERVICE).ok();
     let first = given.as_deref().and_then(|folders| folders.split(':').next()).map(PathBuf::from);
     first.filter(|folder| folder.is_absolute()).or_else(of_user)
+}
+
+/// The folder that a person names, else that of this service or its user.
+pub(super) fn named_or_found(named: Option<PathBuf>) -> Option<PathBuf> {
+    named.or_else(of_service_or_user)
 }
 
 fn absolute(variable: &str) -> Option<PathBuf> {

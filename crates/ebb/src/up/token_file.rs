@@ -55,9 +55,14 @@ pub(super) struct TokenFile {
 
 impl TokenFile {
     /// The one for the API at this address, in the first folder that will do.
-    pub(super) fn of(api: SocketAddr, group: Option<TokenGroup>, life: TokenLife) -> anyhow::Result<Self> {
+    pub(super) fn of(
+        api: SocketAddr,
+        group: Option<TokenGroup>,
+        life: TokenLife,
+        named: Option<PathBuf>,
+    ) -> anyhow::Result<Self> {
         let name = format!("api-{}-{}.token", api.ip(), api.port());
-        let state = state_folder::of_service_or_user();
+        let state = state_folder::named_or_found(named);
         let error = match state.map(|folder| Self::in_folder(&folder, &name, group.clone(), life)) {
             Some(Ok(file)) => return Ok(file),
             Some(Err(error)) => Some(error),

@@ -60,9 +60,8 @@ pub struct LocalConfig {
     /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now.
     /// `None`: as many as `ebb`.
     pub app_descriptors: Option<u64>,
-    /// Why the process before this one failed, if it did: a problem that is told for as long as this one
-    /// runs.
-    pub former_failure: Option<String>,
+    /// Problems that are told for as long as this process runs, such as why the one before it failed.
+    pub standing_problems: Vec<String>,
 }
 
 /// Pods as processes of this machine.
@@ -104,7 +103,7 @@ impl LocalPlatform {
             ebb: Some(config.ebb).filter(|ebb| !is_this_executable(ebb)),
             fleet: Fleet::new(config.front_door, new_hop_key),
             subscribers: Subscribers::new(&config.autoscalers, config.clock.now()),
-            status: PlatformStatus::of(loaded.cluster.clone(), config.former_failure),
+            status: PlatformStatus::of(loaded.cluster.clone(), config.standing_problems),
             last_good,
             reporting,
             troubles: Vec::new(),

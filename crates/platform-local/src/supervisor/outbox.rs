@@ -20,19 +20,19 @@ pub(crate) struct PlatformStatus {
     pub(crate) cluster: Arc<ClusterConfig>,
     /// What is wrong with the files.
     pub(crate) problems: Vec<String>,
-    /// Why the process before this one failed.
-    former_failure: Option<String>,
+    /// Problems of this process that no file mends.
+    standing_problems: Vec<String>,
     /// The activators of this process, and those of the process before it that still hold requests.
     pub(crate) activators: Vec<ActivatorFacts>,
 }
 
 impl PlatformStatus {
-    pub(crate) fn of(cluster: Arc<ClusterConfig>, former_failure: Option<String>) -> Self {
-        Self { cluster, former_failure, ..Self::default() }
+    pub(crate) fn of(cluster: Arc<ClusterConfig>, standing_problems: Vec<String>) -> Self {
+        Self { cluster, standing_problems, ..Self::default() }
     }
 
     fn all_problems(&self) -> Vec<String> {
-        self.former_failure.iter().chain(&self.problems).cloned().collect()
+        self.standing_problems.iter().chain(&self.problems).cloned().collect()
     }
 }
 

@@ -70,9 +70,15 @@ impl DemandDays {
     /// Notes the demand of a minute. Of a minute that comes twice, as when a clock is put back, the greater
     /// values stay.
     pub(super) fn note(&mut self, minute: u64, demand: MinuteDemand) {
+        self.note_bytes(minute, [demand.mean, demand.maximum].map(|demand| DemandCode::of(demand).byte()));
+    }
+
+    fn note_bytes(&mut self, minute: u64, codes: [u8; 2]) {
+        if codes.contains(&MISSING) {
+            return;
+        }
         let Some(day) = self.day_mut(minute / MINUTES) else { return };
         let bytes = &mut Arc::make_mut(&mut day.minutes)[place_in_day(minute)];
-        let codes = [demand.mean, demand.maximum].map(|demand| DemandCode::of(demand).byte());
         for (known, byte) in bytes.iter_mut().zip(codes) {
             *known = if *known == MISSING { byte } else { byte.max(*known) };
         }
@@ -87,13 +93,34 @@ impl DemandDays {
         self.days.iter().map(|day| (day.day, &*day.minutes))
     }
 
-    /// Takes in a day that was written elsewhere; later ones must follow. `None` where it cannot be one.
-    pub(super) fn restore_day(&mut self, day: u64, bytes: &[u8]) -> Option<()> {
+    /// Takes in minutes that were written later. Of a minute that both have the greater values stay.
+    pub(super) fn extend(&mut self, later: &Self) {
+        for (day, minutes) in later.days() {
+            let first = day.saturating_mul(MINUTES);
+            for (minute, bytes) in (first..).zip(minutes) {
+                self.note_bytes(minute, *bytes);
+            }
+        }
+    }
+
+    /// The first minute since 1970 whose demand is known.
+    pub fn first_minute(&self) -> Option<u64> {
+        self.days.iter().find_map(|day| {
+            let place = day.minutes.iter().position(|bytes| *bytes != [MISSING; 2])?;
+            Some(day.day.saturating_mul(MINUTES).saturating_add(u64::try_from(place).unwrap_or(0)))
+        })
+    }
+
+    /// Takes in a day that was written elsewhere, from one of its minutes on; later days must follow. `None`
+    /// where it cannot be one.
+    pub(super) fn restore_day(&mut self, day: u64, from: u16, bytes: &[u8]) -> Option<()> {
         if self.days.back().is_some_and(|last| last.day >= day) || self.days.len() > 15 {
             return None;
         }
         let (pairs, rest) = bytes.as_chunks::<2>();
-        let minutes: Box<DayBytes> = pairs.to_vec().try_into().ok().filter(|_| rest.is_empty())?;
+        let before = std::iter::repeat_n([MISSING; 2], usize::from(from));
+        let minutes: Vec<[u8; 2]> = before.chain(pairs.iter().copied()).collect();
+        let minutes: Box<DayBytes> = minutes.try_into().ok().filter(|_| rest.is_empty())?;
         self.days.push_back(DemandDay { day, minutes: Arc::from(minutes) });
         Some(())
     }

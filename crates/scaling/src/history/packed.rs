@@ -182,6 +182,25 @@ impl<const N: usize> PackedRows<N> {
         *self = kept;
     }
 
+    /// The rows from this one on.
+    pub(super) fn since(&self, from: u64) -> Self {
+        let mut rows = Self::new(self.limits);
+        for RowRun { first, count, row } in self.runs() {
+            let skipped = from.saturating_sub(first).min(count);
+            rows.push(RowRun { first: first + skipped, count: count - skipped, row });
+        }
+        rows
+    }
+
+    /// Goes on with rows that were written later. Those before the newest are ignored.
+    pub(super) fn extend(&mut self, later: &Self) {
+        let end = self.end().unwrap_or(0);
+        for RowRun { first, count, row } in later.runs() {
+            let skipped = end.saturating_sub(first).min(count);
+            self.push(RowRun { first: first + skipped, count: count - skipped, row });
+        }
+    }
+
     /// Whether a block has ended of which no row is kept any more once `next` is the next row.
     pub(super) fn has_old(&self, next: u64) -> bool {
         self.ended.first().is_some_and(|oldest| oldest.end() <= next.saturating_sub(self.limits.rows))

@@ -12,6 +12,7 @@ use std::time::Duration;
 use vocabulary::Timestamp;
 
 use super::clock::WallClock;
+use super::demand_days::DemandDays;
 use super::facts::{DemandSeconds, RevisionCondition};
 use super::ledger::RevisionLedger;
 use super::record::HistoryRecord;
@@ -67,6 +68,21 @@ impl PublishedHistory {
     /// The history as it is written down at `now`.
     pub fn record(&self, now: Timestamp) -> HistoryRecord {
         self.up_to(self.clock.second_at(now)).export()
+    }
+
+    /// The part of the record that has come since this second since 1970.
+    pub fn record_since(&self, second: u64, now: Timestamp) -> HistoryRecord {
+        self.up_to(self.clock.second_at(now)).export_since(second)
+    }
+
+    /// The demand of the past fifteen days; `None` unless it is kept.
+    pub fn demand(&self) -> Option<&DemandDays> {
+        self.history.demand()
+    }
+
+    /// The second since 1970 that runs at `now`.
+    pub fn second_at(&self, now: Timestamp) -> u64 {
+        self.clock.second_at(now)
     }
 
     /// A copy with the rest since the history was published.

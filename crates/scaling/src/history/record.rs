@@ -7,17 +7,21 @@
 
 use std::sync::Arc;
 
+use forecasting::PredictionRecord;
 use serde::{Deserialize, Serialize};
 use settings::Metric;
 use thiserror::Error;
 
 use super::demand_days::{DemandBin, DemandDays};
 use super::packed::{BlockFault, PackedRows, RowBlock, RowLimits};
-use super::revision::{HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, OpenSpan, RevisionHistory, SECONDS_KEPT};
+use super::revision::{
+    CLOCK_REPEATS_MAX, HOUR, HOURS_KEPT, MINUTE, MINUTES_KEPT, OpenSpan, RevisionHistory, SECONDS_KEPT,
+};
 use super::tally::SpanTally;
 
 /// The version of the record. Another meaning of any number in it is another version.
 const VERSION: u32 = 2;
+const MINUTES_OF_DAY: u64 = 24 * 60;
 
 /// A history as it is written down. What is not closed yet, at most the last four seconds, is not part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,8 @@ pub struct HistoryRecord {
     minute: OpenSpanRecord,
     hour: OpenSpanRecord,
     demand: Option<DemandRecord>,
+    /// What is kept of a forecast beside the demand. It is no part of what the check number counts.
+    forecast: Option<Box<PredictionRecord>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +76,9 @@ struct DemandRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DemandDayRecord {
     day: u64,
+    /// The first minute of the day that is among the bytes.
+    #[serde(default)]
+    from: u16,
     bytes: Vec<u8>,
 }
 
@@ -128,9 +137,51 @@ impl RevisionHistory {
             minute: OpenSpanRecord::of(&self.minute),
             hour: OpenSpanRecord::of(&self.hour),
             demand: self.demand.as_deref().map(DemandRecord::of),
+            forecast: self.forecast.clone(),
         };
         record.check = record.content_hash();
         record
+    }
+
+    /// The part of the history that has come since it was written down until this second; no seconds are
+    /// among it. [`Self::extend`] puts both together.
+    pub fn export_since(&self, second: u64) -> HistoryRecord {
+        // A minute and an hour that ended with this second were open when it was written.
+        let second = second.saturating_sub(1);
+        let mut tail = self.clone();
+        tail.seconds = PackedRows::new(&SECONDS_KEPT);
+        tail.minutes = self.minutes.since(second / MINUTE);
+        tail.hours = self.hours.since(second / HOUR);
+        let mut record = tail.export();
+        if let Some(demand) = &mut record.demand {
+            demand.keep_since(second / MINUTE);
+        }
+        record.check = record.content_hash();
+        record
+    }
+
+    /// Goes on with what was written down later. The seconds are those of the later part. Where the clock was
+    /// put back far in between, what it had stamped after that is dropped, as while the history was written.
+    pub fn extend(&mut self, later: Self) {
+        if self.next.saturating_sub(later.next) > CLOCK_REPEATS_MAX {
+            self.minutes.truncate(later.next / MINUTE);
+            self.hours.truncate(later.next / HOUR);
+        }
+        self.minutes.extend(&later.minutes);
+        self.hours.extend(&later.hours);
+        match (&mut self.demand, later.demand) {
+            (Some(demand), Some(later)) if demand.metric() == later.metric() => {
+                Arc::make_mut(demand).extend(&later);
+            }
+            (demand, later) => *demand = later,
+        }
+        match (&mut self.forecast, later.forecast) {
+            (Some(forecast), Some(later)) => forecast.extend(*later),
+            (forecast, later) => *forecast = later,
+        }
+        self.seconds = later.seconds;
+        (self.minute, self.hour, self.next) = (later.minute, later.hour, later.next);
+        self.ended_hours = later.ended_hours;
     }
 
     /// The history that was written down. It knows nothing of the time since then.
@@ -150,11 +201,29 @@ impl RevisionHistory {
         history.hour = record.hour.restored("the open hour")?;
         history.count_without_open_hour();
         history.demand = record.demand.map(DemandRecord::restored).transpose()?.map(Arc::new);
+        history.forecast = record.forecast;
         Ok(history)
     }
 }
 
 impl HistoryRecord {
+    /// The first second since 1970 that is not part of the record.
+    pub fn end(&self) -> u64 {
+        self.next
+    }
+
+    /// The record with what is kept of a forecast.
+    #[must_use]
+    pub fn with_forecast(mut self, forecast: Option<PredictionRecord>) -> Self {
+        self.forecast = forecast.map(Box::new);
+        self
+    }
+
+    /// What is kept of a forecast.
+    pub fn forecast(&self) -> Option<&PredictionRecord> {
+        self.forecast.as_deref()
+    }
+
     /// The hash FNV-1a of the content: short, the same everywhere, and meant for accidents only.
     fn content_hash(&self) -> u64 {
         let mut hash = ContentHash(0xcbf2_9ce4_8422_2325);
@@ -181,6 +250,9 @@ impl HistoryRecord {
             }
             for day in &demand.days {
                 hash.number(day.day);
+                if day.from > 0 {
+                    hash.number(day.from.into());
+                }
                 hash.bytes(&day.bytes);
             }
         }
@@ -257,10 +329,24 @@ impl DemandRecord {
         };
         let days = demand.days().map(|(day, minutes)| DemandDayRecord {
             day,
+            from: 0,
             bytes: minutes.iter().flatten().copied().collect(),
         });
         let is_by_second = demand.bin() == DemandBin::Second;
         Self { metric, is_by_second, days: days.collect() }
+    }
+
+    /// Drops what lies before a minute since 1970.
+    fn keep_since(&mut self, minute: u64) {
+        // Of demand by second, a second counts as a minute does.
+        let minute = if self.is_by_second { minute.saturating_mul(MINUTE) } else { minute };
+        let (first, place) = (minute / MINUTES_OF_DAY, minute % MINUTES_OF_DAY);
+        self.days.retain(|day| day.day >= first);
+        for day in self.days.iter_mut().filter(|day| day.day == first) {
+            let place = u16::try_from(place).expect("a day has 1,440 minutes");
+            day.bytes.drain(..day.bytes.len().min(2 * usize::from(place)));
+            day.from = place;
+        }
     }
 
     fn restored(self) -> Result<DemandDays, HistoryFault> {
@@ -269,9 +355,9 @@ impl DemandRecord {
             DemandMetric::Rps => Metric::Rps,
         });
         demand = demand.with_bin(if self.is_by_second { DemandBin::Second } else { DemandBin::Minute });
-        for DemandDayRecord { day, bytes } in self.days {
+        for DemandDayRecord { day, from, bytes } in self.days {
             demand
-                .restore_day(day, &bytes)
+                .restore_day(day, from, &bytes)
                 .ok_or_else(|| HistoryFault::Part { part: format!("the demand of day {day}") })?;
         }
         Ok(demand)

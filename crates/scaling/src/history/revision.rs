@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use forecasting::MinuteDemand;
+use forecasting::{MinuteDemand, PredictionRecord};
 use settings::Metric;
 use vocabulary::Timestamp;
 
@@ -29,7 +29,7 @@ pub(super) const HOURS_KEPT: RowLimits = RowLimits { rows: 35 * 24, bytes: 30_00
 pub(super) const MINUTE: u64 = 60;
 pub(super) const HOUR: u64 = 3600;
 /// A clock that is put back by more was wrong before: what it stamped is not kept.
-const CLOCK_REPEATS_MAX: u64 = HOUR;
+pub(super) const CLOCK_REPEATS_MAX: u64 = HOUR;
 
 /// What was measured of a revision and decided about it.
 ///
@@ -55,8 +55,10 @@ pub struct RevisionHistory {
     last_waiting: u32,
     waking_since: Option<Timestamp>,
     /// What the ended hours came to since this process measures; `None` before the first.
-    ended_hours: Option<Arc<LifeTotals>>,
+    pub(super) ended_hours: Option<Arc<LifeTotals>>,
     pub(super) demand: Option<Arc<DemandDays>>,
+    /// What a store has read of the forecast, on its way to that.
+    pub(super) forecast: Option<Box<PredictionRecord>>,
 }
 
 /// A minute or an hour that has not ended.
@@ -91,6 +93,7 @@ impl RevisionHistory {
             waking_since: None,
             ended_hours: None,
             demand: None,
+            forecast: None,
         }
     }
 
@@ -184,6 +187,16 @@ impl RevisionHistory {
             let waited = now.saturating_since(since).as_millis();
             self.running.wakes.note(u32::try_from(waited).unwrap_or(u32::MAX));
         }
+    }
+
+    /// Takes out what a store has read of the forecast.
+    pub(crate) fn take_forecast(&mut self) -> Option<PredictionRecord> {
+        self.forecast.take().map(|record| *record)
+    }
+
+    /// The first second since 1970 that is not closed.
+    pub(crate) fn end(&self) -> u64 {
+        self.next
     }
 
     /// Begins to keep the demand of a metric by the minute for fifteen days; another metric begins anew.

@@ -21,6 +21,8 @@ pub(super) struct CountRaise<'a> {
     pub(super) reactive: PodCount,
     /// The count that the platform was last asked for.
     pub(super) present: PodCount,
+    /// Whether the class has decided since this owner began.
+    pub(super) is_decided: bool,
     /// What is expected, where that is acted upon.
     pub(super) expected: Option<ExpectedCount>,
     pub(super) scheduled: ScheduledBounds,
@@ -58,6 +60,9 @@ impl CountRaise<'_> {
             }
             let text = self.sentence(near, expected);
             self.raise_to(expected.floor.floor, Stage::Prediction, text, reasons);
+        } else {
+            let count = expected.floor.floor;
+            self.raise_to(count, Stage::Prediction, ForecastText::FormerOwner { count }, reasons);
         }
         match expected.warm {
             WarmAnswer::OnePod => {
@@ -67,10 +72,11 @@ impl CountRaise<'_> {
         }
     }
 
-    /// The class leaves the count alone, and means its own: pods above that were asked for early.
+    /// The class leaves the count alone, and means its own: pods above that were asked for early. Before it has
+    /// decided, they may as well be those of a load that is not known yet.
     fn leave_early_pods(&self, reasons: &mut Reasons) {
         let is_above = PodCount::ZERO < self.reactive && self.reactive < self.present;
-        if reasons.number().is_none() && is_above {
+        if reasons.number().is_none() && is_above && self.is_decided {
             let text = ForecastText::NoLongerExpected { count: self.reactive };
             reasons.step(Stage::Prediction, Some(self.reactive), text);
         }

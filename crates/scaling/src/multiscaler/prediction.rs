@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use forecasting::{
     BudgetShare, ChoiceTimes, DemandMinutes, EndedMinute, FloorCap, ForecastPace, ForecastSettings,
-    Forecaster, KeepWarm, LookAhead, PastDemand, PodCapacity, PredictedFloor, Scorecard, WarmAnswer,
-    WarmTerms, ZoneOffsets,
+    Forecaster, KeepWarm, LookAhead, OutlookHour, PastDemand, PodCapacity, PredictedFloor, PredictionRecord,
+    Scorecard, WarmAnswer, WarmTerms, ZoneOffsets,
 };
 use settings::{PredictionSettings, ScalingSpec};
 use vocabulary::{PodCount, ScaleUpForward, Timestamp};
 
+use super::forecast_report::ForecastReport;
 use super::start_book::StartBook;
 use crate::history::{DemandBin, DemandDays};
 
@@ -160,6 +161,46 @@ impl RevisionPrediction {
     pub(super) fn past_changed(&mut self) {
         self.forecaster.past_changed();
         self.next_minute = None;
+    }
+
+    /// What is kept beside the demand of the past, as it is written down.
+    pub(super) fn record(&self) -> PredictionRecord {
+        PredictionRecord {
+            reactive: 0,
+            forecaster: Some(self.forecaster.record()),
+            warm: self.warm.record(),
+            starts_ms: self.starts.millis(),
+        }
+    }
+
+    /// Goes on from what a former owner wrote down so many minutes ago.
+    pub(super) fn restore(&mut self, record: &PredictionRecord, minutes_ago: u64) {
+        if let Some(forecaster) = &record.forecaster {
+            self.forecaster.restore(forecaster, minutes_ago);
+        }
+        self.starts.restore(&record.starts_ms);
+        let terms = self.terms();
+        self.warm.restore(&record.warm, minutes_ago, &terms);
+        self.scorecard = self.forecaster.scorecard();
+    }
+
+    /// Pods of a former owner stand above the count of the class.
+    pub(super) fn note_inherited(&mut self, now: Timestamp, reactive: PodCount, count: PodCount) {
+        self.forecaster.note_inherited(now, reactive, count);
+    }
+
+    /// The forecast for people, with the hours that come.
+    pub(super) fn report(&self, hours: Vec<OutlookHour>) -> ForecastReport {
+        ForecastReport {
+            rule: self.forecaster.choice().rule,
+            rule_since: self.forecaster.rule_since(),
+            scorecard: self.scorecard,
+            cold_starts_avoided: self.warm.avoided(),
+            observes_only: self.observes_only,
+            look_ahead_seconds: self.look_ahead().time.as_secs_f64(),
+            capacity: self.capacity,
+            hours,
+        }
     }
 
     /// The class asks for so many pods by itself, in this minute since 1970.

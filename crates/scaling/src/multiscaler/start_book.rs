@@ -5,6 +5,7 @@
 //! takes the latest orders back.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
 use forecasting::{ForecastPace, LookAhead, StartTimes};
 use vocabulary::{PodId, ScaleUpForward, Timestamp};
@@ -51,6 +52,19 @@ impl StartBook {
         }
     }
 
+    /// The milliseconds that the last starts took, the oldest first.
+    pub(super) fn millis(&self) -> Vec<u64> {
+        self.times.millis()
+    }
+
+    /// Goes on from starts that a former owner saw.
+    pub(super) fn restore(&mut self, millis: &[u64]) {
+        self.times = StartTimes::default();
+        for took in millis {
+            self.times.note(Duration::from_millis(*took));
+        }
+    }
+
     /// How long before demand comes a pod for it is asked for.
     pub(super) fn look_ahead(&self, forward: ScaleUpForward, pace: ForecastPace) -> LookAhead {
         self.times.look_ahead(forward, pace)
@@ -59,8 +73,6 @@ impl StartBook {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use vocabulary::PodCount;
 
     use super::*;

@@ -84,6 +84,7 @@ impl Parts {
         let autoscalers = std::mem::take(&mut self.autoscalers);
         let number = autoscalers.len();
         join_all(autoscalers.into_iter().map(Autoscaler::stop)).await;
+        self.histories.leave();
         let _ = go.send(());
         if sent.await.is_ok() {
             decision.given();
@@ -92,7 +93,8 @@ impl Parts {
         // The supervisor goes on first: until this it stands still, and carries out no order of the new
         // autoscalers.
         drop(decision);
-        self.start_autoscalers(number);
+        self.histories.resume();
+        self.start_autoscalers(number).await;
         HandOverEnd::Nothing
     }
 

@@ -37,6 +37,10 @@ pub(crate) enum ForecastText {
     NoLongerExpected {
         count: PodCount,
     },
+    /// Pods of a former autoscaler, until what is expected is known again.
+    FormerOwner {
+        count: PodCount,
+    },
     WarmPod,
     ScheduledLeast {
         least: PodCount,
@@ -103,6 +107,9 @@ impl fmt::Display for ForecastText {
             Self::NoLongerExpected { count } => {
                 write!(to, "no more than {count} are expected to be needed")
             }
+            Self::FormerOwner { count } => {
+                write!(to, "{count} were asked for early before this autoscaler began, and stay until demand is foreseen again")
+            }
             Self::WarmPod => to.write_str("a pod waits for the next request (cold-start-worth)"),
             Self::ScheduledLeast { least } => write!(to, "at least {least} at this time (schedule)"),
             Self::ScheduledMost { most } => write!(to, "at most {most} at this time (schedule)"),
@@ -161,6 +168,10 @@ mod tests {
             "5 would be asked for, but prediction has spent what it may (prediction-budget)",
         );
         check(ForecastText::NoLongerExpected { count }, "no more than 5 are expected to be needed");
+        check(
+            ForecastText::FormerOwner { count },
+            "5 were asked for early before this autoscaler began, and stay until demand is foreseen again",
+        );
         check(ForecastText::WarmPod, "a pod waits for the next request (cold-start-worth)");
         check(ForecastText::ScheduledLeast { least: count }, "at least 5 at this time (schedule)");
         check(ForecastText::ScheduledMost { most: count }, "at most 5 at this time (schedule)");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forecasting::Scorecard;
+use forecasting::{PredictionRecord, Scorecard};
 use settings::ScalingSpec;
 use vocabulary::{PodCount, ScheduledBounds, TimeZoneName, Timestamp};
 
@@ -10,9 +10,12 @@ use super::{Commands, ScaledRevision};
 use crate::decision::Trigger;
 use crate::history::RevisionHistory;
 use crate::hpa::CountChange;
+use crate::multiscaler::algorithm::Algorithm;
+use crate::multiscaler::beginning::RevisionBeginning;
 use crate::multiscaler::count_forecast::CountForecast;
 use crate::multiscaler::count_raise::CountRaise;
 use crate::multiscaler::prediction::{ClosedPast, MINUTE};
+use crate::multiscaler::published_forecast::PublishedForecast;
 use crate::multiscaler::zone_book::ZoneBook;
 use crate::scale_to_zero::Plan;
 
@@ -75,7 +78,8 @@ impl ScaledRevision {
         let expected = forecast.look(reactive, self.clock, now).filter(|_| self.spec.reachable);
         self.forecast = Some(forecast);
         let (scheduled, present) = (self.scheduled(now), self.wanted);
-        CountRaise { spec: &self.spec, reactive, present, expected, scheduled }.apply(plan)
+        let is_decided = self.algorithm.desired().is_some();
+        CountRaise { spec: &self.spec, reactive, present, is_decided, expected, scheduled }.apply(plan)
     }
 
     /// The platform was asked for another count.
@@ -159,6 +163,33 @@ impl ScaledRevision {
         if let Some(prediction) = self.forecast.as_mut().and_then(|forecast| forecast.prediction.as_mut()) {
             prediction.past_changed();
         }
+    }
+
+    /// The forecast for readers; `None` where nothing stands beside the class.
+    pub(in crate::multiscaler) fn published_forecast(&self) -> Option<PublishedForecast> {
+        let forecast = CountForecast::clone(self.forecast.as_deref()?);
+        let zone = self.zones.offsets(&self.spec.time_zone).cloned().unwrap_or_default();
+        Some(PublishedForecast::new(forecast, zone))
+    }
+
+    /// Goes on from the forecast that a former owner wrote down so many minutes ago. Before the first
+    /// decision the class is taken to have asked for no more by itself than it had then: what stands above
+    /// that was asked for early, and counts as extra from now on.
+    pub(super) fn restore_forecast(&mut self, record: &PredictionRecord, minutes_ago: u64, now: Timestamp) {
+        let Some(forecast) = &mut self.forecast else { return };
+        if let Some(prediction) = &mut forecast.prediction {
+            prediction.restore(record, minutes_ago);
+        }
+        if self.algorithm.desired().is_some() || self.shadow.is_some() {
+            return;
+        }
+        let reactive = self.wanted.min(PodCount::new(record.reactive));
+        forecast.reactive = reactive;
+        if let Some(prediction) = &mut forecast.prediction {
+            prediction.note_inherited(now, reactive, self.wanted);
+        }
+        self.algorithm = Algorithm::new(&self.spec, RevisionBeginning::found_with(reactive, now));
+        self.algorithm.pods_changed(&self.pods, now);
     }
 
     fn is_forecast_due(&self, now: Timestamp) -> bool {

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use forecasting::PredictionRecord;
 use vocabulary::{PodCount, Reporter, Sample, Timestamp};
 
 use super::{DecisionNews, HistoryFeed, ScaledRevision};
@@ -17,6 +18,7 @@ use crate::history::{
 };
 use crate::multiscaler::PodFact;
 use crate::multiscaler::prediction::demand_bin;
+use crate::multiscaler::prediction::MINUTE;
 
 impl ScaledRevision {
     pub(in crate::multiscaler) fn kept_history(&self) -> Option<&RevisionHistory> {
@@ -56,11 +58,24 @@ impl ScaledRevision {
         mut history: Box<RevisionHistory>,
         now: Timestamp,
     ) {
-        history.resume_at(self.clock.second_at(now));
+        let second = self.clock.second_at(now);
+        let forecast = history.take_forecast();
+        let is_same_metric = history.demand().map(DemandDays::metric) == Some(self.spec.metric);
+        let minutes_ago = second.saturating_sub(history.end()) / MINUTE;
+        history.resume_at(second);
         self.history = Some(Arc::from(history));
         self.history_feed = HistoryFeed::EachSecond;
         self.news = DecisionNews::Changed;
         self.note_other_past();
+        if let Some(mut record) = forecast {
+            if !is_same_metric {
+                // Sums of another metric say nothing of this one. The count is one of pods.
+                record = PredictionRecord { reactive: record.reactive, ..PredictionRecord::default() };
+            }
+            self.restore_forecast(&record, minutes_ago, now);
+        }
+        self.keep_demand();
+        self.watch_demand(now);
     }
 
     /// Keeps the demand of fifteen days where a forecast reads it, and nowhere else.

@@ -246,3 +246,53 @@ fn prediction_that_is_switched_off_forgets_the_past() {
     world.edit(|spec| spec.prediction = None);
     assert!(!is_kept(&world));
 }
+
+/// The history of a world as a store would write it, with the forecast.
+fn written(world: &World) -> Box<RevisionHistory> {
+    let history = world.multiscaler.published_history(REVISION).expect("it was used");
+    let forecast = world.multiscaler.published_forecast(REVISION).expect("it is predicted");
+    let record = history.record(world.now).with_forecast(Some(forecast.record()));
+    Box::new(RevisionHistory::restore(record).expect("it was just written"))
+}
+
+#[test]
+fn the_next_owner_goes_on_with_the_forecast_of_the_former_one() {
+    let mut former = with_hourly_peaks(predicting(spec()));
+    let early = wanted_at(&mut former, 89 * 60 + 30);
+    assert!(early >= 6, "{early} pods half a minute before demand rises");
+    let history = written(&former);
+    let told = former.multiscaler.published_forecast(REVISION).expect("it is predicted").record();
+    // The next process finds these pods, and another axis of time.
+    let spec = predicting(spec());
+    let spec = ScalingSpec {
+        target_per_pod: 7.0,
+        total_per_pod: 10.0,
+        min_scale: PodCount::ONE,
+        target_burst_capacity: BurstCapacity::new(0.0).expect("it is no negative number"),
+        ..spec
+    };
+    let mut next = on_monday_at(World::new(spec), 10 * HOUR + 89 * 60 + 32);
+    next.create(early);
+    next.handle(Event::HistoryRestored { revision: REVISION, history });
+    let read = next.multiscaler.published_forecast(REVISION).expect("it is predicted").record();
+    let [told, read] = [&told, &read].map(|record| record.forecaster.clone().expect("it is predicted"));
+    assert_eq!((&told.hours, told.rule, told.rule_since), (&read.hours, read.rule, read.rule_since));
+    assert_eq!(told.budget.minutes, read.budget.minutes);
+    assert!(told.rule < forecasting::RULES - 1, "a rule is in force: {}", told.rule);
+    next.activator_starts();
+    next.in_activator = 5;
+    next.ready(early);
+    next.run_until(20.0);
+    let status = next.status();
+    assert!(status.wanted.value() >= early && status.early_pods.value() > 0, "{status:?}");
+}
+
+#[test]
+fn a_history_without_a_forecast_takes_the_count_of_the_platform_for_demand() {
+    let spec = predicting(spec());
+    let mut next = on_monday_at(World::new(spec), 10 * HOUR);
+    next.create(5);
+    let history = Box::new(eight_days_until(MONDAY + 10 * HOUR));
+    next.handle(Event::HistoryRestored { revision: REVISION, history });
+    assert_eq!((next.status().wanted.value(), next.status().early_pods.value()), (5, 0));
+}

@@ -1,0 +1,114 @@
+//! The forecast of a revision, in the words of the API.
+
+use std::time::Duration;
+
+use forecasting::{OutlookHour, RuleNumber};
+use orchestration::RevisionView;
+use scaling::ForecastReport;
+use vocabulary::{PodCount, RevisionName, Timestamp, format_duration};
+
+use super::prediction_view;
+use super::values::{age, owner_view, word};
+use crate::api_types::{API_VERSION, ForecastHourView, ForecastView};
+use crate::snapshot::Snapshot;
+
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MINUTES: u64 = 60;
+const DAY_MINUTES: u64 = 24 * HOUR_MINUTES;
+/// A rule of days needs three of them.
+const DAYS_NEEDED: u64 = 3;
+const HOURS_NEEDED: u64 = 3;
+
+/// What is expected of a revision; `None` if there is no such revision.
+pub(crate) fn forecast(snapshot: &Snapshot, name: &RevisionName, now: Timestamp) -> Option<ForecastView> {
+    let view = snapshot.control.view(name, now)?;
+    let report = view.forecast();
+    let known = view.demand_known_since();
+    let [first, minute] = known.unwrap_or_default();
+    let report = report.as_ref();
+    Some(ForecastView {
+        version: API_VERSION,
+        name: name.clone(),
+        owner: owner_view(&view, &snapshot.owner),
+        mode: mode(report).to_owned(),
+        metric: word(&view.spec().metric),
+        target_per_pod: view.spec().target_per_pod,
+        known_ms: known.map(|_| minute.saturating_sub(first) * MINUTE_MS),
+        look_ahead_ms: report.map(|report| age(Duration::from_secs_f64(report.look_ahead_seconds))),
+        rule_ms: report
+            .and_then(|report| report.rule_since)
+            .map(|since| minute.saturating_sub(since) * MINUTE_MS),
+        prediction: report.map(|report| prediction_view(&report.scorecard)),
+        saved_max: report.map(|report| report.scorecard.saved_max),
+        cold_starts_avoided: report.map_or(0, |report| report.cold_starts_avoided),
+        why_not: why_not(report, known.map(|_| minute.saturating_sub(first))),
+        hours: hours(&view, report, minute),
+    })
+}
+
+fn mode(report: Option<&ForecastReport>) -> &'static str {
+    match report {
+        None => "off",
+        Some(report) if report.observes_only => "observe",
+        Some(_) => "auto",
+    }
+}
+
+/// Why no rule asks for pods, after so many minutes of demand.
+fn why_not(report: Option<&ForecastReport>, known_minutes: Option<u64>) -> Option<String> {
+    let Some(report) = report else {
+        return Some("prediction is off; ebb.dev/prediction: auto switches it on".to_owned());
+    };
+    if report.rule != RuleNumber::NONE {
+        return None;
+    }
+    let known = known_minutes.unwrap_or(0);
+    if known < DAYS_NEEDED * DAY_MINUTES {
+        let hours = remaining(HOURS_NEEDED * HOUR_MINUTES, known);
+        let days = remaining(DAYS_NEEDED * DAY_MINUTES, known);
+        return Some(match hours {
+            Some(hours) => format!("too little is known: the rule of hours in {hours}, rules of days in {}", days?),
+            None => format!("no rule of hours would help; rules of days in {}", days?),
+        });
+    }
+    let card = &report.scorecard;
+    Some(format!(
+        "the best of {} rules would save {:.0} % of {:.0} late request-seconds (10 % must be saved)",
+        RuleNumber::all().count(),
+        100.0 * card.saved_max,
+        card.late_without
+    ))
+}
+
+/// The time until so many minutes are known; `None` if they are.
+fn remaining(needed: u64, known: u64) -> Option<String> {
+    let minutes = needed.checked_sub(known).filter(|minutes| *minutes > 0)?;
+    Some(format_duration(Duration::from_secs(minutes * 60)))
+}
+
+fn hours(view: &RevisionView<'_>, report: Option<&ForecastReport>, minute: u64) -> Vec<ForecastHourView> {
+    let target = view.spec().target_per_pod;
+    let hour = |hour: &OutlookHour| ForecastHourView {
+        begins_in_ms: hour.minute.saturating_sub(minute) * MINUTE_MS,
+        local_time: format!("{:02}:{:02}", hour.minute_of_day / HOUR_MINUTES, hour.minute_of_day % HOUR_MINUTES),
+        usual: hour.usual,
+        high: hour.high,
+        pods: hour.high.filter(|_| target > 0.0).map(|high| PodCount::ceil_from(high / target)),
+    };
+    report.map(|report| report.hours.iter().map(hour).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_for_rules_is_told_in_time() {
+        assert_eq!(remaining(180, 170).as_deref(), Some("10m"));
+        assert_eq!((remaining(180, 180), remaining(180, 500)), (None, None));
+        assert_eq!(
+            why_not(None, None).as_deref(),
+            Some("prediction is off; ebb.dev/prediction: auto switches it on")
+        );
+    }
+}

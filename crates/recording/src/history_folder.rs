@@ -1,0 +1,252 @@
+//! The folder in which histories outlive the process: a file for each day, to which each minute is appended.
+//!
+//! ```text
+//! FOLDER/lock              held by the process that writes
+//! FOLDER/20784.history     of that day since 1970: magic, then blocks (`block.rs`)
+//!          block 1         everything that was known when the day began
+//!          block 2 …       what has come since, once a minute
+//! ```
+//!
+//! A file of a day is made under another name and renamed, so that it is there whole. A block that was cut
+//! off or damaged ends what is read of a file: what stands before it counts. Nothing is appended behind such
+//! a block, since a process begins with a file of its own. The file of the day before stays, and is read
+//! where the present one cannot be.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, BufReader, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use scaling::{HistoryRecord, RevisionHistory};
+use serde::{Deserialize, Serialize};
+use vocabulary::RevisionName;
+
+use crate::block::{BlockFault, block_of, next_block};
+
+/// The first bytes of each file; the digit is the version of this form of a file.
+const MAGIC: [u8; 8] = *b"ebbhis1\n";
+const EXTENSION: &str = "history";
+const LOCK: &str = "lock";
+/// Of a folder and of a file that is made here.
+const FOLDER_MODE: u32 = 0o700;
+const MODE: u32 = 0o600;
+const DAY_SECONDS: u64 = 86_400;
+/// A revision that no process wrote for so long is forgotten.
+const FORGOTTEN_AFTER: u64 = 15 * DAY_SECONDS;
+/// The file of the present day, and that of the day before.
+const FILES_KEPT: usize = 2;
+/// A file is written anew when it has grown to so many times what it began with, and by so many bytes.
+const GROWTH_TIMES: u64 = 4;
+const GROWTH_BYTES: u64 = 16 << 20;
+
+/// The history of a revision, or what has come of it since it was written last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredHistory {
+    /// The revision, by which the next process knows it.
+    pub revision: RevisionName,
+    /// The history; one that was written later goes on from it.
+    pub record: HistoryRecord,
+}
+
+/// All that was read.
+#[derive(Debug, Default)]
+pub struct PastHistories {
+    /// The history of each revision.
+    pub histories: BTreeMap<RevisionName, RevisionHistory>,
+    /// What could not be read, one line each.
+    pub faults: Vec<String>,
+}
+
+/// The folder, which no other process writes to.
+#[derive(Debug)]
+pub struct HistoryFolder {
+    path: PathBuf,
+    present: Option<DayFile>,
+    /// Held as long as this value lives.
+    _lock: File,
+}
+
+/// The file to which minutes are appended.
+#[derive(Debug)]
+struct DayFile {
+    file: File,
+    day: u64,
+    /// The bytes with which it began.
+    first_bytes: u64,
+    bytes: u64,
+}
+
+impl HistoryFolder {
+    /// Opens a folder of this user's, which is made if need be. Fails with `WouldBlock` while another process
+    /// writes there.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
+        std::fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))?;
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(MODE).open(path.join(LOCK))?;
+        lock.try_lock()?;
+        Ok(Self { path: path.to_owned(), present: None, _lock: lock })
+    }
+
+    /// Reads what stands here. Of files that cannot be read the fault is told, and older ones count.
+    pub fn read(&self) -> io::Result<PastHistories> {
+        let mut past = PastHistories::default();
+        for (_, path) in self.files()? {
+            match histories_of(&path, &mut past.faults) {
+                Ok(histories) => {
+                    past.histories = histories;
+                    break;
+                }
+                Err(fault) => past.faults.push(format!("{}: {fault}", path.display())),
+            }
+        }
+        Ok(past)
+    }
+
+    /// Writes what has come, in the second since 1970 that runs. Of what could not be written whole nothing
+    /// remains. The first time, at the beginning of a day, and when the file has grown large, it is written
+    /// anew with all that stands here, without revisions that were removed long ago.
+    pub fn append(&mut self, histories: &[StoredHistory], second: u64) -> io::Result<()> {
+        let is_due = self.present.as_ref().is_none_or(|file| file.is_to_be_renewed(second));
+        if is_due {
+            self.renew(second)?;
+        }
+        let Some(file) = &mut self.present else { return Ok(()) };
+        if histories.is_empty() { Ok(()) } else { file.append(&block_of(&json(histories)?)) }
+    }
+
+    /// The files by their days, the newest first.
+    fn files(&self) -> io::Result<Vec<(u64, PathBuf)>> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            let is_history = path.extension().is_some_and(|extension| extension == EXTENSION);
+            let day = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+            files.extend(day.filter(|_| is_history).map(|day| (day, path)));
+        }
+        files.sort_unstable();
+        files.reverse();
+        Ok(files)
+    }
+
+    /// Begins the file of this day with all that stands here.
+    fn renew(&mut self, second: u64) -> io::Result<()> {
+        let day = second / DAY_SECONDS;
+        let oldest = second.saturating_sub(FORGOTTEN_AFTER);
+        let mut bytes = MAGIC.to_vec();
+        for (revision, history) in self.read()?.histories {
+            let record = history.export();
+            if record.end() >= oldest {
+                bytes.extend(block_of(&json(&[StoredHistory { revision, record }])?));
+            }
+        }
+        let path = self.path.join(format!("{day}.{EXTENSION}"));
+        let new = self.path.join(format!(".{day}.{}", std::process::id()));
+        let written = write_new(&new, &bytes).and_then(|file| std::fs::rename(&new, &path).map(|()| file));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&new);
+        }
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.present = Some(DayFile { file: written?, day, first_bytes: length, bytes: length });
+        self.forget_old_files(day)
+    }
+
+    /// Keeps the file of this day and the newest other one. A clock that was wrong left files of days to come,
+    /// which would be read first.
+    fn forget_old_files(&self, day: u64) -> io::Result<()> {
+        let (later, others): (Vec<_>, Vec<_>) = self.files()?.into_iter().partition(|(of, _)| *of > day);
+        for (_, path) in later.into_iter().chain(others.into_iter().skip(FILES_KEPT)) {
+            std::fs::remove_file(path)?;
+        }
+        Ok(())
+    }
+}
+
+impl DayFile {
+    fn is_to_be_renewed(&self, second: u64) -> bool {
+        let is_large = self.bytes > self.first_bytes.saturating_mul(GROWTH_TIMES).saturating_add(GROWTH_BYTES);
+        self.day != second / DAY_SECONDS || is_large
+    }
+
+    /// Appends a block, or leaves the file as it was.
+    fn append(&mut self, block: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(block).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => self.bytes += u64::try_from(block.len()).unwrap_or(u64::MAX),
+            // What a full disk cut off would hide all that is appended behind it.
+            Err(_) => self.file.set_len(self.bytes)?,
+        }
+        written
+    }
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    // A former process of the same number may have left it.
+    let _ = std::fs::remove_file(path);
+    let mut file = OpenOptions::new().append(true).create_new(true).mode(MODE).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn json(histories: &[StoredHistory]) -> io::Result<Vec<u8>> {
+    serde_json::to_vec(histories).map_err(io::Error::other)
+}
+
+/// The histories of a file as far as its blocks are whole. What ends them is told in `faults`; an error is
+/// told of a file of which nothing can be read.
+fn histories_of(
+    path: &Path,
+    faults: &mut Vec<String>,
+) -> Result<BTreeMap<RevisionName, RevisionHistory>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut file = BufReader::new(file);
+    let mut first = [0; MAGIC.len()];
+    io::Read::read_exact(&mut file, &mut first).map_err(|error| error.to_string())?;
+    if first != MAGIC {
+        return Err("it is no file of histories, or one of another version".to_owned());
+    }
+    let mut histories = BTreeMap::new();
+    loop {
+        let block = match next_block(&mut file) {
+            Ok(Some(block)) => block,
+            Ok(None) => return Ok(histories),
+            Err(fault) => {
+                // A process that was killed leaves such an end, which is nothing to look after.
+                if !matches!(fault, BlockFault::CutOff) {
+                    faults.push(format!("{}: {fault}; what was written before it counts", path.display()));
+                }
+                return Ok(histories);
+            }
+        };
+        let parts: Vec<StoredHistory> = match serde_json::from_slice(&block) {
+            Ok(parts) => parts,
+            Err(error) => {
+                faults.push(format!("{}: {error}; what was written before it counts", path.display()));
+                return Ok(histories);
+            }
+        };
+        for part in parts {
+            take_in(part, &mut histories, faults);
+        }
+    }
+}
+
+/// Goes on with the history of a revision. What is damaged of one touches no other.
+fn take_in(
+    part: StoredHistory,
+    histories: &mut BTreeMap<RevisionName, RevisionHistory>,
+    faults: &mut Vec<String>,
+) {
+    let StoredHistory { revision, record } = part;
+    match RevisionHistory::restore(record) {
+        Ok(later) => match histories.get_mut(&revision) {
+            Some(history) => history.extend(later),
+            None => drop(histories.insert(revision, later)),
+        },
+        Err(fault) => faults.push(format!("{revision}: {fault}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
