@@ -15,7 +15,8 @@ use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration
 
 use crate::api_types::{
     API_VERSION, AskedMetricView, HpaConditionView, HpaMetricView, HpaView, LinkTallyView, LinksView,
-    OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
+    OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail, RevisionList,
+    RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
