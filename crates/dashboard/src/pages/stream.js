@@ -14,7 +14,7 @@ export function follow(tell, say) {
 
   const take = (event, id) => {
     const isRebuilt = last !== null && event.whole;
-    last = id;
+    last = id ?? null;
     tell(event);
     say(isRebuilt ? "live; the autoscaler was rebuilt, averages begin anew" : "live", false);
   };
