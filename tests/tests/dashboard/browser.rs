@@ -6,12 +6,11 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tests::eventually;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-
-use tests::wait::eventually;
 
 /// How long a slow, busy machine may take for what takes a second.
 const GENEROUS: Duration = Duration::from_secs(60);

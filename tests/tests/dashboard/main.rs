@@ -11,8 +11,7 @@ use std::process::Command;
 
 use browser::Tab;
 use serde_json::{Value, json};
-use tests::ebb::Ebb;
-use tests::manifest::{ConfigMap, Service};
+use tests::{ConfigMap, Ebb, Service};
 
 /// The pages that need no revision.
 const PAGES: [&str; 4] = ["#/", "#/cold-starts", "#/cost", "#/problems"];
