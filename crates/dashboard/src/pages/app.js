@@ -40,7 +40,6 @@ function take(event) {
   }
   event.gone.forEach((name) => fleet.delete(name));
   for (const one of event.revisions) fleet.set(one.name, one);
-  known.history.take(fleet, event);
   notices.problems = event.problems;
   notices.unanswered = event.unanswered;
   const count = notices.problems.length + notices.unanswered.length + [...fleet.values()].filter((one) => one.why_not_ready).length;
@@ -60,3 +59,8 @@ document.getElementById("skip").addEventListener("click", (event) => {
 window.addEventListener("hashchange", () => { open(); content.focus(); });
 open();
 follow(take, say);
+setInterval(() => {
+  if (document.hidden) return;
+  known.history.sample(known.fleet);
+  page.redraw?.();
+}, 1000);

@@ -51,6 +51,7 @@ export function roundStep(greatest, count) {
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least * (1 - 1e-9));
 }
 
+/** The width in pixels where none is asked for. */
 const WIDTH = 960;
 const HEIGHT = 300;
 const EDGE = { left: 48, right: 12, top: 10, bottom: 26 };
@@ -60,18 +61,19 @@ const COLUMNS = 900;
  * A chart of lines over one axis of time.
  *
  * `label` names it for those who do not see it. `lines` are `{ name, kind, values }`, all of one length; the
- * kind is a class of the style sheet. `times` are `[part, text]`, marks below, with parts from 0 to 1.
+ * kind is a class of the style sheet. `width` is that of the place in pixels, so that letters keep their size.
+ * `times` are `[part, text]`, marks below, with parts from 0 to 1.
  * `bands` are `{ from, to, kind, title }` and `marks` are `{ at, kind, title }`, in parts. `choose(part)`, if
  * there, is called when a pointer or an arrow key has chosen a moment.
  */
-export function lineChart({ label, lines, times = [], bands = [], marks = [], choose, chosen }) {
-  const x = (part) => round(EDGE.left + part * (WIDTH - EDGE.left - EDGE.right));
+export function lineChart({ label, lines, width = WIDTH, times = [], bands = [], marks = [], choose, chosen }) {
+  const x = (part) => round(EDGE.left + part * (width - EDGE.left - EDGE.right));
   const all = lines.flatMap(({ values }) => values).filter((value) => Number.isFinite(value));
   const step = roundStep(all.reduce((most, value) => Math.max(most, value), 1), 4);
   const greatest = step * Math.ceil(all.reduce((most, value) => Math.max(most, value), 1) / step - 1e-9);
   const floor = HEIGHT - EDGE.bottom;
   const y = (value) => round(floor - (Math.min(value, greatest) / greatest) * (floor - EDGE.top));
-  const svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "chart", role: "img", "aria-label": label });
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, class: "chart", role: "img", "aria-label": label });
   for (const { from, to, kind, title } of bands) {
     svg.append(shape("rect", { class: `band ${kind}`, x: x(from), y: EDGE.top, height: floor - EDGE.top, width: Math.max(1, x(to) - x(from)) }, named(title)));
   }
@@ -91,11 +93,11 @@ export function lineChart({ label, lines, times = [], bands = [], marks = [], ch
     const d = kind === "cold" ? `M${place - 5} ${EDGE.top}h10l-5 9z` : `M${place} ${floor}v-8`;
     svg.append(shape("path", { class: `mark ${kind}`, d }, named(title)));
   }
-  if (choose) makeChoosable(svg, x, { choose, chosen });
+  if (choose) makeChoosable(svg, x, { choose, chosen, width });
   return svg;
 }
 
-function makeChoosable(svg, x, { choose, chosen = 1 }) {
+function makeChoosable(svg, x, { choose, chosen = 1, width }) {
   const line = shape("path", { class: "cursor", d: "" });
   svg.append(line);
   svg.setAttribute("tabindex", "0");
@@ -114,9 +116,9 @@ function makeChoosable(svg, x, { choose, chosen = 1 }) {
     if (text) svg.setAttribute("aria-valuetext", text);
   };
   svg.addEventListener("pointermove", (event) => {
-    const { left, width } = svg.getBoundingClientRect();
-    const at = ((event.clientX - left) / width) * WIDTH;
-    move((at - EDGE.left) / (WIDTH - EDGE.left - EDGE.right));
+    const place = svg.getBoundingClientRect();
+    const at = ((event.clientX - place.left) / place.width) * width;
+    move((at - EDGE.left) / (width - EDGE.left - EDGE.right));
   });
   svg.addEventListener("keydown", (event) => {
     const far = event.shiftKey ? 0.1 : 0.01;
@@ -129,10 +131,10 @@ function makeChoosable(svg, x, { choose, chosen = 1 }) {
 }
 
 /** Bars over one axis of time: `rows` are `{ name, parts: [{ from, to, kind, title }] }`, in parts. */
-export function barChart({ label, rows }) {
+export function barChart({ label, rows, width = WIDTH }) {
   const height = Math.max(1, rows.length) * 18;
-  const svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "chart bars", role: "img", "aria-label": label });
-  const x = (part) => round(EDGE.left + Math.min(1, Math.max(0, part)) * (WIDTH - EDGE.left - EDGE.right));
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart bars", role: "img", "aria-label": label });
+  const x = (part) => round(EDGE.left + Math.min(1, Math.max(0, part)) * (width - EDGE.left - EDGE.right));
   rows.forEach(({ name, parts }, row) => {
     for (const { from, to, kind, title } of parts) {
       svg.append(shape("rect", { class: `bar ${kind}`, x: x(from), y: row * 18 + 2, height: 14, width: Math.max(2, x(to) - x(from)) }, named(title)));

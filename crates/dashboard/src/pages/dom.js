@@ -18,6 +18,7 @@ function piece(child) {
 
 /** A table: headings, and rows of cells (texts, numbers or elements). Numbers stand to the right. */
 export function table(caption, headings, rows) {
+  const isNumber = (column) => rows.length > 0 && rows.every((row) => typeof row[column] === "number");
   const cell = (value, column) => {
     const properties = typeof value === "number" ? { class: "number" } : {};
     const shown = typeof value === "number" ? number(value) : value ?? "–";
@@ -26,13 +27,13 @@ export function table(caption, headings, rows) {
   return make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption },
     make("table", {},
       make("caption", {}, caption),
-      make("thead", {}, make("tr", {}, headings.map((heading) => make("th", { scope: "col" }, heading)))),
+      make("thead", {}, make("tr", {}, headings.map((heading, column) => make("th", { scope: "col", class: isNumber(column) ? "number" : null }, heading)))),
       make("tbody", {}, rows.map((row) => make("tr", {}, row.map(cell))))));
 }
 
 /** A part of a page with a heading. */
 export function section(heading, ...children) {
-  return make("section", {}, make("h2", {}, heading), ...children);
+  return make("section", {}, make("h3", {}, heading), ...children);
 }
 
 /** A command to copy, with a button that copies it. */

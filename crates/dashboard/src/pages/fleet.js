@@ -3,7 +3,7 @@
 import { shape, stepPath } from "/dashboard/charts.js";
 import { make, number, revisionLink } from "/dashboard/dom.js";
 
-/** As many values of a revision are drawn: those that came since the page was opened. */
+/** As many values of a revision are drawn, one a second since the page was opened. */
 const VALUES_MAX = 60;
 /** As many rows are on the page; the rest is found by a filter. */
 const ROWS_MAX = 1000;
@@ -39,11 +39,10 @@ export function tests(text) {
 export class FleetHistory {
   values = new Map();
 
-  take(fleet, event) {
-    if (event.whole || event.gone.length > 0) {
-      for (const name of this.values.keys()) if (!fleet.has(name)) this.values.delete(name);
-    }
-    for (const one of event.revisions) {
+  /** To be called once a second: a revision of which nothing is told stays as it is, and time goes on. */
+  sample(fleet) {
+    for (const name of this.values.keys()) if (!fleet.has(name)) this.values.delete(name);
+    for (const one of fleet.values()) {
       const values = this.values.get(one.name) || [];
       values.push({ demand: one.stable_value || 0, capacity: one.target_per_pod * one.ready_pods });
       if (values.length > VALUES_MAX) values.shift();
@@ -113,7 +112,7 @@ export function fleetPage(content, { fleet, history }) {
       }
       if (row.element === place) place = place.nextElementSibling;
       else body.insertBefore(row.element, place);
-      if (row.shown !== one) show(row, one, history.values.get(one.name) || []);
+      if (row.shown !== one) show(row, one);
     }
     const cut = all.length > shown.length ? `, the first ${shown.length} of them shown` : "";
     const text = all.length === fleet.size ? `${fleet.size} revisions${cut}` : `${all.length} of ${fleet.size} revisions${cut}`;
@@ -124,8 +123,12 @@ export function fleetPage(content, { fleet, history }) {
     }
   }
 
+  function redraw() {
+    for (const row of rows.values()) if (row.isSeen) draw(row, history.values.get(row.name) || []);
+  }
+
   refresh();
-  return { refresh, close: () => seen.disconnect() };
+  return { refresh, redraw, close: () => seen.disconnect() };
 }
 
 function newRow(name) {
@@ -154,7 +157,7 @@ function draw({ demand, capacity, chart }, values) {
   chart.setAttribute("aria-label", last ? `load ${number(last.demand)} of ${number(last.capacity)}` : "no load was measured");
 }
 
-function show(row, one, values) {
+function show(row, one) {
   row.shown = one;
   for (const { key, text, isAlert } of COLUMNS) {
     if (!text) continue;
@@ -163,5 +166,4 @@ function show(row, one, values) {
     if (isAlert) row.cells[key].classList.toggle("alert", isAlert(one));
   }
   row.text.textContent = `${number(one.stable_value || 0)} of ${number(one.target_per_pod * one.ready_pods)}`;
-  if (row.isSeen) draw(row, values);
 }

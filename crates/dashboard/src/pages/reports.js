@@ -61,12 +61,12 @@ export function coldStartsPage(content) {
 /** The ledger: what pods came to by state, and what another least count would have cost. */
 export function costPage(content) {
   return ledgerPage(content, "Cost", (list) => {
-    const hours = (seconds) => number(seconds / 3600);
+    const hours = (seconds) => seconds / 3600;
     const money = (amount) => (amount === null || list.currency === null ? "–" : `${amount.toFixed(amount >= 1 ? 2 : 4)} ${list.currency}`);
     const rows = list.revisions.filter((one) => one.seconds > 0).map((one) => [
       revisionLink(one.name),
-      partsBar(STATES.map((state) => `${hours(one.pod_seconds[state])} pod-hours ${state}`).join(", "),
-        STATES.map((state) => ({ amount: one.pod_seconds[state], kind: state, title: `${state}: ${hours(one.pod_seconds[state])} pod-hours` }))),
+      partsBar(STATES.map((state) => `${number(hours(one.pod_seconds[state]))} pod-hours ${state}`).join(", "),
+        STATES.map((state) => ({ amount: one.pod_seconds[state], kind: state, title: `${state}: ${number(hours(one.pod_seconds[state]))} pod-hours` }))),
       hours(sumOf(one.pod_seconds)), ...STATES.map((state) => hours(one.pod_seconds[state])),
       money(one.cost), one.min_scale, one.advice || "–",
     ]);

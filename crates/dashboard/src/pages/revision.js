@@ -12,6 +12,8 @@ const RANGES = {
   "30d": { text: "30 d", range: "30d", steps: 720, again: 600000 },
 };
 const DETAIL_EVERY_MS = 2000;
+/** The least and the greatest width of a chart, in pixels. */
+const WIDTHS = [300, 960];
 /** As many rows of a series stand in the table behind the chart. */
 const TABLE_ROWS_MAX = 60;
 const POD_KINDS = [{ name: "starting", kind: "starting" }, { name: "ready", kind: "busy" }, { name: "ending", kind: "ending" }];
@@ -19,15 +21,12 @@ const POD_KINDS = [{ name: "starting", kind: "starting" }, { name: "ready", kind
 /** The page. `fleet` has what the stream has told of it. */
 export function revisionPage(content, { fleet }, name) {
   const state = { detail: null, series: null, range: "5m", chosen: 1, problem: null, key: "" };
-  const parts = Object.fromEntries(["facts", "chart", "moment", "behind", "pods", "starts"].map((part) => [part, make("div", { class: part })]));
+  const parts = Object.fromEntries(["facts", "chart", "moment", "behind", "pods", "starts", "simulate"].map((part) => [part, make("div", { class: part })]));
   const choice = make("fieldset", { class: "ranges" }, make("legend", {}, "Range"), Object.entries(RANGES).map(([key, { text }]) =>
     make("label", {}, make("input", { type: "radio", name: "range", value: key, checked: key === state.range, onchange: () => { state.range = key; state.series = null; askSeries(); } }), text)));
-  const service = name.split("/")[2] || name;
   content.append(make("p", {}, make("a", { href: "#/" }, "All revisions")), make("h2", { class: "name" }, name), parts.facts,
     section("Past", choice, parts.chart, parts.moment, parts.behind), section("Pods", parts.pods), section("Cold starts", parts.starts),
-    section("Commands", command(`ebb explain ${name}`), command(`ebb ledger ${name}`), command(`ebb logs ${name} --follow`),
-      make("p", {}, "In a made-up world, with the same settings and another least count; FILE is the manifest:"),
-      command(`ebb simulate -f FILE --service ${service} --compare min-scale=1`)));
+    section("Commands", command(`ebb explain ${name}`), command(`ebb ledger ${name}`), command(`ebb logs ${name} --follow`), parts.simulate));
 
   let closeSeries = () => {};
   function askSeries() {
@@ -50,17 +49,19 @@ export function revisionPage(content, { fleet }, name) {
     drawFacts(parts.facts, state, fleet.get(name));
     if (!state.detail || !state.series) return;
     const view = chartView(state);
+    const width = Math.min(WIDTHS[1], Math.max(WIDTHS[0], parts.chart.clientWidth));
     // A pointer or a keyboard that is on the chart keeps its place while the chart is drawn anew.
     const isFocused = parts.chart.contains(document.activeElement);
     const choose = (part) => { state.chosen = part; return drawMoment(parts.moment, view, part); };
-    const chart = lineChart({ ...view, choose, chosen: state.chosen });
+    const chart = lineChart({ ...view, width, times: times(view.length, width), choose, chosen: state.chosen });
     parts.chart.replaceChildren(legend([...view.lines, { name: "cold start", kind: "cold" }, { name: "decision", kind: "decision" }]), chart);
     if (isFocused) chart.focus({ preventScroll: true });
     drawMoment(parts.moment, view, state.chosen);
     const open = parts.behind.querySelector("details")?.open;
     if (!open) parts.behind.replaceChildren(numbers(view));
-    drawPods(parts.pods, state.detail);
+    drawPods(parts.pods, state.detail, width);
     drawStarts(parts.starts, view);
+    drawSimulation(parts.simulate, state);
   }
 
   const closeDetail = repeat((signal) => take(signal, "", "detail"), DETAIL_EVERY_MS);
@@ -100,14 +101,14 @@ function chartView({ detail, series, range }) {
   const [ready, wanted] = [cut(series.ready), cut(series.wanted)];
   const demand = cut(detail.metric === "rps" ? series.rate : series.concurrency);
   const total = [...detail.decisions].reverse().find((one) => one.inputs)?.inputs.total_per_pod;
-  const times = (factor) => ready.map((value) => (value === null ? null : value * factor));
+  const scaled = (factor) => ready.map((value) => (value === null ? null : value * factor));
   const firstAgo = series.first_ms_ago - from * series.step_ms;
   const length = Math.max(1, RANGES[range].steps * series.step_ms);
   const endAgo = firstAgo - steps * series.step_ms;
   const part = (age) => 1 - (age - endAgo) / length;
   const padded = (values) => Array(RANGES[range].steps - steps).fill(null).concat(values);
-  const lines = [{ name: "demand", kind: "demand", values: padded(demand) }, { name: "target × ready", kind: "capacity", values: padded(times(detail.target_per_pod)) }];
-  if (total) lines.push({ name: "total × ready", kind: "total", values: padded(times(total)) });
+  const lines = [{ name: "demand", kind: "demand", values: padded(demand) }, { name: "target × ready", kind: "capacity", values: padded(scaled(detail.target_per_pod)) }];
+  if (total) lines.push({ name: "total × ready", kind: "total", values: padded(scaled(total)) });
   lines.push({ name: "wanted pods", kind: "wanted", values: padded(wanted) }, { name: "ready pods", kind: "ready", values: padded(ready) });
   const ages = (index) => firstAgo - index * series.step_ms;
   const starts = cut(series.cold_starts).map((count, index) => ({ count, age: ages(index), wait: series.cold_start_wait_ms[from + index] })).filter(({ count }) => count > 0);
@@ -118,8 +119,13 @@ function chartView({ detail, series, range }) {
     lines, decisions, starts, part, length, endAgo, detail,
     marks: [...decisions, ...starts.map(({ age, count, wait }) => ({ at: part(age), kind: "cold", title: `${count} from zero, ${span(wait)} to the first ready pod` }))].filter(isShown),
     bands: panics(detail).map(({ from: begun, to }) => ({ from: Math.max(0, part(begun)), to: Math.min(1, part(to)), kind: "panic", title: "panic mode" })).filter((band) => band.to > 0),
-    times: [0, 0.25, 0.5, 0.75, 1].map((place) => [place, place === 1 ? "now" : `−${span((1 - place) * length)}`]),
   };
+}
+
+/** The marks below a chart: fewer where there is less room. */
+function times(length, width) {
+  const places = width < 500 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
+  return places.map((place) => [place, place === 1 ? "now" : `−${span((1 - place) * length)}`]);
 }
 
 /** The times of panic that the last decisions show, as ages of beginning and end. */
@@ -174,7 +180,7 @@ function numbers({ lines, length, endAgo }) {
   return make("details", { ontoggle: fill }, make("summary", {}, "The numbers of the chart as a table"));
 }
 
-function drawPods(element, detail) {
+function drawPods(element, detail, width) {
   const gone = detail.ended_pods || [];
   const all = [...detail.pods, ...gone];
   if (all.length === 0) {
@@ -186,8 +192,8 @@ function drawPods(element, detail) {
   const rows = all.map((pod, index) => ({ name: String(index + 1), parts: podParts(pod, at) }));
   const cells = all.map((pod, index) => [index + 1, pod.name, podState(pod), `${span(pod.known_ms_ago)} ago`,
     pod.ready_ms_ago === null || pod.ready_ms_ago === undefined ? "–" : span(pod.known_ms_ago - pod.ready_ms_ago), pod.in_flight ?? "–", pod.why || pod.trouble || "–"]);
-  element.replaceChildren(legend(POD_KINDS), barChart({ label: `Pods over the last ${span(longest)}`, rows }),
-    table("Pods, and those that ended last", ["no.", "pod", "state", "asked for", "ready after", "in flight", "trouble, or why it ended"], cells));
+  element.replaceChildren(legend(POD_KINDS), barChart({ label: `Pods over the last ${span(longest)}`, rows, width }),
+    table("Pods, and those that ended last", ["no.", "pod", "state", "known since", "ready after", "in flight", "trouble, or why it ended"], cells));
 }
 
 function podState(pod) {
@@ -209,4 +215,21 @@ function drawStarts(element, { starts }) {
   element.replaceChildren(rows.length > 0
     ? table("Cold starts from zero in the range", ["when", "starts", "from the order to the first ready pod"], rows.reverse())
     : make("p", {}, "No start from zero in the range. The table of pods says how long each took."));
+}
+
+/** The command that plays the load of the range with another least count: its rate, and how long a request and a start took. */
+function drawSimulation(element, { detail, series }) {
+  const mean = (values) => {
+    const known = values.filter((value) => value !== null);
+    return known.length > 0 ? known.reduce((sum, value) => sum + value, 0) / known.length : 0;
+  };
+  const [rate, concurrency] = [mean(series.rate), mean(series.concurrency)];
+  const lasting = rate > 0 ? Math.max(1, Math.round((concurrency / rate) * 1000)) : 100;
+  const starts = [...detail.pods, ...(detail.ended_pods || [])].filter((pod) => Number.isFinite(pod.ready_ms_ago)).map((pod) => pod.known_ms_ago - pod.ready_ms_ago);
+  const start = Math.max(100, Math.round(mean(starts) / 100) * 100) || 1000;
+  const load = `${detail.name.split("/")[2]}=constant,rate=${number(Math.max(0.1, rate))}rps`;
+  const text = `ebb simulate -f FILE --load '${load}' --service-time ${lasting}ms --start-up ${start}ms --minutes 60 --compare min-scale=${detail.min_scale + 1}`;
+  // One that changes under a person's hand cannot be copied.
+  if (element.firstChild) return;
+  element.append(make("p", {}, "The mean load of the range in a made-up world, with another least count; FILE is the manifest:"), command(text));
 }
