@@ -171,7 +171,53 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::{HOST, ORIGIN};
+    use tower::ServiceExt as _;
+
     use super::*;
+
+    /// A forwarder to a cluster in which nothing is installed.
+    fn forwarder() -> Forwarder {
+        let nothing = tower::service_fn(|_: axum::http::Request<kube::client::Body>| async {
+            let mut nothing = axum::http::Response::new(kube::client::Body::empty());
+            *nothing.status_mut() = StatusCode::NOT_FOUND;
+            Ok::<_, Infallible>(nothing)
+        });
+        Forwarder::new(Arc::new(Cluster {
+            client: kube::Client::new(nothing, "default"),
+            namespace: "default".to_owned(),
+            system: "ebb-system".to_owned(),
+            context: "test".to_owned(),
+        }))
+    }
+
+    #[tokio::test]
+    async fn files_are_open_and_each_answer_needs_the_token() {
+        let forwarder = forwarder();
+        let right = format!("Bearer {}", forwarder.token().expose());
+        let other = format!("Bearer {}", ApiToken::random().expose());
+        let own = "http://127.0.0.1:9";
+        for (path, token, origin, expected) in [
+            ("/", None, own, StatusCode::OK),
+            ("/dashboard/app.js", None, own, StatusCode::OK),
+            ("/v1/revisions", None, own, StatusCode::UNAUTHORIZED),
+            ("/v1/stream", Some(&other), own, StatusCode::UNAUTHORIZED),
+            ("/v1/stream", Some(&right), "http://evil.example", StatusCode::FORBIDDEN),
+            // No autoscaler decides there.
+            ("/v1/stream", Some(&right), own, StatusCode::SERVICE_UNAVAILABLE),
+            ("/v1/ledger?since=7d", Some(&right), own, StatusCode::SERVICE_UNAVAILABLE),
+            ("/v1/logs/default/service/hello", Some(&right), own, StatusCode::NOT_FOUND),
+        ] {
+            let mut request = axum::http::Request::builder().uri(path).header(HOST, "127.0.0.1:9");
+            request = request.header(ORIGIN, origin);
+            if let Some(token) = token {
+                request = request.header(AUTHORIZATION, token);
+            }
+            let request = request.body(Body::empty()).expect("a request");
+            let response = forwarder.router().oneshot(request).await.expect("it answers");
+            assert_eq!(response.status(), expected, "{path} {origin}");
+        }
+    }
 
     fn answered(problems: &[&str]) -> RevisionList {
         RevisionList {
