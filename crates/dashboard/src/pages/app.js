@@ -23,12 +23,21 @@ function open() {
   const maker = makers[kind] || fleetPage;
   if (page) page.close();
   content.replaceChildren();
-  const name = decodeURI(rest.join("/"));
+  const name = decoded(rest.join("/"));
   page = maker(content, known, name);
   document.title = kind === "revision" ? `${name} – ebb` : "ebb";
   for (const link of pages.querySelectorAll("a")) {
     if (link.getAttribute("href") === `#/${kind}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
+  }
+}
+
+/** A name in an address, as it is written where it is not well-formed. */
+function decoded(text) {
+  try {
+    return decodeURI(text);
+  } catch {
+    return text;
   }
 }
 

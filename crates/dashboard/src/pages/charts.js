@@ -127,7 +127,7 @@ function makeChoosable(svg, x, { choose, chosen = 1, width }) {
     event.preventDefault();
     move(to);
   });
-  show();
+  move(part);
 }
 
 /** Bars over one axis of time: `rows` are `{ name, parts: [{ from, to, kind, title }] }`, in parts. */

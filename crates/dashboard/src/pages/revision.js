@@ -56,7 +56,6 @@ export function revisionPage(content, { fleet }, name) {
     const chart = lineChart({ ...view, width, times: times(view.length, width), choose, chosen: state.chosen });
     parts.chart.replaceChildren(legend([...view.lines, { name: "cold start", kind: "cold" }, { name: "decision", kind: "decision" }]), chart);
     if (isFocused) chart.focus({ preventScroll: true });
-    drawMoment(parts.moment, view, state.chosen);
     const open = parts.behind.querySelector("details")?.open;
     if (!open) parts.behind.replaceChildren(numbers(view));
     drawPods(parts.pods, state.detail, width);
