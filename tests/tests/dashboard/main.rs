@@ -69,7 +69,8 @@ async fn pages_of_one_revision_are_whole_in_light_and_dark_on_a_telephone_and_on
             until_live(&mut tab).await;
             tab.until("document.querySelector('main h2') !== null").await;
             if page == HELLO {
-                tab.until("document.querySelector('svg.chart path.line.ready')?.getAttribute('d') > ''").await;
+                tab.until("document.querySelector('svg.chart path.line.ready')?.getAttribute('d') > ''")
+                    .await;
             }
             let widest = tab.value("document.documentElement.scrollWidth").await;
             assert!(widest.as_u64() <= Some(u64::from(width)), "{page} is {widest} wide at {width}");
@@ -128,7 +129,8 @@ async fn the_keyboard_alone_reaches_a_revision_and_its_decisions() {
     tab.until("document.querySelector('svg.chart[role=slider]') !== null").await;
     tab.focus_by_keyboard("e.matches('svg.chart[role=slider]')").await;
     tab.press("ArrowLeft").await;
-    tab.until("Number(document.querySelector('svg.chart[role=slider]').getAttribute('aria-valuenow')) < 100").await;
+    tab.until("Number(document.querySelector('svg.chart[role=slider]').getAttribute('aria-valuenow')) < 100")
+        .await;
     tab.until("document.querySelector('.moment').innerText.includes('ago')").await;
     tab.focus_by_keyboard("e.matches('.command button')").await;
     assert_eq!(tab.complaints().await, Vec::<String>::new());
@@ -149,7 +151,8 @@ async fn none_and_a_thousand_revisions_are_shown_sorted_and_filtered() {
     assert_eq!(tab.value(first).await, json!("default/service/app-000"));
     tab.value("document.querySelector('thead button').click()").await;
     assert_eq!(tab.value(first).await, json!("default/service/app-999"));
-    for (filter, shown) in [("app-01", 10), ("panic", 0), ("waiting>0", 0), ("default/", 1000), ("other/", 0)] {
+    for (filter, shown) in [("app-01", 10), ("panic", 0), ("waiting>0", 0), ("default/", 1000), ("other/", 0)]
+    {
         let typed = format!(
             "((e) => {{ e.value = {}; e.dispatchEvent(new Event('input')); }})(document.querySelector('input'))",
             json!(filter)

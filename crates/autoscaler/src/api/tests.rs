@@ -181,7 +181,8 @@ async fn stream_after(router: &Router, last: Option<&str>) -> BodyDataStream {
 async fn next_with_id(stream: &mut BodyDataStream) -> (String, ChangeEvent) {
     let bytes = stream.next().await.expect("an event").expect("a stream of events does not fail");
     let text = String::from_utf8(bytes.to_vec()).expect("text");
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).expect("the field").to_owned();
+    let field =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).expect("the field").to_owned();
     (field("id: "), serde_json::from_str(&field("data: ")).expect("an event"))
 }
 

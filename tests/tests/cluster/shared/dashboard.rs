@@ -39,7 +39,8 @@ fn the_dashboard_of_a_cluster_shows_its_revisions_to_a_reader_with_the_token_alo
         let mut lines = BufReader::new(output).lines();
         let first = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("it prints in time");
         let line = first.expect("it can be read").expect("it prints its address");
-        let (address, token) = line.strip_prefix("http://").and_then(|rest| rest.split_once("/#")).expect("both");
+        let (address, token) =
+            line.strip_prefix("http://").and_then(|rest| rest.split_once("/#")).expect("both");
 
         let name = format!("{}/deployment/hello", namespace.name);
         asked(address, "/v1/stream", token, &name).await;

@@ -94,7 +94,9 @@ async fn a_stream_goes_on_after_the_last_event_and_the_33rd_reader_is_refused() 
         let mut reader = stream(&ebb, None).await;
         let answer = read_until(&mut reader, "\r\n\r\n").await;
         if answer.starts_with("HTTP/1.1 503") {
-            assert!(answer.contains("32 long reads") || read_until(&mut reader, "32 long reads").await.len() > 1);
+            assert!(
+                answer.contains("32 long reads") || read_until(&mut reader, "32 long reads").await.len() > 1
+            );
             break;
         }
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -113,5 +115,8 @@ async fn the_address_of_the_pages_has_the_token_where_no_request_carries_it() {
     let address = format!("http://{}/#ebb_", ebb.api);
     assert!(text.starts_with(&address), "{text}");
     let page = whole_answer(ebb.api, "localhost", "/").await.expect("there is a page");
-    assert!(page.contains("require-trusted-types-for 'script'") && page.contains("/dashboard/app.js"), "{page}");
+    assert!(
+        page.contains("require-trusted-types-for 'script'") && page.contains("/dashboard/app.js"),
+        "{page}"
+    );
 }
