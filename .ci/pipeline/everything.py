@@ -17,7 +17,7 @@ from .suites import Outcome, Suites
 NEEDED = {
     **gate.NEEDED, "wrk": "wrk", "h2load": "nghttp2-client", "haproxy": "haproxy", "nginx": "nginx", "valgrind": "valgrind",
     "prometheus": "prometheus", "file": "file", "musl-gcc": "musl-tools", "node": "nodejs", "java": "default-jdk-headless",
-    "python3:ensurepip, venv": "python3-venv",
+    "python3:ensurepip, venv": "python3-venv", "chromium": "chromium", "npm": "npm",
 }
 """What the suites with other makers' programs, the packages and the benchmarks use."""
 
@@ -120,6 +120,7 @@ def stages() -> list[Stage]:
         Stage("release", 420, command("first-run-release", [ROOT / ".ci/first-run"])),
         Stage("peers", 480, peers),
         Stage("dist", 300, dist),
+        Stage("dashboard", 240, suite("dashboard", threads=2)),
         Stage("properties", 240, properties),
         Stage("lost-requests", 240, lost_requests),
         Stage("prediction", 2100, suite("prediction")),

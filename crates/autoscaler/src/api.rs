@@ -11,7 +11,7 @@ mod stream;
 use std::collections::BTreeMap;
 
 use axum::extract::{Path, Query, State};
-use axum::http::{Extensions, StatusCode, Uri};
+use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -145,12 +145,13 @@ async fn problems(State(panel): State<Panel>) -> Response {
     answer(merged::problems(panel.given.iter().map(|(snapshot, _)| views::problems(snapshot)).collect()))
 }
 
-async fn changes(State(panel): State<Panel>, extensions: Extensions) -> Response {
+async fn changes(State(panel): State<Panel>, headers: HeaderMap, extensions: Extensions) -> Response {
     let output = output_for(&extensions);
     if panel.read().given.is_empty() {
         return answer(None::<()>);
     }
-    stream::response(panel, output)
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    stream::response(panel, output, last)
 }
 
 /// While one autoscaler decides, another that does not is replaced.

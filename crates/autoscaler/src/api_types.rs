@@ -33,7 +33,7 @@ pub use class_hpa::{AskedMetricView, HpaConditionView, HpaMetricView, HpaView};
 pub use decisions::{DecisionView, InputsView, ReasonView};
 pub use forecast::{ForecastHourView, ForecastView};
 pub use ledger::{ColdStartsView, LedgerList, LedgerRange, LedgerView, PodSecondsView, WhatIfView};
-pub use pods::{FailureView, KillView, LateBytesView, PodView};
+pub use pods::{EndedPodView, FailureView, KillView, LateBytesView, PodView};
 pub use series::SeriesView;
 
 /// The version of these types, in the field `version` of every answer and in every path.
@@ -260,6 +260,9 @@ pub struct RevisionDetail {
     pub asked: Vec<AskedMetricView>,
     /// In the order of their names.
     pub pods: Vec<PodView>,
+    /// Its pods that ended last, the first of them first, at most 20.
+    #[serde(default)]
+    pub ended_pods: Vec<EndedPodView>,
     /// Its last decisions, oldest first, at most 20.
     pub decisions: Vec<DecisionView>,
     /// How a pod of it failed last, whatever has become of its successors; absent if none has.

@@ -3,28 +3,28 @@
 mod decisions;
 mod forecast;
 mod ledger;
+mod pods;
 mod values;
 
 use std::time::Duration;
 
 use forecasting::Scorecard;
-use orchestration::{
-    AppOutput, LinkTally, OtherAutoscaler, PodFailure, PodKill, PodSnapshot, RevisionFacts, RevisionView,
-};
+use orchestration::{AppOutput, LinkTally, OtherAutoscaler, RevisionFacts, RevisionView};
 use scaling::hpa::HpaReport;
-use scaling::{HistorySpan, PodPhase, Series, SeriesRange, ShadowStatus};
-use vocabulary::{LateBytes, PodCount, PodState, ReplicaName, RevisionName, Timestamp, format_duration};
+use scaling::{HistorySpan, Series, SeriesRange, ShadowStatus};
+use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, AskedMetricView, FailureView, HpaConditionView, HpaMetricView, HpaView, KillView,
-    LateBytesView, LinkTallyView, LinksView, OtherAutoscalerView, PlatformTermsView, PodView, PredictionView,
-    ProblemList, RevisionDetail, RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
+    API_VERSION, AskedMetricView, HpaConditionView, HpaMetricView, HpaView, LinkTallyView, LinksView,
+    OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail, RevisionList,
+    RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
 use decisions::decision_views;
 pub(crate) use forecast::forecast;
 pub(crate) use ledger::ledger;
+use pods::{ended_pod_view, failure_view, kill_view, pod_view};
 use values::{age, age_ms, owner_view, sentence, word};
 
 /// A series with the epoch of the autoscaler that measured it: of two the later owner's is newer.
@@ -48,8 +48,26 @@ pub(crate) fn changed(
     output: AppOutput,
     now: Timestamp,
 ) -> RevisionList {
+    let views = snapshot.control.changed_views(former.map(|former| &former.control), now);
+    list_of(snapshot, views, output)
+}
+
+/// The same with those revisions alone that have changed since a point in time.
+pub(crate) fn changed_since(
+    snapshot: &Snapshot,
+    then: Timestamp,
+    output: AppOutput,
+    now: Timestamp,
+) -> RevisionList {
+    list_of(snapshot, snapshot.control.views_since(then, now), output)
+}
+
+fn list_of<'a>(
+    snapshot: &Snapshot,
+    views: impl Iterator<Item = RevisionView<'a>>,
+    output: AppOutput,
+) -> RevisionList {
     let Snapshot { owner, control, .. } = snapshot;
-    let views = control.changed_views(former.map(|former| &former.control), now);
     let links = vec![LinksView {
         autoscaler: owner.as_str().to_owned(),
         to_activators: link_tally_view(control.links_to_activators().clone()),
@@ -89,7 +107,12 @@ pub(crate) fn detail(
         platform: platform_view(view.facts()),
         hpa: view.hpa_report().map(|report| hpa_view(report, now)),
         asked: asked.map(asked_view).collect(),
-        pods: view.pods(output).iter().map(|pod| pod_view(pod, now)).collect(),
+        pods: view
+            .pods(output)
+            .iter()
+            .map(|pod| pod_view(pod, view.pod_life(&pod.facts.name), now))
+            .collect(),
+        ended_pods: view.ended_pods().map(|pod| ended_pod_view(pod, now)).collect(),
         decisions: decision_views(&view),
         last_failure: view.last_failure().map(|failure| failure_view(failure, output, now)),
         last_kill: view.last_kill().map(|kill| kill_view(kill, now)),
@@ -212,35 +235,6 @@ fn why_not_zero(view: &RevisionView<'_>) -> Option<String> {
     })
 }
 
-fn pod_view(pod: &PodSnapshot<'_>, now: Timestamp) -> PodView {
-    let facts = pod.facts;
-    PodView {
-        name: facts.name.clone(),
-        phase: phase(facts.phase).to_owned(),
-        // It has no process that could be heard.
-        state: if facts.awaits_core { PodState::Starting } else { pod.state },
-        leaving: facts.leaving,
-        outdated: facts.outdated,
-        linked: pod.is_linked,
-        in_flight: pod.in_flight,
-        queued: pod.queued,
-        late_bytes: pod.late_bytes.map(late_bytes_view),
-        heard_ms_ago: pod.heard_at.map(|at| age_ms(at, now)),
-        requests: facts.requests,
-        link: facts.link.map(|link| link.socket),
-        awaits_core: facts.awaits_core,
-        trouble: pod.trouble.clone(),
-        details: facts.details.clone(),
-    }
-}
-
-fn late_bytes_view(late: LateBytes) -> LateBytesView {
-    LateBytesView {
-        connections: late.connections,
-        reuse_in_ms: u64::try_from(late.reuse_in.as_millis()).unwrap_or(u64::MAX),
-    }
-}
-
 fn platform_view(facts: &RevisionFacts) -> PlatformTermsView {
     let RevisionFacts { may_write, reachable, floor, hold, .. } = facts;
     PlatformTermsView { may_write: *may_write, reachable: *reachable, floor: *floor, hold: hold.clone() }
@@ -294,28 +288,4 @@ fn hpa_view(report: &HpaReport, now: Timestamp) -> HpaView {
 
 fn asked_view(asked: &AskedMetric) -> AskedMetricView {
     AskedMetricView { metric: asked.metric.clone(), query: asked.query.clone(), answer: asked.answer.clone() }
-}
-
-fn failure_view(failure: &PodFailure, output: AppOutput, now: Timestamp) -> FailureView {
-    let is_withheld = output == AppOutput::Withheld && !failure.last_lines.is_empty();
-    FailureView {
-        pod: failure.pod.clone(),
-        age_ms: age_ms(failure.at, now),
-        reason: failure.reason.clone(),
-        last_lines: if is_withheld { Vec::new() } else { failure.last_lines.clone() },
-        withheld: is_withheld.then(|| AppOutput::ADVICE.to_owned()),
-    }
-}
-
-fn kill_view(kill: &PodKill, now: Timestamp) -> KillView {
-    let PodKill { pod, at, reason } = kill;
-    KillView { pod: pod.clone(), age_ms: age_ms(*at, now), reason: reason.clone() }
-}
-
-fn phase(phase: PodPhase) -> &'static str {
-    match phase {
-        PodPhase::Pending => "pending",
-        PodPhase::Running => "running",
-        PodPhase::Terminating => "terminating",
-    }
 }

@@ -27,23 +27,32 @@ struct PageFile {
     text: &'static str,
 }
 
-const FILES: [PageFile; 4] = [
-    PageFile { path: "/", kind: "text/html; charset=utf-8", text: include_str!("pages/fleet.html") },
-    PageFile {
-        path: "/dashboard/fleet.js",
-        kind: "text/javascript; charset=utf-8",
-        text: include_str!("pages/fleet.js"),
-    },
-    PageFile {
-        path: "/dashboard/stream.js",
-        kind: "text/javascript; charset=utf-8",
-        text: include_str!("pages/stream.js"),
-    },
+/// A script of the pages, by its name.
+macro_rules! script {
+    ($name:literal) => {
+        PageFile {
+            path: concat!("/dashboard/", $name),
+            kind: "text/javascript; charset=utf-8",
+            text: include_str!(concat!("pages/", $name)),
+        }
+    };
+}
+
+const FILES: [PageFile; 10] = [
+    PageFile { path: "/", kind: "text/html; charset=utf-8", text: include_str!("pages/index.html") },
     PageFile {
         path: "/dashboard/style.css",
         kind: "text/css; charset=utf-8",
         text: include_str!("pages/style.css"),
     },
+    script!("api.js"),
+    script!("app.js"),
+    script!("charts.js"),
+    script!("dom.js"),
+    script!("fleet.js"),
+    script!("reports.js"),
+    script!("revision.js"),
+    script!("stream.js"),
 ];
 
 /// The paths of all files. None of them carries data.

@@ -29,6 +29,13 @@ pub(crate) struct ClusterView {
     is_whole: bool,
 }
 
+impl ClusterView {
+    /// The cluster itself, for more than one question.
+    pub(crate) fn into_cluster(self) -> Cluster {
+        self.cluster
+    }
+}
+
 impl AutoscalerApi {
     pub(crate) async fn find(target: &AutoscalerArguments) -> anyhow::Result<Self> {
         let up = |url| UpClient::at(url, target.credentials.token_file.clone());

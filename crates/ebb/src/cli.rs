@@ -15,7 +15,9 @@ use autoscaler::api_types::LedgerRange;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
-pub(crate) use cluster::{AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, ReleaseOptions};
+pub(crate) use cluster::{
+    AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, DashboardOptions, ReleaseOptions,
+};
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use serving::{
     InstallOptions, LogStyle, ManifestOptions, ReadingOptions, RecordOptions, TlsMode, TlsOptions, UpOptions,
@@ -50,6 +52,7 @@ impl Cli {
             CliCommand::Explain(options) => options.target.cluster.is_meant = true,
             CliCommand::Forecast(options) => options.target.cluster.is_meant = true,
             CliCommand::Ledger(options) => options.target.cluster.is_meant = true,
+            CliCommand::Dashboard(options) => options.cluster.is_meant = true,
             CliCommand::Shadow(ShadowCommand::Report(options)) => options.target.cluster.is_meant = true,
             CliCommand::Adopt(_)
             | CliCommand::Release(_)
@@ -101,6 +104,9 @@ pub(crate) enum CliCommand {
     /// Show what the pods of each revision came to, and what another min-scale would have cost
     /// (docs/tasks/cost.md).
     Ledger(LedgerOptions),
+    /// Show everything live in a browser: load, pods, decisions, cold starts, costs and problems
+    /// (docs/tasks/dashboard.md).
+    Dashboard(Box<DashboardOptions>),
     /// Show what the pods of a revision printed lately.
     Logs(LogsOptions),
     /// Let a Service of a cluster be served through ebb, without losing a request.

@@ -84,6 +84,20 @@ impl UpClient {
         Ok(())
     }
 
+    /// The address of the pages for a browser, with the token behind `#` where this user may read it.
+    pub(crate) async fn dashboard_address(&self) -> anyhow::Result<String> {
+        let mut connection = ApiConnection::to(&self.url).await?;
+        let address = format!("http://{}/", connection.host);
+        Ok(match self.token(&mut connection).await? {
+            TokenSearch::Found(token) => format!("{address}#{}", token.expose()),
+            TokenSearch::Nothing => address,
+            TokenSearch::Unusable(why) => {
+                output::print_warning(&why);
+                address
+            }
+        })
+    }
+
     /// The body of a successful answer.
     async fn open(&self, method: Method, path: &str) -> anyhow::Result<Incoming> {
         let mut connection = ApiConnection::to(&self.url).await?;

@@ -219,6 +219,7 @@ mod tests {
             pod_price: Some(0.03),
             cost: Some(0.0933),
             what_if: vec![row(0, 0, 0), row(1, 577_500, 4)],
+            cold_start_worth_ms: 1_200_000,
             advised_min_scale: Some(PodCount::ZERO),
             advice: Some("min-scale 1 costs 23.1 pod-hours a day more: keep 0".to_owned()),
         }

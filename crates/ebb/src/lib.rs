@@ -12,6 +12,7 @@ mod check;
 mod cli;
 mod client;
 mod cluster;
+mod dashboard_command;
 mod delete;
 mod explain;
 mod forecast;
@@ -54,6 +55,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Explain(options) => explain::run(&options),
         CliCommand::Forecast(options) => forecast::run(&options),
         CliCommand::Ledger(options) => ledger::run(&options),
+        CliCommand::Dashboard(options) => dashboard_command::run(*options),
         CliCommand::Adopt(options) => adopt::run(&options),
         CliCommand::Release(options) => release::run(&options),
         CliCommand::Check(options) => check::run(&options),

@@ -32,6 +32,7 @@ mod order_outcome;
 mod orders;
 mod outbox;
 mod ownership_record;
+mod pod_lives;
 mod pod_record;
 mod publication;
 mod readiness;
@@ -60,6 +61,7 @@ pub use orchestrator::Orchestrator;
 pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
+pub use pod_lives::{EndedPod, PodLife};
 pub use snapshot::{
     ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
 };

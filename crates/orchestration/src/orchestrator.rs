@@ -138,6 +138,7 @@ impl Orchestrator {
             problems: publication.problems(),
             buckets: state.ownership.present().buckets,
             prices: state.config.prices,
+            cold_start_worth: state.config.prediction.cold_start_worth,
         }
     }
 

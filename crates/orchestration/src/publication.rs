@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use scaling::{DecisionJournal, Multiscaler, RevisionStatus};
-use vocabulary::{Ownership, RevisionId, RevisionName, SharedMap, Timestamp};
+use vocabulary::{Ownership, PodName, RevisionId, RevisionName, SharedMap, Timestamp};
 
 use crate::facts::Subject;
 use crate::orders::Fence;
+use crate::pod_lives::PodLives;
 use crate::pod_record::PodRecord;
 use crate::registry::{Registry, RevisionRecord};
 use crate::snapshot::{DecidedState, HpaSnapshot, KnownPod, LastKnownValues, OldestWait, RevisionSnapshot};
@@ -113,10 +114,13 @@ impl Publication {
     fn write(&mut self, id: RevisionId, sources: SnapshotSources<'_>, now: Timestamp) {
         let Some(record) = sources.registry.revisions.get(&id) else { return };
         let mut revision = snapshot_of(id, record, sources, now);
-        let former = self.revisions.get(&record.facts.name).and_then(|former| former.decided.as_ref());
-        if let (Some(decided), Some(former)) = (&mut revision.decided, former) {
+        let former = self.revisions.get(&record.facts.name);
+        let former_decided = former.and_then(|former| former.decided.as_ref());
+        if let (Some(decided), Some(former)) = (&mut revision.decided, former_decided) {
             decided.last_known = decided.last_known.or(former.last_known);
         }
+        let former_lives = former.map(|former| Arc::clone(&former.lives)).unwrap_or_default();
+        revision.lives = lives(former_lives, &revision, now);
         if moves_by_time(&revision) {
             self.measured.insert(id);
         }
@@ -144,11 +148,13 @@ pub(crate) fn snapshot_of(
     let said = record.oldest_waits.values().filter(|(waited, _)| !waited.is_zero());
     RevisionSnapshot {
         id,
+        written_at: now,
         facts: Arc::clone(&record.facts),
         spec: Arc::clone(&record.spec),
         decided: decided(id, multiscaler, now),
         fence: record.epoch.map(|epoch| Fence { bucket: bucket(), epoch }),
         pods: known_pods(record),
+        lives: Arc::default(),
         order_trouble: record.order_trouble().cloned(),
         waits: said.map(|&(waited, said_at)| OldestWait { waited, said_at }).collect(),
         last_failure: record.last_failure.clone(),
@@ -194,4 +200,15 @@ fn known_pods(record: &RevisionRecord) -> Vec<KnownPod> {
     let mut pods: Vec<KnownPod> = record.pods.iter().map(known).collect();
     pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
     pods
+}
+
+/// The lives of its pods until now. How a pod failed or was killed is known of the last one that did.
+fn lives(former: Arc<PodLives>, revision: &RevisionSnapshot, now: Timestamp) -> Arc<PodLives> {
+    let story = |name: &PodName| {
+        let kill = revision.last_kill.as_ref().filter(|kill| kill.pod == *name);
+        let failure = revision.last_failure.as_ref().filter(|failure| failure.pod == *name);
+        kill.map(|kill| kill.reason.clone()).or_else(|| failure.map(|failure| failure.reason.clone()))
+    };
+    let pods = revision.pods.iter().map(|pod| (&*pod.facts, pod.state()));
+    PodLives::after(former, pods, story, now)
 }

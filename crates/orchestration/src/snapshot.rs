@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::hpa::HpaReport;
-use scaling::{DecisionJournal, PodPhase, PublishedForecast, PublishedHistory, RevisionStatus};
+use scaling::{
+    COLD_START_WORTH, DecisionJournal, PodPhase, PublishedForecast, PublishedHistory, RevisionStatus,
+};
 use settings::{ResourcePrices, ScalingSpec};
 use vocabulary::{
     ExcessBurstCapacity, PodCount, PodId, PodState, RevisionId, RevisionName, SharedMap, Timestamp,
@@ -18,6 +20,7 @@ use vocabulary::{
 
 use crate::facts::{PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
+use crate::pod_lives::PodLives;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 
 /// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
@@ -37,12 +40,16 @@ pub struct ControlSnapshot {
     /// How many buckets there are.
     pub(crate) buckets: u16,
     pub(crate) prices: ResourcePrices,
+    /// The worth of an avoided cold start, in time of one pod, for revisions that say nothing of it.
+    pub(crate) cold_start_worth: Duration,
 }
 
 /// One revision at the point in time of a snapshot.
 #[derive(Clone, Debug)]
 pub struct RevisionSnapshot {
     pub(crate) id: RevisionId,
+    /// When the revision was written: the time of the first snapshot that has it so.
+    pub(crate) written_at: Timestamp,
     /// The revision as the platform knows it.
     pub facts: Arc<RevisionFacts>,
     /// Its settings with the cluster's defaults resolved.
@@ -53,6 +60,7 @@ pub struct RevisionSnapshot {
     pub fence: Option<Fence>,
     /// In the order of their names.
     pub(crate) pods: Vec<KnownPod>,
+    pub(crate) lives: Arc<PodLives>,
     /// Why the platform does not do as it was told.
     pub(crate) order_trouble: Option<String>,
     pub(crate) waits: Vec<OldestWait>,
@@ -156,11 +164,13 @@ impl RevisionSnapshot {
     pub fn new(facts: Arc<RevisionFacts>, spec: Arc<ScalingSpec>, decided: Option<DecidedState>) -> Self {
         Self {
             id: RevisionId::default(),
+            written_at: Timestamp::ZERO,
             facts,
             spec,
             decided,
             fence: None,
             pods: Vec::new(),
+            lives: Arc::default(),
             order_trouble: None,
             waits: Vec::new(),
             last_failure: None,
@@ -175,7 +185,7 @@ impl FromIterator<RevisionSnapshot> for ControlSnapshot {
         for revision in all {
             revisions.insert(revision.facts.name.clone(), Arc::new(revision));
         }
-        Self { revisions, ..Self::default() }
+        Self { revisions, cold_start_worth: COLD_START_WORTH, ..Self::default() }
     }
 }
 
@@ -217,6 +227,11 @@ impl ControlSnapshot {
     /// The prices of what pods request.
     pub fn prices(&self) -> &ResourcePrices {
         &self.prices
+    }
+
+    /// The worth of an avoided cold start, in time of one pod, where a revision says nothing of it.
+    pub fn cold_start_worth(&self) -> Duration {
+        self.cold_start_worth
     }
 
     /// What is wrong with things as they were written.

@@ -5,6 +5,7 @@ mod activator;
 mod adopted;
 mod hosts;
 mod laws;
+mod lives;
 mod readers;
 mod world;
 

@@ -11,10 +11,11 @@ use scaling::{
     SeriesRange,
 };
 use settings::{HourlyPrice, ScalingSpec};
-use vocabulary::{LateBytes, PodCount, PodState, RevisionName, Timestamp};
+use vocabulary::{LateBytes, PodCount, PodName, PodState, RevisionName, Timestamp};
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
+use crate::pod_lives::{EndedPod, PodLife};
 use crate::readiness::{pod_trouble, trouble_beside_start, waiting_for};
 use crate::snapshot::{ControlSnapshot, DecidedState, LinkTally, RevisionSnapshot};
 
@@ -73,6 +74,12 @@ impl ControlSnapshot {
             known.is_some_and(|known| Arc::ptr_eq(known, revision))
         };
         let changed = self.revisions.values().filter(move |revision| !is_same(revision));
+        changed.filter_map(move |revision| self.view_of(revision, now))
+    }
+
+    /// The revisions of ours that are others than they were at a point in time, in the order of their names.
+    pub fn views_since(&self, then: Timestamp, now: Timestamp) -> impl Iterator<Item = RevisionView<'_>> {
+        let changed = self.revisions.values().filter(move |revision| revision.written_at > then);
         changed.filter_map(move |revision| self.view_of(revision, now))
     }
 
@@ -147,6 +154,16 @@ impl<'a> RevisionView<'a> {
         pods.collect()
     }
 
+    /// The life of one of its pods.
+    pub fn pod_life(&self, name: &PodName) -> Option<PodLife> {
+        self.revision.lives.of(name)
+    }
+
+    /// Its pods that ended last, at most 20, the first of them first.
+    pub fn ended_pods(&self) -> impl Iterator<Item = &'a EndedPod> + use<'a> {
+        self.revision.lives.ended()
+    }
+
     /// Links to those of its pods that are ready.
     pub fn links(&self) -> LinkTally {
         let ready = self
@@ -214,6 +231,11 @@ impl<'a> RevisionView<'a> {
     /// The price of one of its pods for an hour; `None` if nothing that its pods request has a price.
     pub fn pod_price(&self) -> Option<HourlyPrice> {
         self.snapshot.prices.of_pod(&self.facts().settings.requests)
+    }
+
+    /// The pod-time that one avoided cold start may cost.
+    pub fn cold_start_worth(&self) -> Duration {
+        self.facts().settings.cold_start_worth.unwrap_or(self.snapshot.cold_start_worth)
     }
 
     /// How long the oldest request that waits has waited; `None` if none does, or no reporter said so lately.

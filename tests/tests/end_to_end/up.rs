@@ -3,6 +3,7 @@
 mod bad_input;
 mod busy_machine;
 mod containers;
+mod dashboard;
 mod descriptors;
 mod faults;
 mod files;

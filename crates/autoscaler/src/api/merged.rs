@@ -38,6 +38,14 @@ impl OwnersAnswer for ForecastView {
     }
 }
 
+impl OwnersAnswer for SeriesView {
+    /// An autoscaler that does not decide about the revision has no series of it. While it changes hands two
+    /// may have one; the longer one is from before.
+    fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
+        answers.into_iter().max_by_key(|series| series.first_ms_ago)
+    }
+}
+
 /// All revisions; `None` if no autoscaler answered.
 pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option<RevisionList> {
     if answers.is_empty() {

@@ -58,7 +58,12 @@ impl ApiHandle {
 
 /// All autoscalers that answer together.
 #[derive(Clone, Debug)]
-pub(super) struct Panel(Vec<ApiHandle>);
+pub(super) struct Panel {
+    handles: Vec<ApiHandle>,
+    /// Another one for each panel: numbers of snapshots of one mean nothing to another, such as that of a
+    /// rebuilt autoscaler.
+    run: Arc<str>,
+}
 
 /// The latest snapshots of the autoscalers of a panel.
 #[derive(Default)]
@@ -71,12 +76,18 @@ pub(super) struct PanelSnapshots {
 
 impl Panel {
     pub(super) fn new(handles: Vec<ApiHandle>) -> Self {
-        Self(handles)
+        let run: String = runtime::new_seed()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { handles, run: run.into() }
+    }
+
+    /// The name of this panel, which no other one has.
+    pub(super) fn run(&self) -> &str {
+        &self.run
     }
 
     pub(super) fn read(&self) -> PanelSnapshots {
         let mut panel = PanelSnapshots::default();
-        for handle in &self.0 {
+        for handle in &self.handles {
             match handle.snapshots.read() {
                 Some(snapshot) => panel.given.push((snapshot, handle.snapshots.now())),
                 None => panel.silent.push(handle.name.clone()),
@@ -87,8 +98,8 @@ impl Panel {
 
     /// The best health of any of them; `None` if none turns.
     pub(super) async fn check(&self) -> Option<LoopHealth> {
-        let patience = if self.0.len() > 1 { ANSWER_MAX_OF_SEVERAL } else { ANSWER_MAX };
-        let answers = join_all(self.0.iter().map(|handle| handle.check(patience))).await;
+        let patience = if self.handles.len() > 1 { ANSWER_MAX_OF_SEVERAL } else { ANSWER_MAX };
+        let answers = join_all(self.handles.iter().map(|handle| handle.check(patience))).await;
         answers.into_iter().flatten().max()
     }
 }

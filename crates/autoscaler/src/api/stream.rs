@@ -3,9 +3,13 @@
 //! A stream looks at the latest snapshots twice a second and tells of the revisions that are others than in
 //! the snapshots of its look before; one that changes twice in between is told once, as it then is. Two
 //! snapshots share each revision that is the same in both, so a look compares references, at the expense of
-//! the reader's own task. The first event of a stream has all revisions: a reader that comes back, whatever
-//! it missed and whichever autoscaler it asked before, is then as one that never left.
+//! the reader's own task.
+//!
+//! The first event of a stream has all revisions. A reader that comes back names the last event that it has,
+//! and its first event has those that were written since, and the names of all: nothing is kept for readers
+//! that left. An event of another autoscaler's, or of the one before a restart, counts as none.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +19,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use orchestration::AppOutput;
-use vocabulary::RevisionName;
+use vocabulary::{RevisionName, Timestamp};
 
 use super::merged;
 use super::panel::{Panel, PanelSnapshots};
@@ -31,8 +35,10 @@ const QUIET_LOOKS_MAX: u32 = 28;
 const COMMENT: &[u8] = b": nothing has changed\n\n";
 
 /// The answer that goes on until the reader leaves, or no autoscaler answers any more.
-pub(super) fn response(panel: Panel, output: AppOutput) -> Response {
-    let stream = ChangeStream { panel, output, told: Vec::new() };
+/// `last` is the id of the last event that the reader has.
+pub(super) fn response(panel: Panel, output: AppOutput, last: Option<&str>) -> Response {
+    let since = last.and_then(|last| number_of(last, &panel));
+    let stream = ChangeStream { panel, output, since, told: Vec::new(), notices: Notices::default() };
     let body = Body::from_stream(unfold(stream, ChangeStream::next));
     ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
 }
@@ -40,8 +46,18 @@ pub(super) fn response(panel: Panel, output: AppOutput) -> Response {
 struct ChangeStream {
     panel: Panel,
     output: AppOutput,
+    /// The number of the snapshot that the reader has, from a stream before this one.
+    since: Option<u64>,
     /// The snapshots of the look before; none before the first.
     told: Vec<Arc<Snapshot>>,
+    notices: Notices,
+}
+
+/// What concerns no single revision, as it was told last.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Notices {
+    problems: Vec<String>,
+    unanswered: Vec<String>,
 }
 
 impl ChangeStream {
@@ -58,30 +74,39 @@ impl ChangeStream {
             let event = self.changes(&panel);
             self.told = panel.given.into_iter().map(|(snapshot, _)| snapshot).collect();
             if let Some(event) = event {
-                return Some((Ok(encoded(&event)), self));
+                self.notices =
+                    Notices { problems: event.problems.clone(), unanswered: event.unanswered.clone() };
+                return Some((Ok(encoded(&event, self.panel.run())), self));
             }
         }
         Some((Ok(Bytes::from_static(COMMENT)), self))
     }
 
-    /// What is new since the look before; `None` if nothing is.
+    /// What is new since the look before, or since the reader left; `None` if nothing is.
     fn changes(&self, panel: &PanelSnapshots) -> Option<ChangeEvent> {
-        let whole = self.told.is_empty();
-        let lists = panel.given.iter().map(|(snapshot, now)| {
-            let former = self.told.iter().find(|former| former.owner == snapshot.owner);
-            views::changed(snapshot, former.map(Arc::as_ref), self.output, *now)
+        let is_first = self.told.is_empty();
+        let since = self.since.filter(|_| is_first);
+        let lists = panel.given.iter().map(|(snapshot, now)| match since {
+            Some(since) => views::changed_since(snapshot, end_of(since), self.output, *now),
+            None => {
+                let former = self.told.iter().find(|former| former.owner == snapshot.owner);
+                views::changed(snapshot, former.map(Arc::as_ref), self.output, *now)
+            }
         });
         let list = merged::list(lists.collect(), &panel.silent)?;
         let gone = self.gone(panel);
-        if !whole && list.revisions.is_empty() && gone.is_empty() {
+        let is_news = self.notices.problems != list.problems || self.notices.unanswered != list.unanswered;
+        if !is_first && !is_news && list.revisions.is_empty() && gone.is_empty() {
             return None;
         }
-        let published = panel.given.iter().map(|(snapshot, _)| snapshot.at.as_nanos() / 1000).max();
         Some(ChangeEvent {
             version: API_VERSION,
-            snapshot: published.unwrap_or_default(),
-            whole,
+            // Of several, the one that looked first: what another has published since then may be told twice
+            // to a reader that comes back, but is not left out.
+            snapshot: panel.given.iter().map(|(snapshot, _)| number(snapshot)).min().unwrap_or_default(),
+            whole: is_first && since.is_none(),
             revisions: list.revisions,
+            names: since.map(|_| names(panel)),
             gone,
             problems: list.problems,
             unanswered: list.unanswered,
@@ -98,8 +123,31 @@ impl ChangeStream {
     }
 }
 
-fn encoded(event: &ChangeEvent) -> Bytes {
+/// The number of a snapshot: its time in microseconds, which fits into a number of a browser's.
+fn number(snapshot: &Snapshot) -> u64 {
+    snapshot.at.as_nanos() / 1000
+}
+
+/// The end of the microsecond that a number names.
+fn end_of(number: u64) -> Timestamp {
+    Timestamp::from_nanos(number.saturating_mul(1000).saturating_add(999))
+}
+
+/// The number in the id of an event, if this panel gave it.
+fn number_of(id: &str, panel: &Panel) -> Option<u64> {
+    let (run, number) = id.split_once('-')?;
+    (run == panel.run()).then(|| number.parse().ok())?
+}
+
+/// All revisions that an autoscaler decides about.
+fn names(panel: &PanelSnapshots) -> Vec<RevisionName> {
+    let views = panel.given.iter().flat_map(|(snapshot, now)| snapshot.control.views(*now));
+    let names: BTreeSet<RevisionName> = views.map(|view| view.facts().name.clone()).collect();
+    names.into_iter().collect()
+}
+
+fn encoded(event: &ChangeEvent, run: &str) -> Bytes {
     let data = serde_json::to_string(event).expect("an event is plain data");
     // A line break in a text stands escaped in JSON, so the data is one line.
-    Bytes::from(format!("id: {}\nevent: change\ndata: {data}\n\n", event.snapshot))
+    Bytes::from(format!("id: {run}-{}\nevent: change\ndata: {data}\n\n", event.snapshot))
 }

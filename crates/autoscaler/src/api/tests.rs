@@ -126,7 +126,7 @@ async fn next_event(stream: &mut BodyDataStream) -> Option<ChangeEvent> {
     let data = lines.next().and_then(|line| line.strip_prefix("data: ")).expect("one line of data");
     assert!(text.ends_with("\n\n") && lines.next() == Some(""), "{text:?}");
     let event: ChangeEvent = serde_json::from_str(data).expect("an event");
-    assert_eq!(event.snapshot.to_string(), id);
+    assert!(id.ends_with(&format!("-{}", event.snapshot)), "{id}");
     Some(event)
 }
 
@@ -162,6 +162,55 @@ async fn a_stream_tells_everything_first_and_then_what_changed_until_no_loop_ans
     assert_eq!((third.revisions.len(), third.gone), (0, vec![second.revisions[0].name.clone()]));
     drop(writer);
     assert_eq!(next_event(&mut stream).await, None);
+}
+
+/// A stream of a reader that has the event of this id, or none.
+async fn stream_after(router: &Router, last: Option<&str>) -> BodyDataStream {
+    let mut request = Request::builder().uri("/v1/stream");
+    if let Some(last) = last {
+        request = request.header("last-event-id", last);
+    }
+    let request = request.body(Body::empty()).expect("a request");
+    let response = match router.clone().oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    response.into_body().into_data_stream()
+}
+
+/// The id of the next event of a stream, and the event.
+async fn next_with_id(stream: &mut BodyDataStream) -> (String, ChangeEvent) {
+    let bytes = stream.next().await.expect("an event").expect("a stream of events does not fail");
+    let text = String::from_utf8(bytes.to_vec()).expect("text");
+    let field =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).expect("the field").to_owned();
+    (field("id: "), serde_json::from_str(&field("data: ")).expect("an event"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_comes_back_hears_of_each_change_since_then_once() {
+    let clock = Clock::start();
+    let (handle, writer, _checks) = standing_still("autoscaler", clock);
+    let publish = |control: ControlSnapshot| {
+        let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
+        writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // It was written at the beginning of time, so before any event.
+    publish([decided_revision()].into_iter().collect());
+    let router = router(vec![handle]);
+    let (first, event) = next_with_id(&mut stream_after(&router, None).await).await;
+    assert!(event.whole && event.names.is_none(), "{event:?}");
+    let (again, event) = next_with_id(&mut stream_after(&router, Some(&first)).await).await;
+    assert_eq!((event.whole, event.revisions.len()), (false, 0));
+    assert_eq!(event.names.map(|names| names.len()), Some(1), "what is not named is gone");
+    publish(ControlSnapshot::default());
+    let (_, event) = next_with_id(&mut stream_after(&router, Some(&again)).await).await;
+    assert_eq!((event.whole, event.names), (false, Some(Vec::new())));
+    for stranger in ["12", "0011223344556677-12", "x-y", ""] {
+        let (_, event) = next_with_id(&mut stream_after(&router, Some(stranger)).await).await;
+        assert!(event.whole, "{stranger:?} is no event of this autoscaler's");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub struct LedgerList {
     pub since_ms: u64,
     /// The currency of all costs; absent where no price is set.
     pub currency: Option<String>,
-    /// The worth of an avoided cold start, in milliseconds of one pod.
+    /// The worth of an avoided cold start, in milliseconds of one pod, for revisions without one of their own.
     pub cold_start_worth_ms: u64,
     /// In the order of their names.
     pub revisions: Vec<LedgerView>,
@@ -62,6 +62,9 @@ pub struct LedgerView {
     pub cost: Option<f64>,
     /// What other least counts would have brought, from 0 to 5.
     pub what_if: Vec<WhatIfView>,
+    /// The worth of an avoided cold start of this revision, in milliseconds of one pod.
+    #[serde(default)]
+    pub cold_start_worth_ms: u64,
     /// The least count to have; absent where nothing was measured.
     pub advised_min_scale: Option<PodCount>,
     /// The advice in one sentence.

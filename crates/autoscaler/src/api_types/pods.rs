@@ -31,6 +31,15 @@ pub struct PodView {
     pub late_bytes: Option<LateBytesView>,
     /// How long ago it was last heard; absent if never.
     pub heard_ms_ago: Option<u64>,
+    /// Since when the autoscaler that decides knows it; absent for a moment at first.
+    #[serde(default)]
+    pub known_ms_ago: Option<u64>,
+    /// How long ago it was first seen ready; absent while it was not.
+    #[serde(default)]
+    pub ready_ms_ago: Option<u64>,
+    /// How long ago it was first seen on its way out; absent while it is not.
+    #[serde(default)]
+    pub ending_ms_ago: Option<u64>,
     /// The address on which its queue-proxy takes requests.
     pub requests: Option<SocketAddr>,
     /// Where it takes the autoscaler's link.
@@ -43,6 +52,23 @@ pub struct PodView {
     /// Pids, ports and more that the platform knows (`app_pid`, `queue_proxy_pid`, `app_port`,
     /// `metrics_port`, …).
     pub details: BTreeMap<String, String>,
+}
+
+/// A pod that is gone, and its life.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedPodView {
+    /// The name that it had.
+    pub name: PodName,
+    /// How long ago the autoscaler first knew it.
+    pub known_ms_ago: u64,
+    /// How long ago it was first seen ready; absent if it never was.
+    pub ready_ms_ago: Option<u64>,
+    /// How long ago it was first seen on its way out; absent if it was gone without that.
+    pub ending_ms_ago: Option<u64>,
+    /// How long ago it was first missing.
+    pub gone_ms_ago: u64,
+    /// Why it ended, as far as is known.
+    pub why: String,
 }
 
 /// Bytes that an app sent behind whole responses over HTTP/1.1.

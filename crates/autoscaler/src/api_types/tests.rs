@@ -99,6 +99,9 @@ fn pod() -> PodView {
         queued: 1,
         late_bytes: Some(LateBytesView { connections: 3, reuse_in_ms: 590_000 }),
         heard_ms_ago: Some(7),
+        known_ms_ago: Some(9000),
+        ready_ms_ago: Some(8000),
+        ending_ms_ago: None,
         requests: Some(([127, 0, 0, 1], 8012).into()),
         link: None,
         awaits_core: false,
@@ -138,6 +141,14 @@ fn detail() -> RevisionDetail {
             answer: "no series".to_owned(),
         }],
         pods: vec![pod()],
+        ended_pods: vec![EndedPodView {
+            name: PodName::new("q"),
+            known_ms_ago: 90_000,
+            ready_ms_ago: Some(89_000),
+            ending_ms_ago: Some(20_000),
+            gone_ms_ago: 10_000,
+            why: "it ran an older template".to_owned(),
+        }],
         decisions: vec![DecisionView {
             age_ms: 12,
             trigger: "tick".to_owned(),
@@ -197,6 +208,7 @@ pub(crate) fn ledger(name: &str) -> LedgerView {
             avoided_cold_starts: 4,
             extra_cost: Some(0.003),
         }],
+        cold_start_worth_ms: 1_200_000,
         advised_min_scale: Some(PodCount::ONE),
         advice: Some("min-scale 1 costs less than that".to_owned()),
     }

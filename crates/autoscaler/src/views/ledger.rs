@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orchestration::RevisionView;
-use scaling::{COLD_START_WORTH, ColdStarts, PodSeconds, RevisionLedger};
+use scaling::{ColdStarts, PodSeconds, RevisionLedger};
 use settings::HourlyPrice;
 use vocabulary::{ReplicaName, RevisionName, Timestamp};
 
@@ -26,7 +26,7 @@ pub(crate) fn ledger(
         version: API_VERSION,
         since_ms: age(range.since()),
         currency: control.prices().currency().map(|currency| currency.to_string()),
-        cold_start_worth_ms: age(COLD_START_WORTH),
+        cold_start_worth_ms: age(control.cold_start_worth()),
         revisions: views.map(|view| ledger_view(&view, owner, range.since())).collect(),
         unanswered: Vec::new(),
     }
@@ -36,7 +36,7 @@ fn ledger_view(view: &RevisionView<'_>, owner: &ReplicaName, since: Duration) ->
     let (min_scale, price) = (view.spec().min_scale, view.pod_price());
     let ledger = view.ledger(since).unwrap_or_default();
     let RevisionLedger { first_ago, seconds, pod_seconds, cold_starts, requests, waits, .. } = ledger;
-    let advice = ledger.advice(min_scale, COLD_START_WORTH);
+    let advice = ledger.advice(min_scale, view.cold_start_worth());
     let what_if = ledger.least_counts().map(|(min_scale, what_if)| WhatIfView {
         min_scale,
         extra_pod_seconds: what_if.extra_pod_seconds,
@@ -60,6 +60,7 @@ fn ledger_view(view: &RevisionView<'_>, owner: &ReplicaName, since: Duration) ->
         pod_price: price.map(HourlyPrice::amount),
         cost: cost(pod_seconds.sum(), price),
         what_if: what_if.collect(),
+        cold_start_worth_ms: age(view.cold_start_worth()),
         advised_min_scale: advice.map(|advice| advice.advised),
         advice: advice.map(|advice| advice.to_string()),
     }

@@ -1,142 +1,169 @@
-// The fleet: a row for each revision, as the stream tells them.
+// The fleet: a row for each revision, as the stream tells of them.
 
-import { follow } from "/dashboard/stream.js";
+import { shape, stepPath } from "/dashboard/charts.js";
+import { make, number, revisionLink } from "/dashboard/dom.js";
 
-const SVG = "http://www.w3.org/2000/svg";
-/** As many values of a revision are drawn: those that came since the page was opened. */
+/** As many values of a revision are drawn, one a second since the page was opened. */
 const VALUES_MAX = 60;
+/** As many rows are on the page; the rest is found by a filter. */
+const ROWS_MAX = 1000;
+/** The columns: heading, class, text of a revision, and its value for an order where that is not the text. */
+const COLUMNS = [
+  { key: "name", heading: "Revision", order: (one) => one.name },
+  { key: "load", heading: "Load", order: (one) => one.stable_value || 0 },
+  { key: "ready", heading: "Ready", kind: "number", text: (one) => one.ready_pods },
+  { key: "wanted", heading: "Wanted", kind: "number", text: (one) => one.wanted },
+  { key: "waiting", heading: "Waiting", kind: "number", text: (one) => one.waiting, isAlert: (one) => one.waiting > 0 },
+  { key: "mode", heading: "Mode", text: (one) => one.mode, isAlert: (one) => one.mode === "panic" },
+  { key: "reason", heading: "Reason", text: (one) => one.why_not_ready || one.why_not_zero || one.last_reason },
+];
 
-const rows = new Map();
-const body = document.getElementById("rows");
-const filter = document.getElementById("filter");
-const state = document.getElementById("state");
-const count = document.getElementById("count");
-const problems = document.getElementById("problems");
-
-function cell(row, kind) {
-  const made = row.insertCell();
-  made.className = kind;
-  return made;
-}
-
-function line(kind) {
-  const made = document.createElementNS(SVG, "polyline");
-  made.setAttribute("class", kind);
-  return made;
-}
-
-function newRow(name) {
-  const element = document.createElement("tr");
-  const cells = { name: cell(element, "name"), load: cell(element, "load") };
-  for (const key of ["ready", "wanted", "waiting"]) cells[key] = cell(element, "number");
-  cells.mode = cell(element, "mode");
-  cells.reason = cell(element, "reason");
-  cells.name.textContent = name;
-  const chart = document.createElementNS(SVG, "svg");
-  chart.setAttribute("viewBox", `0 0 ${VALUES_MAX - 1} 20`);
-  chart.setAttribute("preserveAspectRatio", "none");
-  chart.setAttribute("role", "img");
-  const [demand, capacity] = [line("demand"), line("capacity")];
-  chart.append(capacity, demand);
-  cells.load.append(chart);
-  return { element, cells, chart, demand, capacity, values: [], revision: null };
-}
-
-function points(values, of, greatest) {
-  const first = VALUES_MAX - values.length;
-  return values.map((value, place) => `${first + place},${19 - 18 * (of(value) / greatest)}`).join(" ");
-}
-
-function draw(row) {
-  const { values } = row;
-  const greatest = Math.max(1e-9, ...values.map((value) => Math.max(value.demand, value.capacity)));
-  row.demand.setAttribute("points", points(values, (value) => value.demand, greatest));
-  row.capacity.setAttribute("points", points(values, (value) => value.capacity, greatest));
-  const last = values[values.length - 1];
-  row.chart.setAttribute("aria-label", `load ${last.demand.toFixed(1)} of ${last.capacity.toFixed(1)}`);
-}
-
-function show(row, revision) {
-  row.revision = revision;
-  const { cells } = row;
-  cells.ready.textContent = revision.ready_pods;
-  cells.wanted.textContent = revision.wanted;
-  cells.waiting.textContent = revision.waiting;
-  cells.waiting.classList.toggle("alert", revision.waiting > 0);
-  cells.mode.textContent = revision.mode;
-  cells.mode.classList.toggle("alert", revision.mode === "panic");
-  cells.reason.textContent = revision.why_not_ready || revision.why_not_zero || revision.last_reason;
-  row.values.push({ demand: revision.stable_value || 0, capacity: revision.target_per_pod * revision.ready_pods });
-  if (row.values.length > VALUES_MAX) row.values.shift();
-  draw(row);
-}
-
-/** The tests that a filter's words stand for: `panic`, `waiting>0`, or a part of the name. */
-function tests(text) {
-  return text.trim().split(/\s+/).filter(Boolean).map((word) => {
-    const waiting = /^waiting>(\d+)$/.exec(word);
-    if (waiting) return (revision) => revision.waiting > Number(waiting[1]);
-    if (word === "panic") return (revision) => revision.mode === "panic";
-    return (revision) => revision.name.includes(word);
+/** The tests that a filter's words stand for: `panic`, `waiting>0`, `ready<2`, `ns/`, or a part of the name. */
+export function tests(text) {
+  const numbers = { waiting: "waiting", ready: "ready_pods", wanted: "wanted", load: "stable_value" };
+  return text.trim().toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
+    const [, key, sign, limit] = /^(waiting|ready|wanted|load)([<>=])(\d+(?:\.\d+)?)$/.exec(word) || [];
+    if (key) {
+      return (one) => {
+        const value = one[numbers[key]] || 0;
+        return sign === ">" ? value > Number(limit) : sign === "<" ? value < Number(limit) : value === Number(limit);
+      };
+    }
+    if (["panic", "stable"].includes(word)) return (one) => one.mode === word;
+    if (word.endsWith("/") && word.indexOf("/") === word.length - 1) return (one) => one.name.toLowerCase().startsWith(word);
+    return (one) => one.name.toLowerCase().includes(word);
   });
 }
 
-function choose() {
-  const wanted = tests(filter.value);
-  let shown = 0;
-  for (const { element, revision } of rows.values()) {
-    const isShown = wanted.every((test) => test(revision));
-    element.hidden = !isShown;
-    shown += isShown ? 1 : 0;
-  }
-  count.textContent = shown === rows.size ? `${rows.size} revisions` : `${shown} of ${rows.size} revisions`;
-}
+/** Keeps the last values of each revision, whichever page is open. */
+export class FleetHistory {
+  values = new Map();
 
-function place(row, name) {
-  const next = [...rows.keys()].filter((other) => other > name).sort()[0];
-  body.insertBefore(row.element, next === undefined ? null : rows.get(next).element);
-}
-
-function remove(name) {
-  const row = rows.get(name);
-  if (row) {
-    row.element.remove();
-    rows.delete(name);
-  }
-}
-
-function take(event) {
-  if (event.whole) {
-    const named = new Set(event.revisions.map((revision) => revision.name));
-    [...rows.keys()].filter((name) => !named.has(name)).forEach(remove);
-  }
-  event.gone.forEach(remove);
-  for (const revision of event.revisions) {
-    let row = rows.get(revision.name);
-    if (!row) {
-      row = newRow(revision.name);
-      // The first event names all in their order, so each of its rows is the last.
-      if (event.whole && rows.size === body.rows.length && isLast(revision.name)) body.append(row.element);
-      else place(row, revision.name);
-      rows.set(revision.name, row);
+  /** To be called once a second: a revision of which nothing is told stays as it is, and time goes on. */
+  sample(fleet) {
+    for (const name of this.values.keys()) if (!fleet.has(name)) this.values.delete(name);
+    for (const one of fleet.values()) {
+      const values = this.values.get(one.name) || [];
+      values.push({ demand: one.stable_value || 0, capacity: one.target_per_pod * one.ready_pods });
+      if (values.length > VALUES_MAX) values.shift();
+      this.values.set(one.name, values);
     }
-    show(row, revision);
   }
-  problems.replaceChildren(...event.problems.concat(event.unanswered.map((name) => `${name} does not answer`)).map((text) => {
-    const item = document.createElement("li");
-    item.textContent = text;
-    return item;
-  }));
-  choose();
 }
 
-function isLast(name) {
-  const last = body.rows[body.rows.length - 1];
-  return !last || last.cells[0].textContent < name;
+/** The page. `fleet` has the revisions by name, `history` their last values. */
+export function fleetPage(content, { fleet, history }) {
+  const rows = new Map();
+  const order = { key: "name", isDescending: false };
+  const filter = make("input", { type: "search", placeholder: "name, panic, waiting>0, ns/", autocomplete: "off", spellcheck: "false", oninput: refresh });
+  filter.value = sessionStorage.getItem("ebb-filter") || "";
+  const caption = make("caption", { "aria-live": "polite" });
+  const body = make("tbody");
+  const headings = COLUMNS.map(heading);
+  content.append(make("h2", {}, "Fleet"), make("p", {}, make("label", {}, "Show ", filter)),
+    make("table", { class: "fleet" }, caption, make("thead", {}, make("tr", {}, headings.map(({ cell }) => cell))), body));
+  const seen = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const row = rows.get(target.dataset.name);
+      if (!row) continue;
+      row.isSeen = isIntersecting;
+      if (isIntersecting) draw(row, history.values.get(row.name) || []);
+    }
+  }, { rootMargin: "200px" });
+
+  function heading({ key, heading: text, kind }) {
+    const choose = () => {
+      order.isDescending = order.key === key ? !order.isDescending : kind === "number" || key === "load";
+      order.key = key;
+      refresh();
+    };
+    const cell = make("th", { scope: "col", class: kind }, make("button", { type: "button", onclick: choose }, text));
+    return { key, cell };
+  }
+
+  function chosen() {
+    const wanted = tests(filter.value);
+    const { order: rank, text } = COLUMNS.find(({ key }) => key === order.key);
+    const value = rank || text;
+    const sign = order.isDescending ? -1 : 1;
+    const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+    return [...fleet.values()].filter((one) => wanted.every((test) => test(one)))
+      .sort((one, other) => sign * compare(value(one), value(other)) || compare(one.name, other.name));
+  }
+
+  function refresh() {
+    sessionStorage.setItem("ebb-filter", filter.value);
+    const all = chosen();
+    const shown = all.slice(0, ROWS_MAX);
+    const names = new Set(shown.map(({ name }) => name));
+    for (const [name, row] of rows) {
+      if (names.has(name)) continue;
+      seen.unobserve(row.element);
+      row.element.remove();
+      rows.delete(name);
+    }
+    let place = body.firstElementChild;
+    for (const one of shown) {
+      let row = rows.get(one.name);
+      if (!row) {
+        row = newRow(one.name);
+        rows.set(one.name, row);
+        seen.observe(row.element);
+      }
+      if (row.element === place) place = place.nextElementSibling;
+      else body.insertBefore(row.element, place);
+      if (row.shown !== one) show(row, one);
+    }
+    const cut = all.length > shown.length ? `, the first ${shown.length} of them shown` : "";
+    const text = all.length === fleet.size ? `${fleet.size} revisions${cut}` : `${all.length} of ${fleet.size} revisions${cut}`;
+    const said = fleet.size === 0 ? "No revision yet" : text;
+    if (caption.textContent !== said) caption.textContent = said;
+    for (const { key, cell } of headings) {
+      cell.setAttribute("aria-sort", key !== order.key ? "none" : order.isDescending ? "descending" : "ascending");
+    }
+  }
+
+  function redraw() {
+    for (const row of rows.values()) if (row.isSeen) draw(row, history.values.get(row.name) || []);
+  }
+
+  refresh();
+  return { refresh, redraw, close: () => seen.disconnect() };
 }
 
-filter.addEventListener("input", choose);
-follow(take, (text, isBroken) => {
-  state.textContent = text;
-  state.classList.toggle("broken", isBroken);
-});
+function newRow(name) {
+  const cells = {};
+  const chart = shape("svg", { viewBox: `0 0 ${VALUES_MAX} 20`, preserveAspectRatio: "none", class: "spark", role: "img" });
+  const [demand, capacity] = [shape("path", { class: "line demand" }), shape("path", { class: "line capacity" })];
+  chart.append(capacity, demand);
+  const element = make("tr", { "data-name": name });
+  for (const { key, kind, heading } of COLUMNS) {
+    cells[key] = key === "name" ? make("th", { scope: "row", class: "name" }) : make("td", { class: kind || key, "data-heading": heading });
+    element.append(cells[key]);
+  }
+  cells.name.append(revisionLink(name));
+  const text = make("span", { class: "of" });
+  cells.load.append(chart, text);
+  return { name, element, cells, chart, demand, capacity, text, isSeen: true, shown: null };
+}
+
+function draw({ demand, capacity, chart }, values) {
+  const greatest = values.reduce((most, value) => Math.max(most, value.demand, value.capacity), 1e-9);
+  const first = VALUES_MAX - values.length;
+  const path = (of) => stepPath(values.map(of), (column) => first + column, (value) => (19 - 18 * (value / greatest)).toFixed(1));
+  demand.setAttribute("d", path((value) => value.demand));
+  capacity.setAttribute("d", path((value) => value.capacity));
+  const last = values[values.length - 1];
+  chart.setAttribute("aria-label", last ? `load ${number(last.demand)} of ${number(last.capacity)}` : "no load was measured");
+}
+
+function show(row, one) {
+  row.shown = one;
+  for (const { key, text, isAlert } of COLUMNS) {
+    if (!text) continue;
+    const shown = String(text(one) ?? "");
+    if (row.cells[key].textContent !== shown) row.cells[key].textContent = shown;
+    if (isAlert) row.cells[key].classList.toggle("alert", isAlert(one));
+  }
+  row.text.textContent = `${number(one.stable_value || 0)} of ${number(one.target_per_pod * one.ready_pods)}`;
+}

@@ -1,31 +1,43 @@
 // The stream of changes: read by fetch, so that a header can carry a token, and begun again when it ends.
 //
-// A hidden tab closes its stream and asks again when it is shown, so that many tabs take few places.
+// A hidden tab closes its stream and asks again when it is shown, so that many tabs take few places. A reader
+// that comes back names the last event that it has, and hears of the changes since alone.
 
-const AGAIN_AFTER_MS = 2000;
+import { headers } from "/dashboard/api.js";
 
-/** Calls `tell(event)` for each change and `say(text, isBroken)` for what becomes of the stream. */
+const AGAIN_AFTER_MS = 1000;
+
+/** Calls `tell(event)` for each change and `say(text, isBroken)` for the state of the stream. */
 export function follow(tell, say) {
   let reading = null;
+  let last = null;
+
+  const take = (event, id) => {
+    const isRebuilt = last !== null && event.whole;
+    last = id ?? null;
+    tell(event);
+    say(isRebuilt ? "live; the autoscaler was rebuilt, averages begin anew" : "live", false);
+  };
 
   async function read() {
     const abort = new AbortController();
     reading = abort;
     try {
-      const answer = await fetch("/v1/stream", { headers: { Accept: "text/event-stream" }, signal: abort.signal });
-      if (!answer.ok) {
-        say((await answer.json()).error, true);
-      } else {
-        await readEvents(answer.body, tell, say);
+      const known = last === null ? {} : { "Last-Event-ID": last };
+      const asked = headers({ Accept: "text/event-stream", ...known });
+      const answer = await fetch("/v1/stream", { headers: asked, signal: abort.signal });
+      if (answer.ok) {
+        await readEvents(answer.body, take);
         say("the autoscaler is being rebuilt; these are its last numbers", true);
+      } else {
+        const refusal = await answer.json().catch(() => ({}));
+        say(refusal.error || `the stream answered ${answer.status}`, true);
       }
-    } catch (error) {
+    } catch {
       if (abort.signal.aborted) return;
       say("nothing answers; these are the last numbers", true);
     }
-    if (reading === abort) {
-      setTimeout(() => { if (reading === abort) read(); }, AGAIN_AFTER_MS);
-    }
+    if (reading === abort) setTimeout(() => { if (reading === abort) read(); }, AGAIN_AFTER_MS);
   }
 
   document.addEventListener("visibilitychange", () => {
@@ -40,7 +52,7 @@ export function follow(tell, say) {
   if (!document.hidden) read();
 }
 
-async function readEvents(body, tell, say) {
+async function readEvents(body, take) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -49,11 +61,10 @@ async function readEvents(body, tell, say) {
     const blocks = (text + value).split("\n\n");
     text = blocks.pop();
     for (const block of blocks) {
-      const data = block.split("\n").find((line) => line.startsWith("data: "));
-      if (data) {
-        tell(JSON.parse(data.slice(6)));
-        say("live", false);
-      }
+      const lines = block.split("\n");
+      const field = (name) => lines.find((line) => line.startsWith(name))?.slice(name.length);
+      const data = field("data: ");
+      if (data) take(JSON.parse(data), field("id: "));
     }
   }
 }

@@ -27,6 +27,25 @@ pub(crate) struct AutoscalerArguments {
     pub(crate) all_namespaces: bool,
 }
 
+/// What the dashboard takes: of which autoscaler it is, and where it is shown.
+#[derive(Debug, Args)]
+pub(crate) struct DashboardOptions {
+    /// The API of a running `ebb up`. Without this, and without a cluster's options, the one at
+    /// 127.0.0.1:9000; if nothing answers there and a kubeconfig is known, its cluster.
+    #[arg(long = "api", value_name = "URL", env = "EBB_API")]
+    pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) credentials: CredentialOptions,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+    /// Of a cluster: the port of 127.0.0.1 at which its pages are; 0 is a free one.
+    #[arg(long, value_name = "PORT", default_value = "0")]
+    pub(crate) port: u16,
+    /// Print the address and open no browser.
+    #[arg(long)]
+    pub(crate) print_only: bool,
+}
+
 /// Which cluster is meant, as `kubectl` takes it.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterOptions {

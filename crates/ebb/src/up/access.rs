@@ -6,6 +6,7 @@
 //! ```text
 //!                              API on loopback            API on any other address
 //! GET /healthz                 open                       open
+//! files of the dashboard       open                       open
 //! counts, problems, metrics    open, without what apps    token
 //!                              printed
 //! logs, orders, all the rest   token                      token
@@ -165,14 +166,12 @@ impl ApiAccess {
 
     fn is_open(&self, method: &Method, path: &str) -> bool {
         let is_read = [Method::GET, Method::HEAD].contains(method);
+        // They carry no data: a page asks for that with the token of its reader.
+        let is_file = dashboard::paths().any(|file| file == path);
         is_read
             && match self.0.reach {
-                ApiReach::ThisMachine => {
-                    OPEN_PAGES.contains(&path)
-                        || path.starts_with(REVISIONS)
-                        || dashboard::paths().any(|file| file == path)
-                }
-                ApiReach::Network => path == HEALTH,
+                ApiReach::ThisMachine => OPEN_PAGES.contains(&path) || path.starts_with(REVISIONS) || is_file,
+                ApiReach::Network => path == HEALTH || is_file,
             }
     }
 
@@ -186,7 +185,9 @@ impl ApiAccess {
         };
         let open = match self.0.reach {
             ApiReach::ThisMachine => "`ebb get`, `ebb explain` and /metrics need none",
-            ApiReach::Network => "on an address that other machines reach only /healthz needs none",
+            ApiReach::Network => {
+                "on an address that other machines reach only /healthz and the files of the dashboard need none"
+            }
         };
         let error = format!("{}this needs {place}; {open}", problem.unwrap_or_default());
         let scheme = [(WWW_AUTHENTICATE, "Bearer realm=\"ebb\"")];
@@ -319,7 +320,8 @@ mod tests {
                 assert_eq!(asked(&access, question, &[]).await, closed, "{reach:?} {question}");
             }
             for question in COUNTS.into_iter().filter(|question| !question.starts_with("HEAD")) {
-                let expected = if reach == ApiReach::Network { closed } else { open };
+                let is_file = dashboard::paths().any(|file| question == format!("GET {file}"));
+                let expected = if reach == ApiReach::Network && !is_file { closed } else { open };
                 assert_eq!(asked(&access, question, &[]).await, expected, "{reach:?} {question}");
             }
             assert_eq!(asked(&access, "GET /healthz", &[]).await, open, "{reach:?}");

@@ -37,8 +37,10 @@ pub struct PageLimits {
     pub head_bytes: usize,
     /// How long the head of a request may take, from its first byte on.
     pub head_time: Duration,
-    /// How long a connection may rest, and how long it may take nothing of what is written to it.
+    /// How long a connection may rest.
     pub idle_time: Duration,
+    /// How long a connection may take nothing of what is written to it.
+    pub stall_time: Duration,
 }
 
 impl PageLimits {
@@ -52,6 +54,7 @@ impl PageLimits {
         head_bytes: 16 * 1024,
         head_time: Duration::from_secs(5),
         idle_time: Duration::from_secs(60),
+        stall_time: Duration::from_secs(30),
     };
 
     /// How many requests of this kind are answered at once.

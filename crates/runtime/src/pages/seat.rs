@@ -184,7 +184,7 @@ impl PageSeat {
 /// When the connection has to go if nothing happens. `None` while it has something to do.
 fn goes_at(seat: &SeatRecord, limits: PageLimits) -> Option<Timestamp> {
     let head = seat.head_since.map(|since| since + limits.head_time);
-    let stalled = seat.stalled_since.map(|since| since + limits.idle_time);
+    let stalled = seat.stalled_since.map(|since| since + limits.stall_time);
     let resting = seat.requests.is_resting().then(|| seat.resting_since + limits.idle_time);
     [head, stalled, resting].into_iter().flatten().min()
 }

@@ -7,6 +7,7 @@ mod adopted_connections;
 mod commands;
 mod comparison;
 mod crash_loop;
+mod dashboard;
 mod documents;
 mod failover;
 mod faults;

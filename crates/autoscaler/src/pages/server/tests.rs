@@ -194,7 +194,7 @@ async fn connections_are_kept_between_requests_and_closed_when_they_rest_for_too
 
 #[tokio::test]
 async fn an_answer_that_is_not_taken_holds_its_connection_for_a_while_and_a_slow_reader_gets_all_of_it() {
-    let limits = PageLimits { idle_time: Duration::from_secs(2), ..PageLimits::STANDARD };
+    let limits = PageLimits { stall_time: Duration::from_secs(2), ..PageLimits::STANDARD };
     let pages = Pages::start(limits);
     let stuck = pages.asked("/large").await;
     let mut slow = pages.asked("/large").await;

@@ -1,0 +1,241 @@
+//! The pages of a cluster at a port of this machine: files that carry no data, and answers of the autoscalers
+//! to a reader who has the token.
+//!
+//! Every process of the machine reaches the port, and the person's kubeconfig must not answer them all: so
+//! each answer needs the token, which this command made and only its output shows. Questions alone are passed
+//! on; nothing can be changed here.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use autoscaler::api_types::{
+    API_VERSION, ApiError, ChangeEvent, LedgerList, OwnersAnswer, RevisionDetail, RevisionList,
+    RevisionSummary, SeriesView,
+};
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use futures_util::stream::unfold;
+use runtime::TrustedHosts;
+use serde::Serialize;
+use vocabulary::RevisionName;
+
+use crate::api_token::ApiToken;
+use crate::cluster::Cluster;
+
+/// How often the autoscalers are asked while a page is shown: each time takes a port-forward to each of them.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// After so many looks without a change a comment goes out: a reader who has left is found by it.
+const QUIET_LOOKS_MAX: u32 = 14;
+
+/// Answers a person's browser from a cluster.
+#[derive(Clone)]
+pub(super) struct Forwarder {
+    cluster: Arc<Cluster>,
+    token: ApiToken,
+}
+
+impl Forwarder {
+    pub(super) fn new(cluster: Arc<Cluster>) -> Self {
+        Self { cluster, token: ApiToken::random() }
+    }
+
+    pub(super) fn token(&self) -> ApiToken {
+        self.token
+    }
+
+    pub(super) fn router(&self) -> Router {
+        let router = Router::new().fallback(answer).with_state(self.clone()).merge(dashboard::pages());
+        autoscaler::refuse_foreign(router, TrustedHosts::default(), refusal)
+    }
+
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let offered = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        offered.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| self.token.is(token))
+    }
+
+    async fn ask<Answer: OwnersAnswer + Serialize>(&self, path: &str) -> Response {
+        match self.cluster.get::<Answer>(path).await {
+            Ok(answer) => Json(answer).into_response(),
+            Err(error) => refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}")),
+        }
+    }
+
+    /// What changes, as a stream of events: first everything, so an error is an answer of its own.
+    async fn stream(self) -> Response {
+        let list = match self.cluster.get::<RevisionList>(REVISIONS).await {
+            Ok(list) => list,
+            Err(error) => return refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}")),
+        };
+        let stream = ChangeStream { forwarder: self, told: Told::default(), next: Some(list), number: 0 };
+        let body = Body::from_stream(unfold(stream, ChangeStream::next));
+        ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
+    }
+}
+
+const REVISIONS: &str = "/v1/revisions";
+
+/// An answer in place of what was asked for.
+pub(super) fn refusal(status: StatusCode, error: String) -> Response {
+    (status, Json(ApiError { version: API_VERSION, error })).into_response()
+}
+
+async fn answer(State(forwarder): State<Forwarder>, request: Request) -> Response {
+    if !forwarder.admits(request.headers()) {
+        let error = "this needs the token: open the address that `ebb dashboard` has printed".to_owned();
+        return refusal(StatusCode::UNAUTHORIZED, error);
+    }
+    let whole = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/v1/stream") => forwarder.stream().await,
+        (&Method::GET, REVISIONS) => forwarder.ask::<RevisionList>(&whole).await,
+        (&Method::GET, "/v1/ledger") => forwarder.ask::<LedgerList>(&whole).await,
+        (&Method::GET, path) if path.starts_with("/v1/revisions/") && path.ends_with("/series") => {
+            forwarder.ask::<SeriesView>(&whole).await
+        }
+        (&Method::GET, path) if path.starts_with("/v1/revisions/") => {
+            forwarder.ask::<RevisionDetail>(&whole).await
+        }
+        (_, path) => refusal(StatusCode::NOT_FOUND, format!("the dashboard of a cluster has no {path}")),
+    }
+}
+
+/// What a reader was told last.
+#[derive(Default)]
+struct Told {
+    revisions: BTreeMap<RevisionName, RevisionSummary>,
+    problems: Vec<String>,
+    unanswered: Vec<String>,
+}
+
+struct ChangeStream {
+    forwarder: Forwarder,
+    told: Told,
+    /// The answer that is told first.
+    next: Option<RevisionList>,
+    number: u64,
+}
+
+impl ChangeStream {
+    /// The next event or comment; the end once no autoscaler answers, so that the reader asks again.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        for _ in 0..QUIET_LOOKS_MAX {
+            let list = match self.next.take() {
+                Some(list) => list,
+                None => {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    self.forwarder.cluster.get::<RevisionList>(REVISIONS).await.ok()?
+                }
+            };
+            self.number += 1;
+            if let Some(event) = self.told.take(list, self.number) {
+                let data = serde_json::to_string(&event).expect("an event is plain data");
+                return Some((Ok(Bytes::from(format!("event: change\ndata: {data}\n\n"))), self));
+            }
+        }
+        Some((Ok(Bytes::from_static(b": nothing has changed\n\n")), self))
+    }
+}
+
+impl Told {
+    /// What is new in the latest answer, the `number`th; `None` if nothing is.
+    fn take(&mut self, list: RevisionList, number: u64) -> Option<ChangeEvent> {
+        let RevisionList { revisions, problems, unanswered, .. } = list;
+        let present: BTreeMap<_, _> = revisions.into_iter().map(|one| (one.name.clone(), one)).collect();
+        let changed = present.iter().filter(|(name, one)| self.revisions.get(*name) != Some(one));
+        let changed: Vec<RevisionSummary> = changed.map(|(_, one)| one.clone()).collect();
+        let gone = self.revisions.keys().filter(|name| !present.contains_key(*name));
+        let gone: Vec<RevisionName> = gone.cloned().collect();
+        let is_news = number == 1
+            || !changed.is_empty()
+            || !gone.is_empty()
+            || (&self.problems, &self.unanswered) != (&problems, &unanswered);
+        *self = Self { revisions: present, problems: problems.clone(), unanswered: unanswered.clone() };
+        is_news.then(|| ChangeEvent {
+            version: API_VERSION,
+            snapshot: number,
+            whole: number == 1,
+            revisions: changed,
+            names: None,
+            gone,
+            problems,
+            unanswered,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header::{HOST, ORIGIN};
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    /// A forwarder to a cluster in which nothing is installed.
+    fn forwarder() -> Forwarder {
+        let nothing = tower::service_fn(|_: axum::http::Request<kube::client::Body>| async {
+            let mut nothing = axum::http::Response::new(kube::client::Body::empty());
+            *nothing.status_mut() = StatusCode::NOT_FOUND;
+            Ok::<_, Infallible>(nothing)
+        });
+        Forwarder::new(Arc::new(Cluster {
+            client: kube::Client::new(nothing, "default"),
+            namespace: "default".to_owned(),
+            system: "ebb-system".to_owned(),
+            context: "test".to_owned(),
+        }))
+    }
+
+    #[tokio::test]
+    async fn files_are_open_and_each_answer_needs_the_token() {
+        let forwarder = forwarder();
+        let right = format!("Bearer {}", forwarder.token().expose());
+        let other = format!("Bearer {}", ApiToken::random().expose());
+        let own = "http://127.0.0.1:9";
+        for (path, token, origin, expected) in [
+            ("/", None, own, StatusCode::OK),
+            ("/dashboard/app.js", None, own, StatusCode::OK),
+            ("/v1/revisions", None, own, StatusCode::UNAUTHORIZED),
+            ("/v1/stream", Some(&other), own, StatusCode::UNAUTHORIZED),
+            ("/v1/stream", Some(&right), "http://evil.example", StatusCode::FORBIDDEN),
+            // No autoscaler decides there.
+            ("/v1/stream", Some(&right), own, StatusCode::SERVICE_UNAVAILABLE),
+            ("/v1/ledger?since=7d", Some(&right), own, StatusCode::SERVICE_UNAVAILABLE),
+            ("/v1/logs/default/service/hello", Some(&right), own, StatusCode::NOT_FOUND),
+        ] {
+            let mut request = axum::http::Request::builder().uri(path).header(HOST, "127.0.0.1:9");
+            request = request.header(ORIGIN, origin);
+            if let Some(token) = token {
+                request = request.header(AUTHORIZATION, token);
+            }
+            let request = request.body(Body::empty()).expect("a request");
+            let response = forwarder.router().oneshot(request).await.expect("it answers");
+            assert_eq!(response.status(), expected, "{path} {origin}");
+        }
+    }
+
+    fn answered(problems: &[&str]) -> RevisionList {
+        RevisionList {
+            version: API_VERSION,
+            revisions: Vec::new(),
+            problems: problems.iter().map(|&problem| problem.to_owned()).collect(),
+            unanswered: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_reader_is_told_everything_first_and_then_what_changed() {
+        let mut told = Told::default();
+        assert!(told.take(answered(&[]), 1).is_some_and(|event| event.whole && event.gone.is_empty()));
+        assert_eq!(told.take(answered(&[]), 2), None);
+        let event = told.take(answered(&["a typo"]), 3).expect("a problem is news");
+        assert_eq!((event.whole, event.problems), (false, vec!["a typo".to_owned()]));
+        assert_eq!(told.take(answered(&["a typo"]), 4), None);
+    }
+}

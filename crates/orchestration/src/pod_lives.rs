@@ -1,0 +1,115 @@
+//! When did each pod of a revision come, become ready, begin to leave and go?
+//!
+//! For people alone: nothing is decided by it. The times are taken when a revision is written for readers, so
+//! each is up to a second late, and a pod that came and went between two writings is in none of them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use scaling::PodPhase;
+use vocabulary::{PodName, PodState, Timestamp};
+
+use crate::facts::PodFacts;
+
+/// As many pods that ended are kept, the last ones.
+const ENDED_MAX: usize = 20;
+
+/// The life of one pod until now, as this owner saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodLife {
+    /// Since when this owner knows it.
+    pub known_at: Timestamp,
+    /// When it was first seen ready; `None` while it was not.
+    pub ready_at: Option<Timestamp>,
+    /// When it was first seen on its way out; `None` while it is not.
+    pub ending_at: Option<Timestamp>,
+    is_outdated: bool,
+}
+
+/// A pod that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedPod {
+    /// The name that it had.
+    pub name: PodName,
+    /// Its life until it was gone.
+    pub life: PodLife,
+    /// When it was first missing among the pods.
+    pub gone_at: Timestamp,
+    /// Why it ended, as far as is known, for people. It has no word that the app printed.
+    pub why: String,
+}
+
+/// The lives of the pods of one revision.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodLives {
+    present: BTreeMap<PodName, PodLife>,
+    ended: VecDeque<EndedPod>,
+}
+
+impl PodLives {
+    /// The lives at `now`, when these pods are there, each with its state. `story` tells how a pod failed or
+    /// was killed, if it did. Lives in which nothing has changed are the former ones, shared.
+    pub(crate) fn after<'p>(
+        former: Arc<Self>,
+        pods: impl Iterator<Item = (&'p PodFacts, PodState)> + Clone,
+        story: impl Fn(&PodName) -> Option<String>,
+        now: Timestamp,
+    ) -> Arc<Self> {
+        // A revision is written every second while it has traffic, and its pods are mostly the same ones.
+        let is_known = |(facts, state): (&'p PodFacts, PodState)| {
+            former.present.get(&facts.name).is_some_and(|life| life.seen(facts, state, now) == *life)
+        };
+        if pods.clone().count() == former.present.len() && pods.clone().all(is_known) {
+            return former;
+        }
+        let present: BTreeMap<PodName, PodLife> = pods
+            .map(|(facts, state)| {
+                let life = former.present.get(&facts.name).copied().unwrap_or_else(|| PodLife::begun(now));
+                (facts.name.clone(), life.seen(facts, state, now))
+            })
+            .collect();
+        let gone = former.present.iter().filter(|(name, _)| !present.contains_key(*name));
+        let newly_ended = gone.map(|(name, &life)| {
+            let why = story(name).unwrap_or_else(|| life.usual_end().to_owned());
+            EndedPod { name: name.clone(), life, gone_at: now, why }
+        });
+        let mut ended: VecDeque<EndedPod> = former.ended.iter().cloned().chain(newly_ended).collect();
+        ended.drain(..ended.len().saturating_sub(ENDED_MAX));
+        Arc::new(Self { present, ended })
+    }
+
+    /// The life of a pod that is there.
+    pub(crate) fn of(&self, name: &PodName) -> Option<PodLife> {
+        self.present.get(name).copied()
+    }
+
+    /// The pods that ended last, the first of them first.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = &EndedPod> {
+        self.ended.iter()
+    }
+}
+
+impl PodLife {
+    fn begun(now: Timestamp) -> Self {
+        Self { known_at: now, ready_at: None, ending_at: None, is_outdated: false }
+    }
+
+    fn seen(self, facts: &PodFacts, state: PodState, now: Timestamp) -> Self {
+        let is_ending = facts.leaving || facts.phase == PodPhase::Terminating;
+        Self {
+            ready_at: self.ready_at.or((state == PodState::Ready).then_some(now)),
+            ending_at: self.ending_at.or(is_ending.then_some(now)),
+            is_outdated: facts.outdated,
+            ..self
+        }
+    }
+
+    /// Why a pod ends that did not fail and was not killed.
+    fn usual_end(self) -> &'static str {
+        match (self.is_outdated, self.ending_at) {
+            (true, _) => "it ran an older template",
+            (false, Some(_)) => "it was told to end: fewer pods were wanted, or it was deleted",
+            (false, None) => "it was gone without having been told to end",
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The pages of `ebb up` in a real browser: Debian's Chromium, and axe-core for those who use a page by ear
+//! or by keyboard.
+//!
+//! `cargo suite dashboard`. It needs Chromium (`apt-get install -y chromium`) and npm, which fetches
+//! `axe-core` as `tests/interop/axe` pins it; the first time that takes the network.
+
+mod browser;
+
+use std::path::Path;
+use std::process::Command;
+
+use browser::Tab;
+use serde_json::{Value, json};
+use tests::{ConfigMap, Ebb, Service};
+
+/// The pages that need no revision.
+const PAGES: [&str; 4] = ["#/", "#/cold-starts", "#/cost", "#/problems"];
+const HELLO: &str = "#/revision/default/service/hello";
+
+/// The source of axe-core.
+fn axe() -> String {
+    let pinned = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/axe");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    for file in ["package.json", "package-lock.json"] {
+        std::fs::copy(pinned.join(file), folder.join(file)).expect("the versions are pinned");
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
+    let fetched = npm.status().expect("npm is there; install it with: apt-get install -y npm");
+    assert!(fetched.success(), "a network is needed for axe-core the first time");
+    std::fs::read_to_string(folder.join("node_modules/axe-core/axe.min.js")).expect("it was fetched")
+}
+
+/// What axe-core finds on the page as it is.
+async fn findings(tab: &mut Tab, axe: &str) -> Value {
+    tab.value(axe).await;
+    let found = "axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => \
+                 `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(' ')}`))";
+    tab.value(found).await
+}
+
+fn address(ebb: &Ebb, page: &str) -> String {
+    format!("http://{}/{page}", ebb.api)
+}
+
+async fn until_live(tab: &mut Tab) {
+    tab.until("document.getElementById('state')?.textContent.startsWith('live') === true").await;
+}
+
+fn sleeping(name: &str) -> Service {
+    Service::new(name).scaling("initial-scale", "0")
+}
+
+fn allows_zero() -> ConfigMap {
+    ConfigMap::short().set("allow-zero-initial-scale", "true")
+}
+
+#[tokio::test]
+async fn pages_of_one_revision_are_whole_in_light_and_dark_on_a_telephone_and_on_a_wall() {
+    let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    ebb.until_pods("hello", 1).await;
+    let mut tab = Tab::open().await;
+    for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 3840)] {
+        tab.show_as(scheme, width).await;
+        for page in PAGES.into_iter().chain([HELLO]) {
+            tab.go("about:blank").await;
+            tab.go(&address(&ebb, page)).await;
+            until_live(&mut tab).await;
+            tab.until("document.querySelector('main h2') !== null").await;
+            if page == HELLO {
+                tab.until("document.querySelector('svg.chart path.line.ready')?.getAttribute('d') > ''")
+                    .await;
+            }
+            let widest = tab.value("document.documentElement.scrollWidth").await;
+            assert!(widest.as_u64() <= Some(u64::from(width)), "{page} is {widest} wide at {width}");
+            assert_eq!(tab.complaints().await, Vec::<String>::new(), "{page} {scheme} {width}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_on_any_page() {
+    let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    ebb.until_pods("hello", 1).await;
+    let axe = axe();
+    let mut tab = Tab::open().await;
+    // axe-core is put into the page from outside, which its policy forbids to everybody else.
+    tab.tell("Page.setBypassCSP", json!({"enabled": true})).await;
+    for scheme in ["light", "dark"] {
+        tab.show_as(scheme, 1280).await;
+        for page in PAGES.into_iter().chain([HELLO]) {
+            tab.go("about:blank").await;
+            tab.go(&address(&ebb, page)).await;
+            until_live(&mut tab).await;
+            tab.until("document.querySelector('main h2') !== null").await;
+            if page == HELLO {
+                tab.until("document.querySelector('svg.chart path.line.ready') !== null").await;
+            }
+            assert_eq!(findings(&mut tab, &axe).await, json!([]), "{page} {scheme}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn markup_in_a_text_is_shown_as_text() {
+    let ebb = Ebb::up(&[sleeping("hello")], &allows_zero()).await;
+    let markup = "<img src=x onerror=alert(1)>";
+    ebb.configure(&allows_zero().set("stable-window", markup));
+    let mut tab = Tab::open().await;
+    tab.go(&address(&ebb, "#/problems")).await;
+    tab.until(&format!("document.querySelector('main').innerText.includes({})", json!(markup))).await;
+    assert_eq!(tab.value("document.querySelectorAll('main img').length").await, json!(0));
+    assert_eq!(tab.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_keyboard_alone_reaches_a_revision_and_its_decisions() {
+    let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "1")], &ConfigMap::short()).await;
+    ebb.until_pods("hello", 1).await;
+    let mut tab = Tab::open().await;
+    tab.go(&address(&ebb, "")).await;
+    tab.until("document.querySelectorAll('tbody tr').length === 1").await;
+    for reached in ["e.matches('nav a')", "e.matches('input[type=search]')", "e.matches('thead button')"] {
+        tab.focus_by_keyboard(reached).await;
+    }
+    tab.focus_by_keyboard("e.matches('tbody a')").await;
+    tab.press("Enter").await;
+    tab.until("document.querySelector('svg.chart[role=slider]') !== null").await;
+    tab.focus_by_keyboard("e.matches('svg.chart[role=slider]')").await;
+    tab.press("ArrowLeft").await;
+    tab.until("Number(document.querySelector('svg.chart[role=slider]').getAttribute('aria-valuenow')) < 100")
+        .await;
+    tab.until("document.querySelector('.moment').innerText.includes('ago')").await;
+    tab.focus_by_keyboard("e.matches('.command button')").await;
+    assert_eq!(tab.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn none_and_a_thousand_revisions_are_shown_sorted_and_filtered() {
+    let none = Ebb::up(&[], &allows_zero()).await;
+    let mut tab = Tab::open().await;
+    tab.go(&address(&none, "")).await;
+    tab.until("document.querySelector('caption')?.textContent === 'No revision yet'").await;
+    until_live(&mut tab).await;
+    let services: Vec<Service> = (0..1000).map(|number| sleeping(&format!("app-{number:03}"))).collect();
+    let many = Ebb::up(&services, &allows_zero()).await;
+    tab.go(&address(&many, "")).await;
+    tab.until("document.querySelectorAll('tbody tr').length === 1000").await;
+    let first = "document.querySelector('tbody tr th').textContent";
+    assert_eq!(tab.value(first).await, json!("default/service/app-000"));
+    tab.value("document.querySelector('thead button').click()").await;
+    assert_eq!(tab.value(first).await, json!("default/service/app-999"));
+    for (filter, shown) in [("app-01", 10), ("panic", 0), ("waiting>0", 0), ("default/", 1000), ("other/", 0)]
+    {
+        let typed = format!(
+            "((e) => {{ e.value = {}; e.dispatchEvent(new Event('input')); }})(document.querySelector('input'))",
+            json!(filter)
+        );
+        tab.value(&typed).await;
+        let count = tab.value("document.querySelectorAll('tbody tr').length").await;
+        assert_eq!(count, json!(shown), "{filter}");
+    }
+    assert_eq!(tab.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_rebuilt_autoscaler_is_said_and_the_numbers_are_kept() {
+    let ebb = Ebb::up(&[sleeping("hello")], &allows_zero()).await;
+    let mut tab = Tab::open().await;
+    tab.go(&address(&ebb, "")).await;
+    tab.until("document.querySelectorAll('tbody tr').length === 1").await;
+    let (code, _, error) = ebb.run(&["restart", "autoscaler"]).await;
+    assert_eq!(code, 0, "{error}");
+    tab.until("document.getElementById('state').textContent.includes('was rebuilt')").await;
+    assert_eq!(tab.value("document.querySelectorAll('tbody tr').length").await, json!(1));
+}
