@@ -24,6 +24,7 @@ mod fact_feed;
 mod hop_keys;
 mod incident;
 mod index;
+pub mod knative;
 mod lease;
 mod moment;
 mod news;

@@ -63,6 +63,7 @@ pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, Rele
 pub use snapshot::{
     ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
 };
+pub use subset::choose as choose_subset;
 pub use view::{PodSnapshot, RevisionView};
 
 #[cfg(test)]

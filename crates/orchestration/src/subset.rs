@@ -10,7 +10,7 @@ const UNIVERSE: u64 = 2048;
 
 /// `count` of `names`, which are distinct, for whatever `key` names; all of them if there are no more. In the
 /// order of the names.
-pub(crate) fn choose<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> BTreeSet<&'a str> {
+pub fn choose<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> BTreeSet<&'a str> {
     if count >= names.len() {
         return names.clone();
     }

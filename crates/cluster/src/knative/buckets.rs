@@ -1,0 +1,118 @@
+//! By which Leases do Knative's autoscalers agree, and which of them decides about a revision? (Contract
+//! §4.6.)
+//!
+//! ebb's autoscaler holds the same Leases, so that it and Knative's never decide both. The number of buckets
+//! stands in the names: replicas that go by another number see other Leases.
+
+use std::collections::BTreeSet;
+
+use orchestration::choose_subset;
+use vocabulary::Bucket;
+
+/// The most buckets that Knative allows.
+const BUCKETS_MAX: u16 = 10;
+
+/// How many buckets there are: 1 to 10.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketCount(u16);
+
+impl Default for BucketCount {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl BucketCount {
+    /// So many; `None` outside of 1 to 10.
+    pub fn new(count: u16) -> Option<Self> {
+        (1..=BUCKETS_MAX).contains(&count).then_some(Self(count))
+    }
+
+    /// The number of buckets, 1 to 10.
+    pub fn value(self) -> u16 {
+        self.0
+    }
+}
+
+/// The buckets of one installation.
+#[derive(Clone, Debug)]
+pub struct KnativeBuckets {
+    /// The names of the Leases, in the order of the buckets.
+    names: Vec<String>,
+}
+
+impl KnativeBuckets {
+    /// So many buckets.
+    pub fn new(count: BucketCount) -> Self {
+        Self { names: (0..count.0).map(|bucket| lease_name(bucket, count)).collect() }
+    }
+
+    /// The name of a bucket's Lease; `None` for one beyond the count.
+    pub fn lease(&self, bucket: Bucket) -> Option<&str> {
+        self.names.get(usize::from(bucket.0)).map(String::as_str)
+    }
+
+    /// Of which bucket a Lease is. One of another count of buckets is none of ours.
+    pub fn bucket_of_lease(&self, name: &str) -> Option<Bucket> {
+        let position = self.names.iter().position(|known| known == name)?;
+        u16::try_from(position).ok().map(Bucket)
+    }
+
+    /// In which bucket a revision is: the choice of one name for `namespace/name`, as Knative chooses.
+    pub fn bucket_of(&self, namespace: &str, revision: &str) -> Bucket {
+        let names: BTreeSet<&str> = self.names.iter().map(String::as_str).collect();
+        let chosen = choose_subset(&names, 1, &format!("{namespace}/{revision}")).into_iter().next();
+        chosen.and_then(|name| self.bucket_of_lease(name)).unwrap_or_default()
+    }
+}
+
+fn lease_name(bucket: u16, count: BucketCount) -> String {
+    format!("autoscaler-bucket-{bucket:02}-of-{:02}", count.0)
+}
+
+/// The name under which a replica holds Leases. Knative's other programs read the pod's address in it.
+pub fn holder_identity(pod: &str, address: &str) -> String {
+    format!("{pod}_{address}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buckets(count: u16) -> KnativeBuckets {
+        KnativeBuckets::new(BucketCount::new(count).expect("1 to 10"))
+    }
+
+    /// N1 and N2: the bucket for 1, 2, 3, 5 and 10 buckets.
+    #[test]
+    fn a_revision_is_in_the_bucket_that_knative_chooses() {
+        for (namespace, revision, expected) in [
+            ("default", "hello-00001", [0, 1, 0, 0, 5]),
+            ("default", "hello-00002", [0, 1, 1, 1, 8]),
+            ("prod", "checkout-00042", [0, 0, 0, 2, 8]),
+            ("a", "b", [0, 0, 2, 4, 4]),
+        ] {
+            let found = [1, 2, 3, 5, 10].map(|count| buckets(count).bucket_of(namespace, revision).0);
+            assert_eq!(found, expected, "{namespace}/{revision}");
+        }
+    }
+
+    /// N5, and the Leases of another count, which are none of ours.
+    #[test]
+    fn leases_have_knatives_names() {
+        let ten = buckets(10);
+        assert_eq!(ten.lease(Bucket(0)), Some("autoscaler-bucket-00-of-10"));
+        assert_eq!(ten.lease(Bucket(10)), None);
+        assert_eq!(ten.bucket_of_lease("autoscaler-bucket-09-of-10"), Some(Bucket(9)));
+        assert_eq!(ten.bucket_of_lease("autoscaler-bucket-00-of-01"), None);
+        assert_eq!(ten.bucket_of_lease("ebb-autoscaler"), None);
+        assert_eq!(holder_identity("autoscaler-7d9f-x2x", "10.0.0.7"), "autoscaler-7d9f-x2x_10.0.0.7");
+    }
+
+    #[test]
+    fn the_count_is_one_to_ten() {
+        assert_eq!([0, 11].map(BucketCount::new), [None, None]);
+        assert_eq!(BucketCount::new(10).map(BucketCount::value), Some(10));
+        assert_eq!(BucketCount::default().value(), 1);
+    }
+}
