@@ -11,13 +11,13 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("C16", "activators are in the order of their names, which are no addresses"),
     (
         "N1",
-        "a revision's bucket is the hash of its name modulo their number, ours and the same for every owner (vocabulary: `Ownership::bucket_of`)",
+        "a revision's bucket is the hash of its name modulo their number, ours and the same for every owner (vocabulary: `Ownership::bucket_of`); that of an installed Knative is in cluster: `knative/buckets.rs`",
     ),
     ("N2", "as N1"),
-    ("N5", "the names of a cluster's leases are the platform's to choose"),
+    ("N5", "the names of a cluster's leases are the platform's to choose (cluster: `knative/buckets.rs`)"),
     (
         "N6",
-        "what links say is written in frames of our own (link: `wire`); no program speaks Knative's WebSocket",
+        "what links say is written in frames of our own (link: `wire`); frames of Knative's activators are read in link: `stats`",
     ),
     ("N7", "as N6"),
 ];
