@@ -6,9 +6,9 @@
 //! Everything here is a value of its own, which an installation without Knative never makes.
 //!
 //! ```text
-//!   PodAutoscaler ─► [`PodAutoscalerRecord`] ──┐                    ┌─► [`StatusWrite`]
-//!                                              ├─► [`RevisionDesk`] ─┤
-//!   ServerlessService ─► [`ServerlessRecord`] ─┘     ▲               └─► [`ServerlessWrite`]
+//!   PodAutoscaler ─► [`PodAutoscalerRecord`] ──┐                        ┌─► [`StatusWrite`]
+//!                                              ├─► [`KnativeRevisions`] ┤
+//!   ServerlessService ─► [`ServerlessRecord`] ─┘     ▲                  └─► [`ServerlessWrite`]
 //!                        count, route, ready pods ───┘
 //! ```
 //!
@@ -20,12 +20,15 @@ mod buckets;
 mod condition;
 mod config;
 mod deployment;
+mod facts;
 mod fields;
 mod handling;
 mod lenient;
 mod path_proof;
 mod pod_autoscaler;
+pub(crate) mod pods;
 mod revision_desk;
+mod revisions;
 mod serverless;
 mod status;
 mod status_pace;
@@ -35,11 +38,13 @@ pub use buckets::{BucketCount, KnativeBuckets, holder_identity};
 pub use condition::{Condition, ConditionKind, ConditionStatus, ConditionWords};
 pub use config::{LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of};
 pub use deployment::{QueueProxyEnvironment, ReadinessJudge, queue_proxy_environment, readiness_judge};
+pub use facts::{RevisionReading, Surroundings, revision_facts};
 pub use handling::Handling;
 pub use lenient::{KnownKeys, known_annotations, known_config};
 pub use path_proof::{PathEvidence, PathState, path_state};
 pub use pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord, Protocol, Reachability, ScaleTarget};
 pub use revision_desk::{DeskWrite, RevisionDesk, RevisionFigures, RouteOrder};
+pub use revisions::{KnativeRevisions, WriteEnd, WrittenObject};
 pub use serverless::{
     ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for, proxied_since,
 };

@@ -85,7 +85,9 @@ fn a_route_order_becomes_the_spec() {
     desk.put_route(route(Routing::Direct, 3));
     assert_eq!(service_spec(desk.next_write(at(10))), spec("Serve", 3));
     desk.service_written();
-    desk.put_service(Some(service(&spec("Serve", 3), &carried_out())));
+    let mut served = service(&spec("Serve", 3), &carried_out());
+    served.resource_version = "42".to_owned();
+    desk.put_service(Some(served));
     desk.put_figures(figures(Some(0), 1));
     let idle = service_spec(desk.next_write(at(90)));
     assert_eq!(idle, spec("Proxy", 3), "no pod is wanted, so activators have to be in the path");
