@@ -26,7 +26,7 @@ mod handling;
 mod lenient;
 mod path_proof;
 mod pod_autoscaler;
-pub(crate) mod pods;
+pub mod pods;
 mod revision_desk;
 mod revisions;
 mod serverless;

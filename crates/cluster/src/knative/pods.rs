@@ -11,14 +11,14 @@ const REVISION_UID_LABEL: &str = "serving.knative.dev/revisionUID";
 const REVISION_LABEL: &str = "serving.knative.dev/revision";
 
 /// The revision that a pod is of, if it is of one.
-pub(crate) fn revision_of(pod: &PodObject) -> Option<ObjectKey> {
+pub fn revision_of(pod: &PodObject) -> Option<ObjectKey> {
     let name = pod.labels.get(REVISION_LABEL).filter(|_| pod.labels.contains_key(REVISION_UID_LABEL))?;
     Some(ObjectKey { namespace: pod.namespace.clone(), name: name.clone() })
 }
 
 /// The pods that count in `actualScale`: those that run, stay, and are ready by their condition. What a link
 /// says of them counts for requests alone.
-pub(crate) fn ready_pods<'p>(pods: impl IntoIterator<Item = &'p PodObject>) -> PodCount {
+pub fn ready_pods<'p>(pods: impl IntoIterator<Item = &'p PodObject>) -> PodCount {
     let is_counted = |pod: &&PodObject| pod.is_ready && matches!(pod.life, PodLife::Running);
     PodCount::of(pods.into_iter().filter(is_counted).count())
 }
