@@ -17,6 +17,7 @@ mod metrics;
 mod pages;
 mod recorder;
 mod snapshot;
+mod stat_server;
 mod views;
 mod zones;
 
@@ -40,6 +41,7 @@ pub use crate::config::{AutoscalerConfig, RecordTarget};
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
+pub use crate::stat_server::{StatFrame, StatServer};
 use crate::snapshot::snapshots;
 
 /// How long an autoscaler may take to end: its links are closed in milliseconds.
