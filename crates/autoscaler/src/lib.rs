@@ -41,8 +41,8 @@ pub use crate::config::{AutoscalerConfig, RecordTarget};
 use crate::event_loop::EventLoop;
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
-pub use crate::stat_server::{StatFrame, StatServer};
 use crate::snapshot::snapshots;
+pub use crate::stat_server::{StatFrame, StatServer};
 
 /// How long an autoscaler may take to end: its links are closed in milliseconds.
 const STOP_MAX: Duration = Duration::from_secs(5);

@@ -68,7 +68,8 @@ impl StatServer {
             return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
         }
         let Some(key) = headers.get(SEC_WEBSOCKET_KEY) else {
-            return (StatusCode::BAD_REQUEST, "sec-websocket-key is not set; send it with the upgrade\n").into_response();
+            return (StatusCode::BAD_REQUEST, "sec-websocket-key is not set; send it with the upgrade\n")
+                .into_response();
         };
         let accept = derive_accept_key(key.as_bytes());
         let accept = HeaderValue::try_from(accept).expect("base64 is the text of a header");
@@ -86,7 +87,9 @@ impl StatServer {
     async fn converse_once_upgraded(self, upgrade: OnUpgrade) {
         let upgraded = match upgrade.await {
             Ok(upgraded) => TokioIo::new(upgraded),
-            Err(error) => return tracing::debug!(%error, "an activator's connection ended before its upgrade"),
+            Err(error) => {
+                return tracing::debug!(%error, "an activator's connection ended before its upgrade");
+            }
         };
         let limit = Some(STAT_FRAME_BYTES_MAX);
         let config = WebSocketConfig::default().max_message_size(limit).max_frame_size(limit);

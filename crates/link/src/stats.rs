@@ -79,7 +79,8 @@ pub fn read_stat_frame(frame: &[u8]) -> Result<Vec<StatReport>, WireError> {
         return Err(too_long("messages", frame.len(), STAT_FRAME_BYTES_MAX));
     }
     let frame = WireStatMessages::decode(frame).map_err(malformed)?;
-    let entries = frame.messages.into_iter().filter_map(|entry| Some((entry.namespace, entry.name, entry.stat?)));
+    let entries =
+        frame.messages.into_iter().filter_map(|entry| Some((entry.namespace, entry.name, entry.stat?)));
     let report = |(namespace, name, stat): (String, String, Stat)| {
         let revision = RevisionName::new(&namespace, REVISION_KIND, &name);
         let revision = revision.map_err(|error| bad_value("name", error.to_string()))?;

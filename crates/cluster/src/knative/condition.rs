@@ -169,7 +169,9 @@ mod tests {
         let later = at("2026-11-22T10:00:09Z");
         assert_eq!(queued.become_words(queued.words.clone(), later), queued);
         // The same status with another reason, and with another message, is another condition.
-        for words in [ConditionWords::unknown("Other", "Waits."), ConditionWords::unknown("Queued", "Longer.")] {
+        for words in
+            [ConditionWords::unknown("Other", "Waits."), ConditionWords::unknown("Queued", "Longer.")]
+        {
             assert_eq!(queued.become_words(words, later).since, Some(later));
         }
         let written = queued.written(ConditionKind::Active);

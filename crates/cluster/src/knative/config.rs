@@ -58,7 +58,8 @@ impl LeaderElection {
             renew_deadline: read("renew-deadline", "renewDeadline", unset.renew_deadline),
             retry: read("retry-period", "retryPeriod", unset.retry),
         };
-        let buckets = data.get("buckets").map(|text| (text, text.trim().parse().ok().and_then(BucketCount::new)));
+        let buckets =
+            data.get("buckets").map(|text| (text, text.trim().parse().ok().and_then(BucketCount::new)));
         let buckets = match buckets {
             None => BucketCount::default(),
             Some((_, Some(count))) => count,
@@ -76,7 +77,8 @@ impl LeaderElection {
 /// How long a pod may take to get ready: `config-deployment`, for revisions whose annotation does not say
 /// it. A value that cannot be read leaves the default, for Knative's webhook judges it.
 pub fn progress_deadline_of(config_deployment: &BTreeMap<String, String>) -> Duration {
-    let text = config_deployment.get("progress-deadline").or_else(|| config_deployment.get("progressDeadline"));
+    let text =
+        config_deployment.get("progress-deadline").or_else(|| config_deployment.get("progressDeadline"));
     text.and_then(|text| duration(text)).unwrap_or(PROGRESS_DEADLINE_DEFAULT)
 }
 
@@ -95,8 +97,18 @@ pub struct ProfileRefusal {
 
 /// Each setting with its old name if it has one, and the value that is refused.
 const REFUSED: [(&str, Option<&str>, &str, &str); 3] = [
-    ("system-internal-tls", Some("internal-encryption"), "enabled", "ebb does not speak TLS between ingress, activator and pods yet"),
-    ("mesh-compatibility-mode", None, "enabled", "ebb sends requests to the addresses of pods, which a mesh refuses"),
+    (
+        "system-internal-tls",
+        Some("internal-encryption"),
+        "enabled",
+        "ebb does not speak TLS between ingress, activator and pods yet",
+    ),
+    (
+        "mesh-compatibility-mode",
+        None,
+        "enabled",
+        "ebb sends requests to the addresses of pods, which a mesh refuses",
+    ),
     ("enable-mesh-pod-addressability", None, "true", "ebb names no pod by the private Service yet"),
 ];
 
@@ -104,10 +116,13 @@ const REFUSED: [(&str, Option<&str>, &str, &str); 3] = [
 pub fn network_refusals(config_network: &BTreeMap<String, String>) -> Vec<ProfileRefusal> {
     let refusals = REFUSED.iter().filter_map(|(key, old, refused, why)| {
         let text = config_network.get(*key).or_else(|| config_network.get((*old)?))?;
-        let is_refused = text.eq_ignore_ascii_case(refused) || (old.is_some() && text.eq_ignore_ascii_case("true"));
+        let is_refused =
+            text.eq_ignore_ascii_case(refused) || (old.is_some() && text.eq_ignore_ascii_case("true"));
         is_refused.then(|| ProfileRefusal {
             key: *key,
-            text: format!("config-network: {key} is {text:?}: {why}; keep Knative's own programs, or turn it off"),
+            text: format!(
+                "config-network: {key} is {text:?}: {why}; keep Knative's own programs, or turn it off"
+            ),
         })
     });
     refusals.collect()
@@ -134,21 +149,30 @@ mod tests {
             ("leaseDuration", "1h"),
         ]);
         assert_eq!((tests.buckets.value(), tests.times.lasts), (10, Duration::from_secs(15)));
-        assert_eq!((tests.times.renew_deadline, tests.times.retry), (Duration::from_secs(10), Duration::from_secs(2)));
+        assert_eq!(
+            (tests.times.renew_deadline, tests.times.retry),
+            (Duration::from_secs(10), Duration::from_secs(2))
+        );
     }
 
     #[test]
     fn every_problem_of_leader_election_is_told_at_once() {
         let refused = LeaderElection::read(&map(&[("buckets", "11"), ("lease-duration", "soon")]));
         let problems = refused.expect_err("two things are wrong").join("\n");
-        assert!(problems.contains("buckets is \"11\"") && problems.contains("lease-duration is \"soon\""), "{problems}");
+        assert!(
+            problems.contains("buckets is \"11\"") && problems.contains("lease-duration is \"soon\""),
+            "{problems}"
+        );
     }
 
     #[test]
     fn the_progress_deadline_of_the_cluster_has_an_old_name() {
         let read = |pairs: &[(&str, &str)]| progress_deadline_of(&map(pairs));
         assert_eq!(read(&[]), Duration::from_secs(600));
-        assert_eq!(read(&[("progress-deadline", "120s"), ("progressDeadline", "1s")]), Duration::from_secs(120));
+        assert_eq!(
+            read(&[("progress-deadline", "120s"), ("progressDeadline", "1s")]),
+            Duration::from_secs(120)
+        );
         assert_eq!(read(&[("progressDeadline", "90s")]), Duration::from_secs(90));
         assert_eq!(read(&[("progress-deadline", "soon")]), Duration::from_secs(600));
     }

@@ -83,7 +83,8 @@ mod tests {
     }
 
     fn with_environment(environment: &Value) -> RequestTimeouts {
-        let containers = json!({"containers": [{"name": "user"}, {"name": "queue-proxy", "env": environment}]});
+        let containers =
+            json!({"containers": [{"name": "user"}, {"name": "queue-proxy", "env": environment}]});
         queue_proxy_environment(&pod(containers)).timeouts
     }
 
@@ -96,10 +97,7 @@ mod tests {
             {"name": "SERVING_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         ]));
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(
-            found,
-            RequestTimeouts { request: seconds(10), response_start: seconds(5), idle: None }
-        );
+        assert_eq!(found, RequestTimeouts { request: seconds(10), response_start: seconds(5), idle: None });
         assert_eq!(with_environment(&json!([])), QueueProxyEnvironment::default().timeouts, "300/0/0");
         let broken = with_environment(&json!([{"name": "REVISION_TIMEOUT_SECONDS", "value": "soon"}]));
         assert_eq!(broken.request, seconds(300));

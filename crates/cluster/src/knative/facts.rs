@@ -71,10 +71,7 @@ pub fn revision_facts(
 }
 
 /// The settings that can be read, and a sentence for each annotation that cannot.
-fn settings_of(
-    autoscaler: &PodAutoscalerRecord,
-    cluster: &ClusterConfig,
-) -> (RevisionSettings, Vec<String>) {
+fn settings_of(autoscaler: &PodAutoscalerRecord, cluster: &ClusterConfig) -> (RevisionSettings, Vec<String>) {
     let keys = known_annotations(&autoscaler.annotations);
     let (mut annotations, mut warnings) = (keys.known, keys.warnings);
     loop {

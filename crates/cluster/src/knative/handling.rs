@@ -17,8 +17,7 @@ use crate::moment::Moment;
 /// Beyond the progress deadline a start may take this long, as in Knative: the deployment controller says
 /// first that it has failed.
 const START_SLACK: Duration = Duration::from_secs(30);
-const NEW_GENERATION: (&str, &str) =
-    ("NewObservedGenFailure", "unsuccessfully observed a new generation");
+const NEW_GENERATION: (&str, &str) = ("NewObservedGenFailure", "unsuccessfully observed a new generation");
 
 /// The state of a revision, from which its status follows.
 #[derive(Clone, Copy, Debug)]

@@ -63,7 +63,11 @@ mod tests {
         assert!(ClusterConfig::parse(&data).is_err(), "elsewhere it is refused");
         let keys = known_config(&data);
         assert!(ClusterConfig::parse(&keys.known).is_ok() && keys.known.contains_key("surge-evaluation"));
-        assert!(keys.warnings.len() == 1 && keys.warnings[0].contains("vendor-switch"), "{:?}", keys.warnings);
+        assert!(
+            keys.warnings.len() == 1 && keys.warnings[0].contains("vendor-switch"),
+            "{:?}",
+            keys.warnings
+        );
     }
 
     #[test]
@@ -77,7 +81,8 @@ mod tests {
         let keys = known_annotations(&annotations);
         assert_eq!(keys.warnings.len(), 1, "{:?}", keys.warnings);
         assert!(keys.known.contains_key("serving.knative.dev/creator"));
-        let only = map(&[("autoscaling.knative.dev/min-scale", "2"), ("autoscaling.knative.dev/vendor", "x")]);
+        let only =
+            map(&[("autoscaling.knative.dev/min-scale", "2"), ("autoscaling.knative.dev/vendor", "x")]);
         let cluster = ClusterConfig::default();
         assert!(RevisionSettings::read(&only, &cluster, None).is_err(), "elsewhere it is refused");
         assert!(RevisionSettings::read(&known_annotations(&only).known, &cluster, None).is_ok());

@@ -223,7 +223,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_revision_is_unreachable_only_where_its_autoscaler_says_so() {
-        for (text, is_reachable) in [("", true), ("Reachable", true), ("Unknown", true), ("Unreachable", false)] {
+        for (text, is_reachable) in
+            [("", true), ("Reachable", true), ("Unknown", true), ("Unreachable", false)]
+        {
             let mut object = object();
             object["spec"]["reachability"] = json!(text);
             assert_eq!(read(object).is_reachable(), is_reachable, "{text:?}");

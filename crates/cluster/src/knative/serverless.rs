@@ -66,10 +66,16 @@ impl ServerlessSpec {
 
     fn read(spec: &Value) -> Self {
         Self {
-            mode: if text_at(spec, "mode") == "Serve" { ServerlessMode::Serve } else { ServerlessMode::Proxy },
+            mode: if text_at(spec, "mode") == "Serve" {
+                ServerlessMode::Serve
+            } else {
+                ServerlessMode::Proxy
+            },
             target: ScaleTarget::read(spec.get("objectRef").unwrap_or(&Value::Null)),
             protocol: Protocol::read(text_at(spec, "protocolType")),
-            activators: number_at(spec, "numActivators").and_then(|number| u32::try_from(number).ok()).unwrap_or(0),
+            activators: number_at(spec, "numActivators")
+                .and_then(|number| u32::try_from(number).ok())
+                .unwrap_or(0),
         }
     }
 
@@ -264,7 +270,10 @@ pub(crate) mod tests {
         let wanted = ServerlessSpec::new(&autoscaler, ServerlessMode::Serve, 3);
         let write = ServerlessWrite::of(&autoscaler, Some(&present), &wanted);
         let Some(ServerlessWrite::Replace { over, spec }) = write else { panic!("{write:?}") };
-        assert_eq!((over.as_str(), &spec["mode"], &spec["numActivators"]), ("41", &json!("Serve"), &json!(3)));
+        assert_eq!(
+            (over.as_str(), &spec["mode"], &spec["numActivators"]),
+            ("41", &json!("Serve"), &json!(3))
+        );
         assert_eq!(spec["objectRef"]["name"], "hello-00001-deployment", "the whole spec is there");
     }
 

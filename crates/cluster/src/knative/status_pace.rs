@@ -69,16 +69,13 @@ impl StatusPace {
 
     /// When a write may begin that gives the object this status; `None` if nothing is to be written, or
     /// something else has to happen first.
-    pub fn next_turn(
-        &self,
-        shown: &PodAutoscalerRecord,
-        wanted: &AutoscalerStatus,
-    ) -> Option<Timestamp> {
+    pub fn next_turn(&self, shown: &PodAutoscalerRecord, wanted: &AutoscalerStatus) -> Option<Timestamp> {
         let known = self.known(shown);
         if self.under_way.is_some() || self.is_stale(shown) || known == wanted {
             return None;
         }
-        let pause = self.last_write.filter(|_| known.differs_in_counts_alone(wanted)).map(|at| at + COUNTS_EVERY);
+        let pause =
+            self.last_write.filter(|_| known.differs_in_counts_alone(wanted)).map(|at| at + COUNTS_EVERY);
         Some(self.turns.next_turn().max(pause.unwrap_or(Timestamp::ZERO)))
     }
 

@@ -86,7 +86,11 @@ fn an_initialized_revision_stays_so_and_min_scale_alone_counts_from_then_on() {
     assert_eq!(said(&status, ConditionKind::Active), "Unknown Queued");
     assert_eq!(said(&status, ConditionKind::ScaleTargetInitialized), "True", "it never goes back");
     let unreachable = Handling { is_reachable: false, ..short };
-    assert_eq!(said(&unreachable.status(&status, at(21)), ConditionKind::Active), "True", "M16: no min-scale");
+    assert_eq!(
+        said(&unreachable.status(&status, at(21)), ConditionKind::Active),
+        "True",
+        "M16: no min-scale"
+    );
 }
 
 #[test]
@@ -116,7 +120,10 @@ fn a_scaled_to_zero_start_gets_its_service_name_and_is_initialized_in_one_write(
     assert_eq!(said(&status, ConditionKind::ScaleTargetInitialized), "Unknown", "M18: the name is missing");
     let status = zero(&service).status(&status, at(1));
     assert_eq!(said(&status, ConditionKind::ScaleTargetInitialized), "True", "M18");
-    assert_eq!((ready_of(&status).as_str(), status.service_name.as_str()), ("False NoTraffic", "hello-00001"));
+    assert_eq!(
+        (ready_of(&status).as_str(), status.service_name.as_str()),
+        ("False NoTraffic", "hello-00001")
+    );
 }
 
 /// The one moment that would fail a revision for good (`ProgressDeadlineExceeded`).
@@ -179,7 +186,8 @@ fn ready_says_the_reason_that_is_newest() {
     let mut unready = service.clone();
     unready.private_service_name.clear();
     // SKSReady is Unknown from 30 on, and Active False from 40 on: False comes before Unknown.
-    let status = Handling { want: Some(pods(1)), ready: pods(1), ..handling(Some(&unready)) }.status(&status, at(30));
+    let status =
+        Handling { want: Some(pods(1)), ready: pods(1), ..handling(Some(&unready)) }.status(&status, at(30));
     assert_eq!(ready_of(&status), "Unknown Queued", "both changed at once, and Active counts first");
     let idle = Handling { want: Some(PodCount::ZERO), ..handling(Some(&service)) };
     assert_eq!(ready_of(&idle.status(&status, at(40))), "False TimedOut");
