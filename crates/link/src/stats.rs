@@ -5,7 +5,7 @@
 //! is here: ebb's own programs speak on links.
 
 use prost::Message;
-use vocabulary::{Concurrency, Load, RequestRate, RevisionName};
+use vocabulary::{Concurrency, KNATIVE_REVISION_KIND, Load, RequestRate, RevisionName};
 
 use crate::wire::WireError;
 
@@ -13,8 +13,6 @@ use crate::wire::WireError;
 pub const STAT_FRAME_BYTES_MAX: usize = 1 << 20;
 /// The longest answer to a scrape.
 pub const SCRAPE_BYTES_MAX: usize = 336;
-/// The kind in names of revisions of an installed Knative.
-const REVISION_KIND: &str = "revision";
 
 #[derive(Clone, PartialEq, Message)]
 struct Stat {
@@ -82,7 +80,7 @@ pub fn read_stat_frame(frame: &[u8]) -> Result<Vec<StatReport>, WireError> {
     let entries =
         frame.messages.into_iter().filter_map(|entry| Some((entry.namespace, entry.name, entry.stat?)));
     let report = |(namespace, name, stat): (String, String, Stat)| {
-        let revision = RevisionName::new(&namespace, REVISION_KIND, &name);
+        let revision = RevisionName::new(&namespace, KNATIVE_REVISION_KIND, &name);
         let revision = revision.map_err(|error| bad_value("name", error.to_string()))?;
         let load = load_of(&stat)?;
         Ok(StatReport { revision, reporter: stat.pod_name, load })

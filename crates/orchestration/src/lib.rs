@@ -43,7 +43,6 @@ mod settlement;
 mod slices;
 mod snapshot;
 mod state;
-mod subset;
 mod unsettled;
 #[cfg(test)]
 mod vectors;
@@ -63,7 +62,6 @@ pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, Rele
 pub use snapshot::{
     ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
 };
-pub use subset::choose as choose_subset;
 pub use view::{PodSnapshot, RevisionView};
 
 #[cfg(test)]

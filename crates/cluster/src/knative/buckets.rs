@@ -2,12 +2,10 @@
 //! §4.6.)
 //!
 //! ebb's autoscaler holds the same Leases, so that it and Knative's never decide both. The number of buckets
-//! stands in the names: replicas that go by another number see other Leases.
+//! stands in the names: replicas that go by another number see other Leases. In which bucket a revision is,
+//! [`vocabulary::Ownership::bucket_of`] says.
 
-use std::collections::BTreeSet;
-
-use orchestration::choose_subset;
-use vocabulary::Bucket;
+use vocabulary::{Bucket, knative_lease};
 
 /// The most buckets that Knative allows.
 const BUCKETS_MAX: u16 = 10;
@@ -44,7 +42,7 @@ pub struct KnativeBuckets {
 impl KnativeBuckets {
     /// So many buckets.
     pub fn new(count: BucketCount) -> Self {
-        Self { names: (0..count.0).map(|bucket| lease_name(bucket, count)).collect() }
+        Self { names: (0..count.0).map(|bucket| knative_lease(bucket, count.0)).collect() }
     }
 
     /// The name of a bucket's Lease; `None` for one beyond the count.
@@ -57,17 +55,6 @@ impl KnativeBuckets {
         let position = self.names.iter().position(|known| known == name)?;
         u16::try_from(position).ok().map(Bucket)
     }
-
-    /// In which bucket a revision is: the choice of one name for `namespace/name`, as Knative chooses.
-    pub fn bucket_of(&self, namespace: &str, revision: &str) -> Bucket {
-        let names: BTreeSet<&str> = self.names.iter().map(String::as_str).collect();
-        let chosen = choose_subset(&names, 1, &format!("{namespace}/{revision}")).into_iter().next();
-        chosen.and_then(|name| self.bucket_of_lease(name)).unwrap_or_default()
-    }
-}
-
-fn lease_name(bucket: u16, count: BucketCount) -> String {
-    format!("autoscaler-bucket-{bucket:02}-of-{:02}", count.0)
 }
 
 /// The name under which a replica holds Leases. Knative's other programs read the pod's address in it.
@@ -81,20 +68,6 @@ mod tests {
 
     fn buckets(count: u16) -> KnativeBuckets {
         KnativeBuckets::new(BucketCount::new(count).expect("1 to 10"))
-    }
-
-    /// N1 and N2: the bucket for 1, 2, 3, 5 and 10 buckets.
-    #[test]
-    fn a_revision_is_in_the_bucket_that_knative_chooses() {
-        for (namespace, revision, expected) in [
-            ("default", "hello-00001", [0, 1, 0, 0, 5]),
-            ("default", "hello-00002", [0, 1, 1, 1, 8]),
-            ("prod", "checkout-00042", [0, 0, 0, 2, 8]),
-            ("a", "b", [0, 0, 2, 4, 4]),
-        ] {
-            let found = [1, 2, 3, 5, 10].map(|count| buckets(count).bucket_of(namespace, revision).0);
-            assert_eq!(found, expected, "{namespace}/{revision}");
-        }
     }
 
     /// N5, and the Leases of another count, which are none of ours.

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use vocabulary::{NameError, RevisionName};
+use vocabulary::{KNATIVE_REVISION_KIND, NameError, RevisionName};
 
 use super::fields::{number_at, text_at};
 use super::status::AutoscalerStatus;
 use crate::resources::ObjectKey;
 
 pub(crate) const AUTOSCALER_API: &str = "autoscaling.internal.knative.dev/v1alpha1";
-/// The kind in names of revisions that come by a `PodAutoscaler`.
-const REVISION_KIND: &str = "revision";
 const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
 const OUR_CLASS: &str = "kpa.autoscaling.knative.dev";
 
@@ -155,7 +153,7 @@ impl PodAutoscalerRecord {
 
     /// The name by which ebb knows the revision; an error for an object without a name or namespace.
     pub fn revision(&self) -> Result<RevisionName, NameError> {
-        RevisionName::new(&self.key.namespace, REVISION_KIND, &self.key.name)
+        RevisionName::new(&self.key.namespace, KNATIVE_REVISION_KIND, &self.key.name)
     }
 
     /// Whether traffic can arrive.
