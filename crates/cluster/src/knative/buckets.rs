@@ -33,27 +33,25 @@ impl BucketCount {
 }
 
 /// The buckets of one installation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct KnativeBuckets {
-    /// The names of the Leases, in the order of the buckets.
-    names: Vec<String>,
+    count: BucketCount,
 }
 
 impl KnativeBuckets {
     /// So many buckets.
     pub fn new(count: BucketCount) -> Self {
-        Self { names: (0..count.0).map(|bucket| knative_lease(bucket, count.0)).collect() }
+        Self { count }
     }
 
-    /// The name of a bucket's Lease; `None` for one beyond the count.
-    pub fn lease(&self, bucket: Bucket) -> Option<&str> {
-        self.names.get(usize::from(bucket.0)).map(String::as_str)
+    /// The name of a bucket's Lease.
+    pub fn lease(self, bucket: Bucket) -> String {
+        knative_lease(bucket.0, self.count.0)
     }
 
     /// Of which bucket a Lease is. One of another count of buckets is none of ours.
-    pub fn bucket_of_lease(&self, name: &str) -> Option<Bucket> {
-        let position = self.names.iter().position(|known| known == name)?;
-        u16::try_from(position).ok().map(Bucket)
+    pub fn bucket_of_lease(self, name: &str) -> Option<Bucket> {
+        (0..self.count.0).map(Bucket).find(|bucket| self.lease(*bucket) == name)
     }
 }
 
@@ -74,8 +72,7 @@ mod tests {
     #[test]
     fn leases_have_knatives_names() {
         let ten = buckets(10);
-        assert_eq!(ten.lease(Bucket(0)), Some("autoscaler-bucket-00-of-10"));
-        assert_eq!(ten.lease(Bucket(10)), None);
+        assert_eq!(ten.lease(Bucket(0)), "autoscaler-bucket-00-of-10");
         assert_eq!(ten.bucket_of_lease("autoscaler-bucket-09-of-10"), Some(Bucket(9)));
         assert_eq!(ten.bucket_of_lease("autoscaler-bucket-00-of-01"), None);
         assert_eq!(ten.bucket_of_lease("ebb-autoscaler"), None);
