@@ -47,7 +47,8 @@ pub enum ClusterWrite {
         /// The objects that are there, and the objects that are to be there.
         takeover: Takeover,
     },
-    /// A Lease, by the name of its object. It needs no right: the version that it is written over is the proof.
+    /// A Lease, by the name of its object. It needs no right: the version that it is written over is the
+    /// proof.
     Lease(AutoscalerLease, String, LeaseWrite),
     /// An Event, which is not tried again.
     Event(EventWrite),

@@ -1,8 +1,8 @@
 //! What do Knative's activators and queue-proxies say of load, and in which bytes?
 //!
 //! An activator pushes frames of [`StatReport`]s over a WebSocket; a queue-proxy answers a scrape with one
-//! bare stat. Both are protobuf; field numbers are Knative's (vectors N6 to N8 of its autoscaler). Only reading
-//! is here: ebb's own programs speak on links.
+//! bare stat. Both are protobuf; field numbers are Knative's (vectors N6 to N8 of its autoscaler). Only
+//! reading is here: ebb's own programs speak on links.
 
 use prost::Message;
 use vocabulary::{Concurrency, KNATIVE_REVISION_KIND, Load, RequestRate, RevisionName};

@@ -1,5 +1,6 @@
 //! Which of several names is meant by a key? As many as are asked for, chosen by the key, so that every
-//! program chooses the same (spec kpa §7.11): activators for a revision, and a bucket of an installed Knative.
+//! program chooses the same (spec kpa §7.11): activators for a revision, and a bucket of an installed
+//! Knative.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -56,7 +56,8 @@ pub struct RevisionDesk {
     service: Option<ServerlessRecord>,
     figures: Option<RevisionFigures>,
     route: Option<RouteOrder>,
-    is_service_under_way: bool,
+    /// The version over which a write of the service is under way; empty where there is no service.
+    service_under_way: Option<String>,
     /// The version over which the service was last written, until the watch shows another one; empty where
     /// there was none.
     stale_service: Option<String>,
@@ -72,7 +73,7 @@ impl RevisionDesk {
             service: None,
             figures: None,
             route: None,
-            is_service_under_way: false,
+            service_under_way: None,
             stale_service: None,
             service_turns: WriteTurns::paced(Duration::ZERO),
             pace: StatusPace::default(),
@@ -120,7 +121,7 @@ impl RevisionDesk {
         if self.service_turn().is_some_and(|turn| turn <= moment.axis)
             && let Some(write) = self.service_write()
         {
-            self.is_service_under_way = true;
+            self.service_under_way = Some(self.service_version().to_owned());
             self.service_turns.begin(moment.axis);
             return Some(DeskWrite::Service(write));
         }
@@ -141,7 +142,7 @@ impl RevisionDesk {
 
     /// When the service may be written; `None` while an answer or the watch has to come first.
     fn service_turn(&self) -> Option<Timestamp> {
-        let is_open = !self.is_service_under_way && self.stale_service.is_none();
+        let is_open = self.service_under_way.is_none() && self.stale_service.is_none();
         is_open.then(|| self.service_turns.next_turn())
     }
 
@@ -157,14 +158,14 @@ impl RevisionDesk {
         self.service.as_ref().is_some_and(|service| !service.is_of(&self.autoscaler))
     }
 
-    /// The spec that follows from count and route. `None` while the controller has not begun with the service
-    /// that is there, and where nothing was decided yet: then the spec that is written stays.
+    /// The spec that follows from count and route; the first one until the controller has begun with it.
+    /// `None` where nothing was decided yet: then the spec that is written stays.
     fn wanted_spec(&self) -> Option<ServerlessSpec> {
         let Some(service) = &self.service else { return Some(ServerlessSpec::first(&self.autoscaler)) };
-        let (figures, route) = (self.figures?, self.route?);
         if service.private_service_name.is_empty() {
             return Some(ServerlessSpec::first(&self.autoscaler));
         }
+        let (figures, route) = (self.figures?, self.route?);
         let mode = match figures.want {
             // A restart, of which nothing is known yet, leaves the path as it is.
             None if service.spec.mode == ServerlessMode::Serve && route.routing == Routing::Direct => {
@@ -199,14 +200,17 @@ impl RevisionDesk {
     /// The write of the service has ended: it went through, or met another version (409). Either way the
     /// watch shows a newer one.
     pub fn service_written(&mut self) {
-        self.is_service_under_way = false;
-        self.stale_service = Some(self.service_version().to_owned());
+        let Some(over) = self.service_under_way.take() else { return };
+        // The watch may have been faster than the answer.
+        self.stale_service = (over == self.service_version()).then_some(over);
         self.service_turns.ended();
     }
 
     /// The write of the service failed, as while Knative's webhook is away; deciding goes on meanwhile.
     pub fn service_failed(&mut self, at_least: Option<Duration>, now: Timestamp) {
-        self.is_service_under_way = false;
+        if self.service_under_way.take().is_none() {
+            return;
+        }
         self.service_turns.failed(at_least, now);
     }
 

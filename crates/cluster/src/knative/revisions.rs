@@ -61,7 +61,8 @@ impl KnativeRevisions {
         self.touched.insert(key);
     }
 
-    /// A `PodAutoscaler` is gone: nothing of its revision is written any more. Its pods may end minutes later.
+    /// A `PodAutoscaler` is gone: nothing of its revision is written any more. Its pods may end minutes
+    /// later.
     pub fn remove_autoscaler(&mut self, key: &ObjectKey) {
         self.desks.remove(key);
         self.touched.remove(key);

@@ -94,6 +94,19 @@ fn a_route_order_becomes_the_spec() {
 }
 
 #[test]
+fn an_answer_that_comes_after_the_watch_holds_nothing_up() {
+    let mut desk = standing(Some(1), 1, "Proxy");
+    desk.put_route(route(Routing::Direct, 3));
+    assert!(desk.next_write(at(10)).is_some());
+    let mut shown = service(&spec("Serve", 3), &carried_out());
+    shown.resource_version = "42".to_owned();
+    desk.put_service(Some(shown));
+    desk.service_written();
+    desk.put_route(route(Routing::Direct, 4));
+    assert_eq!(service_spec(desk.next_write(at(11))), spec("Serve", 4));
+}
+
+#[test]
 fn a_restart_that_knows_nothing_leaves_the_path_as_it_is() {
     let mut desk = standing(Some(1), 1, "Serve");
     desk.put_figures(figures(None, 1));
