@@ -76,16 +76,16 @@ pub fn read_stat_frame(frame: &[u8]) -> Result<Vec<StatReport>, WireError> {
     if frame.len() > STAT_FRAME_BYTES_MAX {
         return Err(too_long("messages", frame.len(), STAT_FRAME_BYTES_MAX));
     }
-    let frame = WireStatMessages::decode(frame).map_err(malformed)?;
-    let entries =
-        frame.messages.into_iter().filter_map(|entry| Some((entry.namespace, entry.name, entry.stat?)));
-    let report = |(namespace, name, stat): (String, String, Stat)| {
-        let revision = RevisionName::new(&namespace, KNATIVE_REVISION_KIND, &name);
-        let revision = revision.map_err(|error| bad_value("name", error.to_string()))?;
-        let load = load_of(&stat)?;
-        Ok(StatReport { revision, reporter: stat.pod_name, load })
-    };
-    entries.map(report).collect()
+    let entries = decode::<WireStatMessages>(frame)?.messages.into_iter();
+    let reports = entries.filter_map(|entry| Some(report_of(&entry.namespace, &entry.name, entry.stat?)));
+    reports.collect()
+}
+
+fn report_of(namespace: &str, name: &str, stat: Stat) -> Result<StatReport, WireError> {
+    let revision = RevisionName::new(namespace, KNATIVE_REVISION_KIND, name);
+    let revision = revision.map_err(|error| bad_value("name", error.to_string()))?;
+    let load = load_of(&stat)?;
+    Ok(StatReport { revision, reporter: stat.pod_name, load })
 }
 
 /// Reads the answer to a scrape.
@@ -93,7 +93,7 @@ pub fn read_scrape(answer: &[u8]) -> Result<ScrapedLoad, WireError> {
     if answer.len() > SCRAPE_BYTES_MAX {
         return Err(too_long("stat", answer.len(), SCRAPE_BYTES_MAX));
     }
-    let stat = Stat::decode(answer).map_err(malformed)?;
+    let stat: Stat = decode(answer)?;
     let load = load_of(&stat)?;
     if !stat.process_uptime.is_finite() || stat.process_uptime < 0.0 {
         return Err(bad_value("process_uptime", format!("is {}, which is no time", stat.process_uptime)));
@@ -118,8 +118,8 @@ fn load_of(stat: &Stat) -> Result<Load, WireError> {
     })
 }
 
-fn malformed(error: prost::DecodeError) -> WireError {
-    WireError::Malformed(error.to_string())
+fn decode<Stats: Message + Default>(bytes: &[u8]) -> Result<Stats, WireError> {
+    Stats::decode(bytes).map_err(|error| WireError::Malformed(error.to_string()))
 }
 
 fn bad_value(field: &'static str, problem: String) -> WireError {

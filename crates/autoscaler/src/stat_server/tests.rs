@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 
+use bytes::Bytes;
 use futures_util::SinkExt as _;
 use hyper::service::service_fn;
 use tokio::io::DuplexStream;
 use tokio_tungstenite::client_async;
-use tokio_tungstenite::tungstenite::Bytes;
 
 use super::*;
 
