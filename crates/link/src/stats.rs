@@ -71,7 +71,7 @@ pub struct ScrapedLoad {
 }
 
 /// Reads one frame of an activator. Entries without a stat are skipped. The time that a stat names is not
-/// read: it would be of a clock that nobody here keeps.
+/// read: it would be of a clock other than ours.
 pub fn read_stat_frame(frame: &[u8]) -> Result<Vec<StatReport>, WireError> {
     if frame.len() > STAT_FRAME_BYTES_MAX {
         return Err(too_long("messages", frame.len(), STAT_FRAME_BYTES_MAX));
