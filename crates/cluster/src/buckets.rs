@@ -21,12 +21,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vocabulary::{
-    BUCKETS_ANNOTATION, Bucket, Epoch, Ownership, ReplicaName, RevisionName, Timestamp, WAITING_LEASE,
-    bucket_of_lease, owner_lease,
+    BUCKETS_ANNOTATION, Bucket, Epoch, Ownership, ReplicaName, RevisionName, Timestamp,
 };
 
 use crate::incident::ClusterIncident;
 use crate::lease::{LEASE, LeaseKeeper, LeaseRecord, LeaseWrite, Right, VacancyUse};
+use crate::lease_names::{AutoscalerLease, LeaseNames};
 use crate::port_book::LeaseNotes;
 
 /// How long a replica that has a bucket leaves another one, without a holder, to replicas that have none.
@@ -35,30 +35,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long a replica gives no second bucket away. A waiting replica that was killed holds its Lease for as
 /// long; a bucket would be given to it, and taken back, again and again.
 const GIVE_EVERY: Duration = LEASE;
-
-/// A Lease by which autoscalers agree about buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AutoscalerLease {
-    /// The Lease whose holder decides about this bucket.
-    Bucket(Bucket),
-    /// The Lease by which a replica without buckets asks for one of a replica that has several.
-    Waiting,
-}
-
-impl AutoscalerLease {
-    /// Which one has this name, if any.
-    pub fn of_name(name: &str) -> Option<Self> {
-        if name == WAITING_LEASE { Some(Self::Waiting) } else { bucket_of_lease(name).map(Self::Bucket) }
-    }
-
-    /// The name of the Lease object, in ebb's own namespace.
-    pub fn name(self) -> String {
-        match self {
-            Self::Bucket(bucket) => owner_lease(bucket),
-            Self::Waiting => WAITING_LEASE.to_owned(),
-        }
-    }
-}
 
 /// The rights in force, by bucket.
 pub type Rights = BTreeMap<Bucket, Right>;
@@ -83,6 +59,7 @@ pub(crate) struct Buckets {
     bucket_count_mismatch: Option<String>,
     /// Such a mismatch, found since the last look at it.
     new_mismatch: Option<String>,
+    names: LeaseNames,
 }
 
 impl Buckets {
@@ -103,6 +80,7 @@ impl Buckets {
             asked_at: None,
             bucket_count_mismatch: None,
             new_mismatch: None,
+            names: LeaseNames::Ebb,
         };
         // The very first write of a Lease says the number of buckets already. From a Lease without it, a
         // replica that goes by another number would not see that the two disagree.
@@ -110,6 +88,16 @@ impl Buckets {
             buckets.note(bucket, LeaseNotes::new());
         }
         buckets
+    }
+
+    /// The same buckets, whose Leases have these names.
+    pub(crate) fn with_names(self, names: LeaseNames) -> Self {
+        Self { names, ..self }
+    }
+
+    /// The names of the Leases.
+    pub(crate) fn names(&self) -> &LeaseNames {
+        &self.names
     }
 
     /// The number of buckets by which this autoscaler goes; at least one.
@@ -341,6 +329,10 @@ impl Buckets {
 
     /// Looks for a live replica that goes by another number of buckets; the first time it is found is news.
     fn check_bucket_counts(&mut self, now: Timestamp) {
+        if self.names.tell_bucket_count() {
+            // Knative's autoscalers annotate nothing: read as one bucket, their Leases would stop ours for good.
+            return;
+        }
         let others = self.all_keepers().filter_map(|keeper| keeper.held_by_another(now));
         let mismatch = others.filter_map(|lease| {
             let theirs = lease.notes.get(BUCKETS_ANNOTATION).map_or("1", String::as_str);

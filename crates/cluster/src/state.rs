@@ -29,6 +29,7 @@ use crate::fact_feed::FactFeed;
 use crate::hop_keys::ClusterKeys;
 use crate::incident::ClusterIncident;
 use crate::index::Index;
+use crate::lease_names::LeaseNames;
 use crate::moment::Moment;
 use crate::news::News;
 use crate::port_book::WallSeconds;
@@ -93,6 +94,8 @@ pub struct ClusterStateConfig {
     pub name: ReplicaName,
     /// Into how many buckets revisions are hashed; from 1.
     pub buckets: u16,
+    /// The names of the Leases of these buckets.
+    pub leases: LeaseNames,
     /// The keys that all autoscalers share.
     pub keys: ClusterKeys,
     /// A number that no autoscaler had before, so that names of Events are unique.
@@ -129,8 +132,8 @@ pub struct ClusterState {
 impl ClusterState {
     /// A state that knows of no object yet.
     pub fn new(config: ClusterStateConfig) -> Self {
-        let ClusterStateConfig { name, buckets, keys, salt } = config;
-        let buckets = Buckets::new(&name, buckets);
+        let ClusterStateConfig { name, buckets, leases, keys, salt } = config;
+        let buckets = Buckets::new(&name, buckets).with_names(leases);
         let kinds = [
             Kind::Config,
             Kind::Observability,
@@ -304,7 +307,8 @@ impl ClusterState {
 
     fn keep_leases(&mut self, now: Timestamp) {
         while let Some((which, write)) = self.buckets.next_write(now) {
-            self.writes.push_back(ClusterWrite::Lease(which, write));
+            let name = self.buckets.names().name_of(which);
+            self.writes.push_back(ClusterWrite::Lease(which, name, write));
         }
         let owned = epochs(&self.buckets.rights(now));
         let changed = changed(&self.owned_epochs, &owned);

@@ -7,12 +7,12 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{Fence, OrderOutcome};
 use vocabulary::RevisionName;
 
-use crate::buckets::AutoscalerLease;
 use crate::count_writer::CountWrite;
 use crate::deletion_hint::DeletionHint;
 use crate::event_book::EventWrite;
 use crate::index::Takeover;
 use crate::lease::{LeaseRecord, LeaseWrite};
+use crate::lease_names::AutoscalerLease;
 use crate::resources::workload::{ObjectVersion, ScaleSubject};
 use crate::slices::SliceChange;
 
@@ -47,8 +47,9 @@ pub enum ClusterWrite {
         /// The objects that are there, and the objects that are to be there.
         takeover: Takeover,
     },
-    /// A Lease, which needs no right: the version that it is written over is the proof.
-    Lease(AutoscalerLease, LeaseWrite),
+    /// A Lease, by the name of its object. It needs no right: the version that it is written over is the
+    /// proof.
+    Lease(AutoscalerLease, String, LeaseWrite),
     /// An Event, which is not tried again.
     Event(EventWrite),
 }

@@ -17,6 +17,7 @@ mod framing;
 mod history;
 mod messages;
 mod refusal;
+mod stats;
 mod tls;
 mod wire;
 
@@ -29,6 +30,9 @@ pub use framing::{HEARTBEAT_EVERY, LATE_AFTER, LinkError, Reader, Reception, Wri
 pub use history::History;
 pub use messages::{ActivatorOrder, PodOrder};
 pub use refusal::RefusedLinks;
+pub use stats::{
+    SCRAPE_BYTES_MAX, STAT_FRAME_BYTES_MAX, ScrapedLoad, StatReport, read_scrape, read_stat_frame,
+};
 pub use tls::{Identity, LinkTlsAcceptor, TlsDialler, TlsProblem};
 pub use wire::{Message, WireError};
 

@@ -44,7 +44,6 @@ mod settlement;
 mod slices;
 mod snapshot;
 mod state;
-mod subset;
 mod unsettled;
 #[cfg(test)]
 mod vectors;

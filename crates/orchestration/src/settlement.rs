@@ -10,6 +10,7 @@ use std::sync::Arc;
 use scaling::Event;
 use vocabulary::{
     Assignment, Bucket, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing, Timestamp,
+    choose_subset,
 };
 
 use crate::activators::{ActivatorReach, HoldingState, standing_to_tell};
@@ -26,7 +27,6 @@ use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
 use crate::state::ControlState;
-use crate::subset;
 use crate::unsettled::RevisionStep;
 
 /// Draws the conclusions at one point in time.
@@ -119,7 +119,7 @@ impl Settlement<'_> {
             ActivatorChoice::All => usize::MAX,
             ActivatorChoice::AsManyAsNeeded => record.activator_count.map_or(usize::MAX, PodCount::as_usize),
         };
-        let chosen = subset::choose(&candidates, count, record.facts.name.as_str());
+        let chosen = choose_subset(&candidates, count, record.facts.name.as_str());
         let members = chosen.into_iter().filter_map(|name| self.state.activators.id(&ReplicaName::new(name)));
         members.collect()
     }

@@ -29,7 +29,7 @@ mod watches;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cluster::{ClusterState, ClusterStateConfig, SeatNumber};
+use cluster::{ClusterState, ClusterStateConfig, LeaseNames, SeatNumber};
 use kube::Client;
 use platform::{MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
@@ -120,7 +120,9 @@ impl KubernetesPlatform {
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
-        let state = ClusterState::new(ClusterStateConfig { name: name.clone(), buckets, keys, salt: salt() });
+        let leases = LeaseNames::Ebb;
+        let state =
+            ClusterState::new(ClusterStateConfig { name: name.clone(), buckets, leases, keys, salt: salt() });
         let task = ClusterTask::new(name, state, requests, watches, Arc::clone(&inbox));
         tokio::spawn(vital("the platform's task", task.run(news)));
         Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))

@@ -189,7 +189,7 @@ fn log_failure(answer: &WriteAnswer) {
             tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
         }
         WriteAnswer::Lease(which, Err(failure)) => {
-            tracing::warn!(lease = which.name(), ?failure, "a Lease could not be written");
+            tracing::warn!(lease = ?which, ?failure, "a Lease could not be written");
         }
         WriteAnswer::Event(Err(failure)) => tracing::debug!(?failure, "an Event could not be written"),
         WriteAnswer::Count(_, Ok(_))
@@ -217,8 +217,8 @@ impl Requests {
                 let how = self.take_over(fence, &takeover).await;
                 WriteAnswer::Takeover(revision, takeover, how)
             }
-            ClusterWrite::Lease(which, write) => {
-                WriteAnswer::Lease(which, self.write_lease(&which.name(), &write).await)
+            ClusterWrite::Lease(which, name, write) => {
+                WriteAnswer::Lease(which, self.write_lease(&name, &write).await)
             }
             ClusterWrite::Event(write) => WriteAnswer::Event(self.write_event(&write, instance).await),
         }

@@ -274,14 +274,19 @@ fn read_aggregation(reader: &mut SettingsReader<'_>, class: &Class) -> Option<Ag
 }
 
 fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
-    if ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
-        let is_known = keys::ALL.iter().any(|known| known.name == key || known.old == Some(key));
-        if !is_known {
-            reader.refuse_key(key, &format!("is not known; {}", suggestion::for_annotation(key)));
-        }
+    if is_unknown_annotation(key) {
+        reader.refuse_key(key, &format!("is not known; {}", suggestion::for_annotation(key)));
+    } else if ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+        // It is known, and read where it belongs.
     } else if let Some(meant) = suggestion::misspelt_prefix(key) {
         reader.warn(key, &format!("is of no program that we know; did you mean {meant}?"));
     }
+}
+
+/// Whether an annotation stands under a prefix of ours and no reader knows it, so that it is refused.
+pub fn is_unknown_annotation(key: &str) -> bool {
+    ANNOTATION_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+        && !keys::ALL.iter().any(|known| known.name == key || known.old == Some(key))
 }
 
 /// Refuses autoscaling annotations on the metadata of a Knative Service itself, as Knative does: they

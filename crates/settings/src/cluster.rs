@@ -334,7 +334,15 @@ fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
     } else if RETIRED_HPA_SWITCHES.contains(&key) {
         let flaw = "is retired and has no effect: class hpa decides as Kubernetes 1.37 does; remove it, for the next version refuses it";
         reader.warn(key, flaw);
-    } else if keys::ALL.iter().all(|known| known.name != key) {
+    } else if is_unknown_config_key(key) {
         reader.refuse_key(key, &format!("is not known; {}", suggestion::for_config_map(key)));
     }
+}
+
+/// Whether no reader knows a key of `config-autoscaler`, so that it is refused.
+pub fn is_unknown_config_key(key: &str) -> bool {
+    key != EXAMPLE
+        && !HISTORIC.contains(&key)
+        && !RETIRED_HPA_SWITCHES.contains(&key)
+        && keys::ALL.iter().all(|known| known.name != key)
 }

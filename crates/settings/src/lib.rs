@@ -36,10 +36,11 @@ mod tests;
 mod vectors;
 
 pub use annotations::{
-    SeparateDocument, drain_limit, ignored_user_agents, misplaced_annotations, progress_deadline,
+    SeparateDocument, drain_limit, ignored_user_agents, is_unknown_annotation, misplaced_annotations,
+    progress_deadline,
 };
 pub use class::Class;
-pub use cluster::ClusterConfig;
+pub use cluster::{ClusterConfig, is_unknown_config_key};
 pub use count_schedule::{check_schedule_bounds, read_count_schedule};
 pub use hourly_price::{Currency, HourlyPrice};
 pub use keys::{

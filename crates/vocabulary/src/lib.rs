@@ -16,9 +16,11 @@ mod draining;
 mod duration;
 mod exit_code;
 mod findings;
+mod hash;
 mod head_size;
 mod injection;
 mod intern;
+mod knative_names;
 mod late_bytes;
 mod likeness;
 mod link;
@@ -29,6 +31,7 @@ mod prediction_words;
 mod probe;
 mod revision;
 mod shared_map;
+mod subset;
 mod time;
 mod units;
 mod usage;
@@ -55,24 +58,27 @@ pub use draining::{DRAIN_ACCEPTS_MAX, DRAIN_LIMIT_DEFAULT, DRAIN_RESERVE, drain_
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use exit_code::EXIT_PART_FAILED;
 pub use findings::{CheckedValue, Findings, Problem, did_you_mean, printable, shown};
+pub use hash::fnv1a;
 pub use head_size::HeadSizeLimit;
 pub use injection::{
     DRAIN_HOOK_PATH, DeclaredPort, INJECT_LABEL, INJECTED_ANNOTATION, INJECTION_ANNOTATIONS,
     PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,
 };
 pub use intern::Interner;
+pub use knative_names::{KNATIVE_REVISION_KIND, knative_lease};
 pub use late_bytes::LateBytes;
 pub use likeness::{LikelyName, likeness, nearest};
 pub use link::{LinkAddress, LinkChannel, LinkRole, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Reporter, Sample};
 pub use milli::{MilliValue, QuantityTextError, parse_quantity, parse_quantity_as_f64};
-pub use ownership::{Bucket, Epoch, Ownership, fnv1a};
+pub use ownership::{Bucket, Epoch, Ownership};
 pub use prediction_words::{PredictionSwitch, ScaleUpForward, TimeZoneName};
 pub use probe::{
     HttpQuestion, ProbeProblem, ProbeQuestion, ProbeScheme, ProbeSpec, ProbeTiming, is_own_host,
 };
 pub use revision::{NameError, PodId, PodName, ReplicaId, ReplicaName, RevisionId, RevisionName};
 pub use shared_map::SharedMap;
+pub use subset::choose_subset;
 pub use time::Timestamp;
 pub use units::{
     BurstCapacity, Concurrency, ExcessBurstCapacity, Percentage, PodCount, QuantityError, RequestRate,

@@ -4,12 +4,15 @@
 //! every acquisition, so that a late word or order of an earlier owner is recognised by its number,
 //! however late it comes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hash::fnv1a;
+use crate::knative_names::{KNATIVE_REVISION_KIND, knative_lease};
 use crate::revision::RevisionName;
+use crate::subset::choose_subset;
 
 /// One of the parts into which revisions are hashed, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,9 +44,14 @@ impl Ownership {
         Self { epochs: BTreeMap::from([(Bucket(0), epoch)]), buckets: 1 }
     }
 
-    /// In which bucket a revision is.
+    /// In which bucket a revision is. One of an installed Knative is where Knative's autoscaler would look
+    /// for it, so that the two never decide both.
     pub fn bucket_of(&self, revision: &RevisionName) -> Bucket {
-        let bucket = fnv1a(revision.as_str().bytes()) % u64::from(self.buckets.max(1));
+        let buckets = self.buckets.max(1);
+        if revision.kind() == KNATIVE_REVISION_KIND {
+            return knative_bucket(revision, buckets);
+        }
+        let bucket = fnv1a(revision.as_str().bytes()) % u64::from(buckets);
         Bucket(u16::try_from(bucket).expect("less than the number of buckets"))
     }
 
@@ -58,23 +66,35 @@ impl Ownership {
     }
 }
 
-/// The 64-bit FNV-1a hash, which every program computes alike.
-pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// Knative chooses one of the names of all Leases, by the revision's namespace and name.
+fn knative_bucket(revision: &RevisionName, buckets: u16) -> Bucket {
+    if buckets == 1 {
+        return Bucket(0);
+    }
+    let leases: Vec<String> = (0..buckets).map(|bucket| knative_lease(bucket, buckets)).collect();
+    let names: BTreeSet<&str> = leases.iter().map(String::as_str).collect();
+    let key = format!("{}/{}", revision.namespace(), revision.name());
+    let chosen = choose_subset(&names, 1, &key).into_iter().next();
+    let position = chosen.and_then(|chosen| leases.iter().position(|lease| lease == chosen));
+    Bucket(position.and_then(|position| u16::try_from(position).ok()).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// N1 and N2: the bucket for 1, 2, 3, 5 and 10 buckets.
     #[test]
-    fn the_hash_is_the_published_one() {
-        for (text, hash) in
-            [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
-        {
-            assert_eq!(fnv1a(text.bytes()), hash, "{text:?}");
+    fn a_revision_of_knatives_is_in_the_bucket_that_knative_chooses() {
+        for (revision, expected) in [
+            ("default/revision/hello-00001", [0, 1, 0, 0, 5]),
+            ("default/revision/hello-00002", [0, 1, 1, 1, 8]),
+            ("prod/revision/checkout-00042", [0, 0, 0, 2, 8]),
+            ("a/revision/b", [0, 0, 2, 4, 4]),
+        ] {
+            let name = RevisionName::parse(revision).expect("a name");
+            let bucket = |buckets| Ownership { epochs: BTreeMap::new(), buckets }.bucket_of(&name).0;
+            assert_eq!([1, 2, 3, 5, 10].map(bucket), expected, "{revision}");
         }
     }
 

@@ -244,3 +244,26 @@ fn a_single_bucket_is_never_asked_for() {
     turns(&mut [&mut one, &mut two], &mut server, 0..100);
     assert_eq!((owned(&one, at(9900)), server.leases.len()), (vec![0], 1));
 }
+
+/// Knative's autoscalers note no number of buckets: it stands in the names.
+#[test]
+fn a_lease_of_knatives_without_a_note_stops_no_bucket() {
+    let theirs = LeaseRecord {
+        holder: Some("autoscaler-7d9f_10.0.0.7".to_owned()),
+        transitions: 3,
+        lasts: Duration::from_secs(60),
+        resource_version: "1".to_owned(),
+        notes: LeaseNotes::new(),
+    };
+    let takes = |names: LeaseNames| {
+        let mut buckets = replica("ours", 2).with_names(names);
+        buckets.enter();
+        buckets.observe(AutoscalerLease::Bucket(Bucket(0)), Some(theirs.clone()), at(0));
+        buckets.listed(at(0));
+        buckets.next_write(at(0)).map(|(which, _)| which)
+    };
+    let knative = crate::knative::BucketCount::new(2).map(crate::knative::KnativeBuckets::new);
+    let names = LeaseNames::Knative(knative.expect("1 to 10"));
+    assert_eq!(takes(names), Some(AutoscalerLease::Bucket(Bucket(1))));
+    assert_eq!(takes(LeaseNames::Ebb), None, "elsewhere it stands for one bucket");
+}

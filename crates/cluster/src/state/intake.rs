@@ -4,7 +4,6 @@ use scaling::RevisionOrigin;
 use vocabulary::{PodName, ReplicaName, Timestamp};
 
 use super::{ClusterState, Kind, KindWatch};
-use crate::buckets::AutoscalerLease;
 use crate::lease::LeaseRecord;
 use crate::news::{Change, News, ShownPod};
 use crate::resources::ObjectKey;
@@ -70,7 +69,7 @@ impl ClusterState {
     fn take_leases(&mut self, change: Change<LeaseRecord>, now: Timestamp) {
         let is_list = matches!(&change, Change::Listed(_));
         self.take(Kind::Lease, change, |state, key, lease| {
-            if let Some(which) = AutoscalerLease::of_name(&key.name) {
+            if let Some(which) = state.buckets.names().lease_of(&key.name) {
                 state.buckets.observe(which, lease, now);
             }
         });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster::resources::workload::objects;
 use cluster::resources::{ObjectKey, other_slice, pod, service};
 use cluster::{
-    Change, ClusterEvent, ClusterKeys, ClusterState, ClusterStateConfig, ClusterWrite, Failure, Moment, News,
+    Change, ClusterEvent, ClusterKeys, ClusterState, ClusterStateConfig, ClusterWrite, Failure, LeaseNames, Moment, News,
     RENEW_EVERY, ScaleAnswer, SeatNumber, ShownPod, WriteAnswer,
 };
 use orchestration::{ControlCommand, ControlEvent, Fence, LinkId, Orchestrator, OrchestratorSettings, Peer};
@@ -63,6 +63,7 @@ impl Replica {
         let config = ClusterStateConfig {
             name: ReplicaName::new(name),
             buckets: 1,
+            leases: LeaseNames::Ebb,
             keys: ClusterKeys::new(b"hop key", b"slice key"),
             salt,
         };
@@ -353,7 +354,7 @@ fn refused(write: ClusterWrite, failure: Failure) -> WriteAnswer {
         ClusterWrite::Takeover { revision, takeover, .. } => {
             WriteAnswer::Takeover(revision, takeover, Err(failure))
         }
-        ClusterWrite::Lease(which, _) => WriteAnswer::Lease(which, Err(failure)),
+        ClusterWrite::Lease(which, _, _) => WriteAnswer::Lease(which, Err(failure)),
         ClusterWrite::Event(_) => WriteAnswer::Event(Err(failure)),
     }
 }

@@ -153,7 +153,7 @@ impl ApiServer {
                 });
                 WriteAnswer::Takeover(revision, takeover, deleted.map(|()| None))
             }
-            ClusterWrite::Lease(which, write) => {
+            ClusterWrite::Lease(which, name, write) => {
                 let spec = json!({
                     "holderIdentity": write.holder,
                     "leaseDurationSeconds": LEASE.as_secs(),
@@ -161,7 +161,7 @@ impl ApiServer {
                 });
                 let metadata = json!({
                     "namespace": "ebb-system",
-                    "name": which.name(),
+                    "name": name,
                     "resourceVersion": write.over,
                     "annotations": write.notes,
                 });

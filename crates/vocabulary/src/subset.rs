@@ -1,16 +1,17 @@
-//! Which activators serve a revision? As many as it needs, chosen by its name, so that every owner chooses
-//! the same (spec kpa §7.11).
+//! Which of several names is meant by a key? As many as are asked for, chosen by the key, so that every
+//! program chooses the same (spec kpa §7.11): activators for a revision, and a bucket of an installed
+//! Knative.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vocabulary::fnv1a;
+use crate::hash::fnv1a;
 
 /// How many slots there are on the ring.
 const UNIVERSE: u64 = 2048;
 
 /// `count` of `names`, which are distinct, for whatever `key` names; all of them if there are no more. In the
 /// order of the names.
-pub(crate) fn choose<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> BTreeSet<&'a str> {
+pub fn choose_subset<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> BTreeSet<&'a str> {
     if count >= names.len() {
         return names.clone();
     }
@@ -64,9 +65,9 @@ mod tests {
         let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         for count in 0..9 {
             for key in ["default/service/hello", "default/service/other", ""] {
-                let chosen = choose(&all, count, key);
+                let chosen = choose_subset(&all, count, key);
                 assert_eq!(chosen.len(), count.min(7), "{key}");
-                assert_eq!(chosen, choose(&all, count, key));
+                assert_eq!(chosen, choose_subset(&all, count, key));
             }
         }
     }
@@ -85,7 +86,7 @@ mod tests {
             let names: Vec<String> = (1..=count).map(|last| format!("10.0.0.{last}")).collect();
             let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
             for (wanted, expected) in (1..).zip(chosen).filter(|(_, expected)| !expected.is_empty()) {
-                let found: Vec<&str> = choose(&all, wanted, key)
+                let found: Vec<&str> = choose_subset(&all, wanted, key)
                     .into_iter()
                     .filter_map(|name| name.strip_prefix("10.0.0."))
                     .collect();
@@ -100,7 +101,7 @@ mod tests {
         let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let mut served: BTreeMap<&str, usize> = BTreeMap::new();
         for number in 0..500 {
-            for name in choose(&all, 2, &format!("default/service/r{number}")) {
+            for name in choose_subset(&all, 2, &format!("default/service/r{number}")) {
                 *served.entry(name).or_default() += 1;
             }
         }
@@ -117,7 +118,7 @@ mod tests {
         let mut kept = 0;
         for number in 0..300 {
             let key = format!("default/service/r{number}");
-            let (before, after) = (choose(&all, 2, &key), choose(&fewer, 2, &key));
+            let (before, after) = (choose_subset(&all, 2, &key), choose(&fewer, 2, &key));
             kept += before.intersection(&after).count();
         }
         // Two thirds of 600 places were not at the one that left.

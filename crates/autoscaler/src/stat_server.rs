@@ -1,0 +1,160 @@
+//! Takes the load that Knative's activators push, where ebb's autoscaler stands in the place of Knative's.
+//!
+//! An activator of Knative's holds a WebSocket to its autoscaler: without one it is unready after 25 s and
+//! restarted after two minutes. It sends binary frames, and pings every 3.3 s; nothing is sent to it but
+//! pongs, and 1012 at the end, upon which it connects again. Frames wait in a bounded queue: while that is
+//! full, the connection is not read.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{CONNECTION, HOST, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE, USER_AGENT};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use link::{STAT_FRAME_BYTES_MAX, StatReport, read_stat_frame};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_util::sync::CancellationToken;
+
+/// How many frames may wait for the control loop, as in Knative.
+const FRAMES_WAITING_MAX: usize = 1_000;
+/// An activator pings every 3.3 s; one that is silent for three pings is gone.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+/// How long the end of a connection may take.
+const CLOSE_MAX: Duration = Duration::from_secs(5);
+/// Hosts of connections that Knative's autoscalers open to each other.
+const BUCKET_HOST: &str = "autoscaler-bucket";
+const KUBELET_PROBE: HeaderName = HeaderName::from_static("k-kubelet-probe");
+
+/// The reports of one frame, in the order of its entries.
+pub type StatFrame = Vec<StatReport>;
+
+/// The accepting end of such WebSockets.
+#[derive(Clone, Debug)]
+pub struct StatServer {
+    frames: mpsc::Sender<StatFrame>,
+    stop: CancellationToken,
+}
+
+impl StatServer {
+    /// A server, and the queue of all frames. Its connections end when `stop` is cancelled.
+    pub fn new(stop: CancellationToken) -> (Self, mpsc::Receiver<StatFrame>) {
+        let (frames, received) = mpsc::channel(FRAMES_WAITING_MAX);
+        (Self { frames, stop }, received)
+    }
+
+    /// Whether a request is for this server, whatever its path is: a probe of kubelet's, or a WebSocket.
+    pub fn is_for_it(headers: &HeaderMap) -> bool {
+        is_kubelet(headers) || text(headers, &UPGRADE).eq_ignore_ascii_case("websocket")
+    }
+
+    /// Answers a request for which [`StatServer::is_for_it`] holds.
+    pub fn answer(&self, mut request: Request) -> Response {
+        let headers = request.headers();
+        if is_kubelet(headers) {
+            return StatusCode::OK.into_response();
+        }
+        if text(headers, &HOST).starts_with(BUCKET_HOST) {
+            let why = "this autoscaler takes no load that another autoscaler passes on; run one replica beside Knative's activators\n";
+            return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
+        }
+        let Some(key) = headers.get(SEC_WEBSOCKET_KEY) else {
+            return (StatusCode::BAD_REQUEST, "sec-websocket-key is not set; send it with the upgrade\n")
+                .into_response();
+        };
+        let accept = derive_accept_key(key.as_bytes());
+        let accept = HeaderValue::try_from(accept).expect("base64 is the text of a header");
+        let upgrade = hyper::upgrade::on(&mut request);
+        tokio::spawn(self.clone().converse_once_upgraded(upgrade));
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+        response
+    }
+
+    async fn converse_once_upgraded(self, upgrade: OnUpgrade) {
+        let upgraded = match upgrade.await {
+            Ok(upgraded) => TokioIo::new(upgraded),
+            Err(error) => {
+                return tracing::debug!(%error, "an activator's connection ended before its upgrade");
+            }
+        };
+        let limit = Some(STAT_FRAME_BYTES_MAX);
+        let config = WebSocketConfig::default().max_message_size(limit).max_frame_size(limit);
+        let socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, Some(config)).await;
+        self.converse(socket).await;
+    }
+
+    /// Reads frames until the activator leaves, is silent, or this program stops.
+    async fn converse<Stream>(self, mut socket: WebSocketStream<Stream>)
+    where
+        Stream: AsyncRead + AsyncWrite + Unpin,
+    {
+        loop {
+            // Pings are answered by the socket, at its next look.
+            let message = tokio::select! {
+                () = self.stop.cancelled() => return close(socket).await,
+                message = tokio::time::timeout(SILENT_MAX, socket.next()) => message,
+            };
+            match message {
+                Ok(Some(Ok(Message::Binary(frame)))) => match read_stat_frame(&frame) {
+                    Ok(reports) => {
+                        if self.frames.send(reports).await.is_err() {
+                            return;
+                        }
+                    }
+                    // The next frame may be right again, and the activator needs its connection.
+                    Err(error) => tracing::warn!(%error, "a frame of an activator is not read"),
+                },
+                Ok(Some(Ok(
+                    Message::Text(_)
+                    | Message::Ping(_)
+                    | Message::Pong(_)
+                    | Message::Close(_)
+                    | Message::Frame(_),
+                ))) => {}
+                Ok(Some(Err(error))) => return tracing::debug!(%error, "an activator's connection broke"),
+                Ok(None) => return,
+                Err(_) => return tracing::debug!("an activator was silent for three pings"),
+            }
+        }
+    }
+}
+
+/// Tells the activator to come back, to whichever autoscaler is there by then.
+async fn close<Stream>(mut socket: WebSocketStream<Stream>)
+where
+    Stream: AsyncRead + AsyncWrite + Unpin,
+{
+    let frame = CloseFrame { code: CloseCode::Restart, reason: "the autoscaler stops".into() };
+    let closing = async {
+        if socket.close(Some(frame)).await.is_ok() {
+            while let Some(Ok(_)) = socket.next().await {}
+        }
+    };
+    // One that does not answer is dropped.
+    let _ = tokio::time::timeout(CLOSE_MAX, closing).await;
+}
+
+fn is_kubelet(headers: &HeaderMap) -> bool {
+    text(headers, &USER_AGENT).starts_with("kube-probe/") || !text(headers, &KUBELET_PROBE).is_empty()
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! How does a workload come to us in an installed Knative Serving?
+//!
+//! There a Service is no object that ebb adopts: Knative's controller makes a `PodAutoscaler` for each
+//! revision, and ebb stands in the place of Knative's autoscaler. The `PodAutoscaler` is read, its status is
+//! written; the `ServerlessService` is written, its status is read; the count goes the way of all counts.
+//! Everything here is a value of its own, which an installation without Knative never makes.
+//!
+//! ```text
+//!   PodAutoscaler ─► [`PodAutoscalerRecord`] ──┐                        ┌─► [`StatusWrite`]
+//!                                              ├─► [`KnativeRevisions`] ┤
+//!   ServerlessService ─► [`ServerlessRecord`] ─┘     ▲                  └─► [`ServerlessWrite`]
+//!                        count, route, ready pods ───┘
+//! ```
+//!
+//! Left out on purpose: which count is right (`scaling`), when activators take over (`orchestration`), and
+//! the objects of Knative's controller, which ebb never writes.
+
+mod active;
+mod buckets;
+mod condition;
+mod config;
+mod deployment;
+mod facts;
+mod fields;
+mod handling;
+mod lenient;
+mod path_proof;
+mod pod_autoscaler;
+pub mod pods;
+mod revision_desk;
+mod revisions;
+mod serverless;
+mod status;
+mod status_pace;
+
+pub use active::{ActiveState, PodNeed};
+pub use buckets::{BucketCount, KnativeBuckets, holder_identity};
+pub use condition::{Condition, ConditionKind, ConditionStatus, ConditionWords};
+pub use config::{LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of};
+pub use deployment::{QueueProxyEnvironment, ReadinessJudge, queue_proxy_environment, readiness_judge};
+pub use facts::{RevisionReading, Surroundings, revision_facts};
+pub use handling::Handling;
+pub use lenient::{KnownKeys, known_annotations, known_config};
+pub use path_proof::{PathEvidence, PathState, path_state};
+pub use pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord, Protocol, Reachability, ScaleTarget};
+pub use revision_desk::{DeskWrite, RevisionDesk, RevisionFigures, RouteOrder};
+pub use revisions::{KnativeRevisions, WriteEnd, WrittenObject};
+pub use serverless::{
+    ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for, proxied_since,
+};
+pub use status::{AutoscalerStatus, StatusWrite};
+pub use status_pace::{COUNTS_EVERY, StatusPace};

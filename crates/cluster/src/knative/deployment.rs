@@ -1,0 +1,121 @@
+//! What does a revision's Deployment say that its `PodAutoscaler` does not? (Contract §2.1, §6.1, §6.4.)
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+use vocabulary::RequestTimeouts;
+
+/// The container that Knative's controller adds.
+const QUEUE_PROXY: &str = "queue-proxy";
+/// `timeoutSeconds` where it cannot be read, as in Knative.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
+
+/// The limits that the controller wrote into the environment of the queue-proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueProxyEnvironment {
+    /// How long requests may take, by stage.
+    pub timeouts: RequestTimeouts,
+}
+
+impl Default for QueueProxyEnvironment {
+    fn default() -> Self {
+        let request = Some(TIMEOUT_DEFAULT);
+        Self { timeouts: RequestTimeouts { request, response_start: None, idle: None } }
+    }
+}
+
+/// Reads the environment of the container `queue-proxy`. Before a Deployment is known, and for a variable
+/// that cannot be read, 300 s, no limit and no limit hold.
+pub fn queue_proxy_environment(pod: &PodSpec) -> QueueProxyEnvironment {
+    let Some(container) = pod.containers.iter().find(|container| container.name == QUEUE_PROXY) else {
+        return QueueProxyEnvironment::default();
+    };
+    let variables = container.env.iter().flatten();
+    let environment: BTreeMap<&str, &str> =
+        variables.filter_map(|variable| Some((variable.name.as_str(), variable.value.as_deref()?))).collect();
+    // Zero means no limit, for the first timeout too, which never is zero here.
+    let seconds = |name: &str| {
+        let seconds: u64 = environment.get(name)?.trim().parse().ok()?;
+        Some(Some(Duration::from_secs(seconds)).filter(|limit| *limit > Duration::ZERO))
+    };
+    QueueProxyEnvironment {
+        timeouts: RequestTimeouts {
+            request: seconds("REVISION_TIMEOUT_SECONDS").unwrap_or(Some(TIMEOUT_DEFAULT)),
+            response_start: seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS").flatten(),
+            idle: seconds("REVISION_IDLE_TIMEOUT_SECONDS").flatten(),
+        },
+    }
+}
+
+/// Whether the word of the queue-proxy is enough to call a pod ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadinessJudge {
+    /// The queue-proxy runs every probe of the pod.
+    QueueProxy,
+    /// kubelet runs a probe that the queue-proxy does not know: the pod's condition Ready has to hold, too.
+    KubeletToo,
+}
+
+/// Who judges the readiness of pods made from this template: a probe or a gate that only kubelet knows makes
+/// the pod's condition count.
+pub fn readiness_judge(pod: &PodSpec) -> ReadinessJudge {
+    let is_probed = |container: &Container| {
+        container.name != QUEUE_PROXY
+            && (container.readiness_probe.is_some() || container.startup_probe.is_some())
+    };
+    let has_gates = pod.readiness_gates.as_ref().is_some_and(|gates| !gates.is_empty());
+    if has_gates || pod.containers.iter().any(is_probed) {
+        ReadinessJudge::KubeletToo
+    } else {
+        ReadinessJudge::QueueProxy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(value: Value) -> PodSpec {
+        serde_json::from_value(value).expect("the spec of a pod")
+    }
+
+    fn with_environment(environment: &Value) -> RequestTimeouts {
+        let containers =
+            json!({"containers": [{"name": "user"}, {"name": "queue-proxy", "env": environment}]});
+        queue_proxy_environment(&pod(containers)).timeouts
+    }
+
+    #[test]
+    fn timeouts_are_read_from_the_queue_proxys_environment() {
+        let found = with_environment(&json!([
+            {"name": "REVISION_TIMEOUT_SECONDS", "value": "10"},
+            {"name": "REVISION_RESPONSE_START_TIMEOUT_SECONDS", "value": "5"},
+            {"name": "REVISION_IDLE_TIMEOUT_SECONDS", "value": "0"},
+            {"name": "SERVING_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        ]));
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(found, RequestTimeouts { request: seconds(10), response_start: seconds(5), idle: None });
+        assert_eq!(with_environment(&json!([])), QueueProxyEnvironment::default().timeouts, "300/0/0");
+        let broken = with_environment(&json!([{"name": "REVISION_TIMEOUT_SECONDS", "value": "soon"}]));
+        assert_eq!(broken.request, seconds(300));
+    }
+
+    #[test]
+    fn probes_and_gates_that_only_kubelet_knows_make_its_word_count() {
+        let judge = |value| readiness_judge(&pod(value));
+        let queue_proxy = json!({"name": "queue-proxy", "readinessProbe": {"httpGet": {"port": 8012}}});
+        let alone = json!({"containers": [{"name": "user"}, queue_proxy]});
+        assert_eq!(judge(alone.clone()), ReadinessJudge::QueueProxy);
+        for probe in ["readinessProbe", "startupProbe"] {
+            let mut probed = alone.clone();
+            probed["containers"][0][probe] = json!({"exec": {"command": ["true"]}});
+            assert_eq!(judge(probed), ReadinessJudge::KubeletToo, "{probe}");
+        }
+        let mut gated = alone;
+        gated["readinessGates"] = json!([{"conditionType": "example.com/gate"}]);
+        assert_eq!(judge(gated), ReadinessJudge::KubeletToo);
+    }
+}

@@ -1,0 +1,173 @@
+//! What does the control loop hear of a revision that came by a `PodAutoscaler`?
+
+use std::time::Duration;
+
+use orchestration::{Entrance, RevisionFacts};
+use scaling::RevisionOrigin;
+use settings::{ClusterConfig, RevisionSettings};
+use vocabulary::{NameError, PodCount, Problem};
+
+use super::deployment::QueueProxyEnvironment;
+use super::lenient::known_annotations;
+use super::pod_autoscaler::PodAutoscalerRecord;
+
+/// What a revision's facts follow from, beside its `PodAutoscaler`.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// `config-autoscaler` as it applies.
+    pub cluster: &'a ClusterConfig,
+    /// `config-deployment`'s progress deadline.
+    pub progress_deadline: Duration,
+    /// The environment of the queue-proxy in the revision's Deployment; the default before it is known.
+    pub environment: QueueProxyEnvironment,
+    /// The count that the Deployment has, with a write of ours that it does not show yet.
+    pub wanted: PodCount,
+    /// The cluster's domain, such as `cluster.local`.
+    pub domain: &'a str,
+}
+
+/// The facts of a revision, and what people should hear of its settings.
+#[derive(Clone, Debug)]
+pub struct RevisionReading {
+    /// What the control loop hears.
+    pub facts: RevisionFacts,
+    /// One sentence for each annotation that has no effect.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a revision. No annotation makes it unreadable: one that cannot be read has no effect, and is a
+/// warning, for Knative's webhook has let it pass.
+pub fn revision_facts(
+    autoscaler: &PodAutoscalerRecord,
+    around: Surroundings<'_>,
+) -> Result<RevisionReading, NameError> {
+    let name = autoscaler.revision()?;
+    let (settings, mut warnings) = settings_of(autoscaler, around.cluster);
+    let deadline = settings::progress_deadline(&autoscaler.annotations).unwrap_or_else(|problem| {
+        warnings.push(problem.message);
+        None
+    });
+    let host = format!("{}.{}.svc.{}", name.name(), name.namespace(), around.domain);
+    let facts = RevisionFacts {
+        settings,
+        container_concurrency: autoscaler.container_concurrency,
+        timeouts: around.environment.timeouts,
+        progress_deadline: deadline.unwrap_or(around.progress_deadline),
+        entrances: vec![Entrance::Host(host.to_lowercase())],
+        url: None,
+        hop_keys: Vec::new(),
+        wanted: around.wanted,
+        may_write: true,
+        reachable: autoscaler.is_reachable(),
+        floor: PodCount::ZERO,
+        hold: None,
+        // The status is the memory of the autoscaler before this one, Knative's own among them.
+        origin: if autoscaler.status.is_initialized() { RevisionOrigin::Found } else { RevisionOrigin::New },
+        template: name.name().to_owned(),
+        other_autoscaler: None,
+        name,
+    };
+    Ok(RevisionReading { facts, warnings })
+}
+
+/// The settings that can be read, and a sentence for each annotation that cannot.
+fn settings_of(autoscaler: &PodAutoscalerRecord, cluster: &ClusterConfig) -> (RevisionSettings, Vec<String>) {
+    let keys = known_annotations(&autoscaler.annotations);
+    let (mut annotations, mut warnings) = (keys.known, keys.warnings);
+    loop {
+        let problems = match RevisionSettings::read(&annotations, cluster, None) {
+            Ok(read) => {
+                warnings.extend(messages(read.warnings));
+                return (read.value, warnings);
+            }
+            Err(problems) => problems,
+        };
+        let count = annotations.len();
+        annotations.retain(|key, _| !problems.iter().any(|problem| problem.key == *key));
+        warnings.extend(messages(problems));
+        // Each turn has one less, or no annotation is the reason: then the cluster's settings hold alone.
+        if annotations.len() == count {
+            return (RevisionSettings::default(), warnings);
+        }
+    }
+}
+
+fn messages(problems: Vec<Problem>) -> impl Iterator<Item = String> {
+    problems.into_iter().map(|problem| problem.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::knative::pod_autoscaler::tests::{autoscaler, object, read};
+
+    fn reading(autoscaler: &PodAutoscalerRecord) -> RevisionReading {
+        let cluster = ClusterConfig::default();
+        let around = Surroundings {
+            cluster: &cluster,
+            progress_deadline: Duration::from_secs(120),
+            environment: QueueProxyEnvironment::default(),
+            wanted: PodCount::new(3),
+            domain: "cluster.local",
+        };
+        revision_facts(autoscaler, around).expect("it has a name")
+    }
+
+    fn with(annotations: &Value) -> RevisionReading {
+        reading(&autoscaler(annotations))
+    }
+
+    #[test]
+    fn facts_follow_from_the_autoscaler_and_the_deployment() {
+        let RevisionReading { facts, warnings } = with(&json!({"autoscaling.knative.dev/min-scale": "2"}));
+        assert_eq!(warnings, Vec::<String>::new());
+        assert_eq!(facts.name.as_str(), "default/revision/hello-00001");
+        assert_eq!(facts.settings.min_scale, Some(PodCount::new(2)));
+        assert_eq!((facts.container_concurrency, facts.wanted), (10, PodCount::new(3)));
+        assert_eq!(facts.timeouts.request, Some(Duration::from_secs(300)));
+        assert_eq!(facts.hosts(), ["hello-00001.default.svc.cluster.local"]);
+        assert!(facts.reachable && facts.may_write && facts.hop_keys.is_empty());
+    }
+
+    #[test]
+    fn the_progress_deadline_is_the_annotations_else_the_clusters() {
+        let key = settings::PROGRESS_DEADLINE_ANNOTATION;
+        assert_eq!(with(&json!({})).facts.progress_deadline, Duration::from_secs(120));
+        assert_eq!(with(&json!({key: "90s"})).facts.progress_deadline, Duration::from_secs(90));
+        let broken = with(&json!({key: "soon"}));
+        assert_eq!((broken.facts.progress_deadline, broken.warnings.len()), (Duration::from_secs(120), 1));
+    }
+
+    #[test]
+    fn no_annotation_makes_a_revision_unreadable() {
+        let RevisionReading { facts, warnings } = with(&json!({
+            "autoscaling.knative.dev/vendor": "x",
+            "autoscaling.knative.dev/window": "5",
+            "autoscaling.knative.dev/max-scale": "7",
+        }));
+        assert_eq!(facts.settings.max_scale, Some(PodCount::new(7)));
+        assert_eq!(facts.settings.stable_window, None);
+        for key in ["vendor", "window"] {
+            assert!(warnings.iter().any(|warning| warning.contains(key)), "{key} in {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn an_unreachable_revision_is_told_as_such() {
+        let mut unreachable = object();
+        unreachable["spec"]["reachability"] = json!("Unreachable");
+        assert!(!reading(&read(unreachable)).facts.reachable);
+    }
+
+    #[test]
+    fn a_revision_that_was_initialized_is_found_and_no_other() {
+        let mut known = object();
+        let condition = |status| json!([{"type": "ScaleTargetInitialized", "status": status}]);
+        known["status"] = json!({"conditions": condition("True")});
+        assert_eq!(reading(&read(known.clone())).facts.origin, RevisionOrigin::Found);
+        known["status"] = json!({"conditions": condition("Unknown")});
+        assert_eq!(reading(&read(known)).facts.origin, RevisionOrigin::New);
+    }
+}

@@ -1,0 +1,168 @@
+//! How does the status of a `PodAutoscaler` follow from the present state of its revision? (Contract §2.3.)
+//!
+//! Pure and without memory: what was so before stands in the status itself. So a new owner, and Knative's
+//! own autoscaler after a way back, go on where the last one stopped.
+
+use std::time::Duration;
+
+use jiff::Timestamp as WallTime;
+use vocabulary::PodCount;
+
+use super::active::{ActiveState, PodNeed};
+use super::condition::{Condition, ConditionKind, ConditionStatus, ConditionWords};
+use super::serverless::{ServerlessRecord, ready_words};
+use super::status::AutoscalerStatus;
+use crate::moment::Moment;
+
+/// Beyond the progress deadline a start may take this long, as in Knative: the deployment controller says
+/// first that it has failed.
+const START_SLACK: Duration = Duration::from_secs(30);
+const NEW_GENERATION: (&str, &str) = ("NewObservedGenFailure", "unsuccessfully observed a new generation");
+
+/// The state of a revision, from which its status follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Handling<'a> {
+    /// The generation of the spec that this is the answer to.
+    pub generation: i64,
+    /// The `ServerlessService` of the revision, if there is one.
+    pub service: Option<&'a ServerlessRecord>,
+    /// The count that is wanted, within its bounds; `None` while none is known.
+    pub want: Option<PodCount>,
+    /// The pods that Kubernetes calls ready.
+    pub ready: PodCount,
+    /// The least count of the settings.
+    pub min: PodCount,
+    /// The count that a new revision has to reach once.
+    pub initial: PodCount,
+    /// Whether a route leads to the revision.
+    pub is_reachable: bool,
+    /// How long a start may take until the revision counts as failed.
+    pub progress_deadline: Duration,
+}
+
+impl Handling<'_> {
+    /// The status after this handling.
+    #[must_use]
+    pub fn status(&self, former: &AutoscalerStatus, now: WallTime) -> AutoscalerStatus {
+        let has_private = |service: &&ServerlessRecord| !service.private_service_name.is_empty();
+        let service = self.service.filter(has_private);
+        // Without its Services nothing of a revision is known, and the names that are written stay.
+        let (want, ready) = if service.is_some() { (self.want, self.ready) } else { (None, PodCount::ZERO) };
+        let mut status = former.clone();
+        status.observed_generation = self.generation;
+        if let Some(service) = service {
+            status.service_name.clone_from(&service.service_name);
+            status.metrics_service_name.clone_from(&service.private_service_name);
+        }
+        let need = PodNeed {
+            min: self.min,
+            initial: self.initial,
+            is_reachable: self.is_reachable,
+            is_initialized: former.is_initialized(),
+        };
+        let need = need.pods();
+        let want = self.want_of_start(want, need, former, now);
+        status.desired = match (want, former.desired) {
+            (Some(want), _) => Some(i64::from(want.value())),
+            // A restart, of which nothing is known yet, hides no count.
+            (None, Some(desired)) if desired >= 0 => Some(desired),
+            (None, _) => Some(-1),
+        };
+        status.actual = Some(ready);
+        let active = former.condition(ConditionKind::Active).words;
+        let active = ActiveState { want, ready, need }.words(&active);
+        let is_initialized = former.is_initialized() || (ready >= need && !status.service_name.is_empty());
+        let initialized =
+            if is_initialized { ConditionWords::yes() } else { ConditionWords::unknown("", "") };
+        let words = [
+            (ConditionKind::Active, active),
+            (ConditionKind::ServerlessServiceReady, ready_words(self.service)),
+            (ConditionKind::ScaleTargetInitialized, initialized),
+        ];
+        put(&mut status, words, now);
+        let ready = readiness(&status);
+        put(&mut status, [(ConditionKind::Ready, ready)], now);
+        status
+    }
+
+    /// While a first start still has time, nothing wants zero: Ready would be False for a moment, and the
+    /// controller would fail the revision for good.
+    fn want_of_start(
+        &self,
+        want: Option<PodCount>,
+        need: PodCount,
+        former: &AutoscalerStatus,
+        now: WallTime,
+    ) -> Option<PodCount> {
+        let starts = !former.is_initialized() && need > PodCount::ZERO;
+        let has_time = !is_start_overdue(former, self.progress_deadline, now);
+        want.filter(|want| !(starts && has_time && *want == PodCount::ZERO))
+    }
+}
+
+/// Whether a revision has been starting for longer than it may: its scale is then 0, and Active `TimedOut`.
+pub(crate) fn is_start_overdue(status: &AutoscalerStatus, deadline: Duration, now: WallTime) -> bool {
+    let active = status.condition(ConditionKind::Active);
+    if active.words.status != ConditionStatus::Unknown {
+        return true;
+    }
+    active.since.is_some_and(|since| Moment::between(since, now) > deadline + START_SLACK)
+}
+
+/// The status after a handling that found a `ServerlessService` of another controller under the revision's
+/// name.
+#[must_use]
+pub(crate) fn not_owned(
+    former: &AutoscalerStatus,
+    generation: i64,
+    name: &str,
+    now: WallTime,
+) -> AutoscalerStatus {
+    let mut status = failed(former, generation, now);
+    let message = format!("There is an existing ServerlessService \"{name}\" that we do not own.");
+    put(&mut status, [(ConditionKind::Active, ConditionWords::no("NotOwned", message))], now);
+    let ready = readiness(&status);
+    put(&mut status, [(ConditionKind::Ready, ready)], now);
+    status
+}
+
+/// The status after a handling that came to no end: the new generation was seen, and not understood.
+#[must_use]
+pub(crate) fn failed(former: &AutoscalerStatus, generation: i64, now: WallTime) -> AutoscalerStatus {
+    let mut status = former.clone();
+    if status.observed_generation != generation {
+        status.observed_generation = generation;
+        let words = ConditionWords::unknown(NEW_GENERATION.0, NEW_GENERATION.1);
+        put(&mut status, [(ConditionKind::Ready, words)], now);
+    }
+    status
+}
+
+/// Puts these conditions in: all that change in one handling share one time.
+fn put(
+    status: &mut AutoscalerStatus,
+    words: impl IntoIterator<Item = (ConditionKind, ConditionWords)>,
+    now: WallTime,
+) {
+    for (kind, words) in words {
+        let present = status.condition(kind).become_words(words, now);
+        status.conditions.insert(kind, present);
+    }
+}
+
+/// The words of Ready: those of the condition that keeps the revision from being ready and has changed last.
+fn readiness(status: &AutoscalerStatus) -> ConditionWords {
+    let conditions = ConditionKind::DEPENDENT.map(|kind| status.condition(kind));
+    for bad in [ConditionStatus::False, ConditionStatus::Unknown] {
+        let bad = conditions.iter().rev().filter(|condition| condition.words.status == bad);
+        // Of those that have changed at once the first one counts, as `max_by_key` takes the last.
+        let latest: Option<&Condition> = bad.max_by_key(|condition| condition.since);
+        if let Some(latest) = latest {
+            return latest.words.clone();
+        }
+    }
+    ConditionWords::yes()
+}
+
+#[cfg(test)]
+mod tests;

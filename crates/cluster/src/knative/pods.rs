@@ -1,0 +1,51 @@
+//! Which pods are a revision's, and how many of them does Kubernetes call ready? (Contract §1.3; spec kpa
+//! §7.7.)
+
+use vocabulary::PodCount;
+
+use crate::resources::ObjectKey;
+use crate::resources::pod::{PodLife, PodObject};
+
+/// Every pod of a revision of Knative's has it, and no other pod.
+const REVISION_UID_LABEL: &str = "serving.knative.dev/revisionUID";
+const REVISION_LABEL: &str = "serving.knative.dev/revision";
+
+/// The revision that a pod is of, if it is of one.
+pub fn revision_of(pod: &PodObject) -> Option<ObjectKey> {
+    let name = pod.labels.get(REVISION_LABEL).filter(|_| pod.labels.contains_key(REVISION_UID_LABEL))?;
+    Some(ObjectKey { namespace: pod.namespace.clone(), name: name.clone() })
+}
+
+/// The pods that count in `actualScale`: those that run, stay, and are ready by their condition. What a link
+/// says of them counts for requests alone.
+pub fn ready_pods<'p>(pods: impl IntoIterator<Item = &'p PodObject>) -> PodCount {
+    let is_counted = |pod: &&PodObject| pod.is_ready && matches!(pod.life, PodLife::Running);
+    PodCount::of(pods.into_iter().filter(is_counted).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::resources::pod::tests::{pod, running};
+
+    #[test]
+    fn a_pod_is_of_the_revision_that_its_labels_name() {
+        let labelled = |labels| revision_of(&pod("a", json!({"labels": labels}), &json!({})));
+        let both = json!({REVISION_UID_LABEL: "u1", REVISION_LABEL: "hello-00001"});
+        let key = ObjectKey { namespace: "default".to_owned(), name: "hello-00001".to_owned() };
+        assert_eq!(labelled(both), Some(key));
+        assert_eq!(labelled(json!({REVISION_LABEL: "hello-00001"})), None, "a person may write that one");
+    }
+
+    #[test]
+    fn pods_that_end_or_have_not_begun_are_not_ready() {
+        let ready = pod("a", json!({}), &running("10.0.0.1", "True"));
+        let unready = pod("b", json!({}), &running("10.0.0.2", "False"));
+        let deleted = json!({"deletionTimestamp": "2026-11-22T10:00:00Z"});
+        let leaving = pod("c", deleted, &running("10.0.0.3", "True"));
+        let pending = pod("d", json!({}), &json!({"phase": "Pending"}));
+        assert_eq!(ready_pods([&ready, &unready, &leaving, &pending]), PodCount::ONE);
+    }
+}

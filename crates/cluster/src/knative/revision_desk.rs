@@ -1,0 +1,224 @@
+//! What is to be written of one revision, from all that is known of it?
+//!
+//! The `ServerlessService` comes first: without it no request reaches the revision. Then the status, which
+//! follows from what the controller has made of that.
+
+use std::time::Duration;
+
+use jiff::Timestamp as WallTime;
+use vocabulary::{PodCount, Routing, Timestamp};
+
+use super::handling::{Handling, not_owned};
+use super::pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord};
+use super::serverless::{ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for};
+use super::status::{AutoscalerStatus, StatusWrite};
+use super::status_pace::StatusPace;
+use crate::moment::Moment;
+use crate::write_turns::WriteTurns;
+
+/// The figures of a revision that the control loop and Kubernetes know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RevisionFigures {
+    /// The count that is wanted, within its bounds; `None` while none is known.
+    pub want: Option<PodCount>,
+    /// The pods that Kubernetes calls ready, which may be others than a link calls so.
+    pub ready: PodCount,
+    /// The least count of the settings.
+    pub min: PodCount,
+    /// The count that a new revision has to reach once.
+    pub initial: PodCount,
+    /// How long a start may take until the revision counts as failed.
+    pub progress_deadline: Duration,
+}
+
+/// The route that was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteOrder {
+    /// Whether pods or activators take the requests.
+    pub routing: Routing,
+    /// How many activators serve the revision; zero for all.
+    pub activators: u32,
+}
+
+/// A write that a revision needs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeskWrite {
+    /// Its `ServerlessService`.
+    Service(ServerlessWrite),
+    /// The status of its `PodAutoscaler`.
+    Status(StatusWrite),
+}
+
+/// One revision: its two objects, what is known of it, and its writes under way.
+#[derive(Debug)]
+pub struct RevisionDesk {
+    autoscaler: PodAutoscalerRecord,
+    service: Option<ServerlessRecord>,
+    figures: Option<RevisionFigures>,
+    route: Option<RouteOrder>,
+    /// The version over which a write of the service is under way; empty where there is no service.
+    service_under_way: Option<String>,
+    /// The version over which the service was last written, until the watch shows another one; empty where
+    /// there was none.
+    stale_service: Option<String>,
+    service_turns: WriteTurns,
+    pace: StatusPace,
+}
+
+impl RevisionDesk {
+    /// A revision as its `PodAutoscaler` shows it.
+    pub fn new(autoscaler: PodAutoscalerRecord) -> Self {
+        Self {
+            autoscaler,
+            service: None,
+            figures: None,
+            route: None,
+            service_under_way: None,
+            stale_service: None,
+            service_turns: WriteTurns::paced(Duration::ZERO),
+            pace: StatusPace::default(),
+        }
+    }
+
+    /// The `PodAutoscaler` as the watch shows it. Another object under the same name begins anew.
+    pub fn put_autoscaler(&mut self, autoscaler: PodAutoscalerRecord) {
+        if self.autoscaler.uid == autoscaler.uid {
+            self.autoscaler = autoscaler;
+        } else {
+            let service = self.service.take();
+            *self = Self { service, ..Self::new(autoscaler) };
+        }
+    }
+
+    /// The `ServerlessService` as the watch shows it; `None` for none.
+    pub fn put_service(&mut self, service: Option<ServerlessRecord>) {
+        self.service = service;
+        if self.stale_service.as_deref() != Some(self.service_version()) {
+            self.stale_service = None;
+        }
+    }
+
+    fn service_version(&self) -> &str {
+        self.service.as_ref().map_or("", |service| &service.resource_version)
+    }
+
+    /// The figures from now on.
+    pub fn put_figures(&mut self, figures: RevisionFigures) {
+        self.figures = Some(figures);
+    }
+
+    /// The route from now on.
+    pub fn put_route(&mut self, route: RouteOrder) {
+        self.route = Some(route);
+    }
+
+    /// The next write to begin, if any; it is under way until its answer. Nothing is written of a revision
+    /// that is another controller's.
+    pub fn next_write(&mut self, moment: Moment) -> Option<DeskWrite> {
+        if self.autoscaler.class != AutoscalerClass::Ours {
+            return None;
+        }
+        if self.service_turn().is_some_and(|turn| turn <= moment.axis)
+            && let Some(write) = self.service_write()
+        {
+            self.service_under_way = Some(self.service_version().to_owned());
+            self.service_turns.begin(moment.axis);
+            return Some(DeskWrite::Service(write));
+        }
+        let wanted = self.wanted_status(moment.wall)?;
+        self.pace.begin(&self.autoscaler, &wanted, moment.axis).map(DeskWrite::Status)
+    }
+
+    /// When [`RevisionDesk::next_write`] may have something to say without any event.
+    pub fn next_deadline(&self, moment: Moment) -> Option<Timestamp> {
+        if self.autoscaler.class != AutoscalerClass::Ours {
+            return None;
+        }
+        let service = self.service_write().and_then(|_| self.service_turn());
+        let wanted = self.wanted_status(moment.wall);
+        let status = wanted.and_then(|wanted| self.pace.next_turn(&self.autoscaler, &wanted));
+        [service, status].into_iter().flatten().min()
+    }
+
+    /// When the service may be written; `None` while an answer or the watch has to come first.
+    fn service_turn(&self) -> Option<Timestamp> {
+        let is_open = self.service_under_way.is_none() && self.stale_service.is_none();
+        is_open.then(|| self.service_turns.next_turn())
+    }
+
+    /// What the service lacks, if it is ours.
+    fn service_write(&self) -> Option<ServerlessWrite> {
+        if self.is_foreign() {
+            return None;
+        }
+        ServerlessWrite::of(&self.autoscaler, self.service.as_ref(), &self.wanted_spec()?)
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.service.as_ref().is_some_and(|service| !service.is_of(&self.autoscaler))
+    }
+
+    /// The spec that follows from count and route; the first one until the controller has begun with it.
+    /// `None` where nothing was decided yet: then the spec that is written stays.
+    fn wanted_spec(&self) -> Option<ServerlessSpec> {
+        let Some(service) = &self.service else { return Some(ServerlessSpec::first(&self.autoscaler)) };
+        if service.private_service_name.is_empty() {
+            return Some(ServerlessSpec::first(&self.autoscaler));
+        }
+        let (figures, route) = (self.figures?, self.route?);
+        let mode = match figures.want {
+            // A restart, of which nothing is known yet, leaves the path as it is.
+            None if service.spec.mode == ServerlessMode::Serve && route.routing == Routing::Direct => {
+                ServerlessMode::Serve
+            }
+            want => mode_for(want, route.routing),
+        };
+        Some(ServerlessSpec::new(&self.autoscaler, mode, route.activators))
+    }
+
+    /// The status that follows from all that is known; `None` before the figures are.
+    fn wanted_status(&self, now: WallTime) -> Option<AutoscalerStatus> {
+        let known = self.pace.known(&self.autoscaler);
+        let generation = self.autoscaler.generation;
+        if self.is_foreign() {
+            return Some(not_owned(known, generation, &self.autoscaler.key.name, now));
+        }
+        let figures = self.figures?;
+        let handling = Handling {
+            generation,
+            service: self.service.as_ref(),
+            want: figures.want,
+            ready: figures.ready,
+            min: figures.min,
+            initial: figures.initial,
+            is_reachable: self.autoscaler.is_reachable(),
+            progress_deadline: figures.progress_deadline,
+        };
+        Some(handling.status(known, now))
+    }
+
+    /// The write of the service has ended: it went through, or met another version (409). Either way the
+    /// watch shows a newer one.
+    pub fn service_written(&mut self) {
+        let Some(over) = self.service_under_way.take() else { return };
+        // The watch may have been faster than the answer.
+        self.stale_service = (over == self.service_version()).then_some(over);
+        self.service_turns.ended();
+    }
+
+    /// The write of the service failed, as while Knative's webhook is away; deciding goes on meanwhile.
+    pub fn service_failed(&mut self, at_least: Option<Duration>, now: Timestamp) {
+        if self.service_under_way.take().is_none() {
+            return;
+        }
+        self.service_turns.failed(at_least, now);
+    }
+
+    /// The writer of the status, for the answers of its writes.
+    pub fn status_pace(&mut self) -> &mut StatusPace {
+        &mut self.pace
+    }
+}
+
+#[cfg(test)]
+mod tests;
