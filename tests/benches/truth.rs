@@ -46,7 +46,8 @@ fn main() -> anyhow::Result<()> {
         ],
     );
     // The short form shows that each step works: three loads are enough for that.
-    let all = LOADS.iter().filter(|load| options.includes(load.name) && (!options.quick || load.is_in_short_form));
+    let all =
+        LOADS.iter().filter(|load| options.includes(load.name) && (!options.quick || load.is_in_short_form));
     for load in all {
         let tried = compare(&setup, load).with_context(|| load.name);
         let Some(result) = report.unless_failed(load.name, tried) else { continue };

@@ -150,7 +150,8 @@ impl Tally {
         if result.outcome == Outcome::Answered {
             self.answered_since.push(begun);
             let timings = result.headers.get_all("server-timing");
-            self.waited += usize::from(timings.iter().any(|timing| timing.as_bytes().starts_with(b"ebb-wait")));
+            self.waited +=
+                usize::from(timings.iter().any(|timing| timing.as_bytes().starts_with(b"ebb-wait")));
         } else {
             let (outcome, headers) = (result.outcome.clone(), result.headers);
             self.unanswered.push(Unanswered { begun, ended, outcome, headers });

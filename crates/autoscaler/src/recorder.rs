@@ -70,7 +70,8 @@ impl Recorder {
         let RecordTarget { folder, bytes_max, build, names } = target;
         let (owner, orchestrator) = (owner.clone(), orchestrator.clone());
         tracing::info!(%owner, folder = %folder.display(), bytes_max, "the run is recorded");
-        let writer = RecordWriter::new(RecordSettings { folder, bytes_max, owner, orchestrator, build, names });
+        let writer =
+            RecordWriter::new(RecordSettings { folder, bytes_max, owner, orchestrator, build, names });
         let (batches, waiting) = sync_channel(WAITING_MAX);
         let (finish, finished) = oneshot::channel();
         let counted = metrics.clone();

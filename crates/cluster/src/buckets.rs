@@ -20,9 +20,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use vocabulary::{
-    BUCKETS_ANNOTATION, Bucket, Epoch, Ownership, ReplicaName, RevisionName, Timestamp,
-};
+use vocabulary::{BUCKETS_ANNOTATION, Bucket, Epoch, Ownership, ReplicaName, RevisionName, Timestamp};
 
 use crate::incident::ClusterIncident;
 use crate::lease::{LEASE, LeaseKeeper, LeaseRecord, LeaseWrite, Right, VacancyUse};

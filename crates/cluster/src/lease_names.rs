@@ -62,7 +62,8 @@ mod tests {
     fn leases_are_known_by_the_names_that_they_get() {
         let knative = LeaseNames::Knative(KnativeBuckets::new(BucketCount::new(2).expect("1 to 10")));
         let second = AutoscalerLease::Bucket(Bucket(1));
-        for (names, name) in [(LeaseNames::Ebb, "ebb-autoscaler-1"), (knative, "autoscaler-bucket-01-of-02")] {
+        for (names, name) in [(LeaseNames::Ebb, "ebb-autoscaler-1"), (knative, "autoscaler-bucket-01-of-02")]
+        {
             assert_eq!((names.name_of(second).as_str(), names.lease_of(name)), (name, Some(second)));
             assert_eq!(names.name_of(AutoscalerLease::Waiting), WAITING_LEASE);
             assert_eq!(names.lease_of(WAITING_LEASE), Some(AutoscalerLease::Waiting));

@@ -40,9 +40,9 @@ fn text(forecast: &ForecastView) -> String {
     line("prediction", &format!("{}; {known} remembered of 15d", forecast.mode));
     if let Some(prediction) = &forecast.prediction {
         let since = forecast.rule_ms.map(|since| format!(", since {} ago", span(since)));
-        let ahead = forecast.look_ahead_ms.map_or_else(String::new, |ahead| {
-            format!("; a pod is asked for {} before demand", span(ahead))
-        });
+        let ahead = forecast
+            .look_ahead_ms
+            .map_or_else(String::new, |ahead| format!("; a pod is asked for {} before demand", span(ahead)));
         line("rule", &format!("{}{}{ahead}", prediction.rule, since.unwrap_or_default()));
     }
     if let Some(why_not) = &forecast.why_not {

@@ -162,10 +162,11 @@ impl PredictionBudget {
     pub(crate) fn restore(&mut self, record: &BudgetRecord, minutes_ago: u64) {
         let kept = usize::try_from(minutes_ago).map_or(0, |ago| MINUTES_OF_DAY.saturating_sub(ago));
         let skipped = record.minutes.len().saturating_sub(kept);
-        let listed = record.minutes.iter().skip(skipped).map(|[extra, reactive]| MinutePods {
-            extra: *extra,
-            reactive: *reactive,
-        });
+        let listed = record
+            .minutes
+            .iter()
+            .skip(skipped)
+            .map(|[extra, reactive]| MinutePods { extra: *extra, reactive: *reactive });
         let rest = minutes_ago.min(u64::try_from(MINUTES_OF_DAY).unwrap_or(u64::MAX));
         let between = (0..rest).map(|_| MinutePods::default());
         let mut ended: VecDeque<MinutePods> = listed.chain(between).collect();

@@ -99,10 +99,7 @@ impl PredictionRecord {
     /// The end of what this record has of hours and minutes.
     pub fn mark(&self) -> RecordMark {
         let Some(forecaster) = &self.forecaster else { return RecordMark::default() };
-        RecordMark {
-            hour: forecaster.hours.last().map(|last| last.hour),
-            minute: forecaster.budget.next(),
-        }
+        RecordMark { hour: forecaster.hours.last().map(|last| last.hour), minute: forecaster.budget.next() }
     }
 
     /// The part that is new since a record of the same forecast that ended there. [`Self::extend`] puts both

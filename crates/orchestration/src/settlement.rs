@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use scaling::Event;
 use vocabulary::{
-    Assignment, Bucket, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing, Timestamp,
-    choose_subset,
+    Assignment, Bucket, PodCount, PodId, ReplicaId, ReplicaName, RevisionId, RevisionName, Routing,
+    Timestamp, choose_subset,
 };
 
 use crate::activators::{ActivatorReach, HoldingState, standing_to_tell};

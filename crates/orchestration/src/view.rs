@@ -100,8 +100,8 @@ impl ControlSnapshot {
         self.revisions.iter().filter_map(move |(name, revision)| {
             let decided = revision.decided.as_ref()?;
             let history = decided.history.as_ref()?;
-            let record = known(name)
-                .map_or_else(|| history.record(now), |second| history.record_since(second, now));
+            let record =
+                known(name).map_or_else(|| history.record(now), |second| history.record_since(second, now));
             Some((name, record.with_forecast(decided.forecast.as_ref().map(|forecast| forecast.record()))))
         })
     }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use orchestration::{ControlEvent, OrchestratorSettings};
 use recording::{
-    RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames, ReplayReport,
-    SettingsChanges,
+    RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames,
+    ReplayReport, SettingsChanges,
 };
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{

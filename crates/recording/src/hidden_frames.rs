@@ -214,7 +214,9 @@ impl FrameHiding {
 
     fn hide_order_end(&mut self, outcome: Option<&mut OrderEndBody>) {
         match outcome {
-            Some(OrderEndBody::Refused(text) | OrderEndBody::Forbidden(text) | OrderEndBody::Retrying(text)) => {
+            Some(
+                OrderEndBody::Refused(text) | OrderEndBody::Forbidden(text) | OrderEndBody::Retrying(text),
+            ) => {
                 self.hide_text(text);
             }
             Some(

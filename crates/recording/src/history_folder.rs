@@ -83,7 +83,8 @@ impl HistoryFolder {
     pub fn open(path: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
         std::fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))?;
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(MODE).open(path.join(LOCK))?;
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(MODE).open(path.join(LOCK))?;
         lock.try_lock()?;
         Ok(Self { path: path.to_owned(), present: None, _lock: lock })
     }
@@ -164,7 +165,8 @@ impl HistoryFolder {
 
 impl DayFile {
     fn is_to_be_renewed(&self, second: u64) -> bool {
-        let is_large = self.bytes > self.first_bytes.saturating_mul(GROWTH_TIMES).saturating_add(GROWTH_BYTES);
+        let is_large =
+            self.bytes > self.first_bytes.saturating_mul(GROWTH_TIMES).saturating_add(GROWTH_BYTES);
         self.day != second / DAY_SECONDS || is_large
     }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use orchestration::{ControlEvent, LinkId, PlatformFact, PodFacts};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, BootId, Load, PodHello, PodName, PodState, PodWord,
-    RevisionLoad, RevisionName, Timestamp,
+    ActivatorHello, ActivatorWord, BootId, Load, PodHello, PodName, PodState, PodWord, RevisionLoad,
+    RevisionName, Timestamp,
 };
 
 use crate::frames::FrameContent;
@@ -55,7 +55,8 @@ impl RecordedLoad {
             begins = [begins, first_time(folder)?].into_iter().flatten().min();
         }
         let Some(begins) = begins else { return Ok(None) };
-        let mut collector = LoadCollector { load: Self { begins, ..Self::default() }, ..LoadCollector::default() };
+        let mut collector =
+            LoadCollector { load: Self { begins, ..Self::default() }, ..LoadCollector::default() };
         for folder in folders {
             collector.take_record(folder)?;
         }
@@ -98,9 +99,10 @@ fn clock_in(frame: &ReadFrame) -> Option<WallClockReading> {
             | ControlEvent::ZoneRead { .. }
             | ControlEvent::HistoryRestored { .. } => None,
         },
-        FrameContent::Header(_) | FrameContent::Keyframe(_) | FrameContent::Advance | FrameContent::Unknown => {
-            None
-        }
+        FrameContent::Header(_)
+        | FrameContent::Keyframe(_)
+        | FrameContent::Advance
+        | FrameContent::Unknown => None,
     }
 }
 

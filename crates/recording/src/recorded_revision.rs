@@ -89,7 +89,10 @@ impl RecordedRevision {
 }
 
 /// The requests of a second, of which there are far fewer than a number of this kind tells apart.
-#[expect(clippy::cast_possible_truncation, reason = "24 bits are exact up to 16 million requests in a second")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "24 bits are exact up to 16 million requests in a second"
+)]
 fn small(requests: f64) -> f32 {
     requests as f32
 }

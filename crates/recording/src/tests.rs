@@ -304,7 +304,8 @@ fn an_anonymous_record_has_no_name_and_decides_the_same_counts() {
     }
     assert!(text.contains("Hello") && text.contains("RevisionChanged"), "it holds a run");
     for name in ["steady", "timer", "default/", "autoscaler-1", "example.com"] {
-        let place = text.find(name).map(|place| text[place.saturating_sub(200)..].chars().take(300).collect());
+        let place =
+            text.find(name).map(|place| text[place.saturating_sub(200)..].chars().take(300).collect());
         assert_eq!(place, None::<String>, "{name} is in the record");
     }
     // The load is found again, under other names.
@@ -326,13 +327,20 @@ fn a_load_is_read_out_of_a_record_as_it_was() {
         let arrived: f64 = recorded.arrivals.iter().map(|requests| f64::from(*requests)).sum();
         let expected = f64::from(u32::try_from(service.requests).expect("few"));
         // The requests of the last second are not reported yet.
-        assert!(arrived <= expected + 0.5 && arrived > expected * 0.99 - 2.0, "{name}: {arrived} of {expected}");
+        assert!(
+            arrived <= expected + 0.5 && arrived > expected * 0.99 - 2.0,
+            "{name}: {arrived} of {expected}"
+        );
         // An app works for 120 ms, and a message to the pod and back takes no time in its queue.
         let mean = recorded.mean_service_time().expect("there were requests");
         assert!(mean.abs_diff(Duration::from_millis(120)) < Duration::from_millis(6), "{name}: {mean:?}");
         // Messages of the platform and the first look of a queue-proxy take a little beside the 2 s.
         let two_seconds = Duration::from_millis(1_950)..Duration::from_millis(2_200);
-        assert_eq!(recorded.start_ups.is_empty(), name == "waiting", "its pods are there from the beginning on");
+        assert_eq!(
+            recorded.start_ups.is_empty(),
+            name == "waiting",
+            "its pods are there from the beginning on"
+        );
         assert!(recorded.start_ups.iter().all(|took| two_seconds.contains(took)), "{recorded:?}");
         let decided: Vec<PodCount> = recorded.counts.iter().map(|(_, count)| *count).collect();
         let ordered: Vec<PodCount> = service.counts.iter().map(|count| count.count).collect();

@@ -105,7 +105,13 @@ impl TwinPair {
             let report = simulate(&scenario).expect("a scenario that can be simulated");
             RequestWaits::of(&report.services[0])
         };
-        Self { seed, slots, kpa: waits("kpa"), ahpa: waits("ahpa"), load: format!("{load}; {}", times.join("; ")) }
+        Self {
+            seed,
+            slots,
+            kpa: waits("kpa"),
+            ahpa: waits("ahpa"),
+            load: format!("{load}; {}", times.join("; ")),
+        }
     }
 
     /// The seconds by which requests waited longer with class ahpa.

@@ -51,8 +51,8 @@ pub use comparison::{CountDifference, count_range, greatest_differences};
 pub use expected_requests::FOLLOWED_REQUESTS_MAX;
 pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
 pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
-pub use option_text::OptionProblem;
 pub use measured_load::MeasuredLoad;
+pub use option_text::OptionProblem;
 pub use proof::{
     ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect, ReachedState, ReachedStates, WorldFailure,
     WorldOutcome, WorldPlan, shrink, try_world,

@@ -103,7 +103,8 @@ mod tests {
         let draws = || RandomStream::of(7, "hello", "arrival-times");
         let mut measured = MeasuredArrivals::new(&load, draws());
         let requests: Vec<(u64, Option<Duration>)> =
-            std::iter::from_fn(|| measured.next_at().map(|at| (at.as_secs(), measured.service_time()))).collect();
+            std::iter::from_fn(|| measured.next_at().map(|at| (at.as_secs(), measured.service_time())))
+                .collect();
         assert_eq!(requests, [(10, work(80)), (70, None), (130, None)]);
         let mut bare = MeasuredArrivals::new(&load.without_service_times(), draws());
         assert_eq!((bare.next_at().map(|at| at.as_secs()), bare.service_time()), (Some(10), None));

@@ -118,7 +118,7 @@ mod tests {
         let mut kept = 0;
         for number in 0..300 {
             let key = format!("default/service/r{number}");
-            let (before, after) = (choose_subset(&all, 2, &key), choose(&fewer, 2, &key));
+            let (before, after) = (choose_subset(&all, 2, &key), choose_subset(&fewer, 2, &key));
             kept += before.intersection(&after).count();
         }
         // Two thirds of 600 places were not at the one that left.

@@ -84,9 +84,17 @@ fn try_unknown(
         return Ok(());
     }
     let copy = SourceCopy::new(root, folder)?;
-    println!("{} mutants, {} not tried yet; the tests pass without a change in …", mutants.len(), unknown.len());
+    println!(
+        "{} mutants, {} not tried yet; the tests pass without a change in …",
+        mutants.len(),
+        unknown.len()
+    );
     let patience = copy.patience()?;
-    println!("… {:.0} s, so each mutant has {:.0} s", patience.unchanged.as_secs_f64(), patience.limit.as_secs_f64());
+    println!(
+        "… {:.0} s, so each mutant has {:.0} s",
+        patience.unchanged.as_secs_f64(),
+        patience.limit.as_secs_f64()
+    );
     for (place, mutant) in unknown.into_iter().take(tried).enumerate() {
         let end = copy.with_change(&mutant.file, &mutant.text, |copy| copy.test(patience.limit))?;
         let fate = match end {
@@ -108,15 +116,26 @@ fn summarize(fates: &[(&Mutant, Option<MutantFate>)]) -> anyhow::Result<()> {
     }
     let counts: Vec<String> = by_fate.iter().map(|(word, count)| format!("{count} {word}")).collect();
     println!("{} mutants: {}", fates.len(), counts.join(", "));
-    let survivors: Vec<&Mutant> =
-        fates.iter().filter(|(_, fate)| *fate == Some(MutantFate::Survived)).map(|(mutant, _)| *mutant).collect();
+    let survivors: Vec<&Mutant> = fates
+        .iter()
+        .filter(|(_, fate)| *fate == Some(MutantFate::Survived))
+        .map(|(mutant, _)| *mutant)
+        .collect();
     for survivor in &survivors {
-        println!("| `{}` | `{}` | `{}` |", survivor.place(), survivor.mutation.line.trim(), survivor.mutation.changed.trim());
+        println!(
+            "| `{}` | `{}` | `{}` |",
+            survivor.place(),
+            survivor.mutation.line.trim(),
+            survivor.mutation.changed.trim()
+        );
     }
     let caught = fates.iter().filter(|(_, fate)| *fate == Some(MutantFate::Caught)).count();
     let share = percentage(survivors.len(), caught + survivors.len());
     println!("{share:.1} % of those that compile survive (at most {SURVIVORS_MAX:.0} %)");
-    ensure!(share <= SURVIVORS_MAX, "too many mutants survive: write tests, or say in docs/design/proof.md why not");
+    ensure!(
+        share <= SURVIVORS_MAX,
+        "too many mutants survive: write tests, or say in docs/design/proof.md why not"
+    );
     Ok(())
 }
 
@@ -132,7 +151,8 @@ fn mutants(root: &Path, only: &[String]) -> anyhow::Result<Vec<Mutant>> {
     for part in parts {
         for file in files_of(root, part)? {
             let path = root.join(&file);
-            let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+            let text =
+                std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
             for mutation in mutations(&text) {
                 let changed = mutation.applied_to(&text);
                 let key = ledger::key_of(&file, &changed);

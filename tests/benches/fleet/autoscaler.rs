@@ -15,8 +15,8 @@ use link::{Dial, TcpDialler, TlsDialler};
 use orchestration::{
     ActivatorFacts, ActivatorLife, Entrance, Order, PlatformFact, PlatformOrder, PodFacts, RevisionFacts,
 };
-use recording::RecordedNames;
 use platform::{Platform, Seat, Subscription};
+use recording::RecordedNames;
 use runtime::{Clock, MetricsRegistry};
 use scaling::{PodPhase, RevisionOrigin};
 use settings::hpa::reading::HpaDocument;

@@ -56,7 +56,10 @@ impl BesideRecord {
     pub(crate) fn rows(&self, table: &mut Table) {
         table.row(["CPU while it records, cores".to_owned(), self.with.summary(3)]);
         table.row(["memory while it records, MB: resident".to_owned(), format!("{:.0}", self.megabytes[1])]);
-        table.row(["bytes of the record for each report".to_owned(), format!("{:.1}", self.bytes_of_report())]);
+        table.row([
+            "bytes of the record for each report".to_owned(),
+            format!("{:.1}", self.bytes_of_report()),
+        ]);
     }
 
     pub(crate) fn fill(&self, report: &mut Report, name: &str) {

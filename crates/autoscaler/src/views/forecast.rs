@@ -67,7 +67,9 @@ fn why_not(report: Option<&ForecastReport>, known_minutes: Option<u64>) -> Optio
         let hours = remaining(HOURS_NEEDED * HOUR_MINUTES, known);
         let days = remaining(DAYS_NEEDED * DAY_MINUTES, known);
         return Some(match hours {
-            Some(hours) => format!("too little is known: the rule of hours in {hours}, rules of days in {}", days?),
+            Some(hours) => {
+                format!("too little is known: the rule of hours in {hours}, rules of days in {}", days?)
+            }
             None => format!("no rule of hours would help; rules of days in {}", days?),
         });
     }
@@ -90,7 +92,11 @@ fn hours(view: &RevisionView<'_>, report: Option<&ForecastReport>, minute: u64) 
     let target = view.spec().target_per_pod;
     let hour = |hour: &OutlookHour| ForecastHourView {
         begins_in_ms: hour.minute.saturating_sub(minute) * MINUTE_MS,
-        local_time: format!("{:02}:{:02}", hour.minute_of_day / HOUR_MINUTES, hour.minute_of_day % HOUR_MINUTES),
+        local_time: format!(
+            "{:02}:{:02}",
+            hour.minute_of_day / HOUR_MINUTES,
+            hour.minute_of_day % HOUR_MINUTES
+        ),
         usual: hour.usual,
         high: hour.high,
         pods: hour.high.filter(|_| target > 0.0).map(|high| PodCount::ceil_from(high / target)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use cluster::resources::workload::objects;
 use cluster::resources::{ObjectKey, other_slice, pod, service};
 use cluster::{
-    Change, ClusterEvent, ClusterKeys, ClusterState, ClusterStateConfig, ClusterWrite, Failure, LeaseNames, Moment, News,
-    RENEW_EVERY, ScaleAnswer, SeatNumber, ShownPod, WriteAnswer,
+    Change, ClusterEvent, ClusterKeys, ClusterState, ClusterStateConfig, ClusterWrite, Failure, LeaseNames,
+    Moment, News, RENEW_EVERY, ScaleAnswer, SeatNumber, ShownPod, WriteAnswer,
 };
 use orchestration::{ControlCommand, ControlEvent, Fence, LinkId, Orchestrator, OrchestratorSettings, Peer};
 use serde_json::Value;

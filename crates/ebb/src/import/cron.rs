@@ -15,7 +15,8 @@ pub(super) fn times_of_hours(pattern: &str) -> Option<Vec<String>> {
     }
     let days = days_text(days)?;
     let time = |hours: &str| {
-        let (first, last) = if is_any(hours) { (0, LAST_HOUR) } else { range(hours, |text| number(text, LAST_HOUR))? };
+        let (first, last) =
+            if is_any(hours) { (0, LAST_HOUR) } else { range(hours, |text| number(text, LAST_HOUR))? };
         (first <= last).then(|| format!("{days}{first:02}:00-{:02}:00", last + 1))
     };
     hours.split(',').map(time).collect()
@@ -90,7 +91,11 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, times: &[&str]) {
-        assert_eq!(times_of_hours(pattern), Some(times.iter().map(|&time| time.to_owned()).collect()), "{pattern}");
+        assert_eq!(
+            times_of_hours(pattern),
+            Some(times.iter().map(|&time| time.to_owned()).collect()),
+            "{pattern}"
+        );
     }
 
     #[test]
@@ -104,7 +109,9 @@ mod tests {
 
     #[test]
     fn other_patterns_are_no_times() {
-        for pattern in ["0 7 ? * *", "*/5 7 * * *", "* 9-7 * * *", "* 7 1 * *", "* 7 * 6 *", "* 24 * * *", "* 7", ""] {
+        for pattern in
+            ["0 7 ? * *", "*/5 7 * * *", "* 9-7 * * *", "* 7 1 * *", "* 7 * 6 *", "* 24 * * *", "* 7", ""]
+        {
             assert_eq!(times_of_hours(pattern), None, "{pattern}");
         }
         assert_eq!(times_of_hours("* 7 * * MONDAY#1"), None);

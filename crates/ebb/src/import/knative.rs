@@ -119,7 +119,8 @@ spec:
         );
         let imported = imported(&predicted).expect("sound");
         assert_valid(&imported);
-        let is_observed = |annotation: &(String, String)| annotation.0 == "ebb.dev/prediction" && annotation.1 == "observe";
+        let is_observed =
+            |annotation: &(String, String)| annotation.0 == "ebb.dev/prediction" && annotation.1 == "observe";
         assert!(imported.annotations.iter().any(is_observed), "{imported:?}");
         let said = "annotation autoscaling.alibabacloud.com/other has no equivalent";
         assert!(imported.notes.iter().any(|note| note == said), "{imported:?}");

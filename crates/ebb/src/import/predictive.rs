@@ -43,7 +43,9 @@ pub(super) fn take_strategy(place: &str, strategy: &str, imported: &mut ImportRe
                 "{place}: with \"observe\" nothing is asked for early, and the class goes on by itself; ebb.dev/shadow: \"true\" writes no count at all"
             ));
         }
-        other => imported.notes.push(format!("{place} {other:?} has no equivalent: a forecast only raises the count")),
+        other => imported
+            .notes
+            .push(format!("{place} {other:?} has no equivalent: a forecast only raises the count")),
     }
 }
 
@@ -111,13 +113,18 @@ fn take_bounds(spec: &DocumentNode, imported: &mut ImportResult) {
     for (index, period) in periods.iter().enumerate() {
         let place = format!("spec.instanceBounds[{index}]");
         if let (Some(start), Some(end)) = (text_at(period, &["startTime"]), text_at(period, &["endTime"])) {
-            imported
-                .notes
-                .push(format!("{place} is for {start} to {end}: a schedule has no dates, and holds until it is taken away"));
+            imported.notes.push(format!(
+                "{place} is for {start} to {end}: a schedule has no dates, and holds until it is taken away"
+            ));
         }
         let Some(DocumentNode::List(bounds)) = at(period, &["bounds"]) else { continue };
         for (index, bound) in bounds.iter().enumerate() {
-            schedule.push_str(&lines_of(bound, spec, &format!("{place}.bounds[{index}]"), &mut imported.notes));
+            schedule.push_str(&lines_of(
+                bound,
+                spec,
+                &format!("{place}.bounds[{index}]"),
+                &mut imported.notes,
+            ));
         }
     }
     if !schedule.is_empty() {
@@ -137,9 +144,12 @@ fn lines_of(bound: &DocumentNode, spec: &DocumentNode, place: &str, notes: &mut 
     };
     let number = |node: &DocumentNode, field: &str| number_at(node, &[field]);
     let (min, max) = (number(bound, "minReplicas"), number(bound, "maxReplicas"));
-    let (least, most) = (number(spec, "minReplicas").unwrap_or(0), number(spec, "maxReplicas").unwrap_or(i64::MAX));
+    let (least, most) =
+        (number(spec, "minReplicas").unwrap_or(0), number(spec, "maxReplicas").unwrap_or(i64::MAX));
     if min.is_some_and(|min| min < least) || max.is_some_and(|max| max > most) {
-        notes.push(format!("{place} lies beyond minReplicas and maxReplicas of the whole, within which a schedule stays"));
+        notes.push(format!(
+            "{place} lies beyond minReplicas and maxReplicas of the whole, within which a schedule stays"
+        ));
     }
     let min = min.filter(|min| *min > least).map(|min| format!(" min={min}")).unwrap_or_default();
     let max = max.filter(|max| *max < most).map(|max| format!(" max={max}")).unwrap_or_default();
@@ -217,7 +227,10 @@ ebb.dev/schedule: |
     fn an_autoscaler_with_a_workload_names_it() {
         let text = TEMPLATE
             .replace("PodAutoscalerTemplate", "PodAutoscaler")
-            .replace("  maxReplicas: 50\n  min", "  scaleTargetRef: {kind: Deployment, name: web}\n  maxReplicas: 50\n  min")
+            .replace(
+                "  maxReplicas: 50\n  min",
+                "  scaleTargetRef: {kind: Deployment, name: web}\n  maxReplicas: 50\n  min",
+            )
             .replace("observer", "scalingUpOnly");
         let imported = imported(&text).expect("sound");
         assert_eq!(imported.target, "Deployment web");

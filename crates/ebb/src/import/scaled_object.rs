@@ -89,7 +89,9 @@ fn scheduled(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<(String, Strin
         let of = |field: &str| text_at(trigger, &["metadata", field]).unwrap_or_default();
         let place = format!("spec.triggers[{index}]");
         if *zone.get_or_insert(of("timezone")) != of("timezone") {
-            notes.push(format!("{place} (cron) is not taken: one time zone holds for all lines of a schedule"));
+            notes.push(format!(
+                "{place} (cron) is not taken: one time zone holds for all lines of a schedule"
+            ));
             continue;
         }
         match cron::time_between(of("start"), of("end")) {

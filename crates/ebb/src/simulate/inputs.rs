@@ -80,10 +80,7 @@ fn has_equal_settings(first: &[RevisionFacts], second: &[RevisionFacts]) -> bool
 }
 
 /// `None` for a Service that a variant alone has: annotations add none.
-fn service(
-    facts: &RevisionFacts,
-    inputs: &BTreeMap<RevisionName, ServiceInputs>,
-) -> Option<ServiceScenario> {
+fn service(facts: &RevisionFacts, inputs: &BTreeMap<RevisionName, ServiceInputs>) -> Option<ServiceScenario> {
     let ServiceInputs { load, service_time, start_up } = inputs.get(&facts.name)?.clone();
     Some(ServiceScenario { facts: facts.clone(), load, service_time, start_up })
 }

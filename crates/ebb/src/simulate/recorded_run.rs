@@ -37,7 +37,8 @@ pub(super) fn warnings(record: &RecordedLoad, facts: &[RevisionFacts]) -> Vec<St
     let gaps = record.gaps.iter().map(|gap| format!("{gap}; no request arrives there"));
     let is_of_manifests = |name: &RevisionName| facts.iter().any(|facts| facts.name == *name);
     let others = record.revisions.keys().filter(|name| !is_of_manifests(name));
-    gaps.chain(others.map(|name| format!("{name} is in the record and in no manifest: it is left out"))).collect()
+    gaps.chain(others.map(|name| format!("{name} is in the record and in no manifest: it is left out")))
+        .collect()
 }
 
 /// What options and, where these say nothing, a record say of one Service.
@@ -157,7 +158,8 @@ mod tests {
         else {
             panic!("it is a shape")
         };
-        let inputs = inputs_of(&name("hello"), Some(said.clone()), Some(&record), &partly).expect("all is there");
+        let inputs =
+            inputs_of(&name("hello"), Some(said.clone()), Some(&record), &partly).expect("all is there");
         assert_eq!(inputs.load, Some(said));
         let inputs = inputs_of(&name("other"), None, Some(&record), &options()).expect("no request comes");
         assert_eq!((inputs.load, inputs.service_time), (None, TimeDistribution::Constant(Duration::ZERO)));

@@ -88,8 +88,8 @@ impl ApiAccess {
     pub(super) fn prepare(api: SocketAddr, options: &UpOptions, handed: Option<ApiToken>) -> Self {
         let life = if options.api.port() == 0 { TokenLife::OneRun } else { TokenLife::OverRestarts };
         let (group, named) = (options.token_group.clone(), options.operation.state_dir.clone());
-        let established = TokenFile::of(api, group, life, named)
-            .and_then(|file| Ok((file.establish(handed)?, Some(file))));
+        let established =
+            TokenFile::of(api, group, life, named).and_then(|file| Ok((file.establish(handed)?, Some(file))));
         let (token, file) = established.unwrap_or_else(|error| {
             let error = format!("{error:#}");
             warn!(

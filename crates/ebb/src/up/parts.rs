@@ -297,11 +297,8 @@ fn autoscaler_config(
 fn record_target(options: &RecordOptions) -> Option<RecordTarget> {
     let folder = options.record.clone()?;
     // One key for all autoscalers of this program, also for one that is rebuilt: names stay the same hashes.
-    let names = if options.anonymous {
-        RecordedNames::Hidden(NameKey::default())
-    } else {
-        RecordedNames::Plain
-    };
+    let names =
+        if options.anonymous { RecordedNames::Hidden(NameKey::default()) } else { RecordedNames::Plain };
     let build = build_of_this_program(VERSION);
     Some(RecordTarget { folder, bytes_max: options.record_size, build, names })
 }

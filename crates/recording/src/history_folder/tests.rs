@@ -37,14 +37,14 @@ impl MeasuredRevision {
             budget: Percentage::clamped(10.0),
             cold_start_worth: Duration::from_mins(20),
             scale_up_forward: ScaleUpForward::Measured,
+            bin: Duration::from_mins(1),
         };
         let spec = Arc::new(ScalingSpec { prediction: Some(prediction), ..ScalingSpec::default() });
         let (wanted, origin) = (PodCount::ONE, RevisionOrigin::Found);
         measured.tell(Event::WallClockRead { since_epoch: Duration::from_secs(begun) });
         measured.tell(Event::RevisionChanged { revision: REVISION, spec, wanted, origin });
         let phase = PodPhase::Running;
-        let pod =
-            PodFact { pod: PodId(0), phase, is_ready: true, is_reachable: true, is_outdated: false };
+        let pod = PodFact { pod: PodId(0), phase, is_ready: true, is_reachable: true, is_outdated: false };
         measured.tell(Event::PodsChanged { revision: REVISION, pods: vec![pod] });
         let (boot, history) = (BootId(1), Vec::new());
         measured.tell(Event::ReporterStarted { reporter: REPORTER, boot, current_second: 0, history });
@@ -76,8 +76,8 @@ impl MeasuredRevision {
     fn record(&self, since: Option<u64>) -> HistoryRecord {
         let history = self.multiscaler.published_history(REVISION).expect("it is measured");
         let forecast = self.multiscaler.published_forecast(REVISION).map(|forecast| forecast.record());
-        let record =
-            since.map_or_else(|| history.record(self.now()), |second| history.record_since(second, self.now()));
+        let record = since
+            .map_or_else(|| history.record(self.now()), |second| history.record_since(second, self.now()));
         record.with_forecast(forecast)
     }
 

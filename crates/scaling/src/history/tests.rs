@@ -258,7 +258,10 @@ fn minutes_that_a_clock_stamped_twice_keep_the_greater_demand_in_what_was_writte
     written.extend(restored(lab.history.export_since(written.end())));
     let minute = |ago: u64| {
         use forecasting::PastDemand as _;
-        written.demand().and_then(|demand| demand.minute((MIDNIGHT + 600) / MINUTE - ago)).map(|demand| demand.mean)
+        written
+            .demand()
+            .and_then(|demand| demand.minute((MIDNIGHT + 600) / MINUTE - ago))
+            .map(|demand| demand.mean)
     };
     assert!(minute(2) > Some(7.0) && minute(4) > Some(7.0), "{:?} {:?}", minute(2), minute(4));
 }

@@ -64,7 +64,9 @@ impl ForeseenDemand<'_> {
     /// As it will be. It asks for as many pods as take the demand, and no spare room.
     pub(crate) fn oracle(&self) -> Vec<u32> {
         let minutes = 0..self.demand.len();
-        minutes.map(|minute| PodCount::ceil_from(self.greatest(self.demand, minute) / TOTAL).value()).collect()
+        minutes
+            .map(|minute| PodCount::ceil_from(self.greatest(self.demand, minute) / TOTAL).value())
+            .collect()
     }
 
     fn floors(&self, expected: impl Fn(usize) -> Option<f64>) -> Vec<u32> {

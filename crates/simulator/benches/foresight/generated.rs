@@ -28,7 +28,8 @@ impl Draws {
 
 /// Series by minutes: three of four have a period.
 pub(crate) fn warm() -> Vec<DemandSeries> {
-    let series = |number| DemandSeries { name: format!("generated-{number:02}"), values: warm_values(number) };
+    let series =
+        |number| DemandSeries { name: format!("generated-{number:02}"), values: warm_values(number) };
     (0..WARM).map(series).collect()
 }
 
@@ -61,7 +62,8 @@ pub(crate) fn sparse() -> Vec<DemandSeries> {
         let mut draws = Draws(1_000 + u64::from(number));
         let chance = 0.1 + 0.3 * f64::from(number);
         let bins = 0..SPARSE_DAYS * BINS_OF_DAY;
-        let values = bins.map(|_| if draws.next() < chance { 1.0 + (3.0 * draws.next()).floor() } else { 0.0 });
+        let values =
+            bins.map(|_| if draws.next() < chance { 1.0 + (3.0 * draws.next()).floor() } else { 0.0 });
         DemandSeries { name: format!("generated-sparse-{number}"), values: values.collect() }
     };
     (0..2).map(series).collect()
@@ -73,7 +75,11 @@ pub(crate) fn apps() -> Vec<DemandSeries> {
         let mut draws = Draws(2_000 + u64::from(number));
         let every = 3 + number * 2;
         let is_busy = |minute: u32, drawn: f64| {
-            if number.is_multiple_of(2) { minute.is_multiple_of(every) } else { drawn < 1.0 / f64::from(every) }
+            if number.is_multiple_of(2) {
+                minute.is_multiple_of(every)
+            } else {
+                drawn < 1.0 / f64::from(every)
+            }
         };
         let minutes = 0..MINUTES;
         let values = minutes.map(|minute| if is_busy(minute, draws.next()) { 1.0 } else { 0.0 }).collect();

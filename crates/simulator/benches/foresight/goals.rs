@@ -38,7 +38,8 @@ pub(crate) fn print_sparse(worth: &str, group: &str, found: [f64; 2], most: [f64
 fn goals_of(table: &WarmTable) -> Vec<Goal> {
     let Some(shares) = table.shares(Contestant::Ahpa) else { return Vec::new() };
     let setting = &table.setting;
-    let goal = |what: &str, found: f64, most: f64| Goal { what: format!("{}: {what}", setting.name()), found, most };
+    let goal =
+        |what: &str, found: f64, most: f64| Goal { what: format!("{}: {what}", setting.name()), found, most };
     let late = |most: f64| goal("late demand, median", shares.late_median(), most);
     match (setting.start_up, setting.budget, setting.peak) {
         (180, 10, 20) => vec![

@@ -56,7 +56,8 @@ impl RowFile {
             .map(|(name, numbers)| format!("{name} {} {}\n", numbers.late, numbers.pod_seconds))
             .collect();
         let file: std::io::Result<File> = OpenOptions::new().append(true).open(&self.path);
-        file.and_then(|mut file| file.write_all(lines.concat().as_bytes())).expect("the file of rows can be written");
+        file.and_then(|mut file| file.write_all(lines.concat().as_bytes()))
+            .expect("the file of rows can be written");
         self.rows.extend(found);
     }
 }

@@ -42,9 +42,8 @@ fn print_group(group: &str, loads: &[SparseLoad], rows: &mut RowFile) -> bool {
     }
     println!("\n{group}, the second half; start-up {START_UP} s");
     println!("{:<12} {:>11} {:>12} {:>8} {:>8}", "way", "cold starts", "pod-minutes", "of kpa", "of kpa");
-    let parts = |found: &RowNumbers| {
-        [share(found.late, sums[0].late), share(found.pod_seconds, sums[0].pod_seconds)]
-    };
+    let parts =
+        |found: &RowNumbers| [share(found.late, sums[0].late), share(found.pod_seconds, sums[0].pod_seconds)];
     for (way, found) in WAYS.iter().zip(&sums) {
         let [cold, pods] = parts(found);
         println!("{way:<12} {:>11} {:>12.0} {cold:>8.3} {pods:>8.3}", found.late, found.pod_seconds / 60.0);

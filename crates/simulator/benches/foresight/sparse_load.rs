@@ -40,13 +40,12 @@ impl SparseLoad {
 
     /// The same as a file has it.
     pub(crate) fn file(&self) -> LoadFile {
-        let request = |second: usize| ListedRequest {
-            at: seconds(second),
-            service_time: Some(seconds(self.lasts)),
-        };
+        let request =
+            |second: usize| ListedRequest { at: seconds(second), service_time: Some(seconds(self.lasts)) };
         let groups = self.groups.iter();
-        let requests: Vec<ListedRequest> =
-            groups.flat_map(|(second, number)| std::iter::repeat_n(request(*second), as_length(*number))).collect();
+        let requests: Vec<ListedRequest> = groups
+            .flat_map(|(second, number)| std::iter::repeat_n(request(*second), as_length(*number)))
+            .collect();
         LoadFile::Requests(requests.into())
     }
 

@@ -28,7 +28,8 @@ impl Traces {
     pub(crate) fn origin(&self) -> String {
         match &self.folder {
             Some(folder) => format!("series of {}", folder.display()),
-            None => "generated series, for EBB_TRACES names no folder of real ones; goals are not judged".to_owned(),
+            None => "generated series, for EBB_TRACES names no folder of real ones; goals are not judged"
+                .to_owned(),
         }
     }
 

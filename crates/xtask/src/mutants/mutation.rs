@@ -151,16 +151,15 @@ mod tests {
     #[test]
     fn operators_words_and_effects_are_changed() {
         assert_eq!(changed("if a < b {"), ["if a <= b {", "if a > b {"]);
-        assert_eq!(changed("if !is_ready && a == b {"), [
-            "if !is_ready && a != b {",
-            "if !is_ready || a == b {",
-            "if is_ready && a == b {",
-        ]);
+        assert_eq!(
+            changed("if !is_ready && a == b {"),
+            ["if !is_ready && a != b {", "if !is_ready || a == b {", "if is_ready && a == b {",]
+        );
         assert_eq!(changed("let held = true;"), ["let held = false;"]);
-        assert_eq!(changed("    self.most = self.most.max(count);"), [
-            "    self.most = self.most.min(count);",
-            "    ",
-        ]);
+        assert_eq!(
+            changed("    self.most = self.most.max(count);"),
+            ["    self.most = self.most.min(count);", "    ",]
+        );
     }
 
     #[test]

@@ -52,7 +52,10 @@ async fn a_history_survives_a_restart_of_the_autoscaler_a_take_over_and_a_restar
     known = until_known(&ebb, "the restart of the autoscaler", &known).await;
     let folder = state.path().join(format!("history-{}-{}", api.ip(), api.port()));
     let files: Vec<_> = std::fs::read_dir(&folder).expect("it was made").flatten().collect();
-    assert!(files.iter().any(|file| file.path().extension().is_some_and(|end| end == "history")), "{files:?}");
+    assert!(
+        files.iter().any(|file| file.path().extension().is_some_and(|end| end == "history")),
+        "{files:?}"
+    );
     for file in files {
         let mode = file.metadata().expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file:?}");
@@ -63,7 +66,10 @@ async fn a_history_survives_a_restart_of_the_autoscaler_a_take_over_and_a_restar
     known = until_known(&successor, "the take-over", &known).await;
     let forecast = successor.json(&["forecast", "hello", "-o", "json"]).await.expect("it is told");
     assert_eq!(forecast["mode"], "auto", "{forecast}");
-    assert!(forecast["why_not"].as_str().is_some_and(|why| why.contains("too little is known")), "{forecast}");
+    assert!(
+        forecast["why_not"].as_str().is_some_and(|why| why.contains("too little is known")),
+        "{forecast}"
+    );
 
     ebb = successor;
     ebb.signal(Signal::SIGTERM);

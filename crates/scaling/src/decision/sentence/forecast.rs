@@ -108,7 +108,10 @@ impl fmt::Display for ForecastText {
                 write!(to, "no more than {count} are expected to be needed")
             }
             Self::FormerOwner { count } => {
-                write!(to, "{count} were asked for early before this autoscaler began, and stay until demand is foreseen again")
+                write!(
+                    to,
+                    "{count} were asked for early before this autoscaler began, and stay until demand is foreseen again"
+                )
             }
             Self::WarmPod => to.write_str("a pod waits for the next request (cold-start-worth)"),
             Self::ScheduledLeast { least } => write!(to, "at least {least} at this time (schedule)"),

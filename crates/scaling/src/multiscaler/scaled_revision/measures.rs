@@ -13,12 +13,12 @@ use vocabulary::{PodCount, Reporter, Sample, Timestamp};
 
 use super::{DecisionNews, HistoryFeed, ScaledRevision};
 use crate::history::{
-    CapacityCounts, DemandBin, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory,
-    WallClock,
+    CapacityCounts, DemandBin, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition,
+    RevisionHistory, WallClock,
 };
 use crate::multiscaler::PodFact;
-use crate::multiscaler::prediction::demand_bin;
 use crate::multiscaler::prediction::MINUTE;
+use crate::multiscaler::prediction::demand_bin;
 
 impl ScaledRevision {
     pub(in crate::multiscaler) fn kept_history(&self) -> Option<&RevisionHistory> {
