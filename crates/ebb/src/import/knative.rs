@@ -115,7 +115,7 @@ spec:
         let predicted = MANIFEST.replace(
             "other: x",
             "autoscaling.knative.dev/class: ahpa.autoscaling.knative.dev, \
-             autoscaling.alibabacloud.com/scaleStrategy: observer, autoscaling.alibabacloud.com/other: y",
+             autoscaling.alibabacloud.com/scaleStrategy: observer, autoscaling.alibabacloud.com/other: other",
         );
         let imported = imported(&predicted).expect("sound");
         assert_valid(&imported);
