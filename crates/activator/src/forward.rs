@@ -61,10 +61,6 @@ pub(crate) enum RequestMeasure {
 }
 
 /// What became of one attempt.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is moved once, and boxing it would cost every answer an allocation"
-)]
 enum AttemptOutcome {
     Answer(Response<Body>),
     /// The pod never started the request.
