@@ -16,7 +16,6 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-use crate::api;
 use crate::bench::guard;
 use crate::client::Load;
 use crate::grip::{self, Grip};
@@ -414,9 +413,9 @@ impl Ebb {
         serde_json::from_str(&stdout).map_err(|error| format!("{error}: {stdout}"))
     }
 
-    /// The state of a service now, as its API answers.
+    /// The state of a service now.
     pub async fn revision(&self, service: &str) -> Result<Revision, String> {
-        api::revision(self.api, service).await.map(Revision)
+        self.explain(service).await.map(Revision)
     }
 
     /// Waits until a service's state satisfies `holds`.
@@ -519,7 +518,7 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What the API says of one service, and `ebb explain -o json` prints.
+/// What `ebb explain -o json` says of one service.
 #[derive(Clone, Debug)]
 pub struct Revision(pub Value);
 

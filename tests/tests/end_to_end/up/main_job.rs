@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::client::whole_answer;
-use tests::{ConfigMap, Ebb, Revision, Service};
+use tests::{ConfigMap, Ebb, Service};
 
 /// A service that gets no pod before its first request.
 fn from_zero(name: &str) -> Service {
@@ -111,7 +111,7 @@ async fn get_and_explain_say_where_every_revision_stands() {
     let (code, text, _) = ebb.run(&["explain", "one"]).await;
     assert_eq!(code, 0);
     assert!(text.contains("min-scale"), "{text}");
-    let explained = Revision(ebb.explain("one").await.expect("explain answers in JSON"));
+    let explained = ebb.revision("one").await.expect("explain answers in JSON");
     assert_eq!(explained.pids("app_pid").len(), 1, "{explained:?}");
     let (code, _, stderr) = ebb.run(&["explain", "three"]).await;
     assert_eq!(code, 1);
