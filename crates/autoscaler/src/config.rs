@@ -30,7 +30,7 @@ pub struct RecordTarget {
 /// A store of histories, and what was read of it.
 #[derive(Clone, Debug)]
 pub struct HistorySource {
-    /// Where histories are written.
+    /// The store in which histories are written.
     pub store: HistoryStore,
     /// The histories that revisions go on from.
     pub read: BTreeMap<RevisionName, RevisionHistory>,

@@ -69,6 +69,7 @@ impl HistoryKeeper {
         let store = self.store.clone();
         // A clock before 1970 stamps nothing.
         let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        // A panic is seen by the keeper, which waits for the write.
         spawn_blocking(move || store.write(&control, part, now, second))
     }
 }

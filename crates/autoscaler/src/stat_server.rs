@@ -74,6 +74,7 @@ impl StatServer {
         let accept = derive_accept_key(key.as_bytes());
         let accept = HeaderValue::try_from(accept).expect("base64 is the text of a header");
         let upgrade = hyper::upgrade::on(&mut request);
+        // A panic ends this conversation alone: the activator dials again.
         tokio::spawn(self.clone().converse_once_upgraded(upgrade));
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -103,7 +104,8 @@ impl StatServer {
         Stream: AsyncRead + AsyncWrite + Unpin,
     {
         loop {
-            // Pings are answered by the socket, at its next look.
+            // Cancelled: the wait for a frame, of which no byte is lost, for the connection is closed. Pings
+            // are answered by the socket, at its next look.
             let message = tokio::select! {
                 () = self.stop.cancelled() => return close(socket).await,
                 message = tokio::time::timeout(SILENT_MAX, socket.next()) => message,

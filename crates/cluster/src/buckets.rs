@@ -328,7 +328,8 @@ impl Buckets {
     /// Looks for a live replica that goes by another number of buckets; the first time it is found is news.
     fn check_bucket_counts(&mut self, now: Timestamp) {
         if self.names.tell_bucket_count() {
-            // Knative's autoscalers annotate nothing: read as one bucket, their Leases would stop ours for good.
+            // Knative's autoscalers annotate nothing: read as one bucket, their Leases would stop ours for
+            // good.
             return;
         }
         let others = self.all_keepers().filter_map(|keeper| keeper.held_by_another(now));

@@ -37,12 +37,14 @@ pub use active::{ActiveState, PodNeed};
 pub use buckets::{BucketCount, KnativeBuckets, holder_identity};
 pub use condition::{Condition, ConditionKind, ConditionStatus, ConditionWords};
 pub use config::{LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of};
-pub use deployment::{QueueProxyEnvironment, ReadinessJudge, queue_proxy_environment, readiness_judge};
-pub use facts::{RevisionReading, Surroundings, revision_facts};
-pub use handling::Handling;
+pub use deployment::{QueueProxyEnvironment, ReadinessDecider, queue_proxy_environment, readiness_judge};
+pub use facts::{KnativeSurroundings, RevisionReading, revision_facts};
+pub use handling::HandledRevision;
 pub use lenient::{KnownKeys, known_annotations, known_config};
 pub use path_proof::{PathEvidence, PathState, path_state};
-pub use pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord, Protocol, Reachability, ScaleTarget};
+pub use pod_autoscaler::{
+    AutoscalerClass, PodAutoscalerRecord, Reachability, ScaledWorkload, ServedProtocol,
+};
 pub use revision_desk::{DeskWrite, RevisionDesk, RevisionFigures, RouteOrder};
 pub use revisions::{KnativeRevisions, WriteEnd, WrittenObject};
 pub use serverless::{

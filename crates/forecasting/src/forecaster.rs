@@ -154,8 +154,8 @@ impl Forecaster {
         PredictedFloor { floor: self.bound, expected }
     }
 
-    /// Pods of a former owner stand above the count of class kpa, and cost from now on. They are a floor until
-    /// the first minute has ended here.
+    /// Pods of a former owner stand above the count of class kpa, and cost from now on. They are a floor
+    /// until the first minute has ended here.
     pub fn note_inherited(&mut self, now: Timestamp, reactive: PodCount, count: PodCount) {
         self.inherited = count;
         self.budget.note_inherited(now, reactive, count);

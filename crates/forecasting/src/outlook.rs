@@ -21,8 +21,8 @@ pub struct OutlookHour {
     pub minute: u64,
     /// The minute of the day at which it begins, by local time.
     pub minute_of_day: u64,
-    /// In the greatest of its minutes, the mean demand that half of the past seven days did not exceed; `None`
-    /// where fewer than three of them are known.
+    /// In the greatest of its minutes, the mean demand that half of the past seven days did not exceed;
+    /// `None` where fewer than three of them are known.
     pub usual: Option<f64>,
     /// The maximum that 80 % of them did not exceed.
     pub high: Option<f64>,

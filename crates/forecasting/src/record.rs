@@ -36,7 +36,7 @@ pub struct ForecasterRecord {
     pub hours: Vec<HourRecord>,
     /// The sums of the hour that runs.
     pub open: Option<HourRecord>,
-    /// What was spent.
+    /// The pod-seconds that prediction has spent.
     pub budget: BudgetRecord,
 }
 
@@ -72,7 +72,8 @@ pub struct BudgetRecord {
     pub running: [u64; 2],
 }
 
-/// The gaps between requests, and the hours of warm pods: pairs of milliseconds spent and cold starts avoided.
+/// The gaps between requests, and the hours of warm pods: pairs of milliseconds spent and cold starts
+/// avoided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WarmRecord {
@@ -80,7 +81,7 @@ pub struct WarmRecord {
     pub gaps: Vec<u16>,
     /// The hours that have ended, the oldest first.
     pub hours: Vec<[u32; 2]>,
-    /// The hour that runs.
+    /// The sums of the hour that runs.
     pub running: [u32; 2],
     /// The minutes of the hour that runs which have ended.
     pub minutes_ended: u32,

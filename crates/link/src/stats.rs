@@ -15,7 +15,7 @@ pub const STAT_FRAME_BYTES_MAX: usize = 1 << 20;
 pub const SCRAPE_BYTES_MAX: usize = 336;
 
 #[derive(Clone, PartialEq, Message)]
-struct Stat {
+struct ActivatorStat {
     #[prost(string, tag = "1")]
     pod_name: String,
     #[prost(double, tag = "2")]
@@ -39,7 +39,7 @@ struct WireStatMessage {
     #[prost(string, tag = "2")]
     name: String,
     #[prost(message, optional, tag = "3")]
-    stat: Option<Stat>,
+    stat: Option<ActivatorStat>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -51,7 +51,7 @@ struct WireStatMessages {
 /// The load of one revision at one of Knative's activators, over the last second or of this instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatReport {
-    /// The revision, `namespace/revision/name`.
+    /// The name of the revision, `namespace/revision/name`.
     pub revision: RevisionName,
     /// The pod of the activator.
     pub reporter: String,
@@ -81,7 +81,7 @@ pub fn read_stat_frame(frame: &[u8]) -> Result<Vec<StatReport>, WireError> {
     reports.collect()
 }
 
-fn report_of(namespace: &str, name: &str, stat: Stat) -> Result<StatReport, WireError> {
+fn report_of(namespace: &str, name: &str, stat: ActivatorStat) -> Result<StatReport, WireError> {
     let revision = RevisionName::new(namespace, KNATIVE_REVISION_KIND, name);
     let revision = revision.map_err(|error| bad_value("name", error.to_string()))?;
     let load = load_of(&stat)?;
@@ -93,7 +93,7 @@ pub fn read_scrape(answer: &[u8]) -> Result<ScrapedLoad, WireError> {
     if answer.len() > SCRAPE_BYTES_MAX {
         return Err(too_long("stat", answer.len(), SCRAPE_BYTES_MAX));
     }
-    let stat: Stat = decode(answer)?;
+    let stat: ActivatorStat = decode(answer)?;
     let load = load_of(&stat)?;
     if !stat.process_uptime.is_finite() || stat.process_uptime < 0.0 {
         return Err(bad_value("process_uptime", format!("is {}, which is no time", stat.process_uptime)));
@@ -101,7 +101,7 @@ pub fn read_scrape(answer: &[u8]) -> Result<ScrapedLoad, WireError> {
     Ok(ScrapedLoad { reporter: stat.pod_name, load, process_uptime: stat.process_uptime })
 }
 
-fn load_of(stat: &Stat) -> Result<Load, WireError> {
+fn load_of(stat: &ActivatorStat) -> Result<Load, WireError> {
     let concurrency = |field, value| {
         Concurrency::new(value).map_err(|error| bad_value(field, format!("is {value}: {error}")))
     };

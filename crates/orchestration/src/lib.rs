@@ -60,7 +60,7 @@ pub use orchestrator::Orchestrator;
 pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_AFTER};
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
-pub use pod_lives::{EndedPod, PodLife};
+pub use pod_lives::{EndedPod, RecentPod};
 pub use snapshot::{
     ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
 };

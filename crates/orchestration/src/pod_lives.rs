@@ -16,7 +16,7 @@ const ENDED_MAX: usize = 20;
 
 /// The life of one pod until now, as this owner saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PodLife {
+pub struct RecentPod {
     /// Since when this owner knows it.
     pub known_at: Timestamp,
     /// When it was first seen ready; `None` while it was not.
@@ -32,7 +32,7 @@ pub struct EndedPod {
     /// The name that it had.
     pub name: PodName,
     /// Its life until it was gone.
-    pub life: PodLife,
+    pub life: RecentPod,
     /// When it was first missing among the pods.
     pub gone_at: Timestamp,
     /// Why it ended, as far as is known, for people. It has no word that the app printed.
@@ -42,7 +42,7 @@ pub struct EndedPod {
 /// The lives of the pods of one revision.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodLives {
-    present: BTreeMap<PodName, PodLife>,
+    present: BTreeMap<PodName, RecentPod>,
     ended: VecDeque<EndedPod>,
 }
 
@@ -62,9 +62,9 @@ impl PodLives {
         if pods.clone().count() == former.present.len() && pods.clone().all(is_known) {
             return former;
         }
-        let present: BTreeMap<PodName, PodLife> = pods
+        let present: BTreeMap<PodName, RecentPod> = pods
             .map(|(facts, state)| {
-                let life = former.present.get(&facts.name).copied().unwrap_or_else(|| PodLife::begun(now));
+                let life = former.present.get(&facts.name).copied().unwrap_or_else(|| RecentPod::begun(now));
                 (facts.name.clone(), life.seen(facts, state, now))
             })
             .collect();
@@ -79,7 +79,7 @@ impl PodLives {
     }
 
     /// The life of a pod that is there.
-    pub(crate) fn of(&self, name: &PodName) -> Option<PodLife> {
+    pub(crate) fn of(&self, name: &PodName) -> Option<RecentPod> {
         self.present.get(name).copied()
     }
 
@@ -89,7 +89,7 @@ impl PodLives {
     }
 }
 
-impl PodLife {
+impl RecentPod {
     fn begun(now: Timestamp) -> Self {
         Self { known_at: now, ready_at: None, ending_at: None, is_outdated: false }
     }

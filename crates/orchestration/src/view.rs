@@ -15,7 +15,7 @@ use vocabulary::{LateBytes, PodCount, PodName, PodState, RevisionName, Timestamp
 
 use crate::facts::{AppOutput, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
-use crate::pod_lives::{EndedPod, PodLife};
+use crate::pod_lives::{EndedPod, RecentPod};
 use crate::readiness::{pod_trouble, trouble_beside_start, waiting_for};
 use crate::snapshot::{ControlSnapshot, DecidedState, LinkTally, RevisionSnapshot};
 
@@ -155,7 +155,7 @@ impl<'a> RevisionView<'a> {
     }
 
     /// The life of one of its pods.
-    pub fn pod_life(&self, name: &PodName) -> Option<PodLife> {
+    pub fn pod_life(&self, name: &PodName) -> Option<RecentPod> {
         self.revision.lives.of(name)
     }
 

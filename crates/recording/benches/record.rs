@@ -5,7 +5,8 @@
 //! cargo bench -p recording --bench record -- --quick    # minutes of 20 Services: shows that it works
 //! ```
 //!
-//! The runs are those of the simulator, whose control loop is the real one: a tenth of the Services has bursts.
+//! The runs are those of the simulator, whose control loop is the real one: a tenth of the Services has
+//! bursts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,8 +26,8 @@ use simulator::{
 };
 use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName};
 
-/// The goals: times as fast as the run was, bytes for each report, and seconds of a core for each entry: 10,000
-/// links with a report a second may take 0.05 cores.
+/// The goals: times as fast as the run was, bytes for each report, and seconds of a core for each entry:
+/// 10,000 links with a report a second may take 0.05 cores.
 const SPEED_MIN: f64 = 500.0;
 const REPORT_BYTES_MAX: f64 = 12.0;
 const ENTRY_SECONDS_MAX: f64 = 0.05 / 10_000.0;

@@ -49,7 +49,7 @@ pub struct StoredHistory {
     pub record: HistoryRecord,
 }
 
-/// All that was read.
+/// All histories that a folder holds.
 #[derive(Debug, Default)]
 pub struct PastHistories {
     /// The history of each revision.
@@ -152,8 +152,8 @@ impl HistoryFolder {
         self.forget_old_files(day)
     }
 
-    /// Keeps the file of this day and the newest other one. A clock that was wrong left files of days to come,
-    /// which would be read first.
+    /// Keeps the file of this day and the newest other one. A clock that was wrong left files of days to
+    /// come, which would be read first.
     fn forget_old_files(&self, day: u64) -> io::Result<()> {
         let (later, others): (Vec<_>, Vec<_>) = self.files()?.into_iter().partition(|(of, _)| *of > day);
         for (_, path) in later.into_iter().chain(others.into_iter().skip(FILES_KEPT)) {

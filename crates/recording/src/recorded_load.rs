@@ -115,7 +115,7 @@ struct LoadCollector {
     now: Duration,
     links: BTreeMap<LinkId, ReportingPeer>,
     seen: BTreeMap<(PeerName, BootId), SeenSeconds>,
-    pods: BTreeMap<PodName, KnownPod>,
+    pods: BTreeMap<PodName, PodOfRecord>,
     /// Whether the platform has told what was there when the autoscaler began.
     is_synced: bool,
 }
@@ -128,14 +128,14 @@ struct ReportingPeer {
 }
 
 #[derive(Clone, Debug)]
-struct KnownPod {
+struct PodOfRecord {
     revision: RevisionName,
-    start: PodStart,
+    start: StartOfRecord,
 }
 
 /// How far the start of a pod has come, as far as it is recorded.
 #[derive(Clone, Copy, Debug)]
-enum PodStart {
+enum StartOfRecord {
     /// It was there when the record began, or is ready: there is nothing to measure.
     Over,
     /// It was told first then, which is when the platform took its order.
@@ -254,9 +254,9 @@ impl LoadCollector {
     }
 
     fn note_pods(&mut self, revision: &RevisionName, pods: &[PodFacts]) {
-        let start = if self.is_synced { PodStart::Since(self.now) } else { PodStart::Over };
+        let start = if self.is_synced { StartOfRecord::Since(self.now) } else { StartOfRecord::Over };
         for pod in pods {
-            let new = || KnownPod { revision: revision.clone(), start };
+            let new = || PodOfRecord { revision: revision.clone(), start };
             self.pods.entry(pod.name.clone()).or_insert_with(new);
         }
     }
@@ -308,7 +308,7 @@ impl LoadCollector {
         let Some(ReportingPeer { peer: PeerName::Pod(name), .. }) = self.links.get(&link) else { return };
         let Some(pod) = self.pods.get_mut(name).filter(|_| state == PodState::Ready) else { return };
         let revision = pod.revision.clone();
-        if let PodStart::Since(ordered) = std::mem::replace(&mut pod.start, PodStart::Over) {
+        if let StartOfRecord::Since(ordered) = std::mem::replace(&mut pod.start, StartOfRecord::Over) {
             let took = self.now.saturating_sub(ordered);
             self.revision(&revision).start_ups.push(took);
         }

@@ -31,8 +31,8 @@ pub struct PredictionDefaults {
     pub scale_up_forward: ScaleUpForward,
     /// `time-zone`: the local time by which days and schedules go.
     pub time_zone: TimeZoneName,
-    /// `prediction-bin`: the length of a minute of prediction, 60 s; or 1 s, with which its hours and days are
-    /// as much shorter, for tests.
+    /// `prediction-bin`: the length of a minute of prediction, 60 s; or 1 s, with which its hours and days
+    /// are as much shorter, for tests.
     pub bin: Duration,
 }
 

@@ -96,7 +96,7 @@ struct TwinPair {
 
 impl TwinPair {
     fn of(seed: u64, slots: u32, length: Duration) -> Self {
-        let mut draws = Draws(seed);
+        let mut draws = WorldDraws(seed);
         let load = draws.load();
         let [service, start_up] = [draws.between(50, 900), draws.between(1, 90)];
         let times = [format!("{service}ms,p99={}ms", 4 * service), format!("{start_up}s")];
@@ -177,9 +177,9 @@ fn shape(load: &str) -> LoadShape {
 }
 
 /// Whole numbers that follow from a seed without a pattern: the generator `SplitMix64`.
-struct Draws(u64);
+struct WorldDraws(u64);
 
-impl Draws {
+impl WorldDraws {
     fn between(&mut self, least: u64, most: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -1,7 +1,7 @@
 //! The load of a run that was recorded: how many requests arrived in each second, and how long one took.
 //!
-//! A record holds no single request. So each arrives at any time of its second with the same chance, and takes
-//! the mean time of its minute.
+//! A record holds no single request. So each arrives at any time of its second with the same chance, and
+//! takes the mean time of its minute.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Which small changes of the control loop would no test notice? `cargo xtask mutants`.
 //!
 //! Each mutant is the program with one change (`mutation`). It is built and tested in a copy of the sources
-//! (`copy`), so that nobody's work is touched, and its fate is written down at once (`ledger`): a run that was
-//! ended goes on where it was. A mutant that passes every test survives. It is either the same program in
+//! (`copy`), so that nobody's work is touched, and its fate is written down at once (`ledger`): a run that
+//! was ended goes on where it was. A mutant that passes every test survives. It is either the same program in
 //! other words, or a test is missing; docs/design/proof.md lists each with the reason.
 
 mod copy;

@@ -11,7 +11,8 @@
 //! | room for one more client | `dataplane/connection/budget.rs` | a task that waits when a client leaves is woken or sees the room |
 //! | memory that all connections share | `protocol/http2/memory.rs` | two at once stay within the budget, and give all back |
 //!
-//! The breaker (`dataplane/breaker.rs`) is not among them: it lives on one thread (`Rc`), whatever waits there.
+//! The breaker (`dataplane/breaker.rs`) is not among them: it lives on one thread (`Rc`), whatever waits
+//! there.
 
 // What a model does not use of a file is used elsewhere.
 #[expect(dead_code, reason = "the models use a part of it")]

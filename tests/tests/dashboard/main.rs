@@ -17,7 +17,7 @@ use tests::{ConfigMap, Ebb, Service};
 const PAGES: [&str; 4] = ["#/", "#/cold-starts", "#/cost", "#/problems"];
 const HELLO: &str = "#/revision/default/service/hello";
 
-/// The source of axe-core.
+/// The source text of axe-core.
 fn axe() -> String {
     let pinned = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/axe");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe");

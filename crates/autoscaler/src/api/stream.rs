@@ -38,7 +38,7 @@ const COMMENT: &[u8] = b": nothing has changed\n\n";
 /// `last` is the id of the last event that the reader has.
 pub(super) fn response(panel: Panel, output: AppOutput, last: Option<&str>) -> Response {
     let since = last.and_then(|last| number_of(last, &panel));
-    let stream = ChangeStream { panel, output, since, told: Vec::new(), notices: Notices::default() };
+    let stream = ChangeStream { panel, output, since, told: Vec::new(), notices: ChangeNotices::default() };
     let body = Body::from_stream(unfold(stream, ChangeStream::next));
     ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
 }
@@ -50,12 +50,12 @@ struct ChangeStream {
     since: Option<u64>,
     /// The snapshots of the look before; none before the first.
     told: Vec<Arc<Snapshot>>,
-    notices: Notices,
+    notices: ChangeNotices,
 }
 
 /// What concerns no single revision, as it was told last.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Notices {
+struct ChangeNotices {
     problems: Vec<String>,
     unanswered: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl ChangeStream {
             self.told = panel.given.into_iter().map(|(snapshot, _)| snapshot).collect();
             if let Some(event) = event {
                 self.notices =
-                    Notices { problems: event.problems.clone(), unanswered: event.unanswered.clone() };
+                    ChangeNotices { problems: event.problems.clone(), unanswered: event.unanswered.clone() };
                 return Some((Ok(encoded(&event, self.panel.run())), self));
             }
         }

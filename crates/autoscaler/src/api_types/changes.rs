@@ -5,8 +5,8 @@ use vocabulary::RevisionName;
 
 use super::RevisionSummary;
 
-/// What has changed since the event before. The first event of a stream has everything, or, where the reader has
-/// named the last event that it has, what changed since that.
+/// What has changed since the event before. The first event of a stream has everything, or, where the reader
+/// has named the last event that it has, what changed since that.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChangeEvent {
     /// The version of the API's types.
@@ -17,7 +17,8 @@ pub struct ChangeEvent {
     pub whole: bool,
     /// The revisions that changed, as they stand in the list of revisions.
     pub revisions: Vec<RevisionSummary>,
-    /// In the first event of a stream that goes on: the names of all revisions. What they do not name is gone.
+    /// In the first event of a stream that goes on: the names of all revisions. What they do not name is
+    /// gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<RevisionName>>,
     /// Revisions that are gone since the event before.

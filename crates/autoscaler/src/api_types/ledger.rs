@@ -18,7 +18,8 @@ pub struct LedgerList {
     pub since_ms: u64,
     /// The currency of all costs; absent where no price is set.
     pub currency: Option<String>,
-    /// The worth of an avoided cold start, in milliseconds of one pod, for revisions without one of their own.
+    /// The worth of an avoided cold start, in milliseconds of one pod, for revisions without one of their
+    /// own.
     pub cold_start_worth_ms: u64,
     /// In the order of their names.
     pub revisions: Vec<LedgerView>,

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_for_rules_is_told_in_time() {
+    fn the_time_that_rules_still_need_is_told() {
         assert_eq!(remaining(180, 170).as_deref(), Some("10m"));
         assert_eq!((remaining(180, 180), remaining(180, 500)), (None, None));
         assert_eq!(

@@ -1,13 +1,13 @@
 //! The pods of a revision as the API shows them, those that ended and those that failed among them.
 
-use orchestration::{AppOutput, EndedPod, PodFailure, PodKill, PodLife, PodSnapshot};
+use orchestration::{AppOutput, EndedPod, PodFailure, PodKill, PodSnapshot, RecentPod};
 use scaling::PodPhase;
 use vocabulary::{LateBytes, PodState, Timestamp};
 
 use super::values::age_ms;
 use crate::api_types::{EndedPodView, FailureView, KillView, LateBytesView, PodView};
 
-pub(super) fn pod_view(pod: &PodSnapshot<'_>, life: Option<PodLife>, now: Timestamp) -> PodView {
+pub(super) fn pod_view(pod: &PodSnapshot<'_>, life: Option<RecentPod>, now: Timestamp) -> PodView {
     let facts = pod.facts;
     let ago = |at: Option<Timestamp>| at.map(|at| age_ms(at, now));
     PodView {

@@ -39,7 +39,7 @@ pub struct KnativeBuckets {
 }
 
 impl KnativeBuckets {
-    /// So many buckets.
+    /// The ring of so many buckets.
     pub fn new(count: BucketCount) -> Self {
         Self { count }
     }

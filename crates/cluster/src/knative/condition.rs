@@ -40,10 +40,10 @@ impl ConditionKind {
     }
 }
 
-/// Kubernetes' three answers.
+/// The three answers of a condition in Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConditionStatus {
-    /// The condition holds.
+    /// The condition is known to hold.
     True,
     /// The condition does not hold.
     False,
@@ -76,7 +76,7 @@ impl fmt::Display for ConditionStatus {
 /// The content of a condition, without its time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionWords {
-    /// Whether the condition holds.
+    /// Whether the condition holds, if known.
     pub status: ConditionStatus,
     /// One word for programs; empty where there is none.
     pub reason: String,

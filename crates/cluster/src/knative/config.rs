@@ -20,7 +20,7 @@ pub struct LeaseTimes {
 }
 
 impl Default for LeaseTimes {
-    /// Knative's own defaults.
+    /// The defaults of Knative's own configuration.
     fn default() -> Self {
         Self {
             lasts: Duration::from_secs(60),
@@ -35,7 +35,7 @@ impl Default for LeaseTimes {
 pub struct LeaderElection {
     /// How many buckets the replicas share.
     pub buckets: BucketCount,
-    /// How long Leases last.
+    /// How long Leases last, and when they are renewed.
     pub times: LeaseTimes,
 }
 

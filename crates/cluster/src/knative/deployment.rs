@@ -50,7 +50,7 @@ pub fn queue_proxy_environment(pod: &PodSpec) -> QueueProxyEnvironment {
 
 /// Whether the word of the queue-proxy is enough to call a pod ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadinessJudge {
+pub enum ReadinessDecider {
     /// The queue-proxy runs every probe of the pod.
     QueueProxy,
     /// kubelet runs a probe that the queue-proxy does not know: the pod's condition Ready has to hold, too.
@@ -59,16 +59,16 @@ pub enum ReadinessJudge {
 
 /// Who judges the readiness of pods made from this template: a probe or a gate that only kubelet knows makes
 /// the pod's condition count.
-pub fn readiness_judge(pod: &PodSpec) -> ReadinessJudge {
+pub fn readiness_judge(pod: &PodSpec) -> ReadinessDecider {
     let is_probed = |container: &Container| {
         container.name != QUEUE_PROXY
             && (container.readiness_probe.is_some() || container.startup_probe.is_some())
     };
     let has_gates = pod.readiness_gates.as_ref().is_some_and(|gates| !gates.is_empty());
     if has_gates || pod.containers.iter().any(is_probed) {
-        ReadinessJudge::KubeletToo
+        ReadinessDecider::KubeletToo
     } else {
-        ReadinessJudge::QueueProxy
+        ReadinessDecider::QueueProxy
     }
 }
 
@@ -108,14 +108,14 @@ mod tests {
         let judge = |value| readiness_judge(&pod(value));
         let queue_proxy = json!({"name": "queue-proxy", "readinessProbe": {"httpGet": {"port": 8012}}});
         let alone = json!({"containers": [{"name": "user"}, queue_proxy]});
-        assert_eq!(judge(alone.clone()), ReadinessJudge::QueueProxy);
+        assert_eq!(judge(alone.clone()), ReadinessDecider::QueueProxy);
         for probe in ["readinessProbe", "startupProbe"] {
             let mut probed = alone.clone();
             probed["containers"][0][probe] = json!({"exec": {"command": ["true"]}});
-            assert_eq!(judge(probed), ReadinessJudge::KubeletToo, "{probe}");
+            assert_eq!(judge(probed), ReadinessDecider::KubeletToo, "{probe}");
         }
         let mut gated = alone;
         gated["readinessGates"] = json!([{"conditionType": "example.com/gate"}]);
-        assert_eq!(judge(gated), ReadinessJudge::KubeletToo);
+        assert_eq!(judge(gated), ReadinessDecider::KubeletToo);
     }
 }

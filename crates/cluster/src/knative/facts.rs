@@ -13,10 +13,10 @@ use super::pod_autoscaler::PodAutoscalerRecord;
 
 /// What a revision's facts follow from, beside its `PodAutoscaler`.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
-    /// `config-autoscaler` as it applies.
+pub struct KnativeSurroundings<'a> {
+    /// The settings of `config-autoscaler` as they apply.
     pub cluster: &'a ClusterConfig,
-    /// `config-deployment`'s progress deadline.
+    /// The progress deadline that `config-deployment` sets.
     pub progress_deadline: Duration,
     /// The environment of the queue-proxy in the revision's Deployment; the default before it is known.
     pub environment: QueueProxyEnvironment,
@@ -39,7 +39,7 @@ pub struct RevisionReading {
 /// warning, for Knative's webhook has let it pass.
 pub fn revision_facts(
     autoscaler: &PodAutoscalerRecord,
-    around: Surroundings<'_>,
+    around: KnativeSurroundings<'_>,
 ) -> Result<RevisionReading, NameError> {
     let name = autoscaler.revision()?;
     let (settings, mut warnings) = settings_of(autoscaler, around.cluster);
@@ -105,7 +105,7 @@ mod tests {
 
     fn reading(autoscaler: &PodAutoscalerRecord) -> RevisionReading {
         let cluster = ClusterConfig::default();
-        let around = Surroundings {
+        let around = KnativeSurroundings {
             cluster: &cluster,
             progress_deadline: Duration::from_secs(120),
             environment: QueueProxyEnvironment::default(),

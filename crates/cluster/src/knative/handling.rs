@@ -21,7 +21,7 @@ const NEW_GENERATION: (&str, &str) = ("NewObservedGenFailure", "unsuccessfully o
 
 /// The state of a revision, from which its status follows.
 #[derive(Clone, Copy, Debug)]
-pub struct Handling<'a> {
+pub struct HandledRevision<'a> {
     /// The generation of the spec that this is the answer to.
     pub generation: i64,
     /// The `ServerlessService` of the revision, if there is one.
@@ -40,7 +40,7 @@ pub struct Handling<'a> {
     pub progress_deadline: Duration,
 }
 
-impl Handling<'_> {
+impl HandledRevision<'_> {
     /// The status after this handling.
     #[must_use]
     pub fn status(&self, former: &AutoscalerStatus, now: WallTime) -> AutoscalerStatus {

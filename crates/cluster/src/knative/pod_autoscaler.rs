@@ -27,7 +27,7 @@ pub enum AutoscalerClass {
 
 /// How the app speaks HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
+pub enum ServedProtocol {
     /// HTTP/1.1, on port 8012 of the queue-proxy.
     #[default]
     Http1,
@@ -35,7 +35,7 @@ pub enum Protocol {
     H2c,
 }
 
-impl Protocol {
+impl ServedProtocol {
     pub(crate) fn read(text: &str) -> Self {
         if text == "h2c" { Self::H2c } else { Self::Http1 }
     }
@@ -68,7 +68,7 @@ pub enum Reachability {
 
 /// The workload that is scaled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScaleTarget {
+pub struct ScaledWorkload {
     /// Group and version of its kind.
     pub api_version: String,
     /// Its kind, which is `Deployment`.
@@ -77,7 +77,7 @@ pub struct ScaleTarget {
     pub name: String,
 }
 
-impl ScaleTarget {
+impl ScaledWorkload {
     pub(crate) fn read(reference: &Value) -> Self {
         Self {
             api_version: text_at(reference, "apiVersion").to_owned(),
@@ -109,11 +109,11 @@ pub struct PodAutoscalerRecord {
     /// The annotations, with the user's settings among them.
     pub annotations: BTreeMap<String, String>,
     /// The workload whose count is written.
-    pub target: ScaleTarget,
+    pub target: ScaledWorkload,
     /// The most requests in one pod at once; 0 means no limit.
     pub container_concurrency: u32,
     /// How the app speaks HTTP.
-    pub protocol: Protocol,
+    pub protocol: ServedProtocol,
     /// Whether a route leads to the revision.
     pub reachability: Reachability,
     /// The status as it is written: after a restart, ebb's memory of the revision.
@@ -139,10 +139,10 @@ impl PodAutoscalerRecord {
             },
             labels: metadata.labels.clone().unwrap_or_default(),
             annotations,
-            target: ScaleTarget::read(spec.get("scaleTargetRef").unwrap_or(&Value::Null)),
+            target: ScaledWorkload::read(spec.get("scaleTargetRef").unwrap_or(&Value::Null)),
             // A limit beyond the range is none that a pod could reach.
             container_concurrency: u32::try_from(limit.max(0)).unwrap_or(u32::MAX),
-            protocol: Protocol::read(text_at(spec, "protocolType")),
+            protocol: ServedProtocol::read(text_at(spec, "protocolType")),
             reachability: match text_at(spec, "reachability") {
                 "Unreachable" => Reachability::Unreachable,
                 _ => Reachability::ReachableOrUnknown,
@@ -156,7 +156,7 @@ impl PodAutoscalerRecord {
         RevisionName::new(&self.key.namespace, KNATIVE_REVISION_KIND, &self.key.name)
     }
 
-    /// Whether traffic can arrive.
+    /// Whether traffic can arrive at the revision.
     pub fn is_reachable(&self) -> bool {
         self.reachability == Reachability::ReachableOrUnknown
     }
@@ -199,10 +199,13 @@ pub(crate) mod tests {
     fn a_revision_is_known_by_its_autoscaler() {
         let record = autoscaler(&json!({}));
         assert_eq!(record.revision().expect("a name").as_str(), "default/revision/hello-00001");
-        assert_eq!((record.container_concurrency, record.protocol), (10, Protocol::Http1));
+        assert_eq!((record.container_concurrency, record.protocol), (10, ServedProtocol::Http1));
         assert_eq!(record.target.name, "hello-00001-deployment");
         assert_eq!(record.status, AutoscalerStatus::default());
-        assert_eq!([Protocol::Http1, Protocol::H2c].map(Protocol::request_port), [8012, 8013]);
+        assert_eq!(
+            [ServedProtocol::Http1, ServedProtocol::H2c].map(ServedProtocol::request_port),
+            [8012, 8013]
+        );
     }
 
     #[test]

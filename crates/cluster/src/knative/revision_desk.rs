@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp as WallTime;
 use vocabulary::{PodCount, Routing, Timestamp};
 
-use super::handling::{Handling, not_owned};
+use super::handling::{HandledRevision, not_owned};
 use super::pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord};
 use super::serverless::{ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for};
 use super::status::{AutoscalerStatus, StatusWrite};
@@ -43,7 +43,7 @@ pub struct RouteOrder {
 /// A write that a revision needs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeskWrite {
-    /// Its `ServerlessService`.
+    /// The `ServerlessService` of the revision.
     Service(ServerlessWrite),
     /// The status of its `PodAutoscaler`.
     Status(StatusWrite),
@@ -184,7 +184,7 @@ impl RevisionDesk {
             return Some(not_owned(known, generation, &self.autoscaler.key.name, now));
         }
         let figures = self.figures?;
-        let handling = Handling {
+        let handling = HandledRevision {
             generation,
             service: self.service.as_ref(),
             want: figures.want,

@@ -18,16 +18,16 @@ use crate::resources::ObjectKey;
 /// Which of a revision's two objects a write was of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenObject {
-    /// Its `ServerlessService`.
+    /// The `ServerlessService` of the revision.
     Service,
     /// The status of its `PodAutoscaler`.
     Status,
 }
 
-/// How a write ended.
+/// How a write of an object ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteEnd {
-    /// The write went through.
+    /// The API server took the write.
     Done,
     /// Another client wrote the object meanwhile (409): the watch shows it.
     Conflict,

@@ -12,7 +12,7 @@ use vocabulary::{PodCount, Routing};
 
 use super::condition::{Condition, ConditionStatus, ConditionWords};
 use super::fields::{number_at, text_at};
-use super::pod_autoscaler::{AUTOSCALER_API, PodAutoscalerRecord, Protocol, ScaleTarget};
+use super::pod_autoscaler::{AUTOSCALER_API, PodAutoscalerRecord, ScaledWorkload, ServedProtocol};
 use crate::resources::ObjectKey;
 
 const SERVICE_API: &str = "networking.internal.knative.dev/v1alpha1";
@@ -26,9 +26,9 @@ const NO_PRIVATE_SERVICE: &str = "No Private Service Name";
 /// Which addresses the controller writes, unless there are none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerlessMode {
-    /// Those of activators.
+    /// Clients get the addresses of activators.
     Proxy,
-    /// Those of pods.
+    /// Clients get the addresses of pods.
     Serve,
 }
 
@@ -43,12 +43,12 @@ pub fn mode_for(want: Option<PodCount>, routing: Routing) -> ServerlessMode {
 /// The spec, which is compared and written whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerlessSpec {
-    /// Whose addresses clients get.
+    /// Whether clients get addresses of activators or pods.
     pub mode: ServerlessMode,
     /// The workload of the pods.
-    pub target: ScaleTarget,
+    pub target: ScaledWorkload,
     /// How the app speaks HTTP.
-    pub protocol: Protocol,
+    pub protocol: ServedProtocol,
     /// How many activators serve the revision; zero for all.
     pub activators: u32,
 }
@@ -71,8 +71,8 @@ impl ServerlessSpec {
             } else {
                 ServerlessMode::Proxy
             },
-            target: ScaleTarget::read(spec.get("objectRef").unwrap_or(&Value::Null)),
-            protocol: Protocol::read(text_at(spec, "protocolType")),
+            target: ScaledWorkload::read(spec.get("objectRef").unwrap_or(&Value::Null)),
+            protocol: ServedProtocol::read(text_at(spec, "protocolType")),
             activators: number_at(spec, "numActivators")
                 .and_then(|number| u32::try_from(number).ok())
                 .unwrap_or(0),
@@ -159,13 +159,13 @@ pub(crate) fn ready_words(service: Option<&ServerlessRecord>) -> ConditionWords 
 /// A write of a `ServerlessService`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerlessWrite {
-    /// Create this object.
+    /// Create this object, which is not there.
     Create(Value),
     /// Replace the spec of the object, if it still has this version.
     Replace {
         /// The version that is replaced.
         over: String,
-        /// The whole spec.
+        /// The whole spec that the object gets.
         spec: Value,
     },
 }

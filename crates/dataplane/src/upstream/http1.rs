@@ -185,9 +185,10 @@ fn respond(
             stream.map_or_else(Body::empty, |stream| Body::switched(ReadAheadStream::new(stream, rest)));
         return head.response.map(|()| body);
     }
-    // After a panic in the task the connection is not kept: waiting for the task gives an error.
-    let upload = upload
-        .map(|upload| UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened)))));
+    let upload = upload.map(|upload| {
+        // After a panic the connection is not kept either: waiting for the task gives an error.
+        UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened))))
+    });
     let lease = Http1Lease {
         pool: Rc::downgrade(pool),
         address,

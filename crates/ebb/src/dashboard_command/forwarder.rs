@@ -72,8 +72,8 @@ impl Forwarder {
             Ok(list) => list,
             Err(error) => return refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}")),
         };
-        let stream = ChangeStream { forwarder: self, told: Told::default(), next: Some(list), number: 0 };
-        let body = Body::from_stream(unfold(stream, ChangeStream::next));
+        let stream = ForwardedStream { forwarder: self, told: Told::default(), next: Some(list), number: 0 };
+        let body = Body::from_stream(unfold(stream, ForwardedStream::next));
         ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
     }
 }
@@ -113,7 +113,7 @@ struct Told {
     unanswered: Vec<String>,
 }
 
-struct ChangeStream {
+struct ForwardedStream {
     forwarder: Forwarder,
     told: Told,
     /// The answer that is told first.
@@ -121,7 +121,7 @@ struct ChangeStream {
     number: u64,
 }
 
-impl ChangeStream {
+impl ForwardedStream {
     /// The next event or comment; the end once no autoscaler answers, so that the reader asks again.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         for _ in 0..QUIET_LOOKS_MAX {

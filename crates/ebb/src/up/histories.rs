@@ -19,8 +19,8 @@ pub(super) struct Histories {
 }
 
 impl Histories {
-    /// Opens the store of the `ebb up` whose API is at this address. Where no folder will do histories are kept
-    /// in memory, which is said once.
+    /// Opens the store of the `ebb up` whose API is at this address. Where no folder will do histories are
+    /// kept in memory, which is said once.
     pub(super) fn open(api: SocketAddr, options: &UpOptions) -> Self {
         let state = state_folder::named_or_found(options.operation.state_dir.clone());
         let folder = match state {
@@ -46,6 +46,7 @@ impl Histories {
     /// What an autoscaler that begins is given. What could not be read is said.
     pub(super) async fn source(&self) -> HistorySource {
         let (store, reading) = (self.store.clone(), self.store.clone());
+        // A panic while reading leaves nothing read: measuring begins anew.
         let past = tokio::task::spawn_blocking(move || reading.read()).await.unwrap_or_default();
         for fault in &past.faults {
             warn!(fault, "a part of the histories was not read, so it counts as not measured");

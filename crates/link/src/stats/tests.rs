@@ -49,7 +49,11 @@ fn a_scrapes_answer_is_a_bare_stat() {
 fn a_frame_names_many_revisions_and_entries_without_a_stat_are_skipped() {
     let entry =
         |name: &str, stat| WireStatMessage { namespace: "default".to_owned(), name: name.to_owned(), stat };
-    let stat = Stat { pod_name: "a".to_owned(), average_concurrent_requests: 2.0, ..Stat::default() };
+    let stat = ActivatorStat {
+        pod_name: "a".to_owned(),
+        average_concurrent_requests: 2.0,
+        ..ActivatorStat::default()
+    };
     let frame = WireStatMessages { messages: vec![entry("one", Some(stat)), entry("two", None)] };
     let reports = read_stat_frame(&frame.encode_to_vec()).expect("a frame");
     let names: Vec<&str> = reports.iter().map(|report| report.revision.name()).collect();
@@ -59,12 +63,15 @@ fn a_frame_names_many_revisions_and_entries_without_a_stat_are_skipped() {
 #[test]
 fn values_that_are_no_load_are_refused_by_name() {
     for (value, field) in [(f64::NAN, "request_count"), (-1.0, "request_count")] {
-        let stat = Stat { request_count: value, ..Stat::default() };
+        let stat = ActivatorStat { request_count: value, ..ActivatorStat::default() };
         let refused = read_scrape(&stat.encode_to_vec()).expect_err("no load").to_string();
         assert!(refused.starts_with(field), "{refused}");
     }
     let nameless = WireStatMessages {
-        messages: vec![WireStatMessage { stat: Some(Stat::default()), ..WireStatMessage::default() }],
+        messages: vec![WireStatMessage {
+            stat: Some(ActivatorStat::default()),
+            ..WireStatMessage::default()
+        }],
     };
     let refused = read_stat_frame(&nameless.encode_to_vec()).expect_err("no name").to_string();
     assert!(refused.starts_with("name"), "{refused}");

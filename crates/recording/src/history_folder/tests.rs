@@ -19,7 +19,7 @@ use super::*;
 
 const REVISION: RevisionId = RevisionId(0);
 const REPORTER: Reporter = Reporter::Pod(PodId(0));
-/// Midnight of a day.
+/// Midnight of a day, in seconds since 1970.
 const MIDNIGHT: u64 = 20_003 * DAY_SECONDS;
 
 /// A revision that is measured, whose demand is remembered.

@@ -31,7 +31,7 @@ pub struct DemandDays {
 /// How long the minutes are that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DemandBin {
-    /// As clocks have them.
+    /// A minute of the wall clock.
     #[default]
     Minute,
     /// A second: for tests whose forecast has minutes of a second.

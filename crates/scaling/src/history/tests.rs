@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_written_minute_by_minute_makes_the_same_history(
+    fn a_history_written_minute_by_minute_is_the_same(
         stretches in prop::collection::vec(stretch(), 1..20),
         lengths in prop::collection::vec(1_u64..200, 1..12),
     ) {

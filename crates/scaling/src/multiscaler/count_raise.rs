@@ -72,8 +72,8 @@ impl CountRaise<'_> {
         }
     }
 
-    /// The class leaves the count alone, and means its own: pods above that were asked for early. Before it has
-    /// decided, they may as well be those of a load that is not known yet.
+    /// The class leaves the count alone, and means its own: pods above that were asked for early. Before it
+    /// has decided, they may as well be those of a load that is not known yet.
     fn leave_early_pods(&self, reasons: &mut Reasons) {
         let is_above = PodCount::ZERO < self.reactive && self.reactive < self.present;
         if reasons.number().is_none() && is_above && self.is_decided {

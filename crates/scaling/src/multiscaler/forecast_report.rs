@@ -5,7 +5,7 @@ use forecasting::{OutlookHour, PodCapacity, RuleNumber, Scorecard};
 /// What a person may know of a forecast.
 #[derive(Clone, Debug)]
 pub struct ForecastReport {
-    /// The rule in force.
+    /// The rule that is in force.
     pub rule: RuleNumber,
     /// The minute since 1970 since which it is in force; `None` before the first choice.
     pub rule_since: Option<u64>,

@@ -108,8 +108,8 @@ impl RevisionPrediction {
         self.pace.minute_at(Duration::from_secs(second))
     }
 
-    /// The local time by which days go; `None` while that of the revision's zone is not known. Days of shorter
-    /// minutes are those of no clock.
+    /// The local time by which days go; `None` while that of the revision's zone is not known. Days of
+    /// shorter minutes are those of no clock.
     pub(super) fn zone<'a>(&self, of_revision: Option<&'a ZoneOffsets>) -> Option<Cow<'a, ZoneOffsets>> {
         if self.pace.minute() == ForecastPace::USUAL.minute() {
             of_revision.map(Cow::Borrowed)

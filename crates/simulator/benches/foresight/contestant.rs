@@ -7,7 +7,7 @@ use crate::foreseen::ForeseenDemand;
 pub(crate) enum Contestant {
     /// Class kpa, which foresees nothing.
     Kpa,
-    /// Class ahpa.
+    /// Class ahpa of this project.
     Ahpa,
     /// The demand of the day before.
     Yesterday,

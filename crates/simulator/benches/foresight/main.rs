@@ -32,11 +32,11 @@ mod warm_table;
 use std::process::ExitCode;
 
 use rows::RowFile;
-use traces::Traces;
+use traces::TraceFolder;
 
 fn main() -> ExitCode {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
-    let traces = Traces::of_environment();
+    let traces = TraceFolder::of_environment();
     println!("{}", traces.origin());
     let mut rows = RowFile::beside_program(&traces.origin(), is_quick);
     let length = if is_quick { warm::Length::Quick } else { warm::Length::Whole };

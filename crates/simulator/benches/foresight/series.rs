@@ -1,4 +1,4 @@
-//! Demand by minutes.
+//! Series of demand, minute by minute.
 
 use std::ops::Range;
 

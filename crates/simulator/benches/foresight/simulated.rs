@@ -14,7 +14,7 @@ use vocabulary::RevisionName;
 /// One revision, its load and its pods.
 #[derive(Debug)]
 pub(crate) struct SimulatedRevision<'a> {
-    /// Annotations with their prefixes.
+    /// Keys with their prefixes, and values.
     pub(crate) annotations: &'a [(&'a str, String)],
     pub(crate) load: LoadFile,
     /// The time that each request takes.

@@ -6,7 +6,7 @@ use crate::ready_pods::{ReadyPods, counts_by_second};
 use crate::rows::{RowFile, RowNumbers, Rows};
 use crate::simulated::SimulatedRevision;
 use crate::sparse_load::{SparseLoad, seconds};
-use crate::traces::Traces;
+use crate::traces::TraceFolder;
 use crate::warm_table::share;
 
 /// What a pod takes to start, in seconds.
@@ -22,7 +22,7 @@ const WAYS: [&str; 9] =
 const GOALS: [(usize, [f64; 2]); 2] = [(1, [0.10, 1.35]), (2, [0.20, 1.22])];
 
 /// Prints the table. Returns whether the goals are met that say something of these series.
-pub(crate) fn run(traces: &Traces, rows: &mut RowFile) -> bool {
+pub(crate) fn run(traces: &TraceFolder, rows: &mut RowFile) -> bool {
     let apps: Vec<SparseLoad> = traces.apps().iter().map(SparseLoad::of_app).collect();
     let mut are_met = print_group("100 apps", &apps, rows);
     for series in traces.sparse() {

@@ -13,13 +13,13 @@ const LEFT_OUT: [&str; 2] = ["crane-03", "crane-10"];
 const SPARSE: [&str; 2] = ["nab-tweets-pfe", "nab-tweets-ups"];
 const APPS: &str = "azure-100-apps";
 
-/// Where series come from.
+/// The folder from which series come.
 #[derive(Clone, Debug)]
-pub(crate) struct Traces {
+pub(crate) struct TraceFolder {
     folder: Option<PathBuf>,
 }
 
-impl Traces {
+impl TraceFolder {
     pub(crate) fn of_environment() -> Self {
         Self { folder: std::env::var_os("EBB_TRACES").map(PathBuf::from) }
     }
@@ -38,7 +38,7 @@ impl Traces {
         self.folder.is_some()
     }
 
-    /// All series by minutes.
+    /// All series that are kept by minutes.
     pub(crate) fn warm(&self) -> Vec<DemandSeries> {
         let Some(folder) = &self.folder else { return generated::warm() };
         let index = text_of(&folder.join("index.csv"));

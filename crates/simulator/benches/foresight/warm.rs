@@ -12,7 +12,7 @@ use crate::ready_pods::{ReadyPods, counts_by_second};
 use crate::rows::{RowFile, RowNumbers, Rows};
 use crate::series::DemandSeries;
 use crate::simulated::SimulatedRevision;
-use crate::traces::Traces;
+use crate::traces::TraceFolder;
 use crate::warm_table::{WarmSetting, WarmTable};
 use crate::{goals, warm_table};
 
@@ -22,7 +22,7 @@ const SERVICE_TIME: f64 = 0.1;
 const QUICK_SERIES: usize = 3;
 const QUICK_DAYS: usize = 11;
 
-/// How much is measured.
+/// How many series and days are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     /// All series with all settings.
@@ -46,7 +46,7 @@ struct WarmWorld<'a> {
 }
 
 /// Prints all tables. Returns whether the goals are met that say something of these series.
-pub(crate) fn run(traces: &Traces, length: Length, rows: &mut RowFile) -> bool {
+pub(crate) fn run(traces: &TraceFolder, length: Length, rows: &mut RowFile) -> bool {
     let mut series = traces.warm();
     let settings = match length {
         Length::Whole => &SETTINGS[..],

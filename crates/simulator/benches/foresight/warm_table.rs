@@ -14,7 +14,7 @@ const MARGIN: usize = 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WarmSetting {
     pub(crate) start_up: usize,
-    /// In percent.
+    /// The budget of prediction, in percent.
     pub(crate) budget: u32,
     /// The pods that class kpa asks for at the greatest demand.
     pub(crate) peak: u32,
@@ -34,7 +34,7 @@ pub(crate) struct WarmShares {
     /// Of series with a period.
     pub(crate) late: Vec<f64>,
     pub(crate) pods: Vec<f64>,
-    /// Of series without.
+    /// The pod-hours of series without a period.
     pub(crate) pods_without_period: Vec<f64>,
     /// The sums of series with a period.
     pub(crate) late_sum: f64,

@@ -1,8 +1,8 @@
 //! The small changes of a source file.
 //!
 //! A change replaces one operator, word or method by its opposite, or leaves a statement out. It is found in
-//! the text: the formatter has put a space on each side of every binary operator, and none within generics, so
-//! ` < ` is a comparison. Comments, attributes, strings and the tests of the file are passed over.
+//! the text: the formatter has put a space on each side of every binary operator, and none within generics,
+//! so ` < ` is a comparison. Comments, attributes, strings and the tests of the file are passed over.
 
 /// One change of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! `kubectl ebb dashboard`: the pages at a port of this machine, with the answers of the cluster's autoscalers.
+//! `kubectl ebb dashboard`: the pages at a port of this machine, with the answers of the cluster's
+//! autoscalers.
 
 use std::process::Stdio;
 

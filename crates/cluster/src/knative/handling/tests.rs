@@ -11,8 +11,8 @@ fn at(second: i64) -> WallTime {
     WallTime::from_second(1_800_000_000 + second).expect("a time")
 }
 
-fn handling(service: Option<&ServerlessRecord>) -> Handling<'_> {
-    Handling {
+fn handling(service: Option<&ServerlessRecord>) -> HandledRevision<'_> {
+    HandledRevision {
         generation: 1,
         service,
         want: None,
@@ -44,7 +44,7 @@ fn pods(count: u32) -> PodCount {
 
 /// A revision that became ready at second 5 with one pod.
 fn ready_revision(service: &ServerlessRecord) -> AutoscalerStatus {
-    let state = Handling { want: Some(pods(1)), ready: pods(1), ..handling(Some(service)) };
+    let state = HandledRevision { want: Some(pods(1)), ready: pods(1), ..handling(Some(service)) };
     state.status(&AutoscalerStatus::default(), at(5))
 }
 
@@ -63,7 +63,7 @@ fn the_first_status_says_that_there_is_no_private_service_and_waits() {
 fn a_revision_is_ready_in_one_write_with_its_names_and_its_counts() {
     let service = serving();
     let first = handling(None).status(&AutoscalerStatus::default(), at(0));
-    let state = Handling { want: Some(pods(1)), ready: pods(1), ..handling(Some(&service)) };
+    let state = HandledRevision { want: Some(pods(1)), ready: pods(1), ..handling(Some(&service)) };
     let status = state.status(&first, at(4));
     for kind in ConditionKind::ALL {
         assert_eq!(said(&status, kind), "True");
@@ -81,11 +81,12 @@ fn a_revision_is_ready_in_one_write_with_its_names_and_its_counts() {
 fn an_initialized_revision_stays_so_and_min_scale_alone_counts_from_then_on() {
     let service = serving();
     let status = ready_revision(&service);
-    let short = Handling { want: Some(pods(3)), ready: pods(1), min: pods(3), ..handling(Some(&service)) };
+    let short =
+        HandledRevision { want: Some(pods(3)), ready: pods(1), min: pods(3), ..handling(Some(&service)) };
     let status = short.status(&status, at(20));
     assert_eq!(said(&status, ConditionKind::Active), "Unknown Queued");
     assert_eq!(said(&status, ConditionKind::ScaleTargetInitialized), "True", "it never goes back");
-    let unreachable = Handling { is_reachable: false, ..short };
+    let unreachable = HandledRevision { is_reachable: false, ..short };
     assert_eq!(
         said(&unreachable.status(&status, at(21)), ConditionKind::Active),
         "True",
@@ -96,7 +97,7 @@ fn an_initialized_revision_stays_so_and_min_scale_alone_counts_from_then_on() {
 #[test]
 fn the_initial_scale_has_to_be_reached_once() {
     let service = serving();
-    let with = |ready| Handling {
+    let with = |ready| HandledRevision {
         want: Some(pods(20)),
         ready: pods(ready),
         min: pods(11),
@@ -115,7 +116,7 @@ fn a_scaled_to_zero_start_gets_its_service_name_and_is_initialized_in_one_write(
     let service = serving();
     let mut without_name = service.clone();
     without_name.service_name.clear();
-    let zero = |service| Handling { initial: PodCount::ZERO, ..handling(Some(service)) };
+    let zero = |service| HandledRevision { initial: PodCount::ZERO, ..handling(Some(service)) };
     let status = zero(&without_name).status(&AutoscalerStatus::default(), at(0));
     assert_eq!(said(&status, ConditionKind::ScaleTargetInitialized), "Unknown", "M18: the name is missing");
     let status = zero(&service).status(&status, at(1));
@@ -133,12 +134,12 @@ fn ready_is_never_false_while_a_first_start_still_has_time() {
     let mut status = AutoscalerStatus::default();
     for second in 0..=630 {
         for want in [None, Some(0), Some(1)] {
-            let state = Handling { want: want.map(PodCount::new), ..handling(Some(&service)) };
+            let state = HandledRevision { want: want.map(PodCount::new), ..handling(Some(&service)) };
             status = state.status(&status, at(second));
             assert!(ready_of(&status).starts_with("Unknown"), "{second} s, want {want:?}: {status:?}");
         }
     }
-    let state = Handling { want: Some(PodCount::ZERO), ..handling(Some(&service)) };
+    let state = HandledRevision { want: Some(PodCount::ZERO), ..handling(Some(&service)) };
     let status = state.status(&status, at(631));
     assert_eq!(ready_of(&status), "False TimedOut", "the progress deadline and 30 s are over");
     assert_eq!(status.desired, Some(0));
@@ -148,15 +149,16 @@ fn ready_is_never_false_while_a_first_start_still_has_time() {
 fn idle_and_wake_are_written_as_the_table_says() {
     let service = serving();
     let status = ready_revision(&service);
-    let idle = Handling { want: Some(PodCount::ZERO), ready: pods(1), ..handling(Some(&service)) };
+    let idle = HandledRevision { want: Some(PodCount::ZERO), ready: pods(1), ..handling(Some(&service)) };
     let idle = idle.status(&status, at(70));
     assert_eq!((ready_of(&idle).as_str(), idle.desired), ("False NoTraffic", Some(0)));
     assert_eq!(idle.condition(ConditionKind::Active).since, Some(at(70)));
-    let gone = Handling { want: Some(PodCount::ZERO), ..handling(Some(&service)) }.status(&idle, at(100));
+    let gone =
+        HandledRevision { want: Some(PodCount::ZERO), ..handling(Some(&service)) }.status(&idle, at(100));
     assert_eq!(gone.condition(ConditionKind::Active).since, Some(at(70)), "only the counts are news");
-    let wakes = Handling { want: Some(pods(1)), ..handling(Some(&service)) }.status(&gone, at(200));
+    let wakes = HandledRevision { want: Some(pods(1)), ..handling(Some(&service)) }.status(&gone, at(200));
     assert_eq!(ready_of(&wakes), "Unknown Queued");
-    let awake = Handling { want: Some(pods(1)), ready: pods(1), ..handling(Some(&service)) };
+    let awake = HandledRevision { want: Some(pods(1)), ready: pods(1), ..handling(Some(&service)) };
     assert_eq!(ready_of(&awake.status(&wakes, at(201))), "True");
 }
 
@@ -164,9 +166,10 @@ fn idle_and_wake_are_written_as_the_table_says() {
 fn a_restart_that_knows_nothing_hides_no_count_and_touches_no_condition() {
     let service = serving();
     let status = ready_revision(&service);
-    let unknown = Handling { ready: pods(1), ..handling(Some(&service)) };
+    let unknown = HandledRevision { ready: pods(1), ..handling(Some(&service)) };
     assert_eq!(unknown.status(&status, at(50)), status, "M9: active, and at its pods");
-    let idle = Handling { want: Some(PodCount::ZERO), ..handling(Some(&service)) }.status(&status, at(60));
+    let idle =
+        HandledRevision { want: Some(PodCount::ZERO), ..handling(Some(&service)) }.status(&status, at(60));
     assert_eq!(handling(Some(&service)).status(&idle, at(90)), idle, "at rest");
 }
 
@@ -186,10 +189,10 @@ fn ready_says_the_reason_that_is_newest() {
     let mut unready = service.clone();
     unready.private_service_name.clear();
     // SKSReady is Unknown from 30 on, and Active False from 40 on: False comes before Unknown.
-    let status =
-        Handling { want: Some(pods(1)), ready: pods(1), ..handling(Some(&unready)) }.status(&status, at(30));
+    let status = HandledRevision { want: Some(pods(1)), ready: pods(1), ..handling(Some(&unready)) }
+        .status(&status, at(30));
     assert_eq!(ready_of(&status), "Unknown Queued", "both changed at once, and Active counts first");
-    let idle = Handling { want: Some(PodCount::ZERO), ..handling(Some(&service)) };
+    let idle = HandledRevision { want: Some(PodCount::ZERO), ..handling(Some(&service)) };
     assert_eq!(ready_of(&idle.status(&status, at(40))), "False TimedOut");
 }
 
@@ -205,6 +208,7 @@ fn a_service_of_another_owner_is_named_and_a_new_generation_that_fails_is_noted(
     assert_eq!(failed(&status, 1, at(30)), status, "the generation was handled before");
     let newer = failed(&status, 2, at(30));
     assert_eq!((ready_of(&newer).as_str(), newer.observed_generation), ("Unknown NewObservedGenFailure", 2));
-    let state = Handling { generation: 2, want: Some(pods(1)), ready: pods(1), ..handling(Some(&service)) };
+    let state =
+        HandledRevision { generation: 2, want: Some(pods(1)), ready: pods(1), ..handling(Some(&service)) };
     assert_eq!(ready_of(&state.status(&newer, at(31))), "True", "a complete handling overwrites it");
 }
