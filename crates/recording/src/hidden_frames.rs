@@ -207,12 +207,12 @@ impl FrameHiding {
                 self.hide_revision(&mut route.revision);
                 route.activators.iter_mut().for_each(|name| self.hide_text(name));
             }
-            FactBody::OrderEnded(end) => self.hide_order_end(end.outcome.as_mut()),
+            FactBody::OrderEnded(end) => self.hide_order_end(&mut end.outcome),
             FactBody::Synced(_) => {}
         }
     }
 
-    fn hide_order_end(&mut self, outcome: Option<&mut OrderEndBody>) {
+    fn hide_order_end(&mut self, outcome: &mut Option<OrderEndBody>) {
         match outcome {
             Some(
                 OrderEndBody::Refused(text) | OrderEndBody::Forbidden(text) | OrderEndBody::Retrying(text),

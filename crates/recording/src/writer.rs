@@ -197,7 +197,9 @@ impl RecordWriter {
         if let Some(hiding) = &mut self.hiding {
             hiding.note(&entry.commands);
             hiding.hide(&mut body);
-            outcome.iter_mut().for_each(|outcome| hiding.hide_outcome(outcome));
+            if let Some(outcome) = &mut outcome {
+                hiding.hide_outcome(outcome);
+            }
         }
         if let Some(segment) = &mut self.segment {
             segment.push(entry.at, body, outcome)?;

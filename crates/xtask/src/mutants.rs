@@ -27,7 +27,7 @@ const SURVIVORS_MAX: f64 = 5.0;
 
 #[derive(Debug, Args)]
 pub(crate) struct MutantOptions {
-    /// Only these parts of crates/scaling/src: decider, panic, bounds, scale_to_zero, window.
+    /// Only these parts of crate `scaling`.
     #[arg(long, value_name = "PART", value_parser = PARTS)]
     only: Vec<String>,
     /// Try so many mutants that were not tried yet, and no more.

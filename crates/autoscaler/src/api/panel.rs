@@ -76,8 +76,8 @@ pub(super) struct PanelSnapshots {
 
 impl Panel {
     pub(super) fn new(handles: Vec<ApiHandle>) -> Self {
-        let run: String = runtime::new_seed()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { handles, run: run.into() }
+        let run = runtime::new_seed().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        Self { handles, run: format!("{run:016x}").into() }
     }
 
     /// The name of this panel, which no other one has.

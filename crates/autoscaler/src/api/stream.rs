@@ -86,9 +86,10 @@ impl ChangeStream {
     fn changes(&self, panel: &PanelSnapshots) -> Option<ChangeEvent> {
         let is_first = self.told.is_empty();
         let since = self.since.filter(|_| is_first);
-        let lists = panel.given.iter().map(|(snapshot, now)| match since {
-            Some(since) => views::changed_since(snapshot, end_of(since), self.output, *now),
-            None => {
+        let lists = panel.given.iter().map(|(snapshot, now)| {
+            if let Some(since) = since {
+                views::changed_since(snapshot, end_of(since), self.output, *now)
+            } else {
                 let former = self.told.iter().find(|former| former.owner == snapshot.owner);
                 views::changed(snapshot, former.map(Arc::as_ref), self.output, *now)
             }

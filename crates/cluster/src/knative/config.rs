@@ -119,7 +119,7 @@ pub fn network_refusals(config_network: &BTreeMap<String, String>) -> Vec<Profil
         let is_refused =
             text.eq_ignore_ascii_case(refused) || (old.is_some() && text.eq_ignore_ascii_case("true"));
         is_refused.then(|| ProfileRefusal {
-            key: *key,
+            key,
             text: format!(
                 "config-network: {key} is {text:?}: {why}; keep Knative's own programs, or turn it off"
             ),

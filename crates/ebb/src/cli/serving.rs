@@ -120,7 +120,7 @@ pub(crate) struct OperationOptions {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) log_patience: Option<Duration>,
     /// Where the API's token and the histories of Services are kept, over restarts. Without this, the folder
-    /// that systemd made ($STATE_DIRECTORY), else $XDG_STATE_HOME/ebb or ~/.local/state/ebb.
+    /// that systemd made (`$STATE_DIRECTORY`), else `$XDG_STATE_HOME/ebb` or `~/.local/state/ebb`.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) state_dir: Option<PathBuf>,
     #[command(flatten)]

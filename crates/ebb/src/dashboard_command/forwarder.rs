@@ -125,12 +125,11 @@ impl ForwardedStream {
     /// The next event or comment; the end once no autoscaler answers, so that the reader asks again.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         for _ in 0..QUIET_LOOKS_MAX {
-            let list = match self.next.take() {
-                Some(list) => list,
-                None => {
-                    tokio::time::sleep(LOOK_EVERY).await;
-                    self.forwarder.cluster.get::<RevisionList>(REVISIONS).await.ok()?
-                }
+            let list = if let Some(list) = self.next.take() {
+                list
+            } else {
+                tokio::time::sleep(LOOK_EVERY).await;
+                self.forwarder.cluster.get::<RevisionList>(REVISIONS).await.ok()?
             };
             self.number += 1;
             if let Some(event) = self.told.take(list, self.number) {
@@ -156,7 +155,7 @@ impl Told {
             || !gone.is_empty()
             || (&self.problems, &self.unanswered) != (&problems, &unanswered);
         *self = Self { revisions: present, problems: problems.clone(), unanswered: unanswered.clone() };
-        is_news.then(|| ChangeEvent {
+        is_news.then_some(ChangeEvent {
             version: API_VERSION,
             snapshot: number,
             whole: number == 1,

@@ -1,6 +1,8 @@
 //! Cron patterns as times of a schedule, as far as a schedule can say the same: hours or one time of the day,
 //! on days of the week.
 
+use std::cmp::Ordering;
+
 /// The days as a schedule names them, in its order.
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 /// The last hour of a day.
@@ -67,13 +69,13 @@ fn days_text(field: &str) -> Option<String> {
 
 /// A range of days. One that goes past Sunday is a list, for a week of a schedule ends with it.
 fn days_of((first, last): (usize, usize)) -> String {
-    if first == last {
-        DAYS[first].to_owned()
-    } else if first < last {
-        format!("{}-{}", DAYS[first], DAYS[last])
-    } else {
-        let days: Vec<&str> = (first..=last + DAYS.len()).map(|day| DAYS[day % DAYS.len()]).collect();
-        days.join(",")
+    match first.cmp(&last) {
+        Ordering::Equal => DAYS[first].to_owned(),
+        Ordering::Less => format!("{}-{}", DAYS[first], DAYS[last]),
+        Ordering::Greater => {
+            let days: Vec<&str> = (first..=last + DAYS.len()).map(|day| DAYS[day % DAYS.len()]).collect();
+            days.join(",")
+        }
     }
 }
 

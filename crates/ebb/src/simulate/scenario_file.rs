@@ -119,9 +119,9 @@ impl ScenarioReader<'_> {
         let compare = compare.iter().filter_map(|text| self.value_of("compare", text, variant)).collect();
         let length = self.length();
         if record.is_none() {
-            self.required("serviceTime", "120ms", service_time.as_ref());
-            self.required("startUp", "2s", start_up.as_ref());
-            self.required("minutes, hours or days", "10", length);
+            self.required("serviceTime", "120ms", service_time.is_some());
+            self.required("startUp", "2s", start_up.is_some());
+            self.required("minutes, hours or days", "10", length.is_some());
         }
         let domain = self.text("domain").map_or_else(|| "example.com".to_owned(), |domain| domain.text);
         let ignore_foreign = self.parsed("ignoreForeign", truth).unwrap_or_default();
@@ -192,14 +192,14 @@ impl ScenarioReader<'_> {
                 self.refuse(node.place.0, &format!("{field} is empty; write {field}: {example}"));
             }
             Some(_) => {}
-            None => self.required::<Item>(field, example, None),
+            None => self.required(field, example, false),
         }
         list
     }
 
     /// Notes that a field is missing, unless a problem of it was noted already.
-    fn required<Value>(&mut self, field: &str, example: &str, value: Option<Value>) {
-        if value.is_none() && self.node(field).is_none() {
+    fn required(&mut self, field: &str, example: &str, is_given: bool) {
+        if !is_given && self.node(field).is_none() {
             self.problems.push(format!("{}: {field} is missing; write {field}: {example}", self.name));
         }
     }

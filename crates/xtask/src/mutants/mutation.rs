@@ -119,7 +119,7 @@ fn changes(line: &str, code: &str) -> Vec<String> {
 
 /// Where a text stands outside of strings.
 fn places<'c>(code: &'c str, text: &'static str) -> impl Iterator<Item = usize> + use<'c> {
-    let is_code = |place: &usize| code[..*place].matches('"').count() % 2 == 0;
+    let is_code = |place: &usize| code[..*place].matches('"').count().is_multiple_of(2);
     code.match_indices(text).map(|(place, _)| place).filter(is_code)
 }
 
