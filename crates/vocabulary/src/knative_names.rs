@@ -12,7 +12,7 @@ pub fn knative_lease(bucket: u16, buckets: u16) -> String {
 mod tests {
     use super::*;
 
-    /// N5: names of Leases.
+    /// N5: the names of Leases.
     #[test]
     fn leases_have_knatives_names() {
         assert_eq!(knative_lease(0, 10), "autoscaler-bucket-00-of-10");
