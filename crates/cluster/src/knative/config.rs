@@ -131,10 +131,7 @@ pub fn network_refusals(config_network: &BTreeMap<String, String>) -> Vec<Profil
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
+    use crate::knative::lenient::tests::map;
 
     #[test]
     fn leader_election_has_knatives_defaults_and_both_spellings() {

@@ -43,12 +43,13 @@ fn split(entries: &BTreeMap<String, String>, place: &str, is_unknown: fn(&str) -
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use settings::{ClusterConfig, RevisionSettings};
 
     use super::*;
 
-    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    /// The data of a ConfigMap, or annotations, with these entries.
+    pub(crate) fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
