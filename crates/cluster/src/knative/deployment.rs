@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, PodSpec};
-use vocabulary::RequestTimeouts;
+use vocabulary::{QUEUE_PROXY, RequestTimeouts};
 
-/// The container that Knative's controller adds.
-const QUEUE_PROXY: &str = "queue-proxy";
 /// `timeoutSeconds` where it cannot be read, as in Knative.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 

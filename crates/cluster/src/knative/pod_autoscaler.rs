@@ -9,9 +9,9 @@ use vocabulary::{KNATIVE_REVISION_KIND, NameError, RevisionName};
 use super::fields::{number_at, text_at};
 use super::status::AutoscalerStatus;
 use crate::resources::ObjectKey;
+use crate::resources::workload::CLASS_ANNOTATION;
 
 pub(crate) const AUTOSCALER_API: &str = "autoscaling.internal.knative.dev/v1alpha1";
-const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
 const OUR_CLASS: &str = "kpa.autoscaling.knative.dev";
 
 /// Which program scales a revision.

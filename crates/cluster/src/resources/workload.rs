@@ -20,7 +20,7 @@ use crate::resources::ports::ContainerPorts;
 use crate::resources::selector::Selector;
 
 /// Says which autoscaler a workload is for.
-const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
+pub(crate) const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
 
 /// A `resourceVersion`, where that is a number. Those of one kind grow; Kubernetes 1.35 made that a promise
 /// (KEP-5504, "comparable resource versions").
