@@ -10,6 +10,7 @@ use vocabulary::{NameError, PodCount, Problem};
 use super::deployment::QueueProxyEnvironment;
 use super::lenient::known_annotations;
 use super::pod_autoscaler::PodAutoscalerRecord;
+use crate::resources::workload::remove_refused;
 
 /// What a revision's facts follow from, beside its `PodAutoscaler`.
 #[derive(Clone, Copy, Debug)]
@@ -82,11 +83,10 @@ fn settings_of(autoscaler: &PodAutoscalerRecord, cluster: &ClusterConfig) -> (Re
             }
             Err(problems) => problems,
         };
-        let count = annotations.len();
-        annotations.retain(|key, _| !problems.iter().any(|problem| problem.key == *key));
+        let is_one_removed = remove_refused(&mut annotations, &problems);
         warnings.extend(messages(problems));
-        // Each turn has one less, or no annotation is the reason: then the cluster's settings hold alone.
-        if annotations.len() == count {
+        // Without an annotation as the reason the cluster's settings hold alone.
+        if !is_one_removed {
             return (RevisionSettings::default(), warnings);
         }
     }

@@ -133,10 +133,7 @@ impl WorkloadRecord {
             if problems.iter().any(|problem| problem.key == CLASS_ANNOTATION) {
                 return None;
             }
-            let count = rest.annotations.len();
-            rest.annotations.retain(|key, _| !problems.iter().any(|problem| problem.key == *key));
-            // Each turn has one less, or it is the cluster's own settings that are at odds.
-            if rest.annotations.len() == count {
+            if !remove_refused(&mut rest.annotations, &problems) {
                 return None;
             }
         };
@@ -155,6 +152,14 @@ impl WorkloadRecord {
         settings.requests = self.requests.clone();
         Ok(settings)
     }
+}
+
+/// Removes the annotations that have these problems, and says whether there was one. Where there was none,
+/// the cluster's own settings are at odds, and reading again would find the same problems.
+pub(crate) fn remove_refused(annotations: &mut BTreeMap<String, String>, problems: &[Problem]) -> bool {
+    let count = annotations.len();
+    annotations.retain(|key, _| !problems.iter().any(|problem| problem.key == *key));
+    annotations.len() < count
 }
 
 #[cfg(test)]
