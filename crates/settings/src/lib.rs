@@ -52,7 +52,7 @@ pub use prediction::PredictionDefaults;
 pub use prices::ResourcePrices;
 pub use queue_proxy::QueueProxyResources;
 pub use request_limits::RequestLimits;
-pub use resolve::PROGRESS_DEADLINE_DEFAULT;
+pub use resolve::{ACTIVATION_TIMEOUT_BUFFER, PROGRESS_DEADLINE_DEFAULT};
 pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
 pub use spec::{Aggregation, PredictionSettings, ScalingSpec};

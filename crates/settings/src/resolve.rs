@@ -20,7 +20,7 @@ const RPS_UTILIZATION: f64 = 0.7;
 
 /// The time that an activation may take beyond the progress deadline, so that the platform's own verdict
 /// comes first.
-const ACTIVATION_TIMEOUT_BUFFER: Duration = Duration::from_secs(30);
+pub const ACTIVATION_TIMEOUT_BUFFER: Duration = Duration::from_secs(30);
 
 /// Knative's progress deadline where no annotation sets one.
 pub const PROGRESS_DEADLINE_DEFAULT: Duration = Duration::from_mins(10);

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp as WallTime;
+use settings::ACTIVATION_TIMEOUT_BUFFER;
 use vocabulary::PodCount;
 
 use super::active::{ActiveState, PodNeed};
@@ -14,9 +15,6 @@ use super::serverless::{ServerlessRecord, ready_words};
 use super::status::AutoscalerStatus;
 use crate::moment::Moment;
 
-/// Beyond the progress deadline a start may take this long, as in Knative: the deployment controller says
-/// first that it has failed.
-const START_SLACK: Duration = Duration::from_secs(30);
 const NEW_GENERATION: (&str, &str) = ("NewObservedGenFailure", "unsuccessfully observed a new generation");
 
 /// The state of a revision, from which its status follows.
@@ -54,14 +52,8 @@ impl HandledRevision<'_> {
             status.service_name.clone_from(&service.service_name);
             status.metrics_service_name.clone_from(&service.private_service_name);
         }
-        let need = PodNeed {
-            min: self.min,
-            initial: self.initial,
-            is_reachable: self.is_reachable,
-            is_initialized: former.is_initialized(),
-        };
-        let need = need.pods();
-        let want = self.want_of_start(want, need, former, now);
+        let need = self.need(former);
+        let want = self.want_of_start(want, former, now);
         status.desired = match (want, former.desired) {
             (Some(want), _) => Some(i64::from(want.value())),
             // A restart, of which nothing is known yet, hides no count.
@@ -85,28 +77,42 @@ impl HandledRevision<'_> {
         status
     }
 
+    /// The ready pods that the revision needs, as long as its status is the former one.
+    fn need(&self, former: &AutoscalerStatus) -> PodCount {
+        let need = PodNeed {
+            min: self.min,
+            initial: self.initial,
+            is_reachable: self.is_reachable,
+            is_initialized: former.is_initialized(),
+        };
+        need.pods()
+    }
+
     /// While a first start still has time, nothing wants zero: Ready would be False for a moment, and the
     /// controller would fail the revision for good.
     fn want_of_start(
         &self,
         want: Option<PodCount>,
-        need: PodCount,
         former: &AutoscalerStatus,
         now: WallTime,
     ) -> Option<PodCount> {
-        let starts = !former.is_initialized() && need > PodCount::ZERO;
-        let has_time = !is_start_overdue(former, self.progress_deadline, now);
-        want.filter(|want| !(starts && has_time && *want == PodCount::ZERO))
+        let starts = !former.is_initialized() && self.need(former) > PodCount::ZERO;
+        let is_kept = starts && self.has_time_to_start(former, now);
+        want.filter(|want| !(is_kept && *want == PodCount::ZERO))
     }
-}
 
-/// Whether a revision has been starting for longer than it may: its scale is then 0, and Active `TimedOut`.
-pub(crate) fn is_start_overdue(status: &AutoscalerStatus, deadline: Duration, now: WallTime) -> bool {
-    let active = status.condition(ConditionKind::Active);
-    if active.words.status != ConditionStatus::Unknown {
-        return true;
+    /// Whether a revision is starting, and not for longer than it may; afterwards zero makes Active
+    /// `TimedOut`.
+    fn has_time_to_start(&self, former: &AutoscalerStatus, now: WallTime) -> bool {
+        let active = former.condition(ConditionKind::Active);
+        active.words.status == ConditionStatus::Unknown
+            && active.since.is_none_or(|since| Moment::between(since, now) <= self.start_limit())
     }
-    active.since.is_some_and(|since| Moment::between(since, now) > deadline + START_SLACK)
+
+    /// How long a start may take.
+    fn start_limit(&self) -> Duration {
+        self.progress_deadline.saturating_add(ACTIVATION_TIMEOUT_BUFFER)
+    }
 }
 
 /// The status after a handling that found a `ServerlessService` of another controller under the revision's
