@@ -15,6 +15,8 @@ use super::serverless::{ServerlessRecord, ready_words};
 use super::status::AutoscalerStatus;
 use crate::moment::Moment;
 
+/// At the limit itself a start still has time.
+const JUST_AFTER: Duration = Duration::from_millis(1);
 const NEW_GENERATION: (&str, &str) = ("NewObservedGenFailure", "unsuccessfully observed a new generation");
 
 /// The state of a revision, from which its status follows.
@@ -107,6 +109,14 @@ impl HandledRevision<'_> {
         let active = former.condition(ConditionKind::Active);
         active.words.status == ConditionStatus::Unknown
             && active.since.is_none_or(|since| Moment::between(since, now) <= self.start_limit())
+    }
+
+    /// When a start of which zero is wanted has no time left, so that its status changes without any event;
+    /// `None` where time alone changes nothing.
+    pub(crate) fn start_times_out_at(&self, former: &AutoscalerStatus, now: WallTime) -> Option<WallTime> {
+        let is_kept = self.want.is_some() && self.want_of_start(self.want, former, now).is_none();
+        let since = former.condition(ConditionKind::Active).since.filter(|_| is_kept)?;
+        since.checked_add(self.start_limit().saturating_add(JUST_AFTER)).ok()
     }
 
     /// How long a start may take.

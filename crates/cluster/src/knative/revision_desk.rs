@@ -137,7 +137,11 @@ impl RevisionDesk {
         let service = self.service_write().and_then(|_| self.service_turn());
         let wanted = self.wanted_status(moment.wall);
         let status = wanted.and_then(|wanted| self.pace.next_turn(&self.autoscaler, &wanted));
-        [service, status].into_iter().flatten().min()
+        let timeout = self
+            .handling()
+            .and_then(|handling| handling.start_times_out_at(self.pace.known(&self.autoscaler), moment.wall));
+        let timeout = timeout.map(|at| moment.on_axis(at));
+        [service, status, timeout].into_iter().flatten().min()
     }
 
     /// When the service may be written; `None` while an answer or the watch has to come first.
@@ -179,13 +183,17 @@ impl RevisionDesk {
     /// The status that follows from all that is known; `None` before the figures are.
     fn wanted_status(&self, now: WallTime) -> Option<AutoscalerStatus> {
         let known = self.pace.known(&self.autoscaler);
-        let generation = self.autoscaler.generation;
         if self.is_foreign() {
-            return Some(not_owned(known, generation, &self.autoscaler.key.name, now));
+            return Some(not_owned(known, self.autoscaler.generation, &self.autoscaler.key.name, now));
         }
+        Some(self.handling()?.status(known, now))
+    }
+
+    /// The state from which the status follows; `None` before the figures are known.
+    fn handling(&self) -> Option<HandledRevision<'_>> {
         let figures = self.figures?;
-        let handling = HandledRevision {
-            generation,
+        Some(HandledRevision {
+            generation: self.autoscaler.generation,
             service: self.service.as_ref(),
             want: figures.want,
             ready: figures.ready,
@@ -193,8 +201,7 @@ impl RevisionDesk {
             initial: figures.initial,
             is_reachable: self.autoscaler.is_reachable(),
             progress_deadline: figures.progress_deadline,
-        };
-        Some(handling.status(known, now))
+        })
     }
 
     /// The write of the service has ended: it went through, or met another version (409). Either way the

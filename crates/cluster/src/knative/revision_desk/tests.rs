@@ -163,3 +163,14 @@ fn counts_wait_for_their_second_and_the_deadline_says_so() {
     assert_eq!(desk.next_deadline(at(0)), Some(at(1).axis));
     assert!(desk.next_write(at(1)).is_some());
 }
+
+#[test]
+fn a_start_of_which_zero_is_wanted_times_out_without_any_event() {
+    let mut desk = standing(Some(1), 0, "Proxy");
+    desk.put_figures(figures(Some(0), 0));
+    assert_eq!(desk.next_write(at(10)), None, "the start has time");
+    let limit = at(630).axis + Duration::from_millis(1);
+    assert_eq!(desk.next_deadline(at(10)), Some(limit), "the progress deadline and 30 s");
+    assert_eq!(desk.next_deadline(at(630)), Some(limit));
+    assert_eq!(condition(desk.next_write(at(631)), ConditionKind::Active), "False TimedOut");
+}
