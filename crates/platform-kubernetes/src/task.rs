@@ -188,14 +188,12 @@ fn log_failure(answer: &WriteAnswer) {
         WriteAnswer::Slices(revision, _, Err(failure)) | WriteAnswer::Takeover(revision, _, Err(failure)) => {
             tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
         }
-        WriteAnswer::Lease(which, Err(failure)) => {
-            tracing::warn!(lease = ?which, ?failure, "a Lease could not be written");
-        }
         WriteAnswer::Event(Err(failure)) => tracing::debug!(?failure, "an Event could not be written"),
         WriteAnswer::Count(_, Ok(_))
         | WriteAnswer::Slices(_, _, Ok(()))
         | WriteAnswer::Takeover(_, _, Ok(_))
-        | WriteAnswer::Lease(_, Ok(_))
+        // It was logged where the name of its object is known.
+        | WriteAnswer::Lease(_, _)
         | WriteAnswer::Event(Ok(())) => {}
     }
 }
@@ -218,7 +216,11 @@ impl Requests {
                 WriteAnswer::Takeover(revision, takeover, how)
             }
             ClusterWrite::Lease(which, name, write) => {
-                WriteAnswer::Lease(which, self.write_lease(&name, &write).await)
+                let written = self.write_lease(&name, &write).await;
+                if let Err(failure) = &written {
+                    tracing::warn!(lease = name, ?failure, "a Lease could not be written");
+                }
+                WriteAnswer::Lease(which, written)
             }
             ClusterWrite::Event(write) => WriteAnswer::Event(self.write_event(&write, instance).await),
         }
