@@ -45,25 +45,22 @@ impl ActiveState {
     /// The words of Active, from the words before.
     pub fn words(self, former: &ConditionWords) -> ConditionWords {
         let zero = Some(PodCount::ZERO);
+        let no_traffic = || ConditionWords::no("NoTraffic", NO_TRAFFIC);
         if self.want == zero || self.need == PodCount::ZERO {
             // While a revision that needs pods is starting, only the end of its time wants zero.
             let timed_out = former.status == ConditionStatus::Unknown && self.need > PodCount::ZERO;
-            return if timed_out { no("TimedOut", TIMED_OUT) } else { no("NoTraffic", NO_TRAFFIC) };
+            return if timed_out { ConditionWords::no("TimedOut", TIMED_OUT) } else { no_traffic() };
         }
         let is_at_rest = self.want.is_none() && former.status == ConditionStatus::False;
         match (self.ready >= self.need, is_at_rest) {
             (false, false) => ConditionWords::unknown("Queued", QUEUED),
-            (false, true) => no("NoTraffic", NO_TRAFFIC),
+            (false, true) => no_traffic(),
             (true, false) => ConditionWords::yes(),
             // Pods of a revision at rest, and nothing known: they are on their way out, or an autoscaler has
             // just begun. Neither makes it active.
             (true, true) => former.clone(),
         }
     }
-}
-
-fn no(reason: &str, message: &str) -> ConditionWords {
-    ConditionWords::no(reason, message)
 }
 
 #[cfg(test)]
