@@ -37,7 +37,7 @@ pub use active::{ActiveState, PodNeed};
 pub use buckets::{BucketCount, KnativeBuckets, holder_identity};
 pub use condition::{Condition, ConditionKind, ConditionStatus, ConditionWords};
 pub use config::{LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of};
-pub use deployment::{QueueProxyEnvironment, ReadinessDecider, queue_proxy_environment, readiness_judge};
+pub use deployment::{QueueProxyEnvironment, ReadinessDecider, queue_proxy_environment, readiness_decider};
 pub use facts::{KnativeSurroundings, RevisionReading, revision_facts};
 pub use handling::HandledRevision;
 pub use lenient::{KnownKeys, known_annotations, known_config};

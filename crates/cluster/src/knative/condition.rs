@@ -110,7 +110,7 @@ pub struct Condition {
 impl Condition {
     /// The condition with these words: its time moves when a word changes, and only then.
     #[must_use]
-    pub(crate) fn become_words(&self, words: ConditionWords, now: WallTime) -> Self {
+    pub(crate) fn with_words(&self, words: ConditionWords, now: WallTime) -> Self {
         if self.words == words && self.since.is_some() {
             return self.clone();
         }
@@ -164,15 +164,15 @@ mod tests {
     #[test]
     fn a_conditions_time_moves_with_its_words_alone_and_is_written_in_seconds() {
         let first = at("2026-11-22T10:00:00.7Z");
-        let queued = Condition::default().become_words(ConditionWords::unknown("Queued", "Waits."), first);
+        let queued = Condition::default().with_words(ConditionWords::unknown("Queued", "Waits."), first);
         assert_eq!(queued.since, Some(at("2026-11-22T10:00:00Z")));
         let later = at("2026-11-22T10:00:09Z");
-        assert_eq!(queued.become_words(queued.words.clone(), later), queued);
+        assert_eq!(queued.with_words(queued.words.clone(), later), queued);
         // The same status with another reason, and with another message, is another condition.
         for words in
             [ConditionWords::unknown("Other", "Waits."), ConditionWords::unknown("Queued", "Longer.")]
         {
-            assert_eq!(queued.become_words(words, later).since, Some(later));
+            assert_eq!(queued.with_words(words, later).since, Some(later));
         }
         let written = queued.written(ConditionKind::Active);
         assert_eq!(

@@ -55,9 +55,9 @@ pub enum ReadinessDecider {
     KubeletToo,
 }
 
-/// Who judges the readiness of pods made from this template: a probe or a gate that only kubelet knows makes
-/// the pod's condition count.
-pub fn readiness_judge(pod: &PodSpec) -> ReadinessDecider {
+/// Which program decides about the readiness of pods made from this template: a probe or a gate that only
+/// kubelet knows makes the pod's condition count.
+pub fn readiness_decider(pod: &PodSpec) -> ReadinessDecider {
     let is_probed = |container: &Container| {
         container.name != QUEUE_PROXY
             && (container.readiness_probe.is_some() || container.startup_probe.is_some())
@@ -103,17 +103,17 @@ mod tests {
 
     #[test]
     fn probes_and_gates_that_only_kubelet_knows_make_its_word_count() {
-        let judge = |value| readiness_judge(&pod(value));
+        let decider = |value| readiness_decider(&pod(value));
         let queue_proxy = json!({"name": "queue-proxy", "readinessProbe": {"httpGet": {"port": 8012}}});
         let alone = json!({"containers": [{"name": "user"}, queue_proxy]});
-        assert_eq!(judge(alone.clone()), ReadinessDecider::QueueProxy);
+        assert_eq!(decider(alone.clone()), ReadinessDecider::QueueProxy);
         for probe in ["readinessProbe", "startupProbe"] {
             let mut probed = alone.clone();
             probed["containers"][0][probe] = json!({"exec": {"command": ["true"]}});
-            assert_eq!(judge(probed), ReadinessDecider::KubeletToo, "{probe}");
+            assert_eq!(decider(probed), ReadinessDecider::KubeletToo, "{probe}");
         }
         let mut gated = alone;
         gated["readinessGates"] = json!([{"conditionType": "example.com/gate"}]);
-        assert_eq!(judge(gated), ReadinessDecider::KubeletToo);
+        assert_eq!(decider(gated), ReadinessDecider::KubeletToo);
     }
 }

@@ -161,7 +161,7 @@ fn put(
     now: WallTime,
 ) {
     for (kind, words) in words {
-        let present = status.condition(kind).become_words(words, now);
+        let present = status.condition(kind).with_words(words, now);
         status.conditions.insert(kind, present);
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         assert!(empty.get("desiredScale").is_none() && empty.get("actualScale").is_none(), "{empty}");
 
         let at = "2026-11-22T10:00:00Z".parse().expect("a time");
-        let active = Condition::default().become_words(ConditionWords::unknown("Queued", "Waits."), at);
+        let active = Condition::default().with_words(ConditionWords::unknown("Queued", "Waits."), at);
         let full = AutoscalerStatus {
             observed_generation: 2,
             service_name: "hello-00001".to_owned(),
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn conditions_are_written_by_their_names() {
         let at = "2026-11-22T10:00:00Z".parse().expect("a time");
-        let condition = Condition::default().become_words(ConditionWords::yes(), at);
+        let condition = Condition::default().with_words(ConditionWords::yes(), at);
         let conditions = ConditionKind::ALL.map(|kind| (kind, condition.clone())).into();
         let written = AutoscalerStatus { conditions, ..AutoscalerStatus::default() }.written();
         let names = written["conditions"].as_array().expect("a list").iter();
