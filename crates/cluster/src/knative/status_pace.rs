@@ -96,7 +96,10 @@ impl StatusPace {
 
     /// The write under way failed, and may or may not have been done; `at_least` is the server's own wait.
     pub fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) {
-        self.under_way = None;
+        // The answer may be to a write of a former object under this name.
+        if self.under_way.take().is_none() {
+            return;
+        }
         self.turns.failed(at_least, now);
     }
 }
