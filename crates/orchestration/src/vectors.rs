@@ -9,11 +9,11 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "no activator looks for its own address: the autoscaler knows the activators and tells each its slice",
     ),
     ("C16", "activators are in the order of their names, which are no addresses"),
-    ("C24", "the choice is every program's: vocabulary, `subset.rs`"),
+    ("C24", "every program makes this choice alike: vocabulary, `subset.rs`"),
     ("C25", "as C24"),
     (
         "N1",
-        "a revision's bucket is every owner's: vocabulary, `Ownership::bucket_of`; without a `PodAutoscaler` it is the hash of the name modulo the number of buckets",
+        "every owner computes the bucket of a revision alike: vocabulary, `Ownership::bucket_of`; without a `PodAutoscaler` it is the hash of the name modulo the number of buckets",
     ),
     ("N2", "as N1"),
     ("N3", "as C24"),

@@ -90,8 +90,8 @@ impl ControlSnapshot {
         self.history_records_since(now, |_| None)
     }
 
-    /// The same, of each history as far as it has come since the second since 1970 that `known` names for its
-    /// revision. No part of the forecast is left out.
+    /// The same records. Where `known` returns a second (counted since 1970) for a revision, its record has
+    /// only the part of the history that has come since then. No part of the forecast is left out.
     pub fn history_records_since(
         &self,
         now: Timestamp,

@@ -96,7 +96,7 @@ pub(super) const ADOPTED_CONNECTIONS_HOLD: Limit<Duration> =
 /// A pod that is kept for a day costs more than any cold start is worth.
 pub(super) const COLD_START_WORTH: Limit<Duration> =
     Limit { words: "a duration from 0s to 24h", allows: |worth| *worth <= Duration::from_hours(24) };
-/// Tests on real processes have minutes of a second; nothing between is of use.
+/// Tests on real processes let a minute of prediction last a second; no other length is of use.
 pub(super) const PREDICTION_BIN: Limit<Duration> = Limit {
     words: "60s or, for tests, 1s",
     allows: |bin| *bin == Duration::from_secs(60) || *bin == Duration::from_secs(1),

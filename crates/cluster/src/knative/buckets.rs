@@ -39,7 +39,7 @@ pub struct KnativeBuckets {
 }
 
 impl KnativeBuckets {
-    /// The ring of so many buckets.
+    /// The buckets of an installation that has so many of them.
     pub fn new(count: BucketCount) -> Self {
         Self { count }
     }
@@ -49,7 +49,8 @@ impl KnativeBuckets {
         knative_lease(bucket.0, self.count.0)
     }
 
-    /// Of which bucket a Lease is. One of another count of buckets is none of ours.
+    /// The bucket whose Lease has this name; `None` for any other Lease, and for one whose name tells another
+    /// number of buckets.
     pub fn bucket_of_lease(self, name: &str) -> Option<Bucket> {
         (0..self.count.0).map(Bucket).find(|bucket| self.lease(*bucket) == name)
     }

@@ -36,7 +36,7 @@ pub struct HandledRevision<'a> {
     pub initial: PodCount,
     /// Whether a route leads to the revision.
     pub is_reachable: bool,
-    /// How long a start may take until the revision counts as failed.
+    /// How long a start may take; [`ACTIVATION_TIMEOUT_BUFFER`] later the revision counts as failed.
     pub progress_deadline: Duration,
 }
 

@@ -27,7 +27,8 @@ pub struct RevisionFigures {
     pub min: PodCount,
     /// The count that a new revision has to reach once.
     pub initial: PodCount,
-    /// How long a start may take until the revision counts as failed.
+    /// How long a start may take; [`settings::ACTIVATION_TIMEOUT_BUFFER`] later the revision counts as
+    /// failed.
     pub progress_deadline: Duration,
 }
 

@@ -133,7 +133,7 @@ impl ServerlessRecord {
         }
     }
 
-    /// Whether this object is of the `PodAutoscaler` with this uid.
+    /// Whether this `PodAutoscaler` controls the object.
     pub(crate) fn is_of(&self, autoscaler: &PodAutoscalerRecord) -> bool {
         self.controller == autoscaler.uid
     }

@@ -41,7 +41,7 @@ pub enum YamlValue {
 pub struct YamlKey {
     /// Line and column at which the key begins.
     pub place: TextPlace,
-    /// The key as a text; a number or a word is one too.
+    /// The key as a text, also where a number or a plain word is written.
     pub text: String,
 }
 
