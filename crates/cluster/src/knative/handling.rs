@@ -73,9 +73,7 @@ impl HandledRevision<'_> {
             (ConditionKind::ServerlessServiceReady, ready_words(self.service)),
             (ConditionKind::ScaleTargetInitialized, initialized),
         ];
-        put(&mut status, words, now);
-        let ready = readiness(&status);
-        put(&mut status, [(ConditionKind::Ready, ready)], now);
+        put_with_ready(&mut status, words, now);
         status
     }
 
@@ -136,9 +134,7 @@ pub(crate) fn not_owned(
 ) -> AutoscalerStatus {
     let mut status = failed(former, generation, now);
     let message = format!("There is an existing ServerlessService \"{name}\" that we do not own.");
-    put(&mut status, [(ConditionKind::Active, ConditionWords::no("NotOwned", message))], now);
-    let ready = readiness(&status);
-    put(&mut status, [(ConditionKind::Ready, ready)], now);
+    put_with_ready(&mut status, [(ConditionKind::Active, ConditionWords::no("NotOwned", message))], now);
     status
 }
 
@@ -152,6 +148,17 @@ pub(crate) fn failed(former: &AutoscalerStatus, generation: i64, now: WallTime) 
         put(&mut status, [(ConditionKind::Ready, words)], now);
     }
     status
+}
+
+/// Puts these conditions in, and Ready as it follows from all of them.
+fn put_with_ready(
+    status: &mut AutoscalerStatus,
+    words: impl IntoIterator<Item = (ConditionKind, ConditionWords)>,
+    now: WallTime,
+) {
+    put(status, words, now);
+    let ready = readiness(status);
+    put(status, [(ConditionKind::Ready, ready)], now);
 }
 
 /// Puts these conditions in: all that change in one handling share one time.
