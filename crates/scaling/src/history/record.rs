@@ -350,11 +350,12 @@ impl DemandRecord {
     }
 
     fn restored(self) -> Result<DemandDays, HistoryFault> {
-        let mut demand = DemandDays::new(match self.metric {
+        let metric = match self.metric {
             DemandMetric::Concurrency => Metric::Concurrency,
             DemandMetric::Rps => Metric::Rps,
-        });
-        demand = demand.with_bin(if self.is_by_second { DemandBin::Second } else { DemandBin::Minute });
+        };
+        let bin = if self.is_by_second { DemandBin::Second } else { DemandBin::Minute };
+        let mut demand = DemandDays::new(metric, bin);
         for DemandDayRecord { day, from, bytes } in self.days {
             demand
                 .restore_day(day, from, &bytes)

@@ -13,8 +13,8 @@ use vocabulary::{PodCount, Reporter, Sample, Timestamp};
 
 use super::{DecisionNews, HistoryFeed, ScaledRevision};
 use crate::history::{
-    CapacityCounts, DemandBin, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition,
-    RevisionHistory, WallClock,
+    CapacityCounts, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory,
+    WallClock,
 };
 use crate::multiscaler::PodFact;
 use crate::multiscaler::prediction::MINUTE;
@@ -85,8 +85,7 @@ impl ScaledRevision {
         let kept = self.history.as_ref().map(|history| history.demand().map(kind));
         if kept.is_some_and(|kept| kept != asked) {
             self.change_history(|history, _| match asked {
-                Some((metric, DemandBin::Minute)) => history.keep_demand_of(metric),
-                Some((metric, DemandBin::Second)) => history.keep_demand_by_second(metric),
+                Some((metric, bin)) => history.keep_demand(metric, bin),
                 None => history.forget_demand(),
             });
         }

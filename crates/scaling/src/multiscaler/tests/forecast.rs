@@ -6,7 +6,7 @@ use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward, TimeZoneName};
 
 use super::*;
-use crate::history::{DemandSeconds, RevisionCondition, RevisionHistory};
+use crate::history::{DemandBin, DemandSeconds, RevisionCondition, RevisionHistory};
 use crate::window::SecondSums;
 
 /// A Monday, at midnight by UTC, in seconds since 1970.
@@ -171,7 +171,7 @@ pub(super) fn half_hourly_peak(second: u64) -> u32 {
 /// The history of eight days until this second, with that demand.
 pub(super) fn eight_days_until(end: u64) -> RevisionHistory {
     let mut history = RevisionHistory::beginning_at(end - 8 * 24 * HOUR);
-    history.keep_demand_of(Metric::Concurrency);
+    history.keep_demand(Metric::Concurrency, DemandBin::Minute);
     let demand = |second| {
         let concurrency = f64::from(half_hourly_peak(second));
         SecondSums { concurrency, rate: concurrency }
