@@ -17,7 +17,6 @@ use crate::history::{
     WallClock,
 };
 use crate::multiscaler::PodFact;
-use crate::multiscaler::prediction::MINUTE;
 use crate::multiscaler::prediction::demand_bin;
 
 impl ScaledRevision {
@@ -61,7 +60,7 @@ impl ScaledRevision {
         let second = self.clock.second_at(now);
         let forecast = history.take_forecast();
         let is_same_metric = history.demand().map(DemandDays::metric) == Some(self.spec.metric);
-        let minutes_ago = second.saturating_sub(history.end()) / MINUTE;
+        let seconds_ago = second.saturating_sub(history.end());
         history.resume_at(second);
         self.history = Some(Arc::from(history));
         self.history_feed = HistoryFeed::EachSecond;
@@ -72,7 +71,7 @@ impl ScaledRevision {
                 // Sums of another metric say nothing of this one. The count is one of pods.
                 record = PredictionRecord { reactive: record.reactive, ..PredictionRecord::default() };
             }
-            self.restore_forecast(&record, minutes_ago, now);
+            self.restore_forecast(&record, seconds_ago, now);
         }
         self.keep_demand();
         self.watch_demand(now);
