@@ -169,8 +169,7 @@ impl PredictionBudget {
             .map(|[extra, reactive]| MinutePods { extra: *extra, reactive: *reactive });
         let rest = minutes_ago.min(u64::try_from(MINUTES_OF_DAY).unwrap_or(u64::MAX));
         let between = (0..rest).map(|_| MinutePods::default());
-        let mut ended: VecDeque<MinutePods> = listed.chain(between).collect();
-        ended.truncate(MINUTES_OF_DAY);
+        let ended: VecDeque<MinutePods> = listed.chain(between).collect();
         let mut day = PodSpending::default();
         for minute in &ended {
             day.extra += u64::from(minute.extra);
