@@ -34,7 +34,7 @@ pub(crate) fn forecast(snapshot: &Snapshot, name: &RevisionName, now: Timestamp)
         metric: word(&view.spec().metric),
         target_per_pod: view.spec().target_per_pod,
         known_ms: known.map(|_| minute.saturating_sub(first) * MINUTE_MS),
-        look_ahead_ms: report.map(|report| age(Duration::from_secs_f64(report.look_ahead_seconds))),
+        look_ahead_ms: report.map(|report| age(report.look_ahead)),
         rule_ms: report
             .and_then(|report| report.rule_since)
             .map(|since| minute.saturating_sub(since) * MINUTE_MS),

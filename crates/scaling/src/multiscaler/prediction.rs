@@ -198,8 +198,7 @@ impl RevisionPrediction {
             scorecard: self.scorecard,
             cold_starts_avoided: self.warm.avoided(),
             observes_only: self.observes_only,
-            look_ahead_seconds: self.look_ahead().time.as_secs_f64(),
-            capacity: self.capacity,
+            look_ahead: self.look_ahead().time,
             hours,
         }
     }
