@@ -19,7 +19,7 @@ use orchestration::AppOutput;
 use runtime::PageKind;
 use scaling::SeriesRange;
 use serde::Serialize;
-use vocabulary::RevisionName;
+use vocabulary::{ReplicaName, RevisionName};
 
 use self::panel::Panel;
 pub(crate) use self::panel::{ApiHandle, HealthCheck, LoopHealth};
@@ -66,12 +66,7 @@ async fn detail(
     };
     let (output, panel) = (output_for(&extensions), panel.read());
     let details = panel.given.iter().map(|(snapshot, now)| views::detail(snapshot, &name, output, *now));
-    match (merged::detail(details.collect()), panel.silent.is_empty()) {
-        (Some(detail), _) => answer(Some(detail)),
-        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
-        // An autoscaler that is silent may decide about this revision.
-        (None, false) => answer(None::<()>),
-    }
+    answer_of_one(&name, merged::detail(details.collect()), &panel.silent)
 }
 
 async fn series(
@@ -91,12 +86,7 @@ async fn series(
     };
     let panel = panel.read();
     let all = panel.given.iter().filter_map(|(snapshot, now)| views::series(snapshot, &name, range, *now));
-    match (merged::series(all), panel.silent.is_empty()) {
-        (Some(series), _) => answer(Some(series)),
-        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
-        // An autoscaler that is silent may decide about this revision.
-        (None, false) => answer(None::<()>),
-    }
+    answer_of_one(&name, merged::series(all), &panel.silent)
 }
 
 async fn forecast(
@@ -109,12 +99,7 @@ async fn forecast(
     };
     let panel = panel.read();
     let all = panel.given.iter().filter_map(|(snapshot, now)| views::forecast(snapshot, &name, *now));
-    match (merged::forecast(all.collect()), panel.silent.is_empty()) {
-        (Some(forecast), _) => answer(Some(forecast)),
-        (None, true) => failure(StatusCode::NOT_FOUND, format!("there is no revision {name}")),
-        // An autoscaler that is silent may decide about this revision.
-        (None, false) => answer(None::<()>),
-    }
+    answer_of_one(&name, merged::forecast(all.collect()), &panel.silent)
 }
 
 async fn ledger(State(panel): State<Panel>, Query(parameters): Query<BTreeMap<String, String>>) -> Response {
@@ -177,6 +162,15 @@ async fn readiness(State(panel): State<Panel>) -> Response {
 /// front: a client that reaches the API there has Kubernetes' right to.
 fn output_for(extensions: &Extensions) -> AppOutput {
     extensions.get().copied().unwrap_or_default()
+}
+
+/// The answer about one revision; `None` where no autoscaler that is not silent knows it.
+fn answer_of_one(name: &RevisionName, body: Option<impl Serialize>, silent: &[ReplicaName]) -> Response {
+    if body.is_none() && silent.is_empty() {
+        return failure(StatusCode::NOT_FOUND, format!("there is no revision {name}"));
+    }
+    // An autoscaler that is silent may decide about this revision.
+    answer(body)
 }
 
 fn answer(body: Option<impl Serialize>) -> Response {

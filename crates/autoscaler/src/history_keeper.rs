@@ -15,11 +15,11 @@ use crate::history_store::{HistoryStore, WrittenPart};
 /// How often what was measured is written. A process that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
 
-/// Histories on their way from the store to revisions, and from revisions to the store.
+/// Moves histories from the store to revisions that appear, and from revisions to the store.
 #[derive(Debug)]
 pub(crate) struct HistoryKeeper {
     store: HistoryStore,
-    /// Histories of revisions that have not appeared.
+    /// Histories that were read, of revisions that have not appeared yet.
     read: BTreeMap<RevisionName, RevisionHistory>,
     write_at: Timestamp,
     writing: Option<JoinHandle<()>>,
@@ -35,7 +35,7 @@ impl HistoryKeeper {
         Self { store, read, write_at: now + WRITE_EVERY, writing: None }
     }
 
-    /// The next history whose revision has appeared since: it is told before anything is decided about that.
+    /// The event that gives the next history to its revision, which has appeared since; `None` if none has.
     pub(crate) fn next_restored(&mut self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
         let name = self.read.keys().find(|name| orchestrator.decides_about(name))?.clone();
         let history = Box::new(self.read.remove(&name)?);

@@ -14,9 +14,8 @@ use std::time::Duration;
 use vocabulary::{Percentage, PodCount, Timestamp};
 
 use crate::look_ahead::ForecastPace;
-use crate::record::BudgetRecord;
+use crate::record::{BudgetRecord, MINUTES_SPENT_MAX};
 
-const MINUTES_OF_DAY: usize = 24 * 60;
 /// Room is made for so many minutes at a time.
 const MINUTES_GROWN: usize = 60;
 /// Pod-seconds of a minute are kept in tenths.
@@ -160,17 +159,16 @@ impl PredictionBudget {
     /// Goes on from what was spent so many minutes ago. In the time between nothing was asked for: what a
     /// former owner asked for counts from [`Self::note_inherited`] on.
     pub(crate) fn restore(&mut self, record: &BudgetRecord, minutes_ago: u64) {
-        let kept = usize::try_from(minutes_ago).map_or(0, |ago| MINUTES_OF_DAY.saturating_sub(ago));
+        let kept = usize::try_from(minutes_ago).map_or(0, |ago| MINUTES_SPENT_MAX.saturating_sub(ago));
         let skipped = record.minutes.len().saturating_sub(kept);
         let listed = record
             .minutes
             .iter()
             .skip(skipped)
             .map(|[extra, reactive]| MinutePods { extra: *extra, reactive: *reactive });
-        let rest = minutes_ago.min(u64::try_from(MINUTES_OF_DAY).unwrap_or(u64::MAX));
+        let rest = minutes_ago.min(u64::try_from(MINUTES_SPENT_MAX).unwrap_or(u64::MAX));
         let between = (0..rest).map(|_| MinutePods::default());
-        let mut ended: VecDeque<MinutePods> = listed.chain(between).collect();
-        ended.truncate(MINUTES_OF_DAY);
+        let ended: VecDeque<MinutePods> = listed.chain(between).collect();
         let mut day = PodSpending::default();
         for minute in &ended {
             day.extra += u64::from(minute.extra);
@@ -208,7 +206,7 @@ impl PredictionBudget {
     fn window(&self, planned: u64) -> PodSpending {
         // Of the oldest minute a part lies within the 24 hours. All of it counts as spent, and none of it as
         // class kpa's.
-        let oldest = if self.ended.len() < MINUTES_OF_DAY { None } else { self.ended.front() };
+        let oldest = if self.ended.len() < MINUTES_SPENT_MAX { None } else { self.ended.front() };
         let outside = oldest.map_or(0, |minute| u64::from(minute.reactive));
         PodSpending {
             extra: self.day.extra + tenths_up(self.running.extra.saturating_add(planned)),
@@ -219,7 +217,7 @@ impl PredictionBudget {
     /// Adds the time since the last check, in which the counts were what they are.
     fn advance(&mut self, now: Timestamp) {
         let mut rounds = 0;
-        while now >= self.running_ends && rounds <= MINUTES_OF_DAY {
+        while now >= self.running_ends && rounds <= MINUTES_SPENT_MAX {
             self.run_until(self.running_ends);
             self.end_minute();
             rounds += 1;
@@ -254,7 +252,7 @@ impl PredictionBudget {
         };
         self.ended_count += 1;
         let minutes = Arc::make_mut(&mut self.ended);
-        if minutes.len() == MINUTES_OF_DAY
+        if minutes.len() == MINUTES_SPENT_MAX
             && let Some(oldest) = minutes.pop_front()
         {
             self.day.extra -= u64::from(oldest.extra);

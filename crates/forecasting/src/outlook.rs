@@ -3,9 +3,12 @@
 //! No count is decided by this: rules look no further than a pod takes to start, and rises are told from the
 //! demand of the minute in which they begin.
 
+use std::ops::Range;
+
 use crate::local_time::ZoneOffsets;
 use crate::minute_view::MinuteView;
 use crate::past_demand::{MinuteDemand, PastDemand};
+use crate::profiles::sorted;
 use crate::quantile::Quantile;
 use crate::rule::{HALF, MOST, RulePeriod};
 
@@ -47,18 +50,14 @@ pub fn outlook(past: &dyn PastDemand, zone: &ZoneOffsets, minute: u64) -> Vec<Ou
     hours
 }
 
-/// The greatest of what a part of past days did not exceed, over some minutes.
+/// The quantile that past days had at each of these minutes; the greatest of them.
 fn greatest(
     view: &MinuteView<'_>,
-    minutes: std::ops::Range<u64>,
+    minutes: Range<u64>,
     quantile: Quantile,
     value: fn(&MinuteDemand) -> f64,
 ) -> Option<f64> {
-    let of_minute = |minute| {
-        let mut values: Vec<f64> = view.around(minute, RulePeriod::Day).iter().map(value).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        quantile.of(&values)
-    };
+    let of_minute = |minute| quantile.of(&sorted(&view.around(minute, RulePeriod::Day), value));
     minutes.step_by(MINUTES_APART).filter_map(of_minute).reduce(f64::max)
 }
 

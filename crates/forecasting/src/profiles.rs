@@ -178,7 +178,8 @@ impl LevelMinute {
     }
 }
 
-fn sorted(pool: &[MinuteDemand], value: fn(&MinuteDemand) -> f64) -> Vec<f64> {
+/// One value of each minute, in order, as quantiles need them.
+pub(crate) fn sorted(pool: &[MinuteDemand], value: fn(&MinuteDemand) -> f64) -> Vec<f64> {
     let mut values: Vec<f64> = pool.iter().map(value).collect();
     values.sort_unstable_by(f64::total_cmp);
     values

@@ -6,6 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The most hours of sums that a forecast goes on from: those of seven days.
+pub(crate) const HOUR_SUMS_MAX: usize = 7 * 24;
+/// The most minutes of spending that a forecast goes on from: those of a day.
+pub(crate) const MINUTES_SPENT_MAX: usize = 24 * 60;
+
 /// What is kept of a forecast beside the demand that it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -120,7 +125,8 @@ impl PredictionRecord {
         self
     }
 
-    /// Goes on with what was written later.
+    /// Goes on with what was written later. What is older than a forecast goes on from is dropped: a store
+    /// extends the same record for as long as the revision lives.
     pub fn extend(&mut self, later: Self) {
         let former = std::mem::replace(self, later).forecaster;
         if let (Some(later), Some(former)) = (&mut self.forecaster, former) {
@@ -128,6 +134,7 @@ impl PredictionRecord {
             let mut hours = former.hours;
             hours.retain(|sums| first.is_none_or(|first| sums.hour < first));
             hours.append(&mut later.hours);
+            hours.drain(..hours.len().saturating_sub(HOUR_SUMS_MAX));
             later.hours = hours;
             later.budget.go_on_from(former.budget);
         }
@@ -149,7 +156,10 @@ impl BudgetRecord {
             let mut minutes = former.minutes;
             minutes.truncate(kept);
             minutes.append(&mut self.minutes);
-            (self.minutes, self.minutes_before) = (minutes, former.minutes_before);
+            let dropped = minutes.len().saturating_sub(MINUTES_SPENT_MAX);
+            minutes.drain(..dropped);
+            let before = former.minutes_before.saturating_add(u64::try_from(dropped).unwrap_or(0));
+            (self.minutes, self.minutes_before) = (minutes, before);
         }
     }
 }
@@ -202,6 +212,13 @@ mod tests {
         assert_eq!(former, record(10..15, 300..302));
         former.extend(PredictionRecord { reactive: 3, ..PredictionRecord::default() });
         assert_eq!(former, PredictionRecord { reactive: 3, ..PredictionRecord::default() });
+    }
+
+    #[test]
+    fn a_record_that_is_extended_for_weeks_keeps_seven_days_of_hours_and_one_day_of_minutes() {
+        let mut whole = record(0..168, 0..1440);
+        whole.extend(record(168..170, 1440..1500));
+        assert_eq!(whole, record(2..170, 60..1500));
     }
 
     #[test]

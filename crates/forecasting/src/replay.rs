@@ -11,7 +11,7 @@ use std::sync::Arc;
 use vocabulary::PodCount;
 
 use crate::look_ahead::LOOK_AHEAD_MINUTES_MAX;
-use crate::record::{HourRecord, amount_of};
+use crate::record::{HOUR_SUMS_MAX, HourRecord, amount_of};
 use crate::rule::{RULES, RuleNumber};
 use crate::short_number::ShortNumber;
 
@@ -20,7 +20,6 @@ pub(crate) const PLAYERS: usize = RULES + 1;
 pub(crate) const IN_FORCE: usize = RULES;
 /// Sums are kept for seven days.
 const HOURS_KEPT: u64 = 7 * 24;
-const HOUR_SUMS_MAX: usize = 7 * 24;
 /// Room is made for so many hours at a time.
 const HOURS_GROWN: usize = 24;
 /// Sums are in seconds, of pods and of requests.

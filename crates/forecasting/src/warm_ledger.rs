@@ -110,10 +110,10 @@ impl WarmLedger {
         self.ended = record.hours.iter().rev().take(HOURS_OF_DAY).rev().copied().map(hour).collect();
         self.running = hour(record.running);
         self.minutes_ended = record.minutes_ended.min(MINUTES_OF_HOUR - 1);
-        self.minute_ends = self.checked + self.minute;
         for _ in 0..minutes_ago.min(MINUTES_ADVANCED_MAX.into()) {
             self.end_minute();
         }
+        // The minutes that were ended lie before this owner began.
         self.minute_ends = self.checked + self.minute;
     }
 

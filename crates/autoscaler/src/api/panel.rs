@@ -60,8 +60,8 @@ impl ApiHandle {
 #[derive(Clone, Debug)]
 pub(super) struct Panel {
     handles: Vec<ApiHandle>,
-    /// Another one for each panel: numbers of snapshots of one mean nothing to another, such as that of a
-    /// rebuilt autoscaler.
+    /// The random name of this panel in the ids of its events. The number of a snapshot means nothing to
+    /// another panel, such as that of the autoscaler after a restart.
     run: Arc<str>,
 }
 

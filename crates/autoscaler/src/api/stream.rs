@@ -5,9 +5,9 @@
 //! snapshots share each revision that is the same in both, so a look compares references, at the expense of
 //! the reader's own task.
 //!
-//! The first event of a stream has all revisions. A reader that comes back names the last event that it has,
-//! and its first event has those that were written since, and the names of all: nothing is kept for readers
-//! that left. An event of another autoscaler's, or of the one before a restart, counts as none.
+//! The first event of a stream has all revisions. A reader that comes back names the last event that it has.
+//! Its first event has the revisions that changed since then, and the names of all revisions: nothing is kept
+//! for readers that left. An id that another autoscaler gave, or this one before a restart, counts as none.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -34,8 +34,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const QUIET_LOOKS_MAX: u32 = 28;
 const COMMENT: &[u8] = b": nothing has changed\n\n";
 
-/// The answer that goes on until the reader leaves, or no autoscaler answers any more.
-/// `last` is the id of the last event that the reader has.
+/// The answer that goes on until the reader leaves, or no autoscaler answers any more. `last` is the id of
+/// the last event that the reader has.
 pub(super) fn response(panel: Panel, output: AppOutput, last: Option<&str>) -> Response {
     let since = last.and_then(|last| number_of(last, &panel));
     let stream = ChangeStream { panel, output, since, told: Vec::new(), notices: ChangeNotices::default() };
@@ -53,7 +53,7 @@ struct ChangeStream {
     notices: ChangeNotices,
 }
 
-/// What concerns no single revision, as it was told last.
+/// The problems and the silent autoscalers, as the last event told them: they concern no single revision.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ChangeNotices {
     problems: Vec<String>,
@@ -124,7 +124,7 @@ impl ChangeStream {
     }
 }
 
-/// The number of a snapshot: its time in microseconds, which fits into a number of a browser's.
+/// The number of a snapshot: its time in microseconds, which a number of JavaScript holds exactly.
 fn number(snapshot: &Snapshot) -> u64 {
     snapshot.at.as_nanos() / 1000
 }

@@ -24,7 +24,7 @@ pub(crate) fn forecast(snapshot: &Snapshot, name: &RevisionName, now: Timestamp)
     let view = snapshot.control.view(name, now)?;
     let report = view.forecast();
     let known = view.demand_known_since();
-    let [first, minute] = known.unwrap_or_default();
+    let known_minutes = known.map(|[first, minute]| minute.saturating_sub(first));
     let report = report.as_ref();
     Some(ForecastView {
         version: API_VERSION,
@@ -33,16 +33,17 @@ pub(crate) fn forecast(snapshot: &Snapshot, name: &RevisionName, now: Timestamp)
         mode: mode(report).to_owned(),
         metric: word(&view.spec().metric),
         target_per_pod: view.spec().target_per_pod,
-        known_ms: known.map(|_| minute.saturating_sub(first) * MINUTE_MS),
-        look_ahead_ms: report.map(|report| age(Duration::from_secs_f64(report.look_ahead_seconds))),
+        known_ms: known_minutes.map(|minutes| minutes * MINUTE_MS),
+        look_ahead_ms: report.map(|report| age(report.look_ahead)),
         rule_ms: report
             .and_then(|report| report.rule_since)
-            .map(|since| minute.saturating_sub(since) * MINUTE_MS),
+            .zip(known)
+            .map(|(since, [_, minute])| minute.saturating_sub(since) * MINUTE_MS),
         prediction: report.map(|report| prediction_view(&report.scorecard)),
         saved_max: report.map(|report| report.scorecard.saved_max),
         cold_starts_avoided: report.map_or(0, |report| report.cold_starts_avoided),
-        why_not: why_not(report, known.map(|_| minute.saturating_sub(first))),
-        hours: hours(&view, report, minute),
+        why_not: why_not(report, known_minutes),
+        hours: known.map(|[_, minute]| hours(&view, report, minute)).unwrap_or_default(),
     })
 }
 

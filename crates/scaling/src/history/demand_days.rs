@@ -29,10 +29,9 @@ pub struct DemandDays {
 }
 
 /// How long the minutes are that are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DemandBin {
     /// A minute of the wall clock.
-    #[default]
     Minute,
     /// A second: for tests whose forecast has minutes of a second.
     Second,
@@ -46,15 +45,9 @@ struct DemandDay {
 }
 
 impl DemandDays {
-    /// No minutes yet, of this metric.
-    pub(super) fn new(metric: Metric) -> Self {
-        Self { metric, bin: DemandBin::Minute, days: VecDeque::new() }
-    }
-
-    /// No minutes yet, with minutes of this length.
-    #[must_use]
-    pub(super) fn with_bin(self, bin: DemandBin) -> Self {
-        Self { bin, ..self }
+    /// No minutes yet, of this metric and this length.
+    pub(super) fn new(metric: Metric, bin: DemandBin) -> Self {
+        Self { metric, bin, days: VecDeque::new() }
     }
 
     /// How long the minutes are.
@@ -164,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_minute_that_comes_twice_keeps_the_greater_and_others_are_missing() {
-        let mut days = DemandDays::new(Metric::Rps);
+        let mut days = DemandDays::new(Metric::Rps, DemandBin::Minute);
         days.note(MINUTE, demand(value_of(101), value_of(121)));
         days.note(MINUTE, demand(value_of(91), value_of(131)));
         assert_eq!(days.minute(MINUTE), Some(demand(value_of(101), value_of(131))));
@@ -175,7 +168,7 @@ mod tests {
 
     #[test]
     fn minutes_of_a_second_are_kept_as_others_are() {
-        let mut days = DemandDays::new(Metric::Rps).with_bin(DemandBin::Second);
+        let mut days = DemandDays::new(Metric::Rps, DemandBin::Second);
         days.note(7, demand(value_of(101), value_of(121)));
         assert_eq!(days.minute(7), Some(demand(value_of(101), value_of(121))));
         assert_ne!(days, DemandDays { bin: DemandBin::Minute, ..days.clone() });
@@ -183,7 +176,7 @@ mod tests {
 
     #[test]
     fn fifteen_days_and_the_present_one_are_kept() {
-        let mut days = DemandDays::new(Metric::Concurrency);
+        let mut days = DemandDays::new(Metric::Concurrency, DemandBin::Minute);
         for day in 0..40 {
             days.note(MINUTE + day * MINUTES, demand(1.0, 1.0));
         }

@@ -127,7 +127,12 @@ pub enum HistoryFault {
 impl RevisionHistory {
     /// The history as it is written down.
     pub fn export(&self) -> HistoryRecord {
-        let mut record = HistoryRecord {
+        self.unchecked_record().checked()
+    }
+
+    /// The record without its check number, for a caller that still changes it.
+    fn unchecked_record(&self) -> HistoryRecord {
+        HistoryRecord {
             version: VERSION,
             check: 0,
             next: self.next,
@@ -138,9 +143,7 @@ impl RevisionHistory {
             hour: OpenSpanRecord::of(&self.hour),
             demand: self.demand.as_deref().map(DemandRecord::of),
             forecast: self.forecast.clone(),
-        };
-        record.check = record.content_hash();
-        record
+        }
     }
 
     /// The part of the history that has come since it was written down until this second; no seconds are
@@ -152,12 +155,11 @@ impl RevisionHistory {
         tail.seconds = PackedRows::new(&SECONDS_KEPT);
         tail.minutes = self.minutes.since(second / MINUTE);
         tail.hours = self.hours.since(second / HOUR);
-        let mut record = tail.export();
+        let mut record = tail.unchecked_record();
         if let Some(demand) = &mut record.demand {
             demand.keep_since(second / MINUTE);
         }
-        record.check = record.content_hash();
-        record
+        record.checked()
     }
 
     /// Goes on with what was written down later. The seconds are those of the later part. Where the clock was
@@ -222,6 +224,12 @@ impl HistoryRecord {
     /// What is kept of a forecast.
     pub fn forecast(&self) -> Option<&PredictionRecord> {
         self.forecast.as_deref()
+    }
+
+    /// The record with the check number of its content.
+    fn checked(mut self) -> Self {
+        self.check = self.content_hash();
+        self
     }
 
     /// The hash FNV-1a of the content: short, the same everywhere, and meant for accidents only.
@@ -350,11 +358,12 @@ impl DemandRecord {
     }
 
     fn restored(self) -> Result<DemandDays, HistoryFault> {
-        let mut demand = DemandDays::new(match self.metric {
+        let metric = match self.metric {
             DemandMetric::Concurrency => Metric::Concurrency,
             DemandMetric::Rps => Metric::Rps,
-        });
-        demand = demand.with_bin(if self.is_by_second { DemandBin::Second } else { DemandBin::Minute });
+        };
+        let bin = if self.is_by_second { DemandBin::Second } else { DemandBin::Minute };
+        let mut demand = DemandDays::new(metric, bin);
         for DemandDayRecord { day, from, bytes } in self.days {
             demand
                 .restore_day(day, from, &bytes)

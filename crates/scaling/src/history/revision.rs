@@ -199,19 +199,12 @@ impl RevisionHistory {
         self.next
     }
 
-    /// Begins to keep the demand of a metric by the minute for fifteen days; another metric begins anew.
-    pub fn keep_demand_of(&mut self, metric: Metric) {
-        let is_kept = |days: &Arc<DemandDays>| days.metric() == metric && days.bin() == DemandBin::Minute;
+    /// Begins to keep the demand of a metric for fifteen days, in minutes of this length. Another metric, or
+    /// another length, begins anew.
+    pub(crate) fn keep_demand(&mut self, metric: Metric, bin: DemandBin) {
+        let is_kept = |days: &Arc<DemandDays>| days.metric() == metric && days.bin() == bin;
         if !self.demand.as_ref().is_some_and(is_kept) {
-            self.demand = Some(Arc::new(DemandDays::new(metric)));
-        }
-    }
-
-    /// The same, by minutes of a second: for tests whose forecast has those.
-    pub fn keep_demand_by_second(&mut self, metric: Metric) {
-        let is_kept = |days: &Arc<DemandDays>| days.metric() == metric && days.bin() == DemandBin::Second;
-        if !self.demand.as_ref().is_some_and(is_kept) {
-            self.demand = Some(Arc::new(DemandDays::new(metric).with_bin(DemandBin::Second)));
+            self.demand = Some(Arc::new(DemandDays::new(metric, bin)));
         }
     }
 

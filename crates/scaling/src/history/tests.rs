@@ -163,7 +163,7 @@ proptest! {
     #[test]
     fn an_export_returns_as_the_same_history(stretches in prop::collection::vec(stretch(), 0..20)) {
         let mut lab = lived(&stretches);
-        lab.history.keep_demand_of(Metric::Rps);
+        lab.history.keep_demand(Metric::Rps, DemandBin::Minute);
         lab.pass(130, 3.25, 7.0);
         let record = lab.history.export();
         let text = serde_json::to_string(&record).expect("a record can be written");
@@ -185,7 +185,7 @@ proptest! {
         lengths in prop::collection::vec(1_u64..200, 1..12),
     ) {
         let mut lab = lived(&stretches);
-        lab.history.keep_demand_of(Metric::Concurrency);
+        lab.history.keep_demand(Metric::Concurrency, DemandBin::Minute);
         let mut written = restored(lab.history.export());
         for (place, length) in lengths.iter().enumerate() {
             lab.pass(*length, f64::from(u32::try_from(place % 7).expect("small")), 5.0);
@@ -247,7 +247,7 @@ fn restored(record: HistoryRecord) -> RevisionHistory {
 #[test]
 fn minutes_that_a_clock_stamped_twice_keep_the_greater_demand_in_what_was_written() {
     let mut lab = Laboratory::new();
-    lab.history.keep_demand_of(Metric::Rps);
+    lab.history.keep_demand(Metric::Rps, DemandBin::Minute);
     lab.pass(600, 1.0, 8.0);
     let mut written = restored(lab.history.export());
     // The clock is put back by five minutes, and asked for is less.
@@ -568,7 +568,7 @@ fn a_full_history_is_small_and_complete() {
     let kept = SeriesRange::ALL.map(|range| lab.spans(range).iter().flatten().count());
     assert_eq!(kept, [900, 1440, 720]);
     assert!(lab.history.hours().count() >= 840, "{}", lab.history.hours().count());
-    lab.history.keep_demand_of(Metric::Concurrency);
+    lab.history.keep_demand(Metric::Concurrency, DemandBin::Minute);
     busy(&mut lab, 16 * 24 * 60, 60);
     let more = lab.history.bytes() - full;
     assert!(more <= 100_000, "{more} bytes more with the demand of fifteen days");

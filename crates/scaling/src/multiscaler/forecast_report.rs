@@ -1,6 +1,8 @@
 //! What a person may know of the forecast of a revision.
 
-use forecasting::{OutlookHour, PodCapacity, RuleNumber, Scorecard};
+use std::time::Duration;
+
+use forecasting::{OutlookHour, RuleNumber, Scorecard};
 
 /// What a person may know of a forecast.
 #[derive(Clone, Debug)]
@@ -15,10 +17,8 @@ pub struct ForecastReport {
     pub cold_starts_avoided: u32,
     /// Whether what is expected changes nothing.
     pub observes_only: bool,
-    /// How long before demand a pod is asked for, in seconds.
-    pub look_ahead_seconds: f64,
-    /// How much one pod serves.
-    pub capacity: PodCapacity,
+    /// How long before demand a pod is asked for.
+    pub look_ahead: Duration,
     /// The next 24 hours, as past days had them.
     pub hours: Vec<OutlookHour>,
 }

@@ -173,8 +173,9 @@ impl RevisionPrediction {
         }
     }
 
-    /// Goes on from what a former owner wrote down so many minutes ago.
-    pub(super) fn restore(&mut self, record: &PredictionRecord, minutes_ago: u64) {
+    /// Goes on from what a former owner wrote down so many seconds ago.
+    pub(super) fn restore(&mut self, record: &PredictionRecord, seconds_ago: u64) {
+        let minutes_ago = self.pace.minute_at(Duration::from_secs(seconds_ago));
         if let Some(forecaster) = &record.forecaster {
             self.forecaster.restore(forecaster, minutes_ago);
         }
@@ -197,8 +198,7 @@ impl RevisionPrediction {
             scorecard: self.scorecard,
             cold_starts_avoided: self.warm.avoided(),
             observes_only: self.observes_only,
-            look_ahead_seconds: self.look_ahead().time.as_secs_f64(),
-            capacity: self.capacity,
+            look_ahead: self.look_ahead().time,
             hours,
         }
     }
@@ -255,7 +255,7 @@ fn pace_of(asked: &PredictionSettings) -> ForecastPace {
 }
 
 /// The length of the minutes whose demand these settings need.
-pub(in crate::multiscaler) fn demand_bin(asked: &PredictionSettings) -> DemandBin {
+pub(super) fn demand_bin(asked: &PredictionSettings) -> DemandBin {
     if asked.bin == ForecastPace::USUAL.minute() { DemandBin::Minute } else { DemandBin::Second }
 }
 

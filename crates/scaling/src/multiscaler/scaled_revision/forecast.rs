@@ -172,13 +172,13 @@ impl ScaledRevision {
         Some(PublishedForecast::new(forecast, zone))
     }
 
-    /// Goes on from the forecast that a former owner wrote down so many minutes ago. Before the first
+    /// Goes on from the forecast that a former owner wrote down so many seconds ago. Before the first
     /// decision the class is taken to have asked for no more by itself than it had then: what stands above
     /// that was asked for early, and counts as extra from now on.
-    pub(super) fn restore_forecast(&mut self, record: &PredictionRecord, minutes_ago: u64, now: Timestamp) {
+    pub(super) fn restore_forecast(&mut self, record: &PredictionRecord, seconds_ago: u64, now: Timestamp) {
         let Some(forecast) = &mut self.forecast else { return };
         if let Some(prediction) = &mut forecast.prediction {
-            prediction.restore(record, minutes_ago);
+            prediction.restore(record, seconds_ago);
         }
         if self.algorithm.desired().is_some() || self.shadow.is_some() {
             return;

@@ -13,11 +13,10 @@ use vocabulary::{PodCount, Reporter, Sample, Timestamp};
 
 use super::{DecisionNews, HistoryFeed, ScaledRevision};
 use crate::history::{
-    CapacityCounts, DemandBin, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition,
-    RevisionHistory, WallClock,
+    CapacityCounts, DemandDays, DemandSeconds, PublishedHistory, RevisionCondition, RevisionHistory,
+    WallClock,
 };
 use crate::multiscaler::PodFact;
-use crate::multiscaler::prediction::MINUTE;
 use crate::multiscaler::prediction::demand_bin;
 
 impl ScaledRevision {
@@ -61,7 +60,7 @@ impl ScaledRevision {
         let second = self.clock.second_at(now);
         let forecast = history.take_forecast();
         let is_same_metric = history.demand().map(DemandDays::metric) == Some(self.spec.metric);
-        let minutes_ago = second.saturating_sub(history.end()) / MINUTE;
+        let seconds_ago = second.saturating_sub(history.end());
         history.resume_at(second);
         self.history = Some(Arc::from(history));
         self.history_feed = HistoryFeed::EachSecond;
@@ -72,7 +71,7 @@ impl ScaledRevision {
                 // Sums of another metric say nothing of this one. The count is one of pods.
                 record = PredictionRecord { reactive: record.reactive, ..PredictionRecord::default() };
             }
-            self.restore_forecast(&record, minutes_ago, now);
+            self.restore_forecast(&record, seconds_ago, now);
         }
         self.keep_demand();
         self.watch_demand(now);
@@ -85,8 +84,7 @@ impl ScaledRevision {
         let kept = self.history.as_ref().map(|history| history.demand().map(kind));
         if kept.is_some_and(|kept| kept != asked) {
             self.change_history(|history, _| match asked {
-                Some((metric, DemandBin::Minute)) => history.keep_demand_of(metric),
-                Some((metric, DemandBin::Second)) => history.keep_demand_by_second(metric),
+                Some((metric, bin)) => history.keep_demand(metric, bin),
                 None => history.forget_demand(),
             });
         }

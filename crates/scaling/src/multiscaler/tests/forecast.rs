@@ -6,7 +6,7 @@ use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward, TimeZoneName};
 
 use super::*;
-use crate::history::{DemandSeconds, RevisionCondition, RevisionHistory};
+use crate::history::{DemandBin, DemandSeconds, RevisionCondition, RevisionHistory};
 use crate::window::SecondSums;
 
 /// A Monday, at midnight by UTC, in seconds since 1970.
@@ -171,7 +171,7 @@ pub(super) fn half_hourly_peak(second: u64) -> u32 {
 /// The history of eight days until this second, with that demand.
 pub(super) fn eight_days_until(end: u64) -> RevisionHistory {
     let mut history = RevisionHistory::beginning_at(end - 8 * 24 * HOUR);
-    history.keep_demand_of(Metric::Concurrency);
+    history.keep_demand(Metric::Concurrency, DemandBin::Minute);
     let demand = |second| {
         let concurrency = f64::from(half_hourly_peak(second));
         SecondSums { concurrency, rate: concurrency }
@@ -182,16 +182,20 @@ pub(super) fn eight_days_until(end: u64) -> RevisionHistory {
     history
 }
 
-/// A revision that has had a peak in each hour of eight days, at ten o'clock.
-fn with_hourly_peaks(spec: ScalingSpec) -> World {
-    let spec = ScalingSpec {
+/// Settings by which each pod serves seven requests, and one pod always stands.
+fn for_peaks(spec: ScalingSpec) -> ScalingSpec {
+    ScalingSpec {
         target_per_pod: 7.0,
         total_per_pod: 10.0,
         min_scale: PodCount::ONE,
         target_burst_capacity: BurstCapacity::new(0.0).expect("it is no negative number"),
         ..spec
-    };
-    let mut world = on_monday_at(serving(spec), 10 * HOUR);
+    }
+}
+
+/// A revision that has had a peak in each hour of eight days, at ten o'clock.
+fn with_hourly_peaks(spec: ScalingSpec) -> World {
+    let mut world = on_monday_at(serving(for_peaks(spec)), 10 * HOUR);
     let history = Box::new(eight_days_until(MONDAY + 10 * HOUR));
     world.handle(Event::HistoryRestored { revision: REVISION, history });
     world
@@ -263,15 +267,7 @@ fn the_next_owner_goes_on_with_the_forecast_of_the_former_one() {
     let history = written(&former);
     let told = former.multiscaler.published_forecast(REVISION).expect("it is predicted").record();
     // The next process finds these pods, and another axis of time.
-    let spec = predicting(spec());
-    let spec = ScalingSpec {
-        target_per_pod: 7.0,
-        total_per_pod: 10.0,
-        min_scale: PodCount::ONE,
-        target_burst_capacity: BurstCapacity::new(0.0).expect("it is no negative number"),
-        ..spec
-    };
-    let mut next = on_monday_at(World::new(spec), 10 * HOUR + 89 * 60 + 32);
+    let mut next = on_monday_at(World::new(for_peaks(predicting(spec()))), 10 * HOUR + 89 * 60 + 32);
     next.create(early);
     next.handle(Event::HistoryRestored { revision: REVISION, history });
     let read = next.multiscaler.published_forecast(REVISION).expect("it is predicted").record();
