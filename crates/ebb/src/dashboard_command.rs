@@ -45,10 +45,11 @@ pub(crate) fn run(options: DashboardOptions) -> anyhow::Result<ExitCode> {
                     .with_kinds(autoscaler::page_kind)
                     .with_refusals(forwarder::refusal);
                 let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
-                let serving = server.serve(listener, &places)?;
+                // A task of its own: the program that opens the browser may last as long as the browser does.
+                let serving = tokio::spawn(server.serve(listener, &places)?);
                 show(&format!("http://{address}/#{}", forwarder.token().expose()), print_only)?;
                 output::print_line("it is served until Ctrl-C")?;
-                match serving.await {}
+                match serving.await? {}
             }
         }
     })
