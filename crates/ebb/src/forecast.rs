@@ -11,7 +11,7 @@ use vocabulary::format_duration;
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ForecastOptions, OutputFormat};
 use crate::get::choose;
-use crate::output;
+use crate::output::{self, span};
 
 /// The length of the greatest bar, in characters.
 const BAR: f64 = 40.0;
@@ -36,13 +36,13 @@ fn text(forecast: &ForecastView) -> String {
         // A String takes whatever is written to it.
         let _ = writeln!(text, "  {heading:<10} {value}");
     };
-    let known = forecast.known_ms.map_or_else(|| "no demand".to_owned(), span);
+    let known = forecast.known_ms.map_or_else(|| "no demand".to_owned(), |known| span(known / 1000));
     line("prediction", &format!("{}; {known} remembered of 15d", forecast.mode));
     if let Some(prediction) = &forecast.prediction {
-        let since = forecast.rule_ms.map(|since| format!(", since {} ago", span(since)));
-        let ahead = forecast
-            .look_ahead_ms
-            .map_or_else(String::new, |ahead| format!("; a pod is asked for {} before demand", span(ahead)));
+        let since = forecast.rule_ms.map(|since| format!(", since {} ago", span(since / 1000)));
+        let ahead = forecast.look_ahead_ms.map_or_else(String::new, |ahead| {
+            format!("; a pod is asked for {} before demand", span(ahead / 1000))
+        });
         line("rule", &format!("{}{}{ahead}", prediction.rule, since.unwrap_or_default()));
     }
     if let Some(why_not) = &forecast.why_not {
@@ -114,18 +114,6 @@ fn bar(usual: f64, high: f64, greatest: f64) -> String {
     let length = |value: f64| (0..40).take_while(|place| f64::from(*place) < value / greatest * BAR).count();
     let usual = length(usual);
     "█".repeat(usual) + &"░".repeat(length(high).saturating_sub(usual))
-}
-
-/// A length of time with its two greatest parts: "2d4h", "2h5m", "1m10s".
-fn span(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
-    let (days, hours) = (seconds / 86_400, seconds % 86_400 / 3600);
-    match (days, hours) {
-        (0, 0) => format_duration(Duration::from_secs(seconds)),
-        (0, _) => format_duration(Duration::from_secs(seconds / 60 * 60)),
-        (_, 0) => format!("{days}d"),
-        (_, _) => format!("{days}d{hours}h"),
-    }
 }
 
 #[cfg(test)]
