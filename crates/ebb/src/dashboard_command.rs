@@ -23,16 +23,14 @@ use autoscaler::PageServer;
 use runtime::{Clock, PageLimits, PagePlaces};
 
 use crate::autoscaler_api::AutoscalerApi;
-use crate::cli::{AutoscalerArguments, DashboardOptions, OutputFormat};
+use crate::cli::DashboardOptions;
 use crate::output;
 use forwarder::Forwarder;
 
 pub(crate) fn run(options: DashboardOptions) -> anyhow::Result<ExitCode> {
-    let DashboardOptions { url, credentials, cluster, port, print_only } = options;
-    let output = OutputFormat::Table;
-    let target = AutoscalerArguments { output, url, credentials, cluster, all_namespaces: true };
+    let DashboardOptions { place, port, print_only } = options;
     crate::up::runtime()?.block_on(async {
-        match AutoscalerApi::find(&target).await? {
+        match AutoscalerApi::find_at(&place, true).await? {
             AutoscalerApi::At(api) => show(&api.dashboard_address().await?, print_only),
             AutoscalerApi::Of(view) => {
                 let cluster = Arc::new(view.into_cluster());
