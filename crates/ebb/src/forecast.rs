@@ -14,7 +14,7 @@ use crate::get::choose;
 use crate::output::{self, span};
 
 /// The length of the greatest bar, in characters.
-const BAR: f64 = 40.0;
+const BAR: u32 = 40;
 
 pub(crate) fn run(options: &ForecastOptions) -> anyhow::Result<ExitCode> {
     let forecast: ForecastView = crate::up::runtime()?.block_on(async {
@@ -85,11 +85,9 @@ fn last_days(prediction: &PredictionView, cold_starts_avoided: u32) -> [(&'stati
 
 /// The hours that come, as a table with bars.
 fn hours(forecast: &ForecastView) -> String {
-    let known = || forecast.hours.iter().filter(|hour| hour.high.is_some());
-    let greatest = known().filter_map(|hour| hour.high).fold(0.0, f64::max);
-    if known().next().is_none() {
+    let Some(greatest) = forecast.hours.iter().filter_map(|hour| hour.high).reduce(f64::max) else {
         return "  next 24h   too few days are known\n".to_owned();
-    }
+    };
     let unit = if forecast.metric == "rps" { "REQUESTS/S" } else { "IN FLIGHT" };
     let mut table = output::table(&["FROM", "USUAL", "HIGH", "PODS", unit]);
     for ForecastHourView { local_time, usual, high, pods, .. } in &forecast.hours {
@@ -111,7 +109,8 @@ fn bar(usual: f64, high: f64, greatest: f64) -> String {
     if greatest <= 0.0 {
         return String::new();
     }
-    let length = |value: f64| (0..40).take_while(|place| f64::from(*place) < value / greatest * BAR).count();
+    let part = |value: f64| value / greatest * f64::from(BAR);
+    let length = |value: f64| (0..BAR).take_while(|place| f64::from(*place) < part(value)).count();
     let usual = length(usual);
     "█".repeat(usual) + &"░".repeat(length(high).saturating_sub(usual))
 }
