@@ -12,6 +12,8 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use vocabulary::LinkToken;
@@ -131,6 +133,14 @@ pub(crate) fn read_text(file: File) -> io::Result<String> {
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// The token that a request offers. Of two, one reader would take the first and another the last.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (value, second) = (values.next()?, values.next());
+    let (scheme, token) = value.to_str().ok().filter(|_| second.is_none())?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use autoscaler::api_types::{LedgerList, LedgerRange, OwnersAnswer, RevisionList};
 use tokio::net::TcpStream;
 
-use crate::cli::AutoscalerArguments;
+use crate::cli::{AutoscalerArguments, AutoscalerPlace};
 use crate::client::UpClient;
 use crate::cluster::Cluster;
 use crate::cluster::problem::ProblemSubject;
@@ -38,21 +38,26 @@ impl ClusterView {
 
 impl AutoscalerApi {
     pub(crate) async fn find(target: &AutoscalerArguments) -> anyhow::Result<Self> {
-        let up = |url| UpClient::at(url, target.credentials.token_file.clone());
-        match &target.url {
-            Some(url) if !target.cluster.is_given() => Ok(Self::At(up(url.clone()))),
-            None if !target.cluster.is_given() && !is_cluster_meant().await => {
+        Self::find_at(&target.place, target.all_namespaces).await
+    }
+
+    /// The API at this place; of a cluster all of it, or the namespace that was named.
+    pub(crate) async fn find_at(place: &AutoscalerPlace, is_whole: bool) -> anyhow::Result<Self> {
+        let up = |url| UpClient::at(url, place.credentials.token_file.clone());
+        match &place.url {
+            Some(url) if !place.cluster.is_given() => Ok(Self::At(up(url.clone()))),
+            None if !place.cluster.is_given() && !is_cluster_meant().await => {
                 Ok(Self::At(up(format!("http://{ON_THIS_MACHINE}"))))
             }
             Some(_) | None => {
-                let cluster = Cluster::find(&target.cluster).await?;
-                if !target.cluster.is_given() {
+                let cluster = Cluster::find(&place.cluster).await?;
+                if !place.cluster.is_given() {
                     let context = &cluster.context;
                     output::print_warning(&format!(
                         "nothing answers at {ON_THIS_MACHINE}, so this is the cluster of context {context}"
                     ));
                 }
-                Ok(Self::Of(Box::new(ClusterView { cluster, is_whole: target.all_namespaces })))
+                Ok(Self::Of(Box::new(ClusterView { cluster, is_whole })))
             }
         }
     }

@@ -16,7 +16,8 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{
-    AdoptOptions, AutoscalerArguments, CheckOptions, ClusterOptions, DashboardOptions, ReleaseOptions,
+    AdoptOptions, AutoscalerArguments, AutoscalerPlace, CheckOptions, ClusterOptions, DashboardOptions,
+    ReleaseOptions,
 };
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use serving::{
@@ -48,12 +49,14 @@ impl Cli {
         }
         let mut cli = Self::of(&Self::command().bin_name("kubectl ebb").get_matches_from(arguments));
         match &mut cli.command {
-            CliCommand::Get(options) => options.target.cluster.is_meant = true,
-            CliCommand::Explain(options) => options.target.cluster.is_meant = true,
-            CliCommand::Forecast(options) => options.target.cluster.is_meant = true,
-            CliCommand::Ledger(options) => options.target.cluster.is_meant = true,
-            CliCommand::Dashboard(options) => options.cluster.is_meant = true,
-            CliCommand::Shadow(ShadowCommand::Report(options)) => options.target.cluster.is_meant = true,
+            CliCommand::Get(options) => options.target.place.cluster.is_meant = true,
+            CliCommand::Explain(options) => options.target.place.cluster.is_meant = true,
+            CliCommand::Forecast(options) => options.target.place.cluster.is_meant = true,
+            CliCommand::Ledger(options) => options.target.place.cluster.is_meant = true,
+            CliCommand::Dashboard(options) => options.place.cluster.is_meant = true,
+            CliCommand::Shadow(ShadowCommand::Report(options)) => {
+                options.target.place.cluster.is_meant = true;
+            }
             CliCommand::Adopt(_)
             | CliCommand::Release(_)
             | CliCommand::Check(_)
@@ -343,12 +346,14 @@ mod tests {
     fn a_cluster_is_meant_by_its_options_and_by_the_plugins_name() {
         let is_given = |arguments: &[&str]| {
             let CliCommand::Get(options) = read(arguments).command else { panic!("it is `get`") };
-            options.target.cluster.is_given()
+            options.target.place.cluster.is_given()
         };
         assert!(!is_given(&["ebb", "get"]) && !is_given(&["/usr/bin/ebb", "get", "-A"]));
         assert!(is_given(&["ebb", "get", "-n", "shop"]) && is_given(&["ebb", "get", "--context", "test"]));
         assert!(is_given(&["/usr/bin/kubectl-ebb", "get"]));
         let CliCommand::Ledger(options) = read(&["kubectl-ebb", "ledger"]).command else { panic!("ledger") };
-        assert!(options.target.cluster.is_given() && options.since.since() == Duration::from_hours(168));
+        assert!(
+            options.target.place.cluster.is_given() && options.since.since() == Duration::from_hours(168)
+        );
     }
 }

@@ -23,16 +23,14 @@ use autoscaler::PageServer;
 use runtime::{Clock, PageLimits, PagePlaces};
 
 use crate::autoscaler_api::AutoscalerApi;
-use crate::cli::{AutoscalerArguments, DashboardOptions, OutputFormat};
+use crate::cli::DashboardOptions;
 use crate::output;
 use forwarder::Forwarder;
 
 pub(crate) fn run(options: DashboardOptions) -> anyhow::Result<ExitCode> {
-    let DashboardOptions { url, credentials, cluster, port, print_only } = options;
-    let output = OutputFormat::Table;
-    let target = AutoscalerArguments { output, url, credentials, cluster, all_namespaces: true };
+    let DashboardOptions { place, port, print_only } = options;
     crate::up::runtime()?.block_on(async {
-        match AutoscalerApi::find(&target).await? {
+        match AutoscalerApi::find_at(&place, true).await? {
             AutoscalerApi::At(api) => show(&api.dashboard_address().await?, print_only),
             AutoscalerApi::Of(view) => {
                 let cluster = Arc::new(view.into_cluster());
@@ -45,10 +43,11 @@ pub(crate) fn run(options: DashboardOptions) -> anyhow::Result<ExitCode> {
                     .with_kinds(autoscaler::page_kind)
                     .with_refusals(forwarder::refusal);
                 let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
-                let serving = server.serve(listener, &places)?;
+                // A task of its own: the program that opens the browser may last as long as the browser does.
+                let serving = tokio::spawn(server.serve(listener, &places)?);
                 show(&format!("http://{address}/#{}", forwarder.token().expose()), print_only)?;
                 output::print_line("it is served until Ctrl-C")?;
-                match serving.await {}
+                match serving.await? {}
             }
         }
     })

@@ -11,10 +11,10 @@ use vocabulary::format_duration;
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ForecastOptions, OutputFormat};
 use crate::get::choose;
-use crate::output;
+use crate::output::{self, span};
 
 /// The length of the greatest bar, in characters.
-const BAR: f64 = 40.0;
+const BAR: u32 = 40;
 
 pub(crate) fn run(options: &ForecastOptions) -> anyhow::Result<ExitCode> {
     let forecast: ForecastView = crate::up::runtime()?.block_on(async {
@@ -36,13 +36,13 @@ fn text(forecast: &ForecastView) -> String {
         // A String takes whatever is written to it.
         let _ = writeln!(text, "  {heading:<10} {value}");
     };
-    let known = forecast.known_ms.map_or_else(|| "no demand".to_owned(), span);
+    let known = forecast.known_ms.map_or_else(|| "no demand".to_owned(), |known| span(known / 1000));
     line("prediction", &format!("{}; {known} remembered of 15d", forecast.mode));
     if let Some(prediction) = &forecast.prediction {
-        let since = forecast.rule_ms.map(|since| format!(", since {} ago", span(since)));
-        let ahead = forecast
-            .look_ahead_ms
-            .map_or_else(String::new, |ahead| format!("; a pod is asked for {} before demand", span(ahead)));
+        let since = forecast.rule_ms.map(|since| format!(", since {} ago", span(since / 1000)));
+        let ahead = forecast.look_ahead_ms.map_or_else(String::new, |ahead| {
+            format!("; a pod is asked for {} before demand", span(ahead / 1000))
+        });
         line("rule", &format!("{}{}{ahead}", prediction.rule, since.unwrap_or_default()));
     }
     if let Some(why_not) = &forecast.why_not {
@@ -85,11 +85,9 @@ fn last_days(prediction: &PredictionView, cold_starts_avoided: u32) -> [(&'stati
 
 /// The hours that come, as a table with bars.
 fn hours(forecast: &ForecastView) -> String {
-    let known = || forecast.hours.iter().filter(|hour| hour.high.is_some());
-    let greatest = known().filter_map(|hour| hour.high).fold(0.0, f64::max);
-    if known().next().is_none() {
+    let Some(greatest) = forecast.hours.iter().filter_map(|hour| hour.high).reduce(f64::max) else {
         return "  next 24h   too few days are known\n".to_owned();
-    }
+    };
     let unit = if forecast.metric == "rps" { "REQUESTS/S" } else { "IN FLIGHT" };
     let mut table = output::table(&["FROM", "USUAL", "HIGH", "PODS", unit]);
     for ForecastHourView { local_time, usual, high, pods, .. } in &forecast.hours {
@@ -111,21 +109,10 @@ fn bar(usual: f64, high: f64, greatest: f64) -> String {
     if greatest <= 0.0 {
         return String::new();
     }
-    let length = |value: f64| (0..40).take_while(|place| f64::from(*place) < value / greatest * BAR).count();
+    let part = |value: f64| value / greatest * f64::from(BAR);
+    let length = |value: f64| (0..BAR).take_while(|place| f64::from(*place) < part(value)).count();
     let usual = length(usual);
     "█".repeat(usual) + &"░".repeat(length(high).saturating_sub(usual))
-}
-
-/// A length of time with its two greatest parts: "2d4h", "2h5m", "1m10s".
-fn span(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
-    let (days, hours) = (seconds / 86_400, seconds % 86_400 / 3600);
-    match (days, hours) {
-        (0, 0) => format_duration(Duration::from_secs(seconds)),
-        (0, _) => format_duration(Duration::from_secs(seconds / 60 * 60)),
-        (_, 0) => format!("{days}d"),
-        (_, _) => format!("{days}d{hours}h"),
-    }
 }
 
 #[cfg(test)]

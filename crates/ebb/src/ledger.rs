@@ -5,14 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{ColdStartsView, LedgerList, LedgerView, PodSecondsView};
-use vocabulary::{RevisionName, format_duration};
+use vocabulary::RevisionName;
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{LedgerOptions, OutputFormat};
 use crate::get::choose_name;
-use crate::output;
-
-const DAY_SECONDS: u64 = 86_400;
+use crate::output::{self, DAY_SECONDS, span};
 
 pub(crate) fn run(options: &LedgerOptions) -> anyhow::Result<ExitCode> {
     let mut list = crate::up::runtime()?
@@ -177,17 +175,6 @@ fn money(amount: Option<f64>, currency: Option<&str>) -> String {
     }
 }
 
-/// A length of time with its two greatest parts: "6d3h", "2h5m", "45s".
-fn span(seconds: u64) -> String {
-    let (days, hours) = (seconds / DAY_SECONDS, seconds % DAY_SECONDS / 3600);
-    match (days, hours) {
-        (0, 0) => format_duration(Duration::from_secs(seconds)),
-        (0, _) => format_duration(Duration::from_secs(seconds / 60 * 60)),
-        (_, 0) => format!("{days}d"),
-        (_, _) => format!("{days}d{hours}h"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use autoscaler::api_types::WhatIfView;
@@ -253,12 +240,5 @@ mod tests {
             assert!(line.contains(expected), "{expected:?} is missing in\n{text}");
         }
         assert_eq!(overview(&LedgerList::default()), "there is no revision");
-    }
-
-    #[test]
-    fn spans_have_their_two_greatest_parts() {
-        for (seconds, text) in [(45, "45s"), (7530, "2h5m"), (86_400, "1d"), (530_000, "6d3h")] {
-            assert_eq!(span(seconds), text);
-        }
     }
 }

@@ -3,11 +3,15 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table};
 use runtime::LogFormat;
 use serde::Serialize;
+use vocabulary::format_duration;
+
+pub(crate) const DAY_SECONDS: u64 = 86_400;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -116,6 +120,17 @@ pub(crate) fn cut(line: &str, width: usize) -> String {
     line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// A length of time with its two greatest parts: "6d3h", "2h5m", "45s".
+pub(crate) fn span(seconds: u64) -> String {
+    let (days, hours) = (seconds / DAY_SECONDS, seconds % DAY_SECONDS / 3600);
+    match (days, hours) {
+        (0, 0) => format_duration(Duration::from_secs(seconds)),
+        (0, _) => format_duration(Duration::from_secs(seconds / 60 * 60)),
+        (_, 0) => format!("{days}d"),
+        (_, _) => format!("{days}d{hours}h"),
+    }
+}
+
 /// A table without lines, as `kubectl` prints them.
 pub(crate) fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
@@ -132,6 +147,13 @@ pub(crate) fn table(headings: &[&str]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_have_their_two_greatest_parts() {
+        for (seconds, text) in [(45, "45s"), (7530, "2h5m"), (86_400, "1d"), (530_000, "6d3h")] {
+            assert_eq!(span(seconds), text);
+        }
+    }
 
     #[test]
     fn control_characters_are_escaped_and_all_else_is_as_it_was() {

@@ -58,16 +58,19 @@ fn run_loads(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
             output::print_warning(&warning);
         }
     }
-    let mut variants = inputs::variants(options, &source, &loaded, record.as_ref());
-    if let Some(notice) = variants.as_mut().ok().and_then(|variants| by_seconds_if_many(variants)) {
+    let mut variants = match inputs::variants(options, &source, &loaded, record.as_ref()) {
+        Ok(variants) => variants,
+        Err(problems) => return Ok(refuse(&problems)),
+    };
+    if let Some(notice) = by_seconds_if_many(&mut variants) {
         output::print_shown(&notice)?;
     }
-    let length = variants.as_ref().ok().and_then(|variants| Some(variants.first()?.scenario.length));
-    let outcomes = match variants.and_then(|variants| outcomes(&variants)) {
+    let length = variants.first().map(|variant| variant.scenario.length).unwrap_or_default();
+    let outcomes = match outcomes(&variants) {
         Ok(outcomes) => outcomes,
         Err(problems) => return Ok(refuse(&problems)),
     };
-    show(options, &outcomes, length.unwrap_or_default())
+    show(options, &outcomes, length)
 }
 
 fn refuse(problems: &[String]) -> ExitCode {

@@ -10,17 +10,23 @@
 //! and service times, request by request, at one activator. A world is worse than its twin if its waits are
 //! longer by more than 2 % and by more than a second; the worst five are printed.
 
+#[path = "shared/arguments.rs"]
+mod arguments;
+#[path = "shared/split_mix.rs"]
+mod split_mix;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arguments::number_after;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
     LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport, ServiceScenario, SimulationPace,
     TimeDistribution, WorldDelays, new_service, simulate,
 };
+use split_mix::SplitMix;
 use vocabulary::RevisionName;
 
 const SEEDS: u64 = 1_000;
@@ -96,7 +102,7 @@ struct TwinPair {
 
 impl TwinPair {
     fn of(seed: u64, slots: u32, length: Duration) -> Self {
-        let mut draws = WorldDraws(seed);
+        let mut draws = WorldDraws(SplitMix(seed));
         let load = draws.load();
         let [service, start_up] = [draws.between(50, 900), draws.between(1, 90)];
         let times = [format!("{service}ms,p99={}ms", 4 * service), format!("{start_up}s")];
@@ -176,19 +182,15 @@ fn shape(load: &str) -> LoadShape {
     }
 }
 
-/// Whole numbers that follow from a seed without a pattern: the generator `SplitMix64`.
-struct WorldDraws(u64);
+/// Draws what a world is made of.
+struct WorldDraws(SplitMix);
 
 impl WorldDraws {
     fn between(&mut self, least: u64, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        least + (mixed ^ (mixed >> 31)) % (most - least + 1)
+        least + self.0.draw() % (most - least + 1)
     }
 
-    /// A load with a pattern, but for the last two: hours, bursts of timers, rare requests.
+    /// A load of hours, of bursts of timers or of rare requests; the last two shapes have no pattern.
     fn load(&mut self) -> String {
         let (rate, minutes, requests) = (self.between(4, 30), self.between(3, 25), self.between(1, 20));
         match self.between(0, 5) {
@@ -199,12 +201,6 @@ impl WorldDraws {
             _ => format!("bursty,burst={rate}rps,every={minutes}m,length=40s,rate=1rps"),
         }
     }
-}
-
-/// The number behind an option, if it stands there.
-fn number_after<Number: FromStr>(option: &str) -> Option<Number> {
-    let mut arguments = std::env::args().skip_while(|argument| argument != option).skip(1);
-    arguments.next()?.parse().ok()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count is printed with a few digits")]

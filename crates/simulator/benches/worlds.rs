@@ -8,10 +8,13 @@
 //! the time, the last events, and a smaller world that fails alike. So does a state that no world has
 //! reached, if the run was long enough to reach it.
 
+#[path = "shared/arguments.rs"]
+mod arguments;
+
 use std::process::{Command, ExitCode};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use arguments::number_after;
 use simulator::{ReachedStates, WorldFailure, WorldPlan, shrink, try_world};
 
 /// A shorter run need not reach every state.
@@ -40,12 +43,6 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
-}
-
-/// The number behind an option, if it stands there.
-fn number_after<Number: FromStr>(option: &str) -> Option<Number> {
-    let mut arguments = std::env::args().skip_while(|argument| argument != option).skip(1);
-    arguments.next()?.parse().ok()
 }
 
 fn tell(failure: &WorldFailure, seed: u64) {

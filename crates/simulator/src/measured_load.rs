@@ -12,7 +12,7 @@ use crate::rounding::whole_part;
 
 /// The span over which the arrivals of a record are counted.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// A time for each minute: the mean of fewer requests is mostly chance.
+/// Service times are kept by the minute: the mean of a second's few requests is mostly chance.
 const SECONDS_PER_MINUTE: u64 = 60;
 
 /// The requests that one Service had, from the beginning of a record on.

@@ -56,11 +56,10 @@ struct ImageOptions {
 
 fn main() -> anyhow::Result<()> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let target = executables::target_directory(&root);
     match Task::parse() {
         Task::Dist(options) => give(&options, None, &root, dist),
         Task::Images(ImageOptions { options, target: triple }) => give(&options, triple, &root, images),
-        Task::Mutants(options) => mutants::run(&options, &root, &target),
+        Task::Mutants(options) => mutants::run(&options, &root, &executables::target_directory(&root)),
     }
 }
 

@@ -99,7 +99,7 @@ fn try_unknown(
         let end = copy.with_change(&mutant.file, &mutant.text, |copy| copy.test(patience.limit))?;
         let fate = match end {
             TestEnd::NotBuilt => MutantFate::NotBuilt,
-            TestEnd::Failed | TestEnd::TooLong => MutantFate::Caught,
+            TestEnd::Failed => MutantFate::Caught,
             TestEnd::Passed => MutantFate::Survived,
         };
         println!("{} of {tried}: {}: {}", place + 1, fate.word(), mutant.name());

@@ -69,8 +69,9 @@ const COLUMNS = 900;
 export function lineChart({ label, lines, width = WIDTH, times = [], bands = [], marks = [], choose, chosen }) {
   const x = (part) => round(EDGE.left + part * (width - EDGE.left - EDGE.right));
   const all = lines.flatMap(({ values }) => values).filter((value) => Number.isFinite(value));
-  const step = roundStep(all.reduce((most, value) => Math.max(most, value), 1), 4);
-  const greatest = step * Math.ceil(all.reduce((most, value) => Math.max(most, value), 1) / step - 1e-9);
+  const most = all.reduce((known, value) => Math.max(known, value), 1);
+  const step = roundStep(most, 4);
+  const greatest = step * Math.ceil(most / step - 1e-9);
   const floor = HEIGHT - EDGE.bottom;
   const y = (value) => round(floor - (Math.min(value, greatest) / greatest) * (floor - EDGE.top));
   const svg = shape("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, class: "chart", role: "img", "aria-label": label });

@@ -6,7 +6,7 @@ export function make(tag, properties = {}, ...children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name === "class" ? "class" : name, value === true ? "" : String(value));
+    else made.setAttribute(name, value === true ? "" : String(value));
   }
   made.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false).map(piece));
   return made;

@@ -55,7 +55,7 @@ export class FleetHistory {
 export function fleetPage(content, { fleet, history }) {
   const rows = new Map();
   const order = { key: "name", isDescending: false };
-  const filter = make("input", { type: "search", placeholder: "name, panic, waiting>0, ns/", autocomplete: "off", spellcheck: "false", oninput: refresh });
+  const filter = make("input", { type: "search", placeholder: "name, panic, waiting>0, ns/", autocomplete: "off", spellcheck: "false", oninput: keepFilter });
   filter.value = sessionStorage.getItem("ebb-filter") || "";
   const caption = make("caption", { "aria-live": "polite" });
   const body = make("tbody");
@@ -91,8 +91,12 @@ export function fleetPage(content, { fleet, history }) {
       .sort((one, other) => sign * compare(value(one), value(other)) || compare(one.name, other.name));
   }
 
-  function refresh() {
+  function keepFilter() {
     sessionStorage.setItem("ebb-filter", filter.value);
+    refresh();
+  }
+
+  function refresh() {
     const all = chosen();
     const shown = all.slice(0, ROWS_MAX);
     const names = new Set(shown.map(({ name }) => name));

@@ -16,7 +16,7 @@ function sumOf(parts) {
 /** A page made of the ledger: asked for again now and then, and at once for another range. */
 function ledgerPage(content, title, fill) {
   const shown = make("div", { "aria-live": "off" });
-  const choice = make("select", { onchange: () => { askAgain(); } }, RANGES.map((range) => make("option", { value: range }, `the last ${range}`)));
+  const choice = make("select", { onchange: askAgain }, RANGES.map((range) => make("option", { value: range }, `the last ${range}`)));
   choice.value = "7d";
   content.append(make("h2", {}, title), make("p", {}, make("label", {}, "Range ", choice)), shown);
   const turn = async (signal) => {
@@ -39,7 +39,7 @@ function ledgerPage(content, title, fill) {
 function measured(list) {
   const longest = list.revisions.reduce((most, one) => Math.max(most, one.first_ms_ago), 0);
   const missing = list.unanswered.length > 0 ? ` These autoscalers do not answer: ${list.unanswered.join(", ")}.` : "";
-  const since = longest > 0 ? `Measured since ${span(longest)} ago at most: nothing is stored, so it begins with the autoscaler that decides.` : "Nothing was measured yet.";
+  const since = longest > 0 ? `Measured since ${span(longest)} ago at most.` : "Nothing was measured yet.";
   return make("p", {}, since + missing);
 }
 

@@ -218,6 +218,8 @@ function drawStarts(element, { starts }) {
 
 /** The command that plays the load of the range with another least count: its rate, and how long a request and a start took. */
 function drawSimulation(element, { detail, series }) {
+  // A command that changes under a person's hand cannot be copied, so the first one stays.
+  if (element.firstChild) return;
   const mean = (values) => {
     const known = values.filter((value) => value !== null);
     return known.length > 0 ? known.reduce((sum, value) => sum + value, 0) / known.length : 0;
@@ -228,7 +230,5 @@ function drawSimulation(element, { detail, series }) {
   const start = Math.max(100, Math.round(mean(starts) / 100) * 100) || 1000;
   const load = `${detail.name.split("/")[2]}=constant,rate=${number(Math.max(0.1, rate))}rps`;
   const text = `ebb simulate -f FILE --load '${load}' --service-time ${lasting}ms --start-up ${start}ms --minutes 60 --compare min-scale=${detail.min_scale + 1}`;
-  // One that changes under a person's hand cannot be copied.
-  if (element.firstChild) return;
   element.append(make("p", {}, "The mean load of the range in a made-up world, with another least count; FILE is the manifest:"), command(text));
 }

@@ -14,22 +14,16 @@ pub(crate) struct AutoscalerArguments {
     /// How the answer is shown.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: OutputFormat,
-    /// The API of a running `ebb up`. Without this, and without a cluster's options, the one at
-    /// 127.0.0.1:9000; if nothing answers there and a kubeconfig is known, its cluster.
-    #[arg(long = "api", value_name = "URL", env = "EBB_API")]
-    pub(crate) url: Option<String>,
     #[command(flatten)]
-    pub(crate) credentials: CredentialOptions,
-    #[command(flatten)]
-    pub(crate) cluster: ClusterOptions,
+    pub(crate) place: AutoscalerPlace,
     /// Show those of all namespaces of the cluster.
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 }
 
-/// What the dashboard takes: of which autoscaler it is, and where it is shown.
+/// Which autoscaler is asked: that of an `ebb up`, or that of a cluster.
 #[derive(Debug, Args)]
-pub(crate) struct DashboardOptions {
+pub(crate) struct AutoscalerPlace {
     /// The API of a running `ebb up`. Without this, and without a cluster's options, the one at
     /// 127.0.0.1:9000; if nothing answers there and a kubeconfig is known, its cluster.
     #[arg(long = "api", value_name = "URL", env = "EBB_API")]
@@ -38,6 +32,13 @@ pub(crate) struct DashboardOptions {
     pub(crate) credentials: CredentialOptions,
     #[command(flatten)]
     pub(crate) cluster: ClusterOptions,
+}
+
+/// What the dashboard takes: of which autoscaler it is, and where it is shown.
+#[derive(Debug, Args)]
+pub(crate) struct DashboardOptions {
+    #[command(flatten)]
+    pub(crate) place: AutoscalerPlace,
     /// Of a cluster: the port of 127.0.0.1 at which its pages are; 0 is a free one.
     #[arg(long, value_name = "PORT", default_value = "0")]
     pub(crate) port: u16,

@@ -16,7 +16,7 @@ use autoscaler::api_types::{
 };
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
@@ -25,7 +25,7 @@ use runtime::TrustedHosts;
 use serde::Serialize;
 use vocabulary::RevisionName;
 
-use crate::api_token::ApiToken;
+use crate::api_token::{ApiToken, bearer};
 use crate::cluster::Cluster;
 
 /// How often the autoscalers are asked while a page is shown: each time takes a port-forward to each of them.
@@ -55,8 +55,7 @@ impl Forwarder {
     }
 
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let offered = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        offered.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| self.token.is(token))
+        bearer(headers).is_some_and(|offered| self.token.is(offered))
     }
 
     async fn ask<Answer: OwnersAnswer + Serialize>(&self, path: &str) -> Response {
@@ -170,7 +169,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::header::{HOST, ORIGIN};
+    use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
     use tower::ServiceExt as _;
 
     use super::*;

@@ -17,7 +17,7 @@ pub(super) fn service(document: &DocumentNode) -> ImportResult {
         let DocumentNode::Text(value) = value else { continue };
         if key.starts_with("autoscaling.knative.dev/") {
             imported.annotations.push((key.clone(), value.clone()));
-        } else if let Some(name) = key.strip_prefix(predictive::ANNOTATIONS) {
+        } else if let Some(name) = key.strip_prefix(predictive::OWN_PREFIX) {
             match name {
                 "scaleStrategy" => predictive::take_strategy(key, value, &mut imported),
                 _ => imported.notes.push(format!("annotation {key} has no equivalent")),

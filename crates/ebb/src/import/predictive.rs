@@ -7,8 +7,8 @@ use super::cron;
 use super::result::ImportResult;
 use super::tree::{at, fields, number_at, text_at};
 
-/// What its annotations begin with, but for those of Knative.
-pub(super) const ANNOTATIONS: &str = "autoscaling.alibabacloud.com/";
+/// The prefix of Alibaba Cloud's own annotations; the others are Knative's.
+pub(super) const OWN_PREFIX: &str = "autoscaling.alibabacloud.com/";
 const KNATIVE: &str = "autoscaling.knative.dev/";
 const CLASS: &str = "ahpa.autoscaling.knative.dev";
 
@@ -33,7 +33,7 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
     Ok(imported)
 }
 
-/// Whether its forecasts are acted upon.
+/// Takes the strategy, which says whether pods follow forecasts; `place` names its field or annotation.
 pub(super) fn take_strategy(place: &str, strategy: &str, imported: &mut ImportResult) {
     match strategy {
         "auto" => annotate(imported, "ebb.dev/prediction", "auto"),
@@ -129,11 +129,11 @@ fn take_bounds(spec: &DocumentNode, imported: &mut ImportResult) {
     }
     if !schedule.is_empty() {
         imported.notes.push("hours are those of ebb.dev/time-zone, UTC if that is not set".to_owned());
-        imported.annotations.push(("ebb.dev/schedule".to_owned(), schedule));
+        annotate(imported, "ebb.dev/schedule", &schedule);
     }
 }
 
-/// The lines of one bound, each with its end; none where it sets nothing beyond the bounds of the whole.
+/// The lines of one bound, each with its line break; no line where the bound narrows nothing of the spec's.
 fn lines_of(bound: &DocumentNode, spec: &DocumentNode, place: &str, notes: &mut Vec<String>) -> String {
     let pattern = text_at(bound, &["cron"]).unwrap_or_default();
     let Some(times) = cron::times_of_hours(pattern) else {

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use autoscaler::api_types::API_VERSION;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -34,7 +34,7 @@ use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use super::token_file::{TokenFile, TokenLife};
-use crate::api_token::{ApiToken, TokenAnswer};
+use crate::api_token::{ApiToken, TokenAnswer, bearer};
 use crate::cli::UpOptions;
 
 /// Pages that every user of this machine may read, besides those below [`REVISIONS`] and the files of the
@@ -229,17 +229,10 @@ async fn rotate(State(access): State<ApiAccess>) -> Response {
     }
 }
 
-/// The token that a request offers. Of two, one reader would take the first and another the last.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (value, second) = (values.next()?, values.next());
-    let (scheme, token) = value.to_str().ok().filter(|_| second.is_none())?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use axum::http::header::AUTHORIZATION;
     use tower::ServiceExt as _;
 
     use super::*;

@@ -3,7 +3,8 @@
 
 use std::f64::consts::TAU;
 
-use crate::series::{DemandSeries, MINUTES_OF_DAY};
+use crate::series::DemandSeries;
+use crate::split_mix::SplitMix;
 
 const WARM: u32 = 22;
 const APPS: u32 = 100;
@@ -12,16 +13,16 @@ const SPARSE_DAYS: u32 = 28;
 const MINUTES: u32 = 1_440;
 const BINS_OF_DAY: u32 = 288;
 
-/// Numbers in 0 … 1 that follow from a seed without a pattern: the generator `SplitMix64`.
-struct Draws(u64);
+/// Draws numbers in 0 … 1.
+struct Draws(SplitMix);
 
 impl Draws {
+    fn of(seed: u32) -> Self {
+        Self(SplitMix(u64::from(seed)))
+    }
+
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let [first, second, third, fourth, ..] = (mixed ^ (mixed >> 31)).to_be_bytes();
+        let [first, second, third, fourth, ..] = self.0.draw().to_be_bytes();
         f64::from(u32::from_be_bytes([first, second, third, fourth])) / f64::from(u32::MAX)
     }
 }
@@ -34,10 +35,10 @@ pub(crate) fn warm() -> Vec<DemandSeries> {
 }
 
 fn warm_values(number: u32) -> Vec<f64> {
-    let mut draws = Draws(u64::from(number));
+    let mut draws = Draws::of(number);
     let (noise, hourly, weekend) = (0.02 + 0.08 * draws.next(), draws.next(), 0.3 + 0.7 * draws.next());
     let (phase, mut walk, mut crowd) = (draws.next(), 0.0_f64, 0.0_f64);
-    let mut values = Vec::with_capacity(MINUTES_OF_DAY * 16);
+    let mut values = Vec::new();
     for minute in 0..WARM_DAYS * MINUTES {
         let day = f64::from(minute % MINUTES) / f64::from(MINUTES);
         let of_week = if (minute / MINUTES) % 7 >= 5 { weekend } else { 1.0 };
@@ -59,7 +60,7 @@ fn warm_values(number: u32) -> Vec<f64> {
 /// Numbers of requests in five minutes, with long rests.
 pub(crate) fn sparse() -> Vec<DemandSeries> {
     let series = |number: u32| {
-        let mut draws = Draws(1_000 + u64::from(number));
+        let mut draws = Draws::of(1_000 + number);
         let chance = 0.1 + 0.3 * f64::from(number);
         let bins = 0..SPARSE_DAYS * BINS_OF_DAY;
         let values =
@@ -72,7 +73,7 @@ pub(crate) fn sparse() -> Vec<DemandSeries> {
 /// Apps of a day: half are timers, half have requests at random.
 pub(crate) fn apps() -> Vec<DemandSeries> {
     let app = |number: u32| {
-        let mut draws = Draws(2_000 + u64::from(number));
+        let mut draws = Draws::of(2_000 + number);
         let every = 3 + number * 2;
         let is_busy = |minute: u32, drawn: f64| {
             if number.is_multiple_of(2) {

@@ -3,8 +3,9 @@
 use crate::contestant::Contestant;
 use crate::warm_table::{WarmShares, WarmTable};
 
-/// A number, the most that it may be, and what it is.
+/// A number of a table, and the most that it may be.
 struct Goal {
+    /// Names the number for people.
     what: String,
     found: f64,
     most: f64,

@@ -25,6 +25,8 @@ mod series;
 mod simulated;
 mod sparse;
 mod sparse_load;
+#[path = "../shared/split_mix.rs"]
+mod split_mix;
 mod traces;
 mod warm;
 mod warm_table;

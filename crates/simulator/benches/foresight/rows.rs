@@ -1,7 +1,7 @@
 //! Rows that were found, in a file, so that a run that was stopped goes on where it was.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Write;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ impl RowFile {
             .iter()
             .map(|(name, numbers)| format!("{name} {} {}\n", numbers.late, numbers.pod_seconds))
             .collect();
-        let file: std::io::Result<File> = OpenOptions::new().append(true).open(&self.path);
+        let file = OpenOptions::new().append(true).open(&self.path);
         file.and_then(|mut file| file.write_all(lines.concat().as_bytes()))
             .expect("the file of rows can be written");
         self.rows.extend(found);

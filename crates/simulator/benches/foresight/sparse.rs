@@ -71,7 +71,7 @@ fn rows_of(load: &SparseLoad, rows: &mut RowFile) -> Vec<RowNumbers> {
         "fixed-20m" => judged(load, &kpa, &kept_for(load, 20 * MINUTE)),
         "p5-to-p99" => judged(load, &kpa, &kept_by_percentiles(load)),
         "always-on" => judged(load, &kpa, &vec![1; load.seconds]),
-        _ => known(load),
+        _ => oracle(load),
     });
     rows.keep(names.into_iter().zip(found).collect::<Rows>());
     found.into()
@@ -139,8 +139,8 @@ fn kept_by_percentiles(load: &SparseLoad) -> Vec<u32> {
     floors
 }
 
-/// The pods are there while requests run, and begin to start in time.
-fn known(load: &SparseLoad) -> RowNumbers {
+/// The row of the oracle: as many pods as requests run, each started just in time.
+fn oracle(load: &SparseLoad) -> RowNumbers {
     let mut asked = vec![0; load.seconds];
     for (second, number) in &load.groups {
         let until = (second + load.lasts).min(load.seconds);

@@ -83,10 +83,7 @@ fn number(text: &str) -> f64 {
 }
 
 fn text_of(path: &Path) -> String {
-    let mut text = String::new();
-    let opened = File::open(path).and_then(|mut file| file.read_to_string(&mut text));
-    opened.unwrap_or_else(|problem| panic!("reading {}: {problem}", path.display()));
-    text
+    std::fs::read_to_string(path).unwrap_or_else(|problem| panic!("reading {}: {problem}", path.display()))
 }
 
 fn unpacked(path: &Path) -> String {

@@ -113,13 +113,13 @@ impl WarmWorld<'_> {
         let requests = |demand: &f64| PodCount::floor_from(demand * 60.0 / SERVICE_TIME + 0.5).value();
         let counts: Vec<u32> = self.demand.iter().map(requests).collect();
         let minutes = u32::try_from(counts.len()).expect("a few hundred days");
+        // Class kpa predicts nothing and ignores the budget.
         let annotations = [
             ("autoscaling.knative.dev/class", format!("{class}.autoscaling.knative.dev")),
             ("autoscaling.knative.dev/target", "10".to_owned()),
             ("autoscaling.knative.dev/min-scale", "1".to_owned()),
             ("ebb.dev/prediction-budget", format!("{}%", self.setting.budget)),
         ];
-        // Of class kpa nothing is predicted, and the annotation of the budget says nothing.
         let revision = SimulatedRevision {
             annotations: &annotations,
             load: LoadFile::Counts { bin: Duration::from_secs(60), counts: counts.into() },
@@ -130,17 +130,12 @@ impl WarmWorld<'_> {
         counts_by_second(&revision.counts(), self.demand.len() * SECONDS)
     }
 
-    /// The greatest fixed floor that costs at most so much.
+    /// The row of the greatest fixed floor that costs at most so much; of none if each costs more.
     fn fixed(&self, kpa: &[u32], pod_seconds_max: f64) -> RowNumbers {
-        let fixed = (1..=self.setting.peak).map(|floor| self.play(kpa, &vec![floor; self.demand.len()]));
-        let mut last = self.play(kpa, &vec![0; self.demand.len()]);
-        for numbers in fixed {
-            if numbers.pod_seconds > pod_seconds_max {
-                break;
-            }
-            last = numbers;
-        }
-        last
+        let with_floor = |floor: u32| self.play(kpa, &vec![floor; self.demand.len()]);
+        let within = |numbers: &RowNumbers| numbers.pod_seconds <= pod_seconds_max;
+        let greatest = (1..=self.setting.peak).map(with_floor).take_while(within).last();
+        greatest.unwrap_or_else(|| with_floor(0))
     }
 
     /// What is late and what it costs, if floors stand above these counts.
