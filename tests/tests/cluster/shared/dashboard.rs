@@ -3,8 +3,9 @@
 
 use std::process::Stdio;
 
+use tests::client::answer_until;
 use tests::cluster::{PATIENCE, WorkloadPlan, in_namespace};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
 /// What has come of the answer to `GET path` once a text is in it.
@@ -12,16 +13,7 @@ async fn asked(address: &str, path: &str, token: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it is open");
-    let (mut read, mut piece) = (Vec::new(), vec![0; 1 << 16]);
-    let reading = async {
-        while !String::from_utf8_lossy(&read).contains(until) {
-            let length = stream.read(&mut piece).await.expect("it is open");
-            assert!(length > 0, "the answer ended: {}", String::from_utf8_lossy(&read));
-            read.extend_from_slice(&piece[..length]);
-        }
-    };
-    tokio::time::timeout(PATIENCE, reading).await.expect("it answers in time");
-    String::from_utf8_lossy(&read).into_owned()
+    answer_until(&mut stream, until, PATIENCE).await
 }
 
 #[test]
