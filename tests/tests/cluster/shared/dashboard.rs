@@ -4,7 +4,7 @@
 use std::process::Stdio;
 
 use tests::client::answer_until;
-use tests::cluster::{PATIENCE, WorkloadPlan, in_namespace};
+use tests::cluster::{PATIENCE, WorkloadPlan, in_namespace, plugin_of_kubectl};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
@@ -22,11 +22,8 @@ fn the_dashboard_of_a_cluster_shows_its_revisions_to_a_reader_with_the_token_alo
         let hello = WorkloadPlan::new("hello").create(&namespace).await;
         hello.has_event("Adopted").await;
         let folder = tempfile::tempdir().expect("a folder");
-        let plugin = folder.path().join("kubectl-ebb");
-        std::os::unix::fs::symlink(tests::ebb::executable(), &plugin).expect("a link");
-        let mut command = tokio::process::Command::new(&plugin);
-        command.args(["dashboard", "--print-only"]).env("KUBECONFIG", &namespace.kubeconfig);
-        command.env_remove("EBB_API").stdout(Stdio::piped()).kill_on_drop(true);
+        let mut command = plugin_of_kubectl(&namespace, folder.path());
+        command.args(["dashboard", "--print-only"]).stdout(Stdio::piped());
         let mut dashboard = command.spawn().expect("it runs");
         let output = dashboard.stdout.take().expect("it is piped");
         let mut lines = BufReader::new(output).lines();
