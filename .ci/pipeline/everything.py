@@ -12,7 +12,7 @@ from .gate import CLUSTER, LOGS, ROOT, cluster, command, install
 from .process import end_on_signals, run
 from .stages import Table
 from .stamps import Stamps
-from .suites import Outcome, Suites
+from .suites import Outcome, Suites, environment
 
 NEEDED = {
     **gate.NEEDED, "wrk": "wrk", "h2load": "nghttp2-client", "haproxy": "haproxy", "nginx": "nginx", "valgrind": "valgrind",
@@ -39,8 +39,8 @@ def suite(name: str, threads=None):
 
 def peers(limit):
     """Five minutes, and as many again where others' programs have to be fetched and built first."""
-    os.environ.update(PEERS_SECONDS="3", PEERS_MEGABYTES="10")
-    return suite("peers", threads=1)(limit)
+    with environment(PEERS_SECONDS="3", PEERS_MEGABYTES="10"):
+        return suite("peers", threads=1)(limit)
 
 
 def dist(limit):
@@ -92,24 +92,18 @@ def instructions(limit):
 
 def lost_requests(limit):
     """The suite of lost requests once more, with class ahpa in the place of class kpa."""
-    os.environ["EBB_TEST_CLASS"] = "ahpa.autoscaling.knative.dev"
-    try:
-        tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--test", "end_to_end", "--", "no_lost_request"]
+    tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--test", "end_to_end", "--", "no_lost_request"]
+    with environment(EBB_TEST_CLASS="ahpa.autoscaling.knative.dev"):
         return Suites(ROOT, LOGS).workspace(tests, limit)
-    finally:
-        del os.environ["EBB_TEST_CLASS"]
 
 
 def properties(limit):
     """The property tests draw other worlds and inputs than the gate's."""
-    gate_seed, seed = os.environ["PROPTEST_RNG_SEED"], str(random.SystemRandom().randrange(2**32))
+    seed = str(random.SystemRandom().randrange(2**32))
     print(f"PROPTEST_RNG_SEED={seed}", flush=True)
-    os.environ["PROPTEST_RNG_SEED"] = seed
-    try:
-        tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--lib", "--test", "laws", "--test", "wire"]
+    tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--lib", "--test", "laws", "--test", "wire"]
+    with environment(PROPTEST_RNG_SEED=seed):
         outcome = Suites(ROOT, LOGS).workspace(tests, limit)
-    finally:
-        os.environ["PROPTEST_RNG_SEED"] = gate_seed
     if outcome.failed:
         outcome.words.append(f"PROPTEST_RNG_SEED={seed} draws it again")
     return outcome
