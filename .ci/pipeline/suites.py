@@ -1,6 +1,7 @@
 """Runs test programs by cargo. What depends on time and failed runs again, and is flaky when it passes then."""
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,7 +68,7 @@ class Suites:
 
     def suite(self, name: str, limit: float, threads=None) -> Outcome:
         """One suite by its name."""
-        with Threads(threads):
+        with environment(**({"RUST_TEST_THREADS": str(threads)} if threads else {})):
             return self.workspace(["cargo", "test", "--workspace", "--no-fail-fast", "--test", name], limit)
 
     def _second_runs(self, suspects, outcome):
@@ -93,19 +94,16 @@ class Suites:
         flaky.write(table, outcome.flaky)
 
 
-class Threads:
-    """How many tests of a program run at once, while it is entered."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def __enter__(self):
-        self.before = os.environ.get("RUST_TEST_THREADS")
-        if self.number:
-            os.environ["RUST_TEST_THREADS"] = str(self.number)
-
-    def __exit__(self, *_):
-        if self.before is None:
-            os.environ.pop("RUST_TEST_THREADS", None)
-        else:
-            os.environ["RUST_TEST_THREADS"] = self.before
+@contextmanager
+def environment(**values: str):
+    """Sets environment variables for the commands that are run meanwhile, and gives them their former values back."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -17,6 +17,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
@@ -215,13 +216,27 @@ enum Connections {
 
 /// One request, and everything that was answered to it as it came over the wire.
 pub async fn whole_answer(target: SocketAddr, host: &str, path: &str) -> std::io::Result<String> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = TcpStream::connect(target).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// What has come of an answer once a text is in it. Panics if the answer ends before, or the limit passes.
+pub async fn answer_until(stream: &mut TcpStream, text: &str, limit: Duration) -> String {
+    let mut answer = Vec::new();
+    let reading = async {
+        let mut piece = vec![0; 1 << 16];
+        while !String::from_utf8_lossy(&answer).contains(text) {
+            let length = stream.read(&mut piece).await.expect("it is open");
+            assert!(length > 0, "the answer ended: {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&piece[..length]);
+        }
+    };
+    tokio::time::timeout(limit, reading).await.expect("it comes in time");
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 impl Load {

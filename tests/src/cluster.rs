@@ -40,7 +40,7 @@ pub use dials::Dials;
 pub use fleet::{bring, bring_fleets, look_after_fleet};
 pub use plain::{KubeletProbe, PlainWorkload};
 pub use process_end::{ProcessEnd, RequestSender};
-pub use programs::{ebb, hey, succeeds, text};
+pub use programs::{ebb, hey, plugin_of_kubectl, succeeds, text};
 pub use request_path::RequestPath;
 pub use workload::{PlanKind, Workload, WorkloadPlan};
 

@@ -53,7 +53,7 @@ impl PodCounts {
             let count = pairs.iter().filter(|(one, two)| holds(one.abs_diff(*two))).count();
             real(count) / real(pairs.len().max(1))
         };
-        let pods = |of: fn(&(u64, u64)) -> u64| pairs.iter().map(|pair| small(of(pair))).sum::<f64>();
+        let pods = |of: fn(&(u64, u64)) -> u64| pairs.iter().map(|pair| capped(of(pair))).sum::<f64>();
         let (first, second) = (pods(|pair| pair.0), pods(|pair| pair.1));
         CountComparison {
             equal: share(&|apart| apart == 0),
@@ -82,9 +82,10 @@ fn longest(pairs: &[(u64, u64)]) -> f64 {
 }
 
 fn real(count: usize) -> f64 {
-    small(u64::try_from(count).unwrap_or(u64::MAX))
+    capped(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-fn small(count: u64) -> f64 {
+/// As a real number; what does not fit 32 bits is the greatest that does.
+fn capped(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

@@ -46,7 +46,7 @@ pub(crate) enum Interruption {
 }
 
 pub(crate) const LOADS: [TruthLoad; 6] = [
-    TruthLoad { pattern: ArrivalPattern::Step(5.0, 42.5), is_in_short_form: true, ..PLAIN },
+    TruthLoad { name: "step", is_in_short_form: true, pattern: ArrivalPattern::Step(5.0, 42.5), ..PLAIN },
     TruthLoad { name: "ramp", pattern: ArrivalPattern::Ramp(60.0), ..PLAIN },
     TruthLoad { name: "from zero", is_in_short_form: true, pattern: ArrivalPattern::Twice(2.5), ..PLAIN },
     TruthLoad { name: "bursts", hold: 300, pattern: ArrivalPattern::Bursts(21, 15.0), ..PLAIN },
@@ -66,8 +66,9 @@ pub(crate) const LOADS: [TruthLoad; 6] = [
     },
 ];
 
+/// What loads have in common; each has a name and a pattern of its own.
 const PLAIN: TruthLoad = TruthLoad {
-    name: "step",
+    name: "",
     is_in_short_form: false,
     hold: 200,
     limits: PodLimits::TargetOfTwo,
@@ -75,7 +76,7 @@ const PLAIN: TruthLoad = TruthLoad {
     interruption: Interruption::None,
 };
 
-/// Planned times are whole milliseconds.
+/// A millisecond in seconds: planned times are whole milliseconds.
 const STEP: f64 = 0.001;
 
 impl TruthLoad {

@@ -115,13 +115,13 @@ impl Tab {
 
     /// Presses a key, such as `Tab` or `ArrowLeft`.
     pub(crate) async fn press(&mut self, key: &str) {
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            "ArrowLeft" => 37,
+            other => panic!("no code of the key {other} is known here"),
+        };
         for kind in ["keyDown", "keyUp"] {
-            let code = match key {
-                "Tab" => 9,
-                "Enter" => 13,
-                "ArrowLeft" => 37,
-                other => panic!("no code of the key {other} is known here"),
-            };
             let mut event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
             if key == "Enter" && kind == "keyDown" {
                 event["text"] = json!("\r");

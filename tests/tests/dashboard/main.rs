@@ -11,6 +11,7 @@ use std::process::Command;
 
 use browser::Tab;
 use serde_json::{Value, json};
+use tests::bench::up::asleep;
 use tests::{ConfigMap, Ebb, Service};
 
 /// The pages that need no revision.
@@ -44,16 +45,17 @@ fn address(ebb: &Ebb, page: &str) -> String {
     format!("http://{}/{page}", ebb.api)
 }
 
+/// Loads a page anew, and waits until it is live and has a heading.
+async fn load(tab: &mut Tab, ebb: &Ebb, page: &str) {
+    // Addresses that differ behind the `#` alone are one document, which a browser does not load again.
+    tab.go("about:blank").await;
+    tab.go(&address(ebb, page)).await;
+    until_live(tab).await;
+    tab.until("document.querySelector('main h2') !== null").await;
+}
+
 async fn until_live(tab: &mut Tab) {
     tab.until("document.getElementById('state')?.textContent.startsWith('live') === true").await;
-}
-
-fn sleeping(name: &str) -> Service {
-    Service::new(name).scaling("initial-scale", "0")
-}
-
-fn allows_zero() -> ConfigMap {
-    ConfigMap::short().set("allow-zero-initial-scale", "true")
 }
 
 #[tokio::test]
@@ -64,10 +66,7 @@ async fn pages_of_one_revision_are_whole_in_light_and_dark_on_a_telephone_and_on
     for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 3840)] {
         tab.show_as(scheme, width).await;
         for page in PAGES.into_iter().chain([HELLO]) {
-            tab.go("about:blank").await;
-            tab.go(&address(&ebb, page)).await;
-            until_live(&mut tab).await;
-            tab.until("document.querySelector('main h2') !== null").await;
+            load(&mut tab, &ebb, page).await;
             if page == HELLO {
                 tab.until("document.querySelector('svg.chart path.line.ready')?.getAttribute('d') > ''")
                     .await;
@@ -90,10 +89,7 @@ async fn axe_finds_nothing_on_any_page() {
     for scheme in ["light", "dark"] {
         tab.show_as(scheme, 1280).await;
         for page in PAGES.into_iter().chain([HELLO]) {
-            tab.go("about:blank").await;
-            tab.go(&address(&ebb, page)).await;
-            until_live(&mut tab).await;
-            tab.until("document.querySelector('main h2') !== null").await;
+            load(&mut tab, &ebb, page).await;
             if page == HELLO {
                 tab.until("document.querySelector('svg.chart path.line.ready') !== null").await;
             }
@@ -104,9 +100,9 @@ async fn axe_finds_nothing_on_any_page() {
 
 #[tokio::test]
 async fn markup_in_a_text_is_shown_as_text() {
-    let ebb = Ebb::up(&[sleeping("hello")], &allows_zero()).await;
+    let ebb = Ebb::up(&[Service::new("hello")], &asleep()).await;
     let markup = "<img src=x onerror=alert(1)>";
-    ebb.configure(&allows_zero().set("stable-window", markup));
+    ebb.configure(&asleep().set("stable-window", markup));
     let mut tab = Tab::open().await;
     tab.go(&address(&ebb, "#/problems")).await;
     tab.until(&format!("document.querySelector('main').innerText.includes({})", json!(markup))).await;
@@ -138,13 +134,13 @@ async fn the_keyboard_alone_reaches_a_revision_and_its_decisions() {
 
 #[tokio::test]
 async fn none_and_a_thousand_revisions_are_shown_sorted_and_filtered() {
-    let none = Ebb::up(&[], &allows_zero()).await;
+    let none = Ebb::up(&[], &asleep()).await;
     let mut tab = Tab::open().await;
     tab.go(&address(&none, "")).await;
     tab.until("document.querySelector('caption')?.textContent === 'No revision yet'").await;
     until_live(&mut tab).await;
-    let services: Vec<Service> = (0..1000).map(|number| sleeping(&format!("app-{number:03}"))).collect();
-    let many = Ebb::up(&services, &allows_zero()).await;
+    let services: Vec<Service> = (0..1000).map(|number| Service::new(&format!("app-{number:03}"))).collect();
+    let many = Ebb::up(&services, &asleep()).await;
     tab.go(&address(&many, "")).await;
     tab.until("document.querySelectorAll('tbody tr').length === 1000").await;
     let first = "document.querySelector('tbody tr th').textContent";
@@ -166,7 +162,7 @@ async fn none_and_a_thousand_revisions_are_shown_sorted_and_filtered() {
 
 #[tokio::test]
 async fn a_rebuilt_autoscaler_is_said_and_the_numbers_are_kept() {
-    let ebb = Ebb::up(&[sleeping("hello")], &allows_zero()).await;
+    let ebb = Ebb::up(&[Service::new("hello")], &asleep()).await;
     let mut tab = Tab::open().await;
     tab.go(&address(&ebb, "")).await;
     tab.until("document.querySelectorAll('tbody tr').length === 1").await;

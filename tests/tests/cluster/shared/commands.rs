@@ -5,7 +5,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use tests::cluster::{PATIENCE, TestNamespace, WorkloadPlan, ebb, in_namespace, succeeds, text};
+use tests::cluster::{
+    PATIENCE, TestNamespace, WorkloadPlan, ebb, in_namespace, plugin_of_kubectl, succeeds, text,
+};
 use tests::eventually;
 
 const KUBERNETES: &str = "endpointslice-controller.k8s.io";
@@ -148,10 +150,8 @@ fn as_a_plugin_of_kubectl_it_means_the_cluster() {
         let hello = WorkloadPlan::new("hello").create(&namespace).await;
         hello.has_event("Adopted").await;
         let folder = tempfile::tempdir().expect("a folder");
-        let plugin = folder.path().join("kubectl-ebb");
-        std::os::unix::fs::symlink(tests::ebb::executable(), &plugin).expect("a link");
-        let mut command = tokio::process::Command::new(&plugin);
-        command.args(["get", "--all-namespaces", "-o", "json"]).env("KUBECONFIG", &namespace.kubeconfig);
+        let mut command = plugin_of_kubectl(&namespace, folder.path());
+        command.args(["get", "--all-namespaces", "-o", "json"]);
         let output = command.output().await.expect("it runs");
         let list: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));

@@ -3,8 +3,9 @@
 
 use std::process::Stdio;
 
-use tests::cluster::{PATIENCE, WorkloadPlan, in_namespace};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tests::client::answer_until;
+use tests::cluster::{PATIENCE, WorkloadPlan, in_namespace, plugin_of_kubectl};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
 /// What has come of the answer to `GET path` once a text is in it.
@@ -12,16 +13,7 @@ async fn asked(address: &str, path: &str, token: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it is open");
-    let (mut read, mut piece) = (Vec::new(), vec![0; 1 << 16]);
-    let reading = async {
-        while !String::from_utf8_lossy(&read).contains(until) {
-            let length = stream.read(&mut piece).await.expect("it is open");
-            assert!(length > 0, "the answer ended: {}", String::from_utf8_lossy(&read));
-            read.extend_from_slice(&piece[..length]);
-        }
-    };
-    tokio::time::timeout(PATIENCE, reading).await.expect("it answers in time");
-    String::from_utf8_lossy(&read).into_owned()
+    answer_until(&mut stream, until, PATIENCE).await
 }
 
 #[test]
@@ -30,11 +22,8 @@ fn the_dashboard_of_a_cluster_shows_its_revisions_to_a_reader_with_the_token_alo
         let hello = WorkloadPlan::new("hello").create(&namespace).await;
         hello.has_event("Adopted").await;
         let folder = tempfile::tempdir().expect("a folder");
-        let plugin = folder.path().join("kubectl-ebb");
-        std::os::unix::fs::symlink(tests::ebb::executable(), &plugin).expect("a link");
-        let mut command = tokio::process::Command::new(&plugin);
-        command.args(["dashboard", "--print-only"]).env("KUBECONFIG", &namespace.kubeconfig);
-        command.env_remove("EBB_API").stdout(Stdio::piped()).kill_on_drop(true);
+        let mut command = plugin_of_kubectl(&namespace, folder.path());
+        command.args(["dashboard", "--print-only"]).stdout(Stdio::piped());
         let mut dashboard = command.spawn().expect("it runs");
         let output = dashboard.stdout.take().expect("it is piped");
         let mut lines = BufReader::new(output).lines();

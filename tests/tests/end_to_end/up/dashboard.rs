@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tests::client::whole_answer;
+use tests::client::{answer_until, whole_answer};
 use tests::{ConfigMap, Ebb, Service, eventually};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 const GENEROUS: Duration = Duration::from_secs(60);
@@ -17,21 +17,6 @@ async fn stream(ebb: &Ebb, last: Option<&str>) -> TcpStream {
     let request = format!("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n{last}\r\n");
     stream.write_all(request.as_bytes()).await.expect("it is open");
     stream
-}
-
-/// What has come of an answer once a text is in it.
-async fn read_until(stream: &mut TcpStream, text: &str) -> String {
-    let mut read = Vec::new();
-    let reading = async {
-        let mut piece = vec![0; 1 << 16];
-        while !String::from_utf8_lossy(&read).contains(text) {
-            let length = stream.read(&mut piece).await.expect("it is open");
-            assert!(length > 0, "the answer ended: {}", String::from_utf8_lossy(&read));
-            read.extend_from_slice(&piece[..length]);
-        }
-    };
-    tokio::time::timeout(GENEROUS, reading).await.expect("it comes in time");
-    String::from_utf8_lossy(&read).into_owned()
 }
 
 /// The id and the data of the first event in an answer.
@@ -78,25 +63,26 @@ async fn a_stream_goes_on_after_the_last_event_and_the_33rd_reader_is_refused() 
     let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "1")], &ConfigMap::short()).await;
     ebb.until_pods("hello", 1).await;
     let mut first = stream(&ebb, None).await;
-    let (id, event) = first_event(&read_until(&mut first, "\n\n").await);
+    let (id, event) = first_event(&answer_until(&mut first, "\n\n", GENEROUS).await);
     assert_eq!((&event["whole"], &event["names"]), (&json!(true), &Value::Null), "{event}");
     let mut again = stream(&ebb, Some(&id)).await;
-    let (_, event) = first_event(&read_until(&mut again, "\n\n").await);
+    let (_, event) = first_event(&answer_until(&mut again, "\n\n", GENEROUS).await);
     assert_eq!((&event["whole"], &event["names"]), (&json!(false), &json!(["default/service/hello"])));
     drop((first, again));
     let mut readers = Vec::new();
     eventually("the places of those that left are free", GENEROUS, async || {
         let mut reader = stream(&ebb, None).await;
-        let answer = read_until(&mut reader, "\r\n\r\n").await;
+        let answer = answer_until(&mut reader, "\r\n\r\n", GENEROUS).await;
         if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(answer) }
     })
     .await;
     for _ in 0..40 {
         let mut reader = stream(&ebb, None).await;
-        let answer = read_until(&mut reader, "\r\n\r\n").await;
+        let answer = answer_until(&mut reader, "\r\n\r\n", GENEROUS).await;
         if answer.starts_with("HTTP/1.1 503") {
             assert!(
-                answer.contains("32 long reads") || read_until(&mut reader, "32 long reads").await.len() > 1
+                answer.contains("32 long reads")
+                    || answer_until(&mut reader, "32 long reads", GENEROUS).await.len() > 1
             );
             break;
         }
