@@ -15,8 +15,9 @@ pub const STAT_FRAME_BYTES_MAX: usize = 1 << 20;
 /// The longest answer to a scrape.
 pub const SCRAPE_BYTES_MAX: usize = 336;
 
+/// The load that one reporter, an activator or a queue-proxy, measured of one revision.
 #[derive(Clone, PartialEq, Message)]
-struct ActivatorStat {
+struct WireStat {
     #[prost(string, tag = "1")]
     pod_name: String,
     #[prost(double, tag = "2")]
@@ -40,7 +41,7 @@ struct WireStatMessage {
     #[prost(string, tag = "2")]
     name: String,
     #[prost(message, optional, tag = "3")]
-    stat: Option<ActivatorStat>,
+    stat: Option<WireStat>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -60,7 +61,7 @@ pub struct StatReport {
     pub load: Load,
 }
 
-/// The answer of a queue-proxy that has no link.
+/// The answer of a Knative queue-proxy to a scrape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScrapedLoad {
     /// The pod of the queue-proxy.
@@ -82,7 +83,7 @@ pub fn read_stat_frame(frame: &[u8]) -> Result<Vec<StatReport>, WireError> {
     reports.collect()
 }
 
-fn report_of(namespace: &str, name: &str, stat: ActivatorStat) -> Result<StatReport, WireError> {
+fn report_of(namespace: &str, name: &str, stat: WireStat) -> Result<StatReport, WireError> {
     let revision = RevisionName::new(namespace, KNATIVE_REVISION_KIND, name);
     let revision = revision.map_err(|error| bad("name", error.to_string()))?;
     let load = load_of(&stat)?;
@@ -94,7 +95,7 @@ pub fn read_scrape(answer: &[u8]) -> Result<ScrapedLoad, WireError> {
     if answer.len() > SCRAPE_BYTES_MAX {
         return Err(too_long("stat", answer.len(), SCRAPE_BYTES_MAX));
     }
-    let stat: ActivatorStat = decode(answer)?;
+    let stat: WireStat = decode(answer)?;
     let load = load_of(&stat)?;
     if !stat.process_uptime.is_finite() || stat.process_uptime < 0.0 {
         return Err(bad("process_uptime", format!("is {}, which is no time", stat.process_uptime)));
@@ -102,7 +103,7 @@ pub fn read_scrape(answer: &[u8]) -> Result<ScrapedLoad, WireError> {
     Ok(ScrapedLoad { reporter: stat.pod_name, load, process_uptime: stat.process_uptime })
 }
 
-fn load_of(stat: &ActivatorStat) -> Result<Load, WireError> {
+fn load_of(stat: &WireStat) -> Result<Load, WireError> {
     let (held, proxied) = (stat.average_concurrent_requests, stat.average_proxied_concurrent_requests);
     Ok(Load {
         concurrency: quantity("average_concurrent_requests", held, Concurrency::new)?,
