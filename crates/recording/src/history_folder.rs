@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use vocabulary::RevisionName;
 
 use crate::block::{BlockFault, block_of, next_block};
+use crate::segment_files::number_of;
 
 /// The first bytes of each file; the digit is the version of this form of a file.
 const MAGIC: [u8; 8] = *b"ebbhis1\n";
@@ -127,9 +128,7 @@ impl HistoryFolder {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
             let path = entry?.path();
-            let is_history = path.extension().is_some_and(|extension| extension == EXTENSION);
-            let day = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-            files.extend(day.filter(|_| is_history).map(|day| (day, path)));
+            files.extend(number_of(&path, EXTENSION).map(|day| (day, path)));
         }
         files.sort_unstable();
         files.reverse();
