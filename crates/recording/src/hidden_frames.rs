@@ -4,7 +4,7 @@
 //! for people (why a pod is in trouble) are hashed whole: they name things. Texts of settings stay, because a
 //! replay reads them, but for the address of a server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use link::Message;
 use orchestration::ControlCommand;
@@ -100,7 +100,7 @@ impl FrameHiding {
             }
             state.link.iter_mut().for_each(|link| self.hide_peer(link));
         }
-        let under_way: Vec<u64> = keyframe.orders.iter().map(|order| order.errand).collect();
+        let under_way: BTreeSet<u64> = keyframe.orders.iter().map(|order| order.errand).collect();
         // An order that has ended is never named again.
         self.errands.retain(|errand, _| under_way.contains(errand));
         for order in &mut keyframe.orders {
