@@ -14,7 +14,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardedRequest, Gate,
+    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardingTerms, Gate,
     GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol,
     Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Timers, Tracer,
     UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
@@ -186,7 +186,7 @@ impl PodStack {
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
-        let ForwardedRequest { protocol, upgrade } = ForwardedRequest::prepare(&mut request);
+        let ForwardingTerms { protocol, upgrade } = ForwardingTerms::prepare(&mut request);
         let protocol = self.app.protocol_for(protocol, upgrade.as_ref());
         translate(&mut request, protocol);
         let host = if sender == RequestSender::Hop { original_host(&mut request) } else { None };
@@ -385,8 +385,8 @@ impl PodStack {
     }
 }
 
-/// Knative's order: `Forwarded` is built before the sender is appended; then what ends here is
-/// removed.
+/// Knative's order: `Forwarded` is built before the sender is appended; then the headers that end at this hop
+/// are removed.
 fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connection: &Connection) {
     let headers = request.headers_mut();
     set_forwarded_for(headers, connection.forwarded_for());
