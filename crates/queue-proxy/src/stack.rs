@@ -75,7 +75,7 @@ struct AdmittedRequest {
     body_gate: Option<Gate>,
 }
 
-/// A request that got no answer of the app.
+/// A request to which the app gave no answer.
 struct FailedRequest {
     failure: HopFailure,
     in_flight: InFlight,
@@ -140,8 +140,8 @@ impl PodStack {
         }
     }
 
-    /// The stages up to the queue. An error is the answer, boxed, because each connection has room for a
-    /// future, and every request would move the room for an answer.
+    /// The stages up to the queue. An error is the answer to a request that goes no further. It is boxed,
+    /// because the result and the future of every request would have room for an answer.
     fn begin(
         &self,
         mut request: Box<Request<Body>>,
@@ -239,7 +239,7 @@ impl PodStack {
         }
     }
 
-    /// The response for the client, if the app gave an answer.
+    /// The response for the client. An error is a request to which the app gave no answer.
     fn conclude(
         &self,
         begun: AdmittedRequest,
@@ -265,7 +265,7 @@ impl PodStack {
         Ok(response.unwrap_or_else(|refusal| refusal.into_response(kind).map(without_guard)))
     }
 
-    /// Ends a request that got no answer of the app.
+    /// Answers a request to which the app gave no answer, unless its client is gone.
     async fn refuse(&self, failed: Box<FailedRequest>) -> Result<ProxyResponse, Abort> {
         let FailedRequest { failure, mut in_flight, kind } = *failed;
         let refusal = match failure {
