@@ -113,7 +113,7 @@ impl StatServer {
             };
             match message {
                 Ok(Some(Ok(Message::Binary(frame)))) => match read_stat_frame(&frame) {
-                    // Cancelled: the wait for room in the queue, with a frame that nobody would read any more.
+                    // Cancelled: the wait for room in the queue. Nobody would read the frame any more.
                     Ok(reports) => tokio::select! {
                         () = self.stop.cancelled() => return close(socket).await,
                         sent = self.frames.send(reports) => if sent.is_err() { return; },
