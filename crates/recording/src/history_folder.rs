@@ -112,8 +112,8 @@ impl HistoryFolder {
     }
 
     /// Writes what has come; `second` is the present one, counted since 1970. Of what could not be written
-    /// whole nothing remains. The first time, at the beginning of a day, and when the file has grown large, it
-    /// is written anew with all that stands here, without revisions that were removed long ago.
+    /// whole nothing remains. The first time, at the beginning of a day, and when the file has grown large,
+    /// it is written anew with all that stands here, without revisions that were removed long ago.
     pub fn append(&mut self, histories: &[StoredHistory], second: u64) -> io::Result<()> {
         let is_due = self.present.as_ref().is_none_or(|file| file.is_to_be_renewed(second));
         if is_due {
