@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dataplane::{
-    Abort, AppRefusals, Body, Connection, Drain, ForwardedRequest, GuardedBody, HEAD_SIZE_SETTING,
-    HeadLimits, HopFailure, Refusal, RefusalReason, RequestKind, SecondAttempt, Service, Span, Timers,
-    UnservedRequest, Upstreams, effective_host, note_tls,
+    Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits,
+    HopFailure, Refusal, RefusalReason, RequestKind, SecondAttempt, Service, Span, Timers, UnservedRequest,
+    Upstreams, effective_host, note_tls,
 };
 use http::{Request, Response, StatusCode};
 use vocabulary::Timestamp;
@@ -166,7 +166,7 @@ impl ActivatorStack {
             span.note("ebb.revision", revision.name.to_string().as_str());
         }
         self.upstreams.limit_heads(HeadLimits::hop(self.assignments.head_size_max()));
-        let ForwardedRequest { protocol, upgrade } = ForwardedRequest::prepare(&mut request);
+        let ForwardingTerms { protocol, upgrade } = ForwardingTerms::prepare(&mut request);
         request.body_mut().note_activity(timers.activity());
         let outgoing = RepeatableRequest::new(request, protocol, connection, &self.context);
         RequestForwarder {

@@ -29,16 +29,16 @@ use tokio_util::sync::CancellationToken;
 const FRAMES_WAITING_MAX: usize = 1_000;
 /// An activator pings every 3.3 s; one that is silent for three pings is gone.
 const SILENT_MAX: Duration = Duration::from_secs(10);
-/// How long the end of a connection may take.
+/// How long an activator may take to close a connection, once it is asked to.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
-/// Hosts of connections that Knative's autoscalers open to each other.
+/// How hosts begin to which Knative's autoscalers connect when they pass load on to each other.
 const BUCKET_HOST: &str = "autoscaler-bucket";
 const KUBELET_PROBE: HeaderName = HeaderName::from_static("k-kubelet-probe");
 
 /// The reports of one frame, in the order of its entries.
 pub type StatFrame = Vec<StatReport>;
 
-/// The accepting end of such WebSockets.
+/// The end of these WebSockets at the autoscaler.
 #[derive(Clone, Debug)]
 pub struct StatServer {
     frames: mpsc::Sender<StatFrame>,
@@ -46,18 +46,19 @@ pub struct StatServer {
 }
 
 impl StatServer {
-    /// A server, and the queue of all frames. Its connections end when `stop` is cancelled.
+    /// A server, and the queue of the frames of all its connections, which end when `stop` is cancelled.
     pub fn new(stop: CancellationToken) -> (Self, mpsc::Receiver<StatFrame>) {
         let (frames, received) = mpsc::channel(FRAMES_WAITING_MAX);
         (Self { frames, stop }, received)
     }
 
-    /// Whether a request is for this server, whatever its path is: a probe of kubelet's, or a WebSocket.
-    pub fn is_for_it(headers: &HeaderMap) -> bool {
+    /// Whether this server answers a request, whatever the path of that is: a probe of kubelet's, or an
+    /// upgrade to a WebSocket.
+    pub fn takes(headers: &HeaderMap) -> bool {
         is_kubelet(headers) || text(headers, &UPGRADE).eq_ignore_ascii_case("websocket")
     }
 
-    /// Answers a request for which [`StatServer::is_for_it`] holds.
+    /// Answers a request for which [`StatServer::takes`] holds.
     pub fn answer(&self, mut request: Request) -> Response {
         let headers = request.headers();
         if is_kubelet(headers) {
@@ -112,11 +113,11 @@ impl StatServer {
             };
             match message {
                 Ok(Some(Ok(Message::Binary(frame)))) => match read_stat_frame(&frame) {
-                    Ok(reports) => {
-                        if self.frames.send(reports).await.is_err() {
-                            return;
-                        }
-                    }
+                    // Cancelled: the wait for room in the queue. Nobody would read the frame any more.
+                    Ok(reports) => tokio::select! {
+                        () = self.stop.cancelled() => return close(socket).await,
+                        sent = self.frames.send(reports) => if sent.is_err() { return; },
+                    },
                     // The next frame may be right again, and the activator needs its connection.
                     Err(error) => tracing::warn!(%error, "a frame of an activator is not read"),
                 },

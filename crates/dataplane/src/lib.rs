@@ -59,7 +59,7 @@ pub use protocol::{
 pub use proxy::app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use proxy::bridge::translate;
 pub use proxy::failed_hop::{HopFailure, NextHop, limit_reached};
-pub use proxy::{ForwardedRequest, Hop};
+pub use proxy::{ForwardingTerms, Hop};
 pub use refusal::{HEAD_SIZE_SETTING, NotStartedMark, Refusal, RefusalReason, RequestKind};
 #[cfg(feature = "tls")]
 pub use server::serve_tls;

@@ -17,16 +17,16 @@ use crate::upstream::Protocol;
 
 /// How a request goes on to its next hop, and what its answer will need of it.
 #[derive(Debug)]
-pub struct ForwardedRequest {
+pub struct ForwardingTerms {
     /// How to send it: as it came.
     pub protocol: Protocol,
     /// The client's side of an upgrade, if it asked for one.
     pub upgrade: Option<ClientUpgrade>,
 }
 
-impl ForwardedRequest {
-    /// Takes the headers out of `request` that concern the client's hop alone, but for those of an upgrade,
-    /// and an upgrade out of its body.
+impl ForwardingTerms {
+    /// Removes the headers of `request` that concern the client's hop alone, except those of an upgrade, and
+    /// takes the upgrade that the client offers out of its body.
     pub fn prepare(request: &mut Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
         let offered = request.body_mut().take_upgrade();
@@ -53,7 +53,7 @@ impl ForwardedRequest {
 /// The way of one request's answer.
 #[derive(Debug)]
 pub struct Hop<'a> {
-    /// The client's side of an upgrade, from [`ForwardedRequest`].
+    /// The client's side of an upgrade, from [`ForwardingTerms`].
     pub upgrade: Option<ClientUpgrade>,
     /// The timers of the request; they go on until the answer is out.
     pub timers: Timers,

@@ -55,10 +55,11 @@ impl Activity {
 }
 
 /// The running timers of one request. They start with the request, so time in a queue counts. Boxed, because
-/// they travel with the request, with the body of its answer, and with each answer that holds one.
+/// they are moved with the request, and then with its answer and the body of that.
 #[derive(Debug)]
 pub struct Timers(Box<RunningTimers>);
 
+/// The state of [`Timers`], in its box.
 #[derive(Debug)]
 struct RunningTimers {
     clock: Clock,
@@ -103,12 +104,11 @@ impl Timers {
     /// Starts the clocks as of `started_at`, for a request that has waited elsewhere.
     pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
         let activity = limits.idle.map(|_| Activity { clock, last: Rc::new(Cell::new(started_at)) });
-        let is_response_awaited = true;
         Self(Box::new(RunningTimers {
             clock,
             limits,
             started_at,
-            is_response_awaited,
+            is_response_awaited: true,
             activity,
             alarm: None,
         }))

@@ -8,14 +8,16 @@ use prost::Message;
 use vocabulary::{Concurrency, KNATIVE_REVISION_KIND, Load, RequestRate, RevisionName};
 
 use crate::wire::WireError;
+use crate::wire::fields::{bad, quantity};
 
 /// The longest frame of an activator that is read: a second of 10,000 revisions.
 pub const STAT_FRAME_BYTES_MAX: usize = 1 << 20;
 /// The longest answer to a scrape.
 pub const SCRAPE_BYTES_MAX: usize = 336;
 
+/// The load that one reporter, an activator or a queue-proxy, measured of one revision.
 #[derive(Clone, PartialEq, Message)]
-struct ActivatorStat {
+struct WireStat {
     #[prost(string, tag = "1")]
     pod_name: String,
     #[prost(double, tag = "2")]
@@ -39,7 +41,7 @@ struct WireStatMessage {
     #[prost(string, tag = "2")]
     name: String,
     #[prost(message, optional, tag = "3")]
-    stat: Option<ActivatorStat>,
+    stat: Option<WireStat>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -59,7 +61,7 @@ pub struct StatReport {
     pub load: Load,
 }
 
-/// The answer of a queue-proxy that has no link.
+/// The answer of a Knative queue-proxy to a scrape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScrapedLoad {
     /// The pod of the queue-proxy.
@@ -81,9 +83,9 @@ pub fn read_stat_frame(frame: &[u8]) -> Result<Vec<StatReport>, WireError> {
     reports.collect()
 }
 
-fn report_of(namespace: &str, name: &str, stat: ActivatorStat) -> Result<StatReport, WireError> {
+fn report_of(namespace: &str, name: &str, stat: WireStat) -> Result<StatReport, WireError> {
     let revision = RevisionName::new(namespace, KNATIVE_REVISION_KIND, name);
-    let revision = revision.map_err(|error| bad_value("name", error.to_string()))?;
+    let revision = revision.map_err(|error| bad("name", error.to_string()))?;
     let load = load_of(&stat)?;
     Ok(StatReport { revision, reporter: stat.pod_name, load })
 }
@@ -93,27 +95,25 @@ pub fn read_scrape(answer: &[u8]) -> Result<ScrapedLoad, WireError> {
     if answer.len() > SCRAPE_BYTES_MAX {
         return Err(too_long("stat", answer.len(), SCRAPE_BYTES_MAX));
     }
-    let stat: ActivatorStat = decode(answer)?;
+    let stat: WireStat = decode(answer)?;
     let load = load_of(&stat)?;
     if !stat.process_uptime.is_finite() || stat.process_uptime < 0.0 {
-        return Err(bad_value("process_uptime", format!("is {}, which is no time", stat.process_uptime)));
+        return Err(bad("process_uptime", format!("is {}, which is no time", stat.process_uptime)));
     }
     Ok(ScrapedLoad { reporter: stat.pod_name, load, process_uptime: stat.process_uptime })
 }
 
-fn load_of(stat: &ActivatorStat) -> Result<Load, WireError> {
-    let concurrency = |field, value| {
-        Concurrency::new(value).map_err(|error| bad_value(field, format!("is {value}: {error}")))
-    };
-    let rate = |field, value| {
-        RequestRate::new(value).map_err(|error| bad_value(field, format!("is {value}: {error}")))
-    };
-    let proxied = stat.average_proxied_concurrent_requests;
+fn load_of(stat: &WireStat) -> Result<Load, WireError> {
+    let (held, proxied) = (stat.average_concurrent_requests, stat.average_proxied_concurrent_requests);
     Ok(Load {
-        concurrency: concurrency("average_concurrent_requests", stat.average_concurrent_requests)?,
-        proxied_concurrency: concurrency("average_proxied_concurrent_requests", proxied)?,
-        request_rate: rate("request_count", stat.request_count)?,
-        proxied_request_rate: rate("proxied_request_count", stat.proxied_request_count)?,
+        concurrency: quantity("average_concurrent_requests", held, Concurrency::new)?,
+        proxied_concurrency: quantity("average_proxied_concurrent_requests", proxied, Concurrency::new)?,
+        request_rate: quantity("request_count", stat.request_count, RequestRate::new)?,
+        proxied_request_rate: quantity(
+            "proxied_request_count",
+            stat.proxied_request_count,
+            RequestRate::new,
+        )?,
         queued: 0,
     })
 }
@@ -122,12 +122,8 @@ fn decode<Stats: Message + Default>(bytes: &[u8]) -> Result<Stats, WireError> {
     Stats::decode(bytes).map_err(|error| WireError::Malformed(error.to_string()))
 }
 
-fn bad_value(field: &'static str, problem: String) -> WireError {
-    WireError::BadValue { field, problem }
-}
-
 fn too_long(field: &'static str, bytes: usize, most: usize) -> WireError {
-    bad_value(field, format!("takes {bytes} bytes, which is more than {most}"))
+    bad(field, format!("takes {bytes} bytes, which is more than {most}"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! everything else is refused when out of bounds.
 
 mod activator;
-mod fields;
+pub(crate) mod fields;
 mod measures;
 mod pod;
 mod proto;

@@ -89,7 +89,8 @@ impl OwnerSettings {
     /// Whether the request shows a hop key while no settings have named the valid keys yet. Taken for a
     /// client's it would count twice, here and at its hop, and start pods that are not needed.
     pub(crate) fn hop_keys_still_pending(&self, headers: &HeaderMap) -> bool {
-        // The second question is a look at each name, cheaper than the search that nearly all can do without.
+        // `has_internal` looks at each name once. It is cheaper than the search for the hop key, which only
+        // requests with an internal header need.
         self.version.get().is_none() && has_internal(headers) && headers.contains_key(names::EBB_HOP_KEY)
     }
 

@@ -14,7 +14,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use dataplane::{
-    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardedRequest, Gate,
+    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardingTerms, Gate,
     GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol,
     Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Timers, Tracer,
     UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
@@ -75,7 +75,7 @@ struct AdmittedRequest {
     body_gate: Option<Gate>,
 }
 
-/// A request that got no answer of the app.
+/// A request to which the app gave no answer.
 struct FailedRequest {
     failure: HopFailure,
     in_flight: InFlight,
@@ -140,8 +140,8 @@ impl PodStack {
         }
     }
 
-    /// The stages up to the queue. An error is the answer, boxed, because each connection has room for a
-    /// future, and every request would move the room for an answer.
+    /// The stages up to the queue. An error is the answer to a request that goes no further. It is boxed,
+    /// because the result and the future of every request would have room for an answer.
     fn begin(
         &self,
         mut request: Box<Request<Body>>,
@@ -186,7 +186,7 @@ impl PodStack {
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
         prepare_headers(sender, &mut request, connection);
-        let ForwardedRequest { protocol, upgrade } = ForwardedRequest::prepare(&mut request);
+        let ForwardingTerms { protocol, upgrade } = ForwardingTerms::prepare(&mut request);
         let protocol = self.app.protocol_for(protocol, upgrade.as_ref());
         translate(&mut request, protocol);
         let host = if sender == RequestSender::Hop { original_host(&mut request) } else { None };
@@ -239,7 +239,7 @@ impl PodStack {
         }
     }
 
-    /// The response for the client, if the app gave an answer.
+    /// The response for the client. An error is a request to which the app gave no answer.
     fn conclude(
         &self,
         begun: AdmittedRequest,
@@ -265,7 +265,7 @@ impl PodStack {
         Ok(response.unwrap_or_else(|refusal| refusal.into_response(kind).map(without_guard)))
     }
 
-    /// Ends a request that got no answer of the app.
+    /// Answers a request to which the app gave no answer, unless its client is gone.
     async fn refuse(&self, failed: Box<FailedRequest>) -> Result<ProxyResponse, Abort> {
         let FailedRequest { failure, mut in_flight, kind } = *failed;
         let refusal = match failure {
@@ -385,8 +385,8 @@ impl PodStack {
     }
 }
 
-/// Knative's order: `Forwarded` is built before the sender is appended; then what ends here is
-/// removed.
+/// Knative's order: `Forwarded` is built before the sender is appended; then the headers that end at this hop
+/// are removed.
 fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connection: &Connection) {
     let headers = request.headers_mut();
     set_forwarded_for(headers, connection.forwarded_for());

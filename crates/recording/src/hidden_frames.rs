@@ -4,11 +4,11 @@
 //! for people (why a pod is in trouble) are hashed whole: they name things. Texts of settings stay, because a
 //! replay reads them, but for the address of a server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use link::Message;
 use orchestration::ControlCommand;
-use vocabulary::{ActivatorWord, PodWord};
+use vocabulary::{ActivatorWord, AdoptedConnections, PeerList, PodWord};
 
 use crate::frames::{word_in, word_out};
 use crate::hidden_names::HiddenNames;
@@ -100,7 +100,7 @@ impl FrameHiding {
             }
             state.link.iter_mut().for_each(|link| self.hide_peer(link));
         }
-        let under_way: Vec<u64> = keyframe.orders.iter().map(|order| order.errand).collect();
+        let under_way: BTreeSet<u64> = keyframe.orders.iter().map(|order| order.errand).collect();
         // An order that has ended is never named again.
         self.errands.retain(|errand, _| under_way.contains(errand));
         for order in &mut keyframe.orders {
@@ -134,10 +134,13 @@ impl FrameHiding {
                 self.hide_text(&mut hello.detail);
             }
             PodWord::State { detail, .. } => self.hide_text(detail),
+            PodWord::Adopted(AdoptedConnections::Open(tally)) => {
+                tally.peers = PeerList::of(tally.peers.iter().map(|peer| self.names.ip(peer)));
+            }
             PodWord::Load { .. }
             | PodWord::Present(_)
             | PodWord::SettingsAcknowledged(_)
-            | PodWord::Adopted(_) => {}
+            | PodWord::Adopted(AdoptedConnections::Unreadable { .. }) => {}
         }
     }
 
@@ -278,5 +281,26 @@ impl FrameHiding {
         if !text.is_empty() {
             *text = self.names.name(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::time::Duration;
+
+    use vocabulary::ConnectionTally;
+
+    use super::*;
+    use crate::hidden_names::NameKey;
+
+    #[test]
+    fn addresses_of_clients_are_hidden() {
+        let peers = PeerList::of([IpAddr::from([203, 0, 113, 7])]);
+        let tally = ConnectionTally { count: 1, age: Duration::ZERO, peers };
+        let mut word = PodWord::Adopted(AdoptedConnections::Open(tally));
+        FrameHiding::new(HiddenNames::new(NameKey::default())).hide_pod_word(&mut word);
+        let shown = format!("{word:?}");
+        assert!(!shown.contains("203.0.113.7") && shown.contains("10."), "{shown}");
     }
 }

@@ -6,7 +6,7 @@
 //! the order of commands: so a record with hidden names is compared by its counts, and not by hashes.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use orchestration::{Entrance, Errand, Subject};
 use vocabulary::{Ownership, PodName, ReplicaName, RevisionName};
@@ -93,8 +93,13 @@ impl HiddenNames {
     /// An address of a private network that stands for another one; ports stay.
     pub(crate) fn address(&self, address: &str) -> String {
         let Ok(address) = address.parse::<SocketAddr>() else { return self.name(address) };
-        let [.., high, middle, low] = self.key.0.hash(address.ip().to_string().as_bytes()).to_be_bytes();
-        SocketAddr::from((Ipv4Addr::new(10, high, middle, low), address.port())).to_string()
+        SocketAddr::new(self.ip(address.ip()), address.port()).to_string()
+    }
+
+    /// An IP address of a private network that stands for another one.
+    pub(crate) fn ip(&self, address: IpAddr) -> IpAddr {
+        let [.., high, middle, low] = self.key.0.hash(address.to_string().as_bytes()).to_be_bytes();
+        Ipv4Addr::new(10, high, middle, low).into()
     }
 
     /// The errand of an order with the names that stand for its own.

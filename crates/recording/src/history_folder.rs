@@ -3,8 +3,8 @@
 //! ```text
 //! FOLDER/lock              held by the process that writes
 //! FOLDER/20784.history     of that day since 1970: magic, then blocks (`block.rs`)
-//!          block 1         everything that was known when the day began
-//!          block 2 …       what has come since, once a minute
+//!          first blocks    everything that was known when the file was begun, a revision in each
+//!          later blocks    what has come since, once a minute
 //! ```
 //!
 //! A file of a day is made under another name and renamed, so that it is there whole. A block that was cut
@@ -23,14 +23,17 @@ use serde::{Deserialize, Serialize};
 use vocabulary::RevisionName;
 
 use crate::block::{BlockFault, block_of, next_block};
+use crate::segment_files::number_of;
 
 /// The first bytes of each file; the digit is the version of this form of a file.
 const MAGIC: [u8; 8] = *b"ebbhis1\n";
 const EXTENSION: &str = "history";
 const LOCK: &str = "lock";
-/// Of a folder and of a file that is made here.
+/// The name under which a file of a day is written until it is whole.
+const UNFINISHED: &str = "unfinished";
+/// The permissions of the folder and of its files: nobody but the user of the program reads the names there.
 const FOLDER_MODE: u32 = 0o700;
-const MODE: u32 = 0o600;
+const FILE_MODE: u32 = 0o600;
 const DAY_SECONDS: u64 = 86_400;
 /// A revision that no process wrote for so long is forgotten.
 const FORGOTTEN_AFTER: u64 = 15 * DAY_SECONDS;
@@ -83,8 +86,12 @@ impl HistoryFolder {
     pub fn open(path: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
         std::fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))?;
-        let lock =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(MODE).open(path.join(LOCK))?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(FILE_MODE)
+            .open(path.join(LOCK))?;
         lock.try_lock()?;
         Ok(Self { path: path.to_owned(), present: None, _lock: lock })
     }
@@ -104,9 +111,9 @@ impl HistoryFolder {
         Ok(past)
     }
 
-    /// Writes what has come, in the second since 1970 that runs. Of what could not be written whole nothing
-    /// remains. The first time, at the beginning of a day, and when the file has grown large, it is written
-    /// anew with all that stands here, without revisions that were removed long ago.
+    /// Writes what has come; `second` is the present one, counted since 1970. Of what could not be written
+    /// whole nothing remains. The first time, at the beginning of a day, and when the file has grown large,
+    /// it is written anew with all that stands here, without revisions that were removed long ago.
     pub fn append(&mut self, histories: &[StoredHistory], second: u64) -> io::Result<()> {
         let is_due = self.present.as_ref().is_none_or(|file| file.is_to_be_renewed(second));
         if is_due {
@@ -121,9 +128,7 @@ impl HistoryFolder {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
             let path = entry?.path();
-            let is_history = path.extension().is_some_and(|extension| extension == EXTENSION);
-            let day = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-            files.extend(day.filter(|_| is_history).map(|day| (day, path)));
+            files.extend(number_of(&path, EXTENSION).map(|day| (day, path)));
         }
         files.sort_unstable();
         files.reverse();
@@ -142,10 +147,11 @@ impl HistoryFolder {
             }
         }
         let path = self.path.join(format!("{day}.{EXTENSION}"));
-        let new = self.path.join(format!(".{day}.{}", std::process::id()));
-        let written = write_new(&new, &bytes).and_then(|file| std::fs::rename(&new, &path).map(|()| file));
+        let unfinished = self.path.join(UNFINISHED);
+        let written = write_new(&unfinished, &bytes)
+            .and_then(|file| std::fs::rename(&unfinished, &path).map(|()| file));
         if written.is_err() {
-            let _ = std::fs::remove_file(&new);
+            let _ = std::fs::remove_file(&unfinished);
         }
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.present = Some(DayFile { file: written?, day, first_bytes: length, bytes: length });
@@ -183,9 +189,9 @@ impl DayFile {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    // A former process of the same number may have left it.
+    // A process that was killed while it wrote may have left it. No other one writes now: the lock is held.
     let _ = std::fs::remove_file(path);
-    let mut file = OpenOptions::new().append(true).create_new(true).mode(MODE).open(path)?;
+    let mut file = OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     Ok(file)

@@ -150,6 +150,17 @@ struct ReportedSecond {
     age: u64,
 }
 
+impl ReportedSecond {
+    fn just_ended(number: u64) -> Self {
+        Self { number, age: 0 }
+    }
+
+    /// A past second that a reporter repeats in its hello, while its second `current` runs.
+    fn repeated(number: u64, current: u64) -> Self {
+        Self { number, age: current.saturating_sub(number).saturating_sub(1) }
+    }
+}
+
 impl LoadCollector {
     fn take_record(&mut self, folder: &Path) -> io::Result<()> {
         let mut reader = opened(folder)?;
@@ -266,13 +277,13 @@ impl LoadCollector {
             PodWord::Hello(PodHello { boot, state, current_second, history, .. }) => {
                 self.note_boot(link, *boot);
                 for sample in history {
-                    let age = current_second.saturating_sub(sample.second + 1);
-                    self.note_pod_load(link, ReportedSecond { number: sample.second, age }, &sample.load);
+                    let second = ReportedSecond::repeated(sample.second, *current_second);
+                    self.note_pod_load(link, second, &sample.load);
                 }
                 self.note_state(link, *state);
             }
             PodWord::Load { sample, .. } => {
-                self.note_pod_load(link, ReportedSecond { number: sample.second, age: 0 }, &sample.load);
+                self.note_pod_load(link, ReportedSecond::just_ended(sample.second), &sample.load);
             }
             PodWord::State { state, .. } => self.note_state(link, *state),
             PodWord::Present(_) | PodWord::SettingsAcknowledged(_) | PodWord::Adopted(_) => {}
@@ -284,12 +295,12 @@ impl LoadCollector {
             ActivatorWord::Hello(ActivatorHello { boot, current_second, history, .. }) => {
                 self.note_boot(link, *boot);
                 for (number, loads) in history {
-                    let age = current_second.saturating_sub(number + 1);
-                    self.note_activator_loads(link, ReportedSecond { number: *number, age }, loads);
+                    let second = ReportedSecond::repeated(*number, *current_second);
+                    self.note_activator_loads(link, second, loads);
                 }
             }
             ActivatorWord::Loads { second, loads } => {
-                self.note_activator_loads(link, ReportedSecond { number: *second, age: 0 }, loads);
+                self.note_activator_loads(link, ReportedSecond::just_ended(*second), loads);
             }
             ActivatorWord::Present { .. }
             | ActivatorWord::Acknowledged { .. }
@@ -307,8 +318,8 @@ impl LoadCollector {
     fn note_state(&mut self, link: LinkId, state: PodState) {
         let Some(ReportingPeer { peer: PeerName::Pod(name), .. }) = self.links.get(&link) else { return };
         let Some(pod) = self.pods.get_mut(name).filter(|_| state == PodState::Ready) else { return };
-        let revision = pod.revision.clone();
         if let StartOfRecord::Since(ordered) = std::mem::replace(&mut pod.start, StartOfRecord::Over) {
+            let revision = pod.revision.clone();
             let took = self.now.saturating_sub(ordered);
             self.revision(&revision).start_ups.push(took);
         }

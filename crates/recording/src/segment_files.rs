@@ -27,7 +27,7 @@ pub(crate) fn segments_of(folder: &Path) -> io::Result<Vec<SegmentFile>> {
     let mut segments = Vec::new();
     for entry in entries {
         let entry = entry?;
-        if let Some(number) = number_of(&entry.path()) {
+        if let Some(number) = number_of(&entry.path(), EXTENSION) {
             segments.push(SegmentFile { number, path: entry.path(), bytes: entry.metadata()?.len() });
         }
     }
@@ -35,8 +35,9 @@ pub(crate) fn segments_of(folder: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(segments)
 }
 
-fn number_of(path: &Path) -> Option<u64> {
-    if path.extension() != Some(OsStr::new(EXTENSION)) {
+/// The number that a file with this extension has as its name; `None` for other files.
+pub(crate) fn number_of(path: &Path, extension: &str) -> Option<u64> {
+    if path.extension() != Some(OsStr::new(extension)) {
         return None;
     }
     path.file_stem()?.to_str()?.parse().ok()

@@ -91,7 +91,7 @@ async fn probes_of_kubelet_and_other_autoscalers_get_no_websocket() {
     let bucket = ("host", "autoscaler-bucket-00-of-02.knative-serving.svc.cluster.local:8080");
     assert_eq!(status(&[bucket, ("upgrade", "websocket")]), StatusCode::MISDIRECTED_REQUEST);
     assert_eq!(status(&[("upgrade", "websocket")]), StatusCode::BAD_REQUEST);
-    let is_for_it = |headers: &[(&str, &str)]| StatServer::is_for_it(request(headers).headers());
-    assert!(is_for_it(&[("upgrade", "WebSocket")]) && is_for_it(&[("user-agent", "kube-probe/1.34")]));
-    assert!(!is_for_it(&[("user-agent", "curl/8")]));
+    let takes = |headers: &[(&str, &str)]| StatServer::takes(request(headers).headers());
+    assert!(takes(&[("upgrade", "WebSocket")]) && takes(&[("user-agent", "kube-probe/1.34")]));
+    assert!(!takes(&[("user-agent", "curl/8")]));
 }

@@ -49,11 +49,7 @@ fn a_scrapes_answer_is_a_bare_stat() {
 fn a_frame_names_many_revisions_and_entries_without_a_stat_are_skipped() {
     let entry =
         |name: &str, stat| WireStatMessage { namespace: "default".to_owned(), name: name.to_owned(), stat };
-    let stat = ActivatorStat {
-        pod_name: "a".to_owned(),
-        average_concurrent_requests: 2.0,
-        ..ActivatorStat::default()
-    };
+    let stat = WireStat { pod_name: "a".to_owned(), average_concurrent_requests: 2.0, ..WireStat::default() };
     let frame = WireStatMessages { messages: vec![entry("one", Some(stat)), entry("two", None)] };
     let reports = read_stat_frame(&frame.encode_to_vec()).expect("a frame");
     let names: Vec<&str> = reports.iter().map(|report| report.revision.name()).collect();
@@ -63,15 +59,12 @@ fn a_frame_names_many_revisions_and_entries_without_a_stat_are_skipped() {
 #[test]
 fn values_that_are_no_load_are_refused_by_name() {
     for (value, field) in [(f64::NAN, "request_count"), (-1.0, "request_count")] {
-        let stat = ActivatorStat { request_count: value, ..ActivatorStat::default() };
+        let stat = WireStat { request_count: value, ..WireStat::default() };
         let refused = read_scrape(&stat.encode_to_vec()).expect_err("no load").to_string();
         assert!(refused.starts_with(field), "{refused}");
     }
     let nameless = WireStatMessages {
-        messages: vec![WireStatMessage {
-            stat: Some(ActivatorStat::default()),
-            ..WireStatMessage::default()
-        }],
+        messages: vec![WireStatMessage { stat: Some(WireStat::default()), ..WireStatMessage::default() }],
     };
     let refused = read_stat_frame(&nameless.encode_to_vec()).expect_err("no name").to_string();
     assert!(refused.starts_with("name"), "{refused}");

@@ -21,7 +21,7 @@ const QUANTITY_MAX: f64 = 1e9;
 /// end of 64 bits.
 const SECOND_MAX: u64 = 1 << 40;
 
-pub(super) fn bad(field: &'static str, problem: impl Into<String>) -> WireError {
+pub(crate) fn bad(field: &'static str, problem: impl Into<String>) -> WireError {
     WireError::BadValue { field, problem: problem.into() }
 }
 
@@ -29,7 +29,7 @@ pub(super) fn present<Value>(field: &'static str, value: Option<Value>) -> Resul
     value.ok_or(WireError::Missing { field })
 }
 
-pub(super) fn quantity<Quantity>(
+pub(crate) fn quantity<Quantity>(
     field: &'static str,
     value: f64,
     new: fn(f64) -> Result<Quantity, QuantityError>,

@@ -369,7 +369,7 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
         let app = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = app.local_addr().expect("bound");
         let server = Server::start(move |mut request| async move {
-            let forwarded = crate::ForwardedRequest::prepare(&mut request);
+            let forwarded = crate::ForwardingTerms::prepare(&mut request);
             let upgrade = forwarded.upgrade.expect("it is offered");
             let app = ReadAheadStream::new(
                 TcpStream::connect(address).await.expect("open"),
@@ -402,7 +402,7 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
 fn an_upgrade_beside_a_body_is_not_offered_to_anybody() {
     run(async {
         let server = Server::start(|mut request| async move {
-            let forwarded = crate::ForwardedRequest::prepare(&mut request);
+            let forwarded = crate::ForwardingTerms::prepare(&mut request);
             assert!(forwarded.upgrade.is_none() && !request.headers().contains_key("upgrade"));
             echo_body(request).await
         });

@@ -20,8 +20,8 @@ pub(super) struct UnreadResponse {
     pub(super) head: ResponseHead,
     /// Bytes that were read behind the head: the beginning of the body.
     pub(super) rest: Bytes,
-    /// The sending of the request, where it outlasts the head of the response. Boxed, because hardly any
-    /// does, and each response would be moved with the room for it.
+    /// The sending of the request; `None` if all of it was sent before the head of the response came. Boxed,
+    /// because it is there for hardly any response, and each would be moved with the room for it.
     pub(super) upload: Option<Box<Upload>>,
     pub(super) unfinished: UnfinishedExchange,
 }
@@ -60,8 +60,9 @@ pub(super) async fn exchange(
     .await;
     match found {
         Ok(head) => {
-            let is_unsent = !upload.is_done() || upload.has_peer_stopped_reading;
-            let upload = is_unsent.then(|| Box::new(upload));
+            // The end of an upload that the peer stopped reading tells that its connection is not used again.
+            let outlasts_head = !upload.is_done() || upload.has_peer_stopped_reading;
+            let upload = outlasts_head.then(|| Box::new(upload));
             Ok(UnreadResponse { head, rest: reader.into_rest(), upload, unfinished })
         }
         Err(kind) => Err(FailedExchange {
