@@ -1,4 +1,4 @@
-"""Everything else that is proven about a commit, after its gate. A run that was ended goes on with `--from`."""
+"""Everything else that is proven about a commit, in 75 minutes after its gate. A run that was ended goes on with `--from`."""
 
 import argparse
 import os
@@ -97,12 +97,6 @@ def lost_requests(limit):
         return Suites(ROOT, LOGS).workspace(tests, limit)
 
 
-def prediction(limit):
-    """Nineteen rises, one a minute: nine for learning, and ten of which one may be late. Fewer would allow none to be late."""
-    with environment(PREDICTION_RISES="19"):
-        return suite("prediction")(limit)
-
-
 def properties(limit):
     """The property tests draw other worlds and inputs than the gate's."""
     seed = str(random.SystemRandom().randrange(2**32))
@@ -123,7 +117,7 @@ def stages() -> list[Stage]:
         Stage("dashboard", 240, suite("dashboard", threads=2)),
         Stage("properties", 240, properties),
         Stage("lost-requests", 240, lost_requests),
-        Stage("prediction", 1440, prediction),
+        Stage("prediction", 2100, suite("prediction")),
         Stage("cluster", 2400, one_node),
         Stage("two-nodes", 600, two_nodes),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
