@@ -44,6 +44,7 @@ pub(crate) fn run(options: DashboardOptions) -> anyhow::Result<ExitCode> {
                     .with_refusals(forwarder::refusal);
                 let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
                 // A task of its own: the program that opens the browser may last as long as the browser does.
+                // A panic in the task ends this command, which waits for it.
                 let serving = tokio::spawn(server.serve(listener, &places)?);
                 show(&format!("http://{address}/#{}", forwarder.token().expose()), print_only)?;
                 output::print_line("it is served until Ctrl-C")?;
