@@ -4,10 +4,11 @@
 //! nothing doubtful is passed on. Some of this is legal by the letter of RFC 9112, which leaves it to each
 //! reader; it is looked at once the head was read, for both protocols alike.
 
-use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use http::{Method, Request, Version};
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::{Method, Version};
 use thiserror::Error;
 
+use crate::message::Request;
 use crate::target::may_be_in_host;
 
 /// Why a request is not forwarded. The text is what its client is told.
@@ -45,9 +46,30 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
     if *request.method() == Method::CONNECT {
         return Some(Ambiguity::Connect);
     }
+    let host = match request.fields().lines() {
+        // Lines have one length at most, one host at most, and no transfer encoding.
+        Some(lines) => lines.host(),
+        None => match unambiguous_host(request.headers()) {
+            Ok(host) => host,
+            Err(ambiguity) => return Some(ambiguity),
+        },
+    };
+    let authority = request.uri().authority();
+    match host {
+        _ if authority.is_some_and(|authority| authority.as_str().contains('@')) => Some(Ambiguity::User),
+        // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds
+        // nothing.
+        None if request.version() == Version::HTTP_11 => Some(Ambiguity::NoHost),
+        Some(host) if !host.iter().all(|&byte| may_be_in_host(byte)) => Some(Ambiguity::MalformedHost),
+        Some(_) | None => None,
+    }
+}
+
+/// The one `Host`, if there is one. An error if two readers may find two ends of the message, or two hosts.
+fn unambiguous_host(headers: &HeaderMap) -> Result<Option<&[u8]>, Ambiguity> {
     // One look at each header is cheaper than a search for each name.
     let (mut encoding, mut length, mut host) = (None, None, None);
-    for (name, value) in request.headers() {
+    for (name, value) in headers {
         let (seen, twice) = match *name {
             TRANSFER_ENCODING => (&mut encoding, Ambiguity::TransferEncoding),
             CONTENT_LENGTH => (&mut length, Ambiguity::Lengths),
@@ -55,26 +77,15 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
             _ => continue,
         };
         if seen.replace(value).is_some() {
-            return Some(twice);
+            return Err(twice);
         }
     }
     match encoding {
         Some(encoding) if !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
-            return Some(Ambiguity::TransferEncoding);
+            Err(Ambiguity::TransferEncoding)
         }
-        Some(_) if length.is_some() => return Some(Ambiguity::LengthBesideChunks),
-        Some(_) | None => {}
-    }
-    let authority = request.uri().authority();
-    match host {
-        _ if authority.is_some_and(|authority| authority.as_str().contains('@')) => Some(Ambiguity::User),
-        // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds
-        // nothing.
-        None if request.version() == Version::HTTP_11 => Some(Ambiguity::NoHost),
-        Some(host) if !host.as_bytes().iter().all(|&byte| may_be_in_host(byte)) => {
-            Some(Ambiguity::MalformedHost)
-        }
-        Some(_) | None => None,
+        Some(_) if length.is_some() => Err(Ambiguity::LengthBesideChunks),
+        Some(_) | None => Ok(host.map(HeaderValue::as_bytes)),
     }
 }
 

@@ -12,18 +12,22 @@
 
 mod ambiguity;
 mod content_length;
+mod fields;
 mod headers;
 pub mod http1;
 pub mod http2;
+mod message;
 mod pieces;
 mod sync;
 mod target;
 
 pub use ambiguity::{Ambiguity, ambiguity};
+pub use fields::Fields;
 pub use headers::{
     ClientAddress, connection_asks_to_upgrade, effective_host, has_hop_by_hop, has_internal, may_be_trailer,
     names, remove_hop_by_hop, set_forwarded_for, set_host, strip_forwarded, strip_internal, strip_refusal,
     strip_shadowing, switches_as_offered,
 };
+pub use message::{Request, RequestParts, Response, ResponseParts};
 pub use pieces::{BodyPieces, COPIED_BYTES_MAX};
 pub use target::{MisplacedByte, RawTarget, TargetProblem, path_and_query};

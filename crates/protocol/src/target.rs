@@ -10,8 +10,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::Request;
 use thiserror::Error;
+
+use crate::message::Request;
 
 /// As long as the target of a request may be; `http::Uri` can hold no more, be it in the encoded form.
 pub(crate) const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;

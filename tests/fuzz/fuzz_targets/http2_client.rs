@@ -31,6 +31,7 @@ fuzz_target!(|input: &[u8]| {
     'pieces: for piece in session_pieces(input) {
         if session.has_room() && !session.is_closed() && open.len() < 8 {
             let request = Request::post("http://h/path").header("a", "b").body(()).expect("legal");
+            let request = protocol::Request::from(request);
             open.push(session.open(&request, if open.len() % 2 == 0 { HasBody::No } else { HasBody::Yes }));
         }
         let mut read = BytesMut::from(&piece[..]);

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::fields::Fields;
+
 pub(super) const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -38,7 +40,14 @@ pub fn strip_forwarded(headers: &mut HeaderMap) {
 /// only those are there, then appends the sender to `X-Forwarded-For` (in this order, as Knative does: the
 /// last hop is in the latter only). `sender` is its address as [`ClientAddress::to_value`] writes it, once
 /// for all requests of a connection.
-pub fn set_forwarded_for(headers: &mut HeaderMap, sender: &HeaderValue) {
+pub fn set_forwarded_for(fields: &mut Fields, sender: &HeaderValue) {
+    match fields.of_hops_mut() {
+        Some(headers) => extend_forwarded(headers, sender),
+        None => fields.set_of_hops(X_FORWARDED_FOR, sender.clone()),
+    }
+}
+
+fn extend_forwarded(headers: &mut HeaderMap, sender: &HeaderValue) {
     let is_known = |name: &HeaderName| {
         matches!(name.as_str(), "forwarded" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto")
     };

@@ -2,15 +2,23 @@
 
 use http::header::{HOST, HeaderValue};
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{Request, Uri, Version};
+use http::{Uri, Version};
+
+use crate::message::Request;
 
 /// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
 /// from `Host`.
 pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
     match request.uri().authority() {
         Some(authority) => Some(authority.as_str()),
-        None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
+        None => request.fields().first(&HOST).and_then(to_text),
     }
+}
+
+/// A value that is text, as [`HeaderValue::to_str`] takes it.
+fn to_text(value: &[u8]) -> Option<&str> {
+    let is_text = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+    if is_text { std::str::from_utf8(value).ok() } else { None }
 }
 
 /// Brings the target of a request into the form that its next hop expects, with the host it is for: HTTP/1.1
@@ -19,8 +27,8 @@ pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
 pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback: &str) {
     let is_http2 = request.version() == Version::HTTP_2;
     let is_changed = host.is_some();
-    if !is_http2 && !is_changed && request.uri().authority().is_none() && request.headers().contains_key(HOST)
-    {
+    let is_as_wanted = !is_http2 && !is_changed && request.uri().authority().is_none();
+    if is_as_wanted && request.fields().first(&HOST).is_some() {
         return;
     }
     let host = host

@@ -1,8 +1,7 @@
 //! What a head says of its own message.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderName, HeaderValue, TRANSFER_ENCODING};
-
 use crate::content_length::parse_length;
+use crate::fields::FieldName;
 
 /// How the end of a message's body is found (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +53,18 @@ pub(crate) struct ConnectionOptions {
 
 impl FramingHeaders {
     /// Takes one header into account, in the order of the head.
-    pub(super) fn note(&mut self, name: &HeaderName, value: &HeaderValue) {
-        match *name {
-            TRANSFER_ENCODING => {
-                self.coding = Some(TransferCoding::of(value.as_bytes(), self.coding));
-            }
-            CONTENT_LENGTH => self.note_length(parse_length(value.as_bytes())),
-            CONNECTION => self.connection.note(value.as_bytes()),
-            EXPECT => self.expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
-            _ => {}
+    pub(super) fn note(&mut self, field: FieldName, value: &[u8]) {
+        match field {
+            FieldName::TransferEncoding => self.coding = Some(TransferCoding::of(value, self.coding)),
+            FieldName::ContentLength => self.note_length(parse_length(value)),
+            FieldName::Connection => self.connection.note(value),
+            FieldName::Expect => self.expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
+            FieldName::Passing
+            | FieldName::Host
+            | FieldName::Date
+            | FieldName::UserAgent
+            | FieldName::ContentType
+            | FieldName::OfHops => {}
         }
     }
 

@@ -3,29 +3,50 @@
 use std::io::Write;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::MalformedMessage;
 use super::framing::FramingHeaders;
+use crate::fields::{FieldName, Fields, LineReader, map_of};
 
-/// Room for what a proxy adds. A map that grows is filled anew.
-const ADDED_HEADERS: usize = 3;
+/// The headers of a head, of which httparse has found the places.
+#[derive(Debug)]
+pub(crate) struct FoundHeaders<'h> {
+    /// What they say of their message.
+    pub(crate) said: FramingHeaders,
+    headers: &'h [httparse::Header<'h>],
+    lines: LineReader<'h>,
+}
 
-/// Headers whose values are parts of `bytes`, and what they say of their message.
-pub(crate) fn read_headers(
-    bytes: &Bytes,
-    headers: &[httparse::Header<'_>],
-) -> Result<(HeaderMap, FramingHeaders), MalformedMessage> {
-    let mut map = HeaderMap::with_capacity(headers.len() + ADDED_HEADERS);
-    let mut said = FramingHeaders::default();
-    for header in headers {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| MalformedMessage::Head)?;
-        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(header.value))
-            .map_err(|_| MalformedMessage::Head)?;
-        said.note(&name, &value);
-        map.try_append(name, value).map_err(|_| MalformedMessage::Head)?;
+impl<'h> FoundHeaders<'h> {
+    /// Looks at the headers of `head`, which ends with its empty line.
+    pub(crate) fn of(head: &'h [u8], headers: &'h [httparse::Header<'h>]) -> Self {
+        let mut said = FramingHeaders::default();
+        let mut lines = LineReader::new(head, headers.first().map(|header| header.name));
+        for header in headers {
+            let name = header.name.as_bytes();
+            let field = FieldName::of(name);
+            said.note(field, header.value);
+            lines.read(field, name, header.value);
+        }
+        Self { said, headers, lines }
     }
-    Ok((map, said))
+
+    /// Whether each line is certainly a whole one: another look may find that it is one all the same.
+    pub(crate) fn are_lines_plain(&self) -> bool {
+        self.lines.is_plain()
+    }
+
+    /// The fields, and what they say of their message. `bytes` begins with the head. `None` if one has a name
+    /// or a value that a header cannot have.
+    pub(crate) fn into_fields(self, bytes: &Bytes) -> Option<(Fields, FramingHeaders)> {
+        let Self { said, headers, lines } = self;
+        let is_one_length = said.lengths <= 1 && !said.is_length_ambiguous;
+        let lines = if is_one_length { lines.finish(bytes, headers.len(), said.length) } else { None };
+        let fields = match lines {
+            Some(lines) => Fields::from(lines),
+            None => Fields::from(map_of(bytes, headers)?),
+        };
+        Some((fields, said))
+    }
 }
 
 /// Whether a byte may be part of a token (RFC 9110 §5.6.2).
@@ -48,16 +69,6 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
                 | b'|'
                 | b'~'
         )
-}
-
-/// Writes a header as a line of HTTP/1.1, with its end.
-pub(crate) fn write_header(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
-    let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
-    out.reserve(name.len() + value.len() + 4);
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Writes `Content-Length` as a line, with its end.

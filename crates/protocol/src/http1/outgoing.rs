@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http_body::Frame;
 
 use super::framing::BodyFraming;
-use super::headers::write_header;
+use crate::fields::write_header;
 use crate::headers::may_be_trailer;
 
 /// A piece of the body up to this size is copied to what waits to be written, so that the next piece can go

@@ -7,14 +7,15 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::{Method, Request, Uri, Version};
+use http::{Method, Uri, Version};
 use thiserror::Error;
 
 use super::HeadLimits;
 use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
-use super::headers::read_headers;
+use super::headers::FoundHeaders;
 use super::response_writing::ResponseForm;
 use crate::ambiguity::is_scheme;
+use crate::message::Request;
 use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_in_host};
 
 /// A request whose body is still to be read.
@@ -126,7 +127,8 @@ pub(super) fn read_plain(
         httparse::Status::Partial if bytes.starts_with(b"\n") => return Err(UnreadableRequest::LineEnd),
         httparse::Status::Partial => return Ok(None),
     };
-    if !are_lines_whole(&bytes[..length], parsed.headers) {
+    let found = FoundHeaders::of(&bytes[..length], parsed.headers);
+    if !found.are_lines_plain() && !are_lines_whole(&bytes[..length], parsed.headers) {
         return Err(UnreadableRequest::LineEnd);
     }
     if length > limits.bytes {
@@ -141,8 +143,8 @@ pub(super) fn read_plain(
     *request.method_mut() = method.ok_or(UnreadableRequest::RequestLine)?;
     *request.uri_mut() = target(bytes, parsed.path.unwrap_or_default(), request.method())?;
     *request.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
-    let (headers, said) = read_headers(bytes, parsed.headers).map_err(|_| UnreadableRequest::HeaderName)?;
-    *request.headers_mut() = headers;
+    let (fields, said) = found.into_fields(bytes).ok_or(UnreadableRequest::HeaderName)?;
+    *request.fields_mut() = fields;
     let framing = request_framing(&said, is_http10)?;
     // Where a length stands beside chunks, a hop before us may have ended the request by the length, and have
     // taken what we find behind it for something else.

@@ -4,12 +4,14 @@ use std::mem::MaybeUninit;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 
 use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
-use super::headers::{read_headers, write_header, write_length};
+use super::headers::{FoundHeaders, write_length};
 use super::{HeadLimits, MalformedMessage};
 use crate::content_length::parse_length;
+use crate::fields::{Fields, write_header};
+use crate::message::{Request, Response};
 use crate::target::path_and_query;
 
 /// The head of a response.
@@ -59,15 +61,10 @@ pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>)
     out.push(b' ');
     out.extend_from_slice(path_and_query(request));
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    for (name, value) in request.headers() {
-        // Whether it is chunked is decided below.
-        if *name != TRANSFER_ENCODING {
-            write_header(name, value, out);
-        }
-    }
-    let framing = request_framing(request, size);
+    let announced = write_request_fields(request.fields(), out);
+    let framing = request_framing(announced, size);
     match framing {
-        BodyFraming::Length(length) if length > 0 && !request.headers().contains_key(CONTENT_LENGTH) => {
+        BodyFraming::Length(length) if length > 0 && announced == AnnouncedLength::Unsaid => {
             write_length(length, out);
         }
         BodyFraming::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
@@ -77,16 +74,43 @@ pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>)
     framing
 }
 
-fn request_framing<B>(request: &Request<B>, size: BodySize) -> BodyFraming {
-    let known = match size {
-        BodySize::Empty => return BodyFraming::Length(0),
-        BodySize::Exact(length) => Some(length),
-        BodySize::Unknown => None,
-    };
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| parse_length(value.as_bytes()));
-    match announced.or(known) {
-        Some(length) => BodyFraming::Length(length),
-        None => BodyFraming::Chunked,
+/// What the headers of a request say of the length of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AnnouncedLength {
+    Unsaid,
+    /// No number is said.
+    Nonsense,
+    Bytes(u64),
+}
+
+/// Writes the headers of a request, and says what they say of its length. Whether the body is chunked is for
+/// the caller to say.
+fn write_request_fields(fields: &Fields, out: &mut Vec<u8>) -> AnnouncedLength {
+    if let Some(lines) = fields.lines() {
+        lines.write(out);
+        return lines.length().map_or(AnnouncedLength::Unsaid, AnnouncedLength::Bytes);
+    }
+    let headers = fields.map();
+    for (name, value) in headers {
+        if *name != TRANSFER_ENCODING {
+            write_header(name, value, out);
+        }
+    }
+    match headers.get(CONTENT_LENGTH).map(|value| parse_length(value.as_bytes())) {
+        None => AnnouncedLength::Unsaid,
+        Some(None) => AnnouncedLength::Nonsense,
+        Some(Some(length)) => AnnouncedLength::Bytes(length),
+    }
+}
+
+fn request_framing(announced: AnnouncedLength, size: BodySize) -> BodyFraming {
+    match (size, announced) {
+        (BodySize::Empty, _) => BodyFraming::Length(0),
+        (BodySize::Exact(_) | BodySize::Unknown, AnnouncedLength::Bytes(length))
+        | (BodySize::Exact(length), AnnouncedLength::Unsaid | AnnouncedLength::Nonsense) => {
+            BodyFraming::Length(length)
+        }
+        (BodySize::Unknown, AnnouncedLength::Unsaid | AnnouncedLength::Nonsense) => BodyFraming::Chunked,
     }
 }
 
@@ -116,8 +140,9 @@ pub(super) fn read_response(
     *response.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
     *response.status_mut() =
         parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(MalformedMessage::Head)?;
-    let (headers, said) = read_headers(bytes, parsed.headers)?;
-    *response.headers_mut() = headers;
+    let found = FoundHeaders::of(&bytes[..length], parsed.headers);
+    let (fields, said) = found.into_fields(bytes).ok_or(MalformedMessage::Head)?;
+    *response.fields_mut() = fields;
     let framing = response_framing(&mut response, method, &said)?;
     let is_kept_alive = framing != BodyFraming::UntilClose && said.keeps_alive(is_http10);
     let bodiless = is_bodiless(response.status(), method).then(|| BodilessResponse::of(&said));
@@ -282,17 +307,18 @@ mod tests {
     fn a_request_says_how_long_it_is() {
         let written = |request: http::request::Builder, size| {
             let mut out = Vec::new();
-            let framing = write_request(&request.body(()).expect("legal"), size, &mut out);
+            let request = Request::from(request.body(()).expect("legal"));
+            let framing = write_request(&request, size, &mut out);
             (String::from_utf8(out).expect("ASCII"), framing)
         };
-        let get = written(Request::get("/a?b").header("host", "h"), BodySize::Empty);
+        let get = written(http::Request::get("/a?b").header("host", "h"), BodySize::Empty);
         assert_eq!(get, ("GET /a?b HTTP/1.1\r\nhost: h\r\n\r\n".to_owned(), BodyFraming::Length(0)));
         let head = "POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\n".to_owned();
-        assert_eq!(written(Request::post("/"), BodySize::Exact(3)), (head, BodyFraming::Length(3)));
+        assert_eq!(written(http::Request::post("/"), BodySize::Exact(3)), (head, BodyFraming::Length(3)));
         let head = "POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n".to_owned();
-        let empty = written(Request::post("/").header("content-length", "0"), BodySize::Empty);
+        let empty = written(http::Request::post("/").header("content-length", "0"), BodySize::Empty);
         assert_eq!(empty, (head, BodyFraming::Length(0)));
-        let stream = written(Request::post("/").header("transfer-encoding", "x"), BodySize::Unknown);
+        let stream = written(http::Request::post("/").header("transfer-encoding", "x"), BodySize::Unknown);
         let head = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
         assert_eq!(stream, (head, BodyFraming::Chunked));
     }

@@ -1,11 +1,13 @@
 //! The head of a response, as the client's version of HTTP/1 wants it.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
-use http::{StatusCode, response};
+use http::StatusCode;
 
 use super::framing::{BodyFraming, ConnectionOptions};
-use super::headers::{write_header, write_length};
+use super::headers::write_length;
 use crate::content_length::parse_length;
+use crate::fields::{Fields, write_header};
+use crate::message::ResponseParts;
 
 /// A point in time as RFC 9110 writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub type Date = [u8; 29];
@@ -33,7 +35,7 @@ pub struct AnnouncedResponse {
 /// Writes the head of a response whose body has `exact` bytes, if that is known. It is dated with the
 /// present, unless it says when it was made.
 pub fn write_response(
-    head: &response::Parts,
+    head: &ResponseParts,
     exact: Option<u64>,
     form: ResponseForm,
     date: impl FnOnce() -> Date,
@@ -47,24 +49,7 @@ pub fn write_response(
     out.push(b' ');
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
-    let (mut length, mut is_dated, mut own) = (None, false, ConnectionOptions::default());
-    for (name, value) in &head.headers {
-        match *name {
-            // How the message ends is decided below. One that switches protocols keeps its own `Connection`.
-            TRANSFER_ENCODING => continue,
-            CONNECTION if status != StatusCode::SWITCHING_PROTOCOLS => {
-                own.note(value.as_bytes());
-                continue;
-            }
-            CONTENT_LENGTH => match parse_length(value.as_bytes()) {
-                Some(number) if has_length && length.is_none() => length = Some(number),
-                Some(_) | None => continue,
-            },
-            DATE => is_dated = true,
-            _ => {}
-        }
-        write_header(name, value, out);
-    }
+    let SaidOfResponse { length, is_dated, own } = write_fields(&head.fields, status, has_length, out);
     // The length of a body that is not sent need not be announced if it would have been 0.
     if let Some(exact) = exact.filter(|exact| length.is_none() && has_length && (has_body || *exact > 0)) {
         write_length(exact, out);
@@ -95,9 +80,47 @@ pub fn write_response(
     AnnouncedResponse { framing, is_last }
 }
 
+/// What the headers of a response say of its body, its connection and its time.
+#[derive(Debug, Default)]
+struct SaidOfResponse {
+    length: Option<u64>,
+    is_dated: bool,
+    own: ConnectionOptions,
+}
+
+/// Writes the headers of a response, but for those that say how it ends and what becomes of its connection,
+/// and for a length that it cannot have.
+fn write_fields(fields: &Fields, status: StatusCode, has_length: bool, out: &mut Vec<u8>) -> SaidOfResponse {
+    if let Some(lines) = fields.lines().filter(|lines| has_length || lines.length().is_none()) {
+        lines.write(out);
+        let (length, is_dated) = (lines.length(), lines.has_date());
+        return SaidOfResponse { length, is_dated, own: ConnectionOptions::default() };
+    }
+    let mut said = SaidOfResponse::default();
+    for (name, value) in fields.map() {
+        match *name {
+            // How the message ends is decided elsewhere. One that switches protocols keeps its own
+            // `Connection`.
+            TRANSFER_ENCODING => continue,
+            CONNECTION if status != StatusCode::SWITCHING_PROTOCOLS => {
+                said.own.note(value.as_bytes());
+                continue;
+            }
+            CONTENT_LENGTH => match parse_length(value.as_bytes()) {
+                Some(number) if has_length && said.length.is_none() => said.length = Some(number),
+                Some(_) | None => continue,
+            },
+            DATE => said.is_dated = true,
+            _ => {}
+        }
+        write_header(name, value, out);
+    }
+    said
+}
+
 #[cfg(test)]
 mod tests {
-    use http::Response;
+    use crate::message::Response;
 
     use super::*;
 
@@ -117,11 +140,11 @@ mod tests {
         exact: Option<u64>,
         asked: ResponseForm,
     ) -> (String, AnnouncedResponse) {
-        let mut response = Response::builder().status(status).header("date", "then");
+        let mut response = http::Response::builder().status(status).header("date", "then");
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
-        let (parts, ()) = response.body(()).expect("legal").into_parts();
+        let (parts, ()) = Response::from(response.body(()).expect("legal")).into_parts();
         let mut out = Vec::new();
         let announced = write_response(&parts, exact, asked, now, &mut out);
         let text = String::from_utf8(out).expect("ASCII");

@@ -7,11 +7,12 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http::{Method, Response, StatusCode, Uri, Version};
 
 use super::hpack::Field;
 use super::memory::head_memory;
 use crate::content_length::parse_length;
+use crate::message::Request;
 use crate::target::{RawTarget, TargetProblem, percent_encode_odd_bytes};
 
 /// Why a head is of no use.
@@ -189,7 +190,7 @@ impl Head {
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_2;
-        *request.headers_mut() = headers;
+        *request.fields_mut() = headers.into();
         if let Some(raw) = raw_path {
             request.extensions_mut().insert(*raw);
         }

@@ -25,7 +25,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use http::Request;
 use vocabulary::Timestamp;
 
 use super::PresentTime;
@@ -40,6 +39,7 @@ use super::memory::{MemoryBudget, MemoryShare};
 use super::output::Output;
 use super::stream::{Stream, StreamError, WaitingTask};
 use super::streams::Streams;
+use crate::message::Request;
 use block::Block;
 pub use event::{ArrivedRequest, RefusedHead, SessionEvent};
 pub use greeting::PeerPreface;

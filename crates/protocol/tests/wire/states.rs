@@ -206,7 +206,7 @@ impl World {
         if self.session.is_closed() || !self.session.has_room() {
             return;
         }
-        let request = Request::post("http://h/path").body(()).expect("legal");
+        let request = protocol::Request::from(Request::post("http://h/path").body(()).expect("legal"));
         let (sender, receiver) = self.session.open(&request, body);
         let id = u32::try_from(self.ends.len()).expect("few") * 2 + 1;
         self.hold(id, sender, receiver, true);

@@ -11,8 +11,9 @@ use http::HeaderMap;
 use memchr::memchr;
 
 use super::super::MalformedMessage;
-use super::super::headers::{is_token_byte, read_headers};
+use super::super::headers::is_token_byte;
 use super::piece::{DecodedPiece, take};
+use crate::fields::map_of;
 
 /// As long as the line of a chunk's size may be, with its extensions.
 const SIZE_LINE_BYTES_MAX: u32 = 16 * 1024;
@@ -208,9 +209,7 @@ fn trailers(lines: Vec<u8>) -> Result<HeaderMap, MalformedMessage> {
     match httparse::parse_headers(&lines, &mut headers) {
         // Every line was seen to end with carriage return and line feed, so what was read is all there is.
         Ok(httparse::Status::Complete((length, headers))) if length == lines.len() => {
-            read_headers(&lines, headers)
-                .map(|(trailers, _)| trailers)
-                .map_err(|_| MalformedMessage::Trailers)
+            map_of(&lines, headers).ok_or(MalformedMessage::Trailers)
         }
         Ok(httparse::Status::Complete(_) | httparse::Status::Partial) | Err(_) => {
             Err(MalformedMessage::Trailers)

@@ -1,9 +1,10 @@
 //! Writes heads as blocks of HPACK, without use of the dynamic table.
 
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 use super::table::static_index;
+use crate::message::Request;
 use crate::target::path_and_query;
 
 /// Says that our side of the compression keeps no table (RFC 7541 §6.3). A peer that allows less than usual

@@ -1,9 +1,10 @@
 use std::ops::ControlFlow;
 
+use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Request};
 
 use super::*;
+use crate::message::Request;
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<char> = hex.chars().filter(|digit| !digit.is_whitespace()).collect();
@@ -230,8 +231,8 @@ fn written_heads_are_read_back() {
     encoder.begin(&mut out);
     encoder.begin(&mut out);
     assert_eq!(out, [0x20], "said once");
-    let request = Request::patch("http://a.example:81/b?c=d").body(());
-    let mut request = request.expect("legal");
+    let request = http::Request::patch("http://a.example:81/b?c=d").body(());
+    let mut request = Request::from(request.expect("legal"));
     *request.headers_mut() = headers;
     encode_request(&request, &mut out);
     let mut decoder = HpackDecoder::default();

@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use http::Request;
-
 use super::super::frame::ErrorCode;
 use super::super::stream::Stream;
+use crate::message::Request;
 use crate::target::TargetProblem;
 
 /// The head of a request that has come, with its stream.

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use http::Request;
 
 use super::super::frame::{END_HEADERS, FRAME_HEAD_BYTES, FrameHead};
 use super::super::handle::Receiver;
@@ -23,7 +22,8 @@ fn ping() -> Vec<u8> {
 /// A request whose body is to follow.
 fn request(stream: u32) -> Vec<u8> {
     let mut fields = Vec::new();
-    encode_request(&Request::post("http://h/").body(()).expect("legal"), &mut fields);
+    let request = http::Request::post("http://h/").body(()).expect("legal");
+    encode_request(&Request::from(request), &mut fields);
     frame(FrameKind::Headers, END_HEADERS, stream, &fields)
 }
 
@@ -128,7 +128,8 @@ fn head_frames(stream: u32, fields: &[u8]) -> Vec<u8> {
 /// The fields of a request with one header of so many letters.
 fn large_fields(letters: usize) -> Vec<u8> {
     let mut fields = Vec::new();
-    encode_request(&Request::get("http://h/").body(()).expect("legal"), &mut fields);
+    let request = http::Request::get("http://h/").body(()).expect("legal");
+    encode_request(&Request::from(request), &mut fields);
     encode_text(&http::header::COOKIE, &vec![b'x'; letters], &mut fields);
     fields
 }
@@ -577,7 +578,7 @@ fn heads_of_an_upstream_count_until_they_are_taken() {
     let limits = SessionLimits { streams: 0, ..limits_with(memory) };
     let session = Rc::new(Session::new(Role::Client, limits, Timestamp::ZERO));
     received(&session, &[frame(FrameKind::Settings, 0, 0, &[])]);
-    let asked = Request::get("http://h/").body(()).expect("legal");
+    let asked = Request::from(http::Request::get("http://h/").body(()).expect("legal"));
     let receivers: Vec<_> = (0..20).map(|_| session.open(&asked, HasBody::No).1).collect();
     let fields = |with_status: bool| {
         let mut fields = if with_status { vec![0x88] } else { Vec::new() };

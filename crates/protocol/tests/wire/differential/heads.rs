@@ -137,7 +137,7 @@ struct Told {
 }
 
 impl Told {
-    fn of(request: &Request<()>, body: Vec<u8>, trailers: usize) -> Self {
+    fn of(request: &protocol::Request<()>, body: Vec<u8>, trailers: usize) -> Self {
         let fields = request.headers().iter();
         // Maps keep the values of one name in order, and nothing else.
         let mut fields: Vec<_> =
@@ -188,7 +188,7 @@ async fn hypers(text: &[u8]) -> Option<Told> {
             let (parts, body) = request.into_parts();
             if let Ok(body) = body.collect().await {
                 let trailers = body.trailers().map_or(0, http::HeaderMap::len);
-                let request = Request::from_parts(parts, ());
+                let request = protocol::Request::from(Request::from_parts(parts, ()));
                 let told = Told::of(&request, body.to_bytes().to_vec(), trailers);
                 first.borrow_mut().get_or_insert(told);
             }

@@ -160,7 +160,7 @@ async fn ask(session: Rc<Session>, exchange: Exchange) {
     while !session.has_room() {
         tokio::task::yield_now().await;
     }
-    let request = Request::post("http://h/echo").body(()).expect("legal");
+    let request = protocol::Request::from(Request::post("http://h/echo").body(()).expect("legal"));
     let (sender, receiver) = session.open(&request, exchange.has_body());
     if exchange.is_cancelled {
         return send(&sender, exchange, exchange.bytes / 2).await;

@@ -1,13 +1,14 @@
 //! HTTP/1.1: heads, lengths, chunks and trailers, one message after the other on a connection.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body::Frame;
 use proptest::prelude::*;
 use protocol::http1::{
     BodyDecoder, BodyFraming, BodySize, DecodedPiece, HeadLimits, MalformedMessage, NextMessage,
     OutgoingMessage, RequestReader, ResponseForm, ResponseReader, write_request, write_response,
 };
+use protocol::{Request, Response};
 
 use super::messages::{Message, lines, message, sizes};
 
@@ -70,7 +71,7 @@ proptest! {
 
     #[test]
     fn a_request_comes_back(message in message(), write in sizes(), sizes in sizes()) {
-        let mut request = Request::post("/some/path?query").body(()).expect("legal");
+        let mut request = Request::from(http::Request::post("/some/path?query").body(()).expect("legal"));
         *request.headers_mut() = message.headers.clone();
         request.headers_mut().insert("host", "h".parse().expect("legal"));
         let size = match (message.body.is_empty(), message.has_length) {
@@ -157,7 +158,7 @@ fn the_largest_head_with_our_additions_is_read_by_the_next_hop() {
         let (mut parts, ()) = Response::new(()).into_parts();
         for number in 0..HeadLimits::OUTER.headers {
             let name = format!("x-{number}").parse::<HeaderName>().expect("legal");
-            parts.headers.insert(name, HeaderValue::from_static("a"));
+            parts.fields.map_mut().insert(name, HeaderValue::from_static("a"));
         }
         let form = ResponseForm { is_http10: false, is_head: false, keeps_alive: false };
         let mut head = Vec::new();
@@ -169,6 +170,6 @@ fn the_largest_head_with_our_additions_is_read_by_the_next_hop() {
         };
         assert_eq!(read(HeadLimits::OUTER).err(), Some(MalformedMessage::HeadTooLarge(HeadLimits::OUTER)));
         let again = read(HeadLimits::HOP).expect("legal").expect("whole");
-        assert!(parts.headers.iter().all(|(name, value)| again.response.headers().get(name) == Some(value)));
+        assert!(parts.fields.map().iter().all(|(name, value)| again.response.headers().get(name) == Some(value)));
     }
 }

@@ -144,7 +144,8 @@ struct Served {
 }
 
 fn ask(client: &Rc<Session>, message: Message) -> Exchange {
-    let mut request = Request::post("http://h/some/path?query").body(()).expect("legal");
+    let request = Request::post("http://h/some/path?query").body(()).expect("legal");
+    let mut request = protocol::Request::from(request);
     *request.headers_mut() = message.headers.clone();
     let outbox = |sender| Outbox::new(sender, message.body.clone(), message.trailers.clone());
     let is_empty = message.body.is_empty() && message.trailers.is_empty();

@@ -1,0 +1,115 @@
+//! Which names of fields does a proxy look at?
+
+/// The part that a field plays for a proxy, by its name. A name that is told by its length and its letters,
+/// for each of the few dozen that count: a name in a head is compared with one of them at most, or with none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldName {
+    /// No proxy looks at it: the field passes.
+    Passing,
+    /// `Host`, which passes.
+    Host,
+    /// `Content-Length`, which passes.
+    ContentLength,
+    /// `Date`, which passes.
+    Date,
+    /// `User-Agent`, which passes.
+    UserAgent,
+    /// `Content-Type`, which passes.
+    ContentType,
+    /// `Transfer-Encoding`, which ends at each hop.
+    TransferEncoding,
+    /// `Connection`, which ends at each hop.
+    Connection,
+    /// `Expect`, which means something else on each hop.
+    Expect,
+    /// Any other that a proxy reads, changes or removes: one that ends at each hop, that tells of the way, or
+    /// that only our own hops may say, also as CGI would spell it.
+    OfHops,
+}
+
+impl FieldName {
+    /// The part of the field with this name, in whatever case it is written.
+    pub(crate) fn of(name: &[u8]) -> Self {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match name.len() {
+            2 if is("te") => Self::OfHops,
+            4 if is("host") => Self::Host,
+            4 if is("date") => Self::Date,
+            6 if is("expect") => Self::Expect,
+            7 if is("upgrade") => Self::OfHops,
+            9 if is("forwarded") => Self::OfHops,
+            10 if is("user-agent") => Self::UserAgent,
+            10 if is("connection") => Self::Connection,
+            10 if is("keep-alive") => Self::OfHops,
+            12 if is("content-type") => Self::ContentType,
+            14 if is("content-length") => Self::ContentLength,
+            14 if is("http2-settings") => Self::OfHops,
+            16 if is("proxy-connection") => Self::OfHops,
+            17 if is("transfer-encoding") => Self::TransferEncoding,
+            18 if is("proxy-authenticate") => Self::OfHops,
+            19 if is("proxy-authorization") => Self::OfHops,
+            _ if may_be_ours(name) => Self::OfHops,
+            _ => Self::Passing,
+        }
+    }
+
+    /// Whether a field with this name goes on to the next hop as it came.
+    pub(crate) fn passes(self) -> bool {
+        match self {
+            Self::Passing
+            | Self::Host
+            | Self::ContentLength
+            | Self::Date
+            | Self::UserAgent
+            | Self::ContentType => true,
+            Self::TransferEncoding | Self::Connection | Self::Expect | Self::OfHops => false,
+        }
+    }
+}
+
+/// Whether a field may be one that only our hops say, or that tells of the way, or be taken for one by an app
+/// that sees names as CGI writes them. Some are counted in that are not.
+fn may_be_ours(name: &[u8]) -> bool {
+    // Nearly every name is told apart by its first letter.
+    let prefixes: &[&str] = match name.first() {
+        Some(b'e' | b'E') => &["ebb-"],
+        Some(b'k' | b'K') => &["k-", "knative-"],
+        Some(b'x' | b'X') => &["x-forwarded-"],
+        Some(_) | None => return false,
+    };
+    let begins_with = |prefix: &&str| {
+        name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    prefixes.iter().any(begins_with) || name.contains(&b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_in_any_case_and_others_pass() {
+        for (name, expected) in [
+            ("Host", FieldName::Host),
+            ("hosT", FieldName::Host),
+            ("DATE", FieldName::Date),
+            ("Content-Length", FieldName::ContentLength),
+            ("transfer-ENCODING", FieldName::TransferEncoding),
+            ("Te", FieldName::OfHops),
+            ("Ebb-Pod", FieldName::OfHops),
+            ("ebb_pod", FieldName::OfHops),
+            ("K-Anything", FieldName::OfHops),
+            ("X-Forwarded-Port", FieldName::OfHops),
+            ("x_forwarded_for", FieldName::OfHops),
+            ("X-Request-Id", FieldName::Passing),
+            ("Accept", FieldName::Passing),
+            ("Etag", FieldName::Passing),
+            ("Key", FieldName::Passing),
+            ("Trailer", FieldName::Passing),
+            ("hos", FieldName::Passing),
+            ("hosts", FieldName::Passing),
+        ] {
+            assert_eq!(FieldName::of(name.as_bytes()), expected, "{name}");
+        }
+    }
+}

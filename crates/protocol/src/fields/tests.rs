@@ -1,0 +1,144 @@
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, SERVER};
+use proptest::prelude::*;
+
+use super::*;
+
+/// The fields of a head with these lines, and whether they are kept as lines.
+fn read(lines: &str) -> Fields {
+    let bytes = Bytes::from(format!("GET / HTTP/1.1\r\n{lines}\r\nbehind"));
+    let head = &bytes[..bytes.len() - "behind".len()];
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut parsed = httparse::Request::new(&mut headers);
+    assert_eq!(parsed.parse(&bytes), Ok(httparse::Status::Complete(head.len())), "{lines:?}");
+    let mut reader = LineReader::new(head, parsed.headers.first().map(|header| header.name));
+    let mut length = None;
+    for header in &*parsed.headers {
+        let field = FieldName::of(header.name.as_bytes());
+        if field == FieldName::ContentLength {
+            length = std::str::from_utf8(header.value).expect("ASCII").parse().ok();
+        }
+        reader.read(field, header.name.as_bytes(), header.value);
+    }
+    match reader.finish(&bytes, parsed.headers.len(), length) {
+        Some(lines) => lines.into(),
+        None => map_of(&bytes, parsed.headers).expect("legal").into(),
+    }
+}
+
+fn written(fields: &Fields) -> Option<String> {
+    let mut out = Vec::new();
+    fields.lines()?.write(&mut out);
+    Some(String::from_utf8(out).expect("ASCII"))
+}
+
+#[test]
+fn lines_that_pass_are_written_as_they_came_with_what_is_added() {
+    let lines = "Host: h:80\r\nACCEPT: */*\r\nx-mine: 1\r\nDate: now\r\nX-Mine: 2\r\nContent-Length: 05\r\n";
+    let mut fields = read(lines);
+    assert_eq!(written(&fields).as_deref(), Some(lines));
+    let kept = fields.lines().expect("they pass");
+    assert_eq!((kept.host(), kept.length(), kept.has_date()), (Some(&b"h:80"[..]), Some(5), true));
+    assert_eq!((fields.first(&HOST), fields.first(&SERVER)), (Some(&b"h:80"[..]), None));
+    assert_eq!(fields.first(&CONTENT_TYPE), None);
+    assert_eq!(fields.first(&HeaderName::from_static("x-mine")), Some(&b"1"[..]));
+    assert!(fields.of_hops().is_none());
+    for value in ["former", "1.2.3.4"] {
+        fields.set_of_hops(HeaderName::from_static("x-forwarded-for"), HeaderValue::from_static(value));
+    }
+    assert_eq!(fields.count(), 7);
+    let with_ours = format!("{lines}x-forwarded-for: 1.2.3.4\r\n");
+    assert_eq!(written(&fields), Some(with_ours));
+    assert_eq!(fields.map()["x-forwarded-for"], "1.2.3.4");
+    assert_eq!(fields.map().get_all("x-mine").iter().collect::<Vec<_>>(), ["1", "2"]);
+    fields.map_mut().insert(SERVER, HeaderValue::from_static("s"));
+    assert_eq!((written(&fields), fields.count()), (None, 8), "the map is what counts");
+    assert_eq!(fields.first(&SERVER), Some(&b"s"[..]));
+    assert_eq!(fields.into_map().len(), 8);
+}
+
+#[test]
+fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
+    for lines in [
+        "Connection: close\r\n",
+        "A: b\r\nTE: trailers\r\n",
+        "Host: h\r\nX-Forwarded-For: 1.1.1.1\r\n",
+        "ebb-pod: x\r\n",
+        "ebb_pod: x\r\n",
+        "Expect: 100-continue\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Host: h\r\nHost: h\r\n",
+        "A:b\r\n",
+        "A:  b\r\n",
+        "A: b \r\n",
+        "A: \tb\r\n",
+        "A: b\n",
+        "A: b\r\nC: d\n",
+        "",
+    ] {
+        let fields = read(lines);
+        assert_eq!(written(&fields), None, "{lines:?}");
+        assert_eq!(fields.of_hops().map(HeaderMap::len), Some(lines.matches('\n').count()), "{lines:?}");
+    }
+    let long = format!("A: {}\r\n", "b".repeat(4096));
+    assert_eq!(written(&read(&long)), None, "its headers are counted");
+}
+
+fn line() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec![
+        "Host", "Date", "X-A", "x-a", "Accept", "User-Agent", "Via", "Cookie", "Connection", "K-Proxy-Request",
+    ]);
+    let value = prop_oneof!["[!-~]{1,8}", "[ -~]{0,8}", Just("a\tb".to_owned())];
+    (name, prop::sample::select(vec![": ", ":", ":  "]), value)
+        .prop_map(|(name, colon, value)| format!("{name}{colon}{value}\r\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    /// Whether a head stays text or not, its headers are those that a map of all its lines has.
+    #[test]
+    fn the_map_of_lines_is_the_map_of_the_head(lines in prop::collection::vec(line(), 0..8)) {
+        let text = lines.concat();
+        let block = Bytes::from(format!("{text}\r\n"));
+        let mut headers = [httparse::EMPTY_HEADER; 16];
+        let parsed = httparse::parse_headers(&block, &mut headers).expect("legal");
+        let httparse::Status::Complete((_, parsed)) = parsed else { panic!("it is whole") };
+        let expected = map_of(&block, parsed).expect("legal");
+        let fields = read(&text);
+        prop_assert_eq!(fields.count(), expected.len());
+        for name in expected.keys() {
+            prop_assert_eq!(fields.first(name), expected.get(name).map(HeaderValue::as_bytes), "{}", name);
+        }
+        if let Some(written) = written(&fields) {
+            prop_assert_eq!(written, text);
+        }
+        prop_assert_eq!(fields.map(), &expected);
+    }
+
+    /// What httparse takes for a name or a value is one to a map: a head that stays text can become one.
+    #[test]
+    fn names_and_values_of_httparse_are_those_of_a_map(
+        name in prop::collection::vec(any::<u8>(), 1..4),
+        value in prop::collection::vec(any::<u8>(), 0..4),
+    ) {
+        let block = Bytes::from([&name[..], b": ", &value, b"\r\n\r\n"].concat());
+        let mut headers = [httparse::EMPTY_HEADER; 4];
+        if let Ok(httparse::Status::Complete((_, parsed))) = httparse::parse_headers(&block, &mut headers) {
+            prop_assert!(map_of(&block, parsed).is_some(), "{:?}", block);
+        }
+    }
+}
+
+#[test]
+fn every_byte_that_httparse_takes_in_a_name_or_a_value_is_one_to_a_map() {
+    for byte in 0..=u8::MAX {
+        for text in [[b"a", &[byte][..], b"b: v\r\n\r\n"].concat(), [b"a: v", &[byte][..], b"v\r\n\r\n"].concat()] {
+            let block = Bytes::from(text);
+            let mut headers = [httparse::EMPTY_HEADER; 4];
+            if let Ok(httparse::Status::Complete((_, parsed))) = httparse::parse_headers(&block, &mut headers) {
+                assert!(map_of(&block, parsed).is_some(), "{block:?}");
+            }
+        }
+    }
+}

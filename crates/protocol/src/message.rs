@@ -1,0 +1,258 @@
+//! Messages, as `http` has them, but for their fields: those are read when a caller asks for them.
+
+use http::header::HeaderMap;
+use http::{Extensions, Method, StatusCode, Uri, Version};
+
+use crate::fields::Fields;
+
+/// A request: what its head says, and its body.
+#[derive(Debug)]
+pub struct Request<B> {
+    head: RequestParts,
+    body: B,
+}
+
+/// The parts of a request's head.
+#[derive(Debug, Default)]
+pub struct RequestParts {
+    /// The method of the request.
+    pub method: Method,
+    /// The target of the request.
+    pub uri: Uri,
+    /// The version of the protocol in which the request came, or is to go on.
+    pub version: Version,
+    /// The headers of the request.
+    pub fields: Fields,
+    /// What travels with the request and is none of its text.
+    pub extensions: Extensions,
+}
+
+/// A response: what its head says, and its body.
+#[derive(Debug)]
+pub struct Response<B> {
+    head: ResponseParts,
+    body: B,
+}
+
+/// The parts of a response's head.
+#[derive(Debug, Default)]
+pub struct ResponseParts {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// The version of the protocol in which the response came.
+    pub version: Version,
+    /// The headers of the response.
+    pub fields: Fields,
+}
+
+impl<B> Request<B> {
+    /// `GET /` over HTTP/1.1, without headers.
+    pub fn new(body: B) -> Self {
+        Self { head: RequestParts::default(), body }
+    }
+
+    /// A request of these parts.
+    pub fn from_parts(head: RequestParts, body: B) -> Self {
+        Self { head, body }
+    }
+
+    /// The parts of the request.
+    pub fn into_parts(self) -> (RequestParts, B) {
+        (self.head, self.body)
+    }
+
+    /// The method.
+    pub fn method(&self) -> &Method {
+        &self.head.method
+    }
+
+    /// The method, to be changed.
+    pub fn method_mut(&mut self) -> &mut Method {
+        &mut self.head.method
+    }
+
+    /// The target.
+    pub fn uri(&self) -> &Uri {
+        &self.head.uri
+    }
+
+    /// The target, to be changed.
+    pub fn uri_mut(&mut self) -> &mut Uri {
+        &mut self.head.uri
+    }
+
+    /// The version of the protocol.
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The version of the protocol, to be changed.
+    pub fn version_mut(&mut self) -> &mut Version {
+        &mut self.head.version
+    }
+
+    /// The headers, in whatever form they are.
+    pub fn fields(&self) -> &Fields {
+        &self.head.fields
+    }
+
+    /// The headers, in whatever form they are, to be changed.
+    pub fn fields_mut(&mut self) -> &mut Fields {
+        &mut self.head.fields
+    }
+
+    /// All headers. The first call may have to read them.
+    pub fn headers(&self) -> &HeaderMap {
+        self.head.fields.map()
+    }
+
+    /// All headers, to be changed: from now on the map is what counts.
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.head.fields.map_mut()
+    }
+
+    /// What travels with the request and is none of its text.
+    pub fn extensions(&self) -> &Extensions {
+        &self.head.extensions
+    }
+
+    /// What travels with the request, to be changed.
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.head.extensions
+    }
+
+    /// The body.
+    pub fn body(&self) -> &B {
+        &self.body
+    }
+
+    /// The body, to be changed.
+    pub fn body_mut(&mut self) -> &mut B {
+        &mut self.body
+    }
+
+    /// The body alone.
+    pub fn into_body(self) -> B {
+        self.body
+    }
+
+    /// The same head with another body.
+    pub fn map<Other>(self, change: impl FnOnce(B) -> Other) -> Request<Other> {
+        Request { head: self.head, body: change(self.body) }
+    }
+}
+
+impl<B> Response<B> {
+    /// `200 OK` over HTTP/1.1, without headers.
+    pub fn new(body: B) -> Self {
+        Self { head: ResponseParts::default(), body }
+    }
+
+    /// A response of these parts.
+    pub fn from_parts(head: ResponseParts, body: B) -> Self {
+        Self { head, body }
+    }
+
+    /// The parts of the response.
+    pub fn into_parts(self) -> (ResponseParts, B) {
+        (self.head, self.body)
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    /// The status, to be changed.
+    pub fn status_mut(&mut self) -> &mut StatusCode {
+        &mut self.head.status
+    }
+
+    /// The version of the protocol.
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The version of the protocol, to be changed.
+    pub fn version_mut(&mut self) -> &mut Version {
+        &mut self.head.version
+    }
+
+    /// The headers, in whatever form they are.
+    pub fn fields(&self) -> &Fields {
+        &self.head.fields
+    }
+
+    /// The headers, in whatever form they are, to be changed.
+    pub fn fields_mut(&mut self) -> &mut Fields {
+        &mut self.head.fields
+    }
+
+    /// All headers. The first call may have to read them.
+    pub fn headers(&self) -> &HeaderMap {
+        self.head.fields.map()
+    }
+
+    /// All headers, to be changed: from now on the map is what counts.
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.head.fields.map_mut()
+    }
+
+    /// The body.
+    pub fn body(&self) -> &B {
+        &self.body
+    }
+
+    /// The body, to be changed.
+    pub fn body_mut(&mut self) -> &mut B {
+        &mut self.body
+    }
+
+    /// The body alone.
+    pub fn into_body(self) -> B {
+        self.body
+    }
+
+    /// The same head with another body.
+    pub fn map<Other>(self, change: impl FnOnce(B) -> Other) -> Response<Other> {
+        Response { head: self.head, body: change(self.body) }
+    }
+
+    /// The same response, as `http` has it.
+    pub fn into_http(self) -> http::Response<B> {
+        let mut response = http::Response::new(self.body);
+        *response.status_mut() = self.head.status;
+        *response.version_mut() = self.head.version;
+        *response.headers_mut() = self.head.fields.into_map();
+        response
+    }
+}
+
+impl<B> From<http::Request<B>> for Request<B> {
+    fn from(request: http::Request<B>) -> Self {
+        let (head, body) = request.into_parts();
+        let head = RequestParts {
+            method: head.method,
+            uri: head.uri,
+            version: head.version,
+            fields: head.headers.into(),
+            extensions: head.extensions,
+        };
+        Self { head, body }
+    }
+}
+
+impl<B> From<http::Request<B>> for Box<Request<B>> {
+    fn from(request: http::Request<B>) -> Self {
+        Self::new(request.into())
+    }
+}
+
+impl<B> From<http::Response<B>> for Response<B> {
+    fn from(response: http::Response<B>) -> Self {
+        let (head, body) = response.into_parts();
+        let head =
+            ResponseParts { status: head.status, version: head.version, fields: head.headers.into() };
+        Self { head, body }
+    }
+}
