@@ -1,6 +1,6 @@
 //! Prometheus' page, as the ports beside the requests' port give it.
 
-use http::Response;
+use protocol::Response;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use runtime::MetricsFormat;
 

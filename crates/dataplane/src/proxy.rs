@@ -5,8 +5,8 @@ pub(crate) mod bridge;
 pub(crate) mod failed_hop;
 
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
-use http::{Request, Response, StatusCode};
-use protocol::{connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
+use http::StatusCode;
+use protocol::{Request, Response, connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
 
 use crate::body::upgrade::{ClientUpgrade, relay};
 use crate::body::{Body, GuardedBody};
@@ -30,9 +30,8 @@ impl ForwardingTerms {
     pub fn prepare(request: &mut Request<Body>) -> Self {
         let protocol = Protocol::of(request.version());
         let offered = request.body_mut().take_upgrade();
-        let headers = request.headers_mut();
         let mut upgrade = None;
-        if has_hop_by_hop(headers) {
+        if let Some(headers) = request.fields_mut().of_hops_mut().filter(|headers| has_hop_by_hop(headers)) {
             let token = match protocol {
                 Protocol::Http1 => connection_asks_to_upgrade(headers),
                 Protocol::Http2 => None,
@@ -85,7 +84,9 @@ impl Hop<'_> {
             keep_upgrade_headers(&mut response);
             return Ok(response.map(|_| GuardedBody::new(Body::empty(), None)));
         }
-        remove_hop_by_hop(response.headers_mut());
+        if let Some(headers) = response.fields_mut().of_hops_mut() {
+            remove_hop_by_hop(headers);
+        }
         Ok(response.map(|body| {
             // Without a body there is nothing left to time, and the timer would only have to be cancelled.
             let body = if body.is_empty() { body } else { body.with_timers(timers) };

@@ -10,10 +10,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use http::{Request, Response, StatusCode};
+use http::StatusCode;
 
 use protocol::http1::UnreadableRequest;
-use protocol::{Ambiguity, TargetProblem, names};
+use protocol::{Ambiguity, Request, Response, TargetProblem, names};
 
 use crate::body::Body;
 use crate::plain_text::plain_text;
@@ -32,8 +32,8 @@ pub enum RequestKind {
 impl RequestKind {
     /// Tells gRPC from other requests by their content type.
     pub fn of<B>(request: &Request<B>) -> Self {
-        match request.headers().get(CONTENT_TYPE) {
-            Some(kind) if kind.as_bytes().starts_with(b"application/grpc") => Self::Grpc,
+        match request.fields().first(&CONTENT_TYPE) {
+            Some(kind) if kind.starts_with(b"application/grpc") => Self::Grpc,
             Some(_) | None => Self::Plain,
         }
     }
@@ -274,8 +274,8 @@ mod tests {
     #[test]
     fn the_kind_of_a_request_is_its_content_type() {
         let kind = |content_type: &str| {
-            let request = Request::builder().header("content-type", content_type).body(());
-            RequestKind::of(&request.expect("legal"))
+            let request = http::Request::builder().header("content-type", content_type).body(());
+            RequestKind::of(&Request::from(request.expect("legal")))
         };
         assert_eq!(kind("application/grpc+proto"), RequestKind::Grpc);
         assert_eq!(kind("application/json"), RequestKind::Plain);

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use http::uri::Scheme;
-use http::{Request, Uri, Version};
+use http::{Uri, Version};
+use protocol::Request;
 use rustls::ServerConfig;
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;

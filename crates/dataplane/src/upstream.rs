@@ -19,7 +19,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use futures_util::future::Either;
-use http::{Request, Response, Version};
+use http::Version;
+use protocol::{Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
 use runtime::Clock;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::Request;
+use protocol::Request;
 
 use crate::sync::{AtomicBool, AtomicWaker, Ordering};
 

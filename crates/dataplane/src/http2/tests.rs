@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::{Request, Response};
+use protocol::{Request, Response};
 use http_body_util::BodyExt;
 use protocol::http2::frame::{
     ACK, END_HEADERS, END_STREAM, FRAME_HEAD_BYTES, FrameHead, FrameKind, write_frame, write_setting,

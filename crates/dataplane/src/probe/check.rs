@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, TE, USER_AGENT};
-use http::{Request, Response, Uri};
+use http::Uri;
 use http_body_util::BodyExt;
-use protocol::names;
+use protocol::{Request, Response, names};
 use runtime::Clock;
 use thiserror::Error;
 use tokio::process::Command;
@@ -176,7 +176,7 @@ impl Prober {
         let (head, body) = response.into_parts();
         let body = body.collect().await.map_err(|_| failure("the gRPC health answer broke off"))?;
         let trailers = body.trailers().cloned().unwrap_or_default();
-        let status = trailers.get(names::GRPC_STATUS).or_else(|| head.headers.get(names::GRPC_STATUS));
+        let status = trailers.get(names::GRPC_STATUS).or_else(|| head.fields.map().get(names::GRPC_STATUS));
         match status.map(HeaderValue::as_bytes) {
             Some(b"0") => {}
             Some(b"12") => return Err(failure("the app does not implement the gRPC health service")),
@@ -245,9 +245,10 @@ fn question(check: &HttpCheck, path: &str) -> Result<Request<Body>, ProbeFailure
 }
 
 fn grpc_question(port: u16, service: &str) -> Request<Body> {
-    let mut request = Request::post(format!("http://127.0.0.1:{port}/grpc.health.v1.Health/Check"))
+    let request = http::Request::post(format!("http://127.0.0.1:{port}/grpc.health.v1.Health/Check"))
         .body(Body::full(grpc_message(service)))
         .expect("well-formed");
+    let mut request = Request::from(request);
     let headers = request.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert(TE, HeaderValue::from_static("trailers"));

@@ -6,7 +6,8 @@
 //! one of the two writes in another way.
 
 use http::header::{COOKIE, HeaderMap, HeaderValue};
-use http::{Request, Version};
+use http::Version;
+use protocol::Request;
 
 use crate::body::Body;
 use crate::upstream::Protocol;
@@ -44,14 +45,14 @@ mod tests {
 
     #[test]
     fn a_request_goes_on_in_the_other_form() {
-        let request = Request::builder()
+        let request = http::Request::builder()
             .method(Method::GET)
             .uri("http://hello.example.com/a?b")
             .version(Version::HTTP_2)
             .header("cookie", "a=1")
             .header("te", "trailers")
             .header("cookie", "b=2");
-        let mut request = request.body(Body::empty()).expect("legal");
+        let mut request = Request::from(request.body(Body::empty()).expect("legal"));
         translate(&mut request, Protocol::Http1);
         set_host(&mut request, None, "localhost");
         assert_eq!((request.version(), request.uri().to_string().as_str()), (Version::HTTP_11, "/a?b"));
@@ -68,8 +69,8 @@ mod tests {
 
     #[test]
     fn an_old_version_of_the_same_protocol_stays() {
-        let request = Request::builder().version(Version::HTTP_10).uri("/");
-        let mut request = request.body(Body::empty()).expect("legal");
+        let request = http::Request::builder().version(Version::HTTP_10).uri("/");
+        let mut request = Request::from(request.body(Body::empty()).expect("legal"));
         translate(&mut request, Protocol::Http1);
         assert_eq!(request.version(), Version::HTTP_10);
     }

@@ -14,7 +14,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use http::{Response, StatusCode};
+use http::StatusCode;
+use protocol::Response;
 use protocol::http1::{OutgoingMessage, RequestHead, ResponseForm, spare_buffer, write_response};
 
 use super::limits::ServerLimits;

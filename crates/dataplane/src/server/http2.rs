@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Buf;
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{Method, StatusCode};
 use pin_project_lite::pin_project;
-use protocol::ambiguity;
+use protocol::{Response, ambiguity};
 use protocol::http1::{HeadLimits, UnreadableRequest};
 use protocol::http2::hpack::{encode_field, encode_text};
 use protocol::http2::{
@@ -299,7 +299,7 @@ where
     let is_empty = body.is_end_stream();
     let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
     let length = body.size_hint().exact().filter(|_| !is_empty);
-    let head = Response::from_parts(parts, ());
+    let head = Response::from_parts(parts, ()).into_http();
     // Both headers are written behind those of the service and not put among them: its map need not grow.
     answer_sender.sender.respond(&head, has_body, |out| {
         if !head.headers().contains_key(DATE) {

@@ -9,7 +9,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use http::{Request, Response, StatusCode};
+use http::StatusCode;
+use protocol::{Request, Response};
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
 use runtime::{ErrorChain, PageConnection, PageKind, PageLimits, PageListener, PageSeat, PageTurn};

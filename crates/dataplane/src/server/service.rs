@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use http::{Request, Response};
+use protocol::{Request, Response};
 use protocol::http1::HeadLimits;
 use thiserror::Error;
 

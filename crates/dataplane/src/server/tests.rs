@@ -6,7 +6,7 @@ mod silent;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use protocol::{Request, Response};
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;

@@ -4,7 +4,8 @@
 //! than it may be. Every port of every program asks here, because no service is called before: a service that
 //! forgot to ask would be a way in for smuggled requests.
 
-use http::{Request, Response, StatusCode};
+use http::StatusCode;
+use protocol::{Request, Response};
 use protocol::http1::{HeadLimits, UnreadableRequest};
 
 use super::service::{Service, UnservedRequest};
@@ -17,7 +18,7 @@ const UNASKED: HeadLimits = HeadLimits { bytes: 4 * 1024, headers: HeadLimits::O
 
 /// The refusal of a head of so many bytes, if the service allows its sender no such head.
 pub(super) fn oversize<S: Service>(service: &S, request: &Request<()>, bytes: usize) -> Option<Refusal> {
-    let headers = request.headers().len();
+    let headers = request.fields().count();
     if UNASKED.allow(bytes, headers) {
         return None;
     }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::{Response, Version};
+use http::Version;
 use http_body_util::{BodyExt, Empty};
+use protocol::Response;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::CertificateDer;
@@ -165,7 +166,7 @@ async fn http_2_is_spoken_within_tls() {
             hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.expect("HTTP/2 is spoken");
         tokio::task::spawn_local(connection);
-        let request = Request::get("https://localhost/").version(Version::HTTP_2);
+        let request = http::Request::get("https://localhost/").version(Version::HTTP_2);
         let request = request.body(Empty::<Bytes>::new()).expect("legal");
         let response = sender.send_request(request).await.expect("an answer");
         let body = response.into_body().collect().await.expect("all of it");
@@ -216,12 +217,12 @@ fn a_request_belongs_elsewhere_if_another_certificate_covers_its_host_and_the_sh
 
 #[test]
 fn a_request_over_tls_is_marked_and_travels_on_without_tls() {
-    let request = Request::builder().uri("https://h:8443/a?b").header("x-forwarded-proto", "http");
-    let mut request = request.body(()).expect("legal");
+    let request = http::Request::builder().uri("https://h:8443/a?b").header("x-forwarded-proto", "http");
+    let mut request = Request::from(request.body(()).expect("legal"));
     note_tls(&mut request);
     assert_eq!(request.headers()["x-forwarded-proto"], "https");
     assert_eq!(request.uri(), "http://h:8443/a?b");
-    let mut request = Request::builder().uri("/a").body(()).expect("legal");
+    let mut request = Request::from(http::Request::builder().uri("/a").body(()).expect("legal"));
     note_tls(&mut request);
     assert_eq!(request.uri(), "/a");
 }

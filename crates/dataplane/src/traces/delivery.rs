@@ -10,8 +10,9 @@
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use http::{Request, StatusCode};
+use http::StatusCode;
 use http_body_util::{BodyExt, Limited};
+use protocol::Request;
 use runtime::TraceEndpoint;
 use tokio::time::timeout;
 
@@ -110,12 +111,13 @@ impl Tracer {
     }
 
     async fn post(&self, endpoint: &TraceEndpoint, message: bytes::Bytes) -> Result<(), DeliveryFailure> {
-        let request = Request::post(&endpoint.path)
+        let request = http::Request::post(&endpoint.path)
             .header(HOST, endpoint.authority())
             .header(CONTENT_TYPE, "application/x-protobuf")
             .header(USER_AGENT, concat!("ebb/", env!("CARGO_PKG_VERSION")))
             .body(Body::full(message));
-        let mut unsent = Some(Box::new(request.expect("what is read from a URL is legal")));
+        let request = Request::from(request.expect("what is read from a URL is legal"));
+        let mut unsent = Some(Box::new(request));
         let addresses = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port)).await;
         let mut failure = DeliveryFailure::passing("the host has no address");
         for address in addresses.map_err(DeliveryFailure::passing)? {

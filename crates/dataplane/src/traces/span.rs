@@ -2,8 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use http::{Request, StatusCode, Version};
-use protocol::effective_host;
+use http::{StatusCode, Version};
+use protocol::{Request, effective_host};
 use rand::RngExt;
 use runtime::wall_time;
 use vocabulary::Timestamp;

@@ -79,7 +79,7 @@ fn tracer(collector: SocketAddr, rate: f64) -> World {
 }
 
 impl World {
-    fn begin(&self, request: &mut Request<Body>) -> Option<Box<Span>> {
+    fn begin(&self, request: &mut protocol::Request<Body>) -> Option<Box<Span>> {
         self.tracer.begin(request, &Connection::new(([10, 0, 0, 7], 1).into()))
     }
 
@@ -94,8 +94,9 @@ impl World {
     }
 }
 
-fn request(parent: Option<&str>) -> Request<Body> {
-    let mut request = Request::get("/a?b").header("host", "hello").body(Body::empty()).expect("legal");
+fn request(parent: Option<&str>) -> protocol::Request<Body> {
+    let request = Request::get("/a?b").header("host", "hello").body(Body::empty()).expect("legal");
+    let mut request = protocol::Request::from(request);
     if let Some(parent) = parent {
         request.headers_mut().insert("traceparent", parent.parse().expect("legal"));
         request.headers_mut().insert("tracestate", "a=b".parse().expect("legal"));

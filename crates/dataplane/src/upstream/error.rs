@@ -1,6 +1,6 @@
 //! What went wrong with a request that was to be sent.
 
-use http::Request;
+use protocol::Request;
 use protocol::http1::MalformedMessage;
 use thiserror::Error;
 

@@ -15,7 +15,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{Method, Request, Response, StatusCode};
+use http::header::{HeaderMap, UPGRADE};
+use http::{Method, StatusCode};
+use protocol::{Request, Response};
 use protocol::http1::{BodyDecoder, BodyFraming};
 use vocabulary::Timestamp;
 
@@ -85,7 +87,8 @@ fn is_idempotent(request: &Request<Body>) -> bool {
         || *method == Method::TRACE
         || *method == Method::PUT
         || *method == Method::DELETE;
-    is_promised && !request.headers().contains_key(http::header::UPGRADE)
+    let upgrades = |headers: &HeaderMap| headers.contains_key(UPGRADE);
+    is_promised && !request.fields().of_hops().is_some_and(upgrades)
 }
 
 /// Sends a request that a connection lost once more, on a new connection, which the peer cannot have been

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response, Version};
+use http::Version;
+use protocol::{Request, Response};
 use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError};
 use runtime::Clock;
 
@@ -99,6 +100,7 @@ async fn exchange(
                 tokio::task::spawn_local(send_rest(pump, request));
             }
             let whole = receiver.take_whole();
+            let response = Response::from(response);
             Ok(response.map(|()| whole.map_or_else(|| Body::from(receiver), Body::full)))
         }
         Err(error) if error.started == PeerStart::No && is_whole => {

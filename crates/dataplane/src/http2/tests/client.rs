@@ -37,7 +37,7 @@ impl World {
 
     /// Sends a request in the background.
     fn send(&self, body: Body) -> tokio::task::JoinHandle<Result<Response<Body>, SendError>> {
-        let request = Request::post("http://h/path").header("x", "y").body(body).expect("legal");
+        let request = http::Request::post("http://h/path").header("x", "y").body(body).expect("legal");
         let to = self.listener.local_addr().expect("bound");
         let upstreams = self.upstreams.clone();
         tokio::task::spawn_local(async move { upstreams.send(to, Protocol::Http2, request).await })
@@ -158,7 +158,7 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
             turns += 1;
             if turns == 2 {
                 // The peer's words have ended the wait for them; now they are not read for all this.
-                let request = Request::get("http://h/").header("x", "y".repeat(16_000));
+                let request = http::Request::get("http://h/").header("x", "y".repeat(16_000));
                 let request = request.body(()).expect("legal");
                 streams.extend((0..20).map(|_| session.open(&request, HasBody::No)));
                 return std::task::Poll::Pending;

@@ -75,7 +75,7 @@ fn an_app_may_measure_the_bandwidth_with_every_piece() {
             .map(|()| Ok(http_body::Frame::data(Bytes::from_static(b"a message"))));
         let body = Body::custom(http_body_util::StreamBody::new(frames));
         let sending = tokio::task::spawn_local(async move {
-            let request = Request::post("http://h/").body(body).expect("legal");
+            let request = http::Request::post("http://h/").body(body).expect("legal");
             let response = upstreams.send(to, Protocol::Http2, request).await.expect("an answer");
             response.into_body().collect().await.map(|whole| whole.to_bytes().len())
         });

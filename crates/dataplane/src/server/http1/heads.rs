@@ -124,7 +124,7 @@ impl HeadReader {
     /// Counts the head that was read for as long as its request lasts.
     fn hold_whole(&mut self, wire: &ServerWire) -> Result<(), UnreadableRequest> {
         let Some(head) = self.reader.head().filter(|head| head.bytes > COUNTED_BYTES) else { return Ok(()) };
-        let bytes = head_memory(head.bytes, head.request.headers().len());
+        let bytes = head_memory(head.bytes, head.request.fields().count());
         wire.hold_head(bytes).map_err(|OverShare| UnreadableRequest::NoMemory { bytes: head.bytes })
     }
 

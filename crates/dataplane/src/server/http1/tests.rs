@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Version};
+use http::Version;
 use http_body_util::{BodyExt, StreamBody};
+use protocol::Request;
 use protocol::http2::{MemoryBudget, MemoryShare};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -378,11 +379,8 @@ fn a_connection_that_switches_takes_what_was_read_of_it_along() {
             let timers =
                 crate::Timers::start(vocabulary::RequestTimeouts::default(), runtime::Clock::start());
             crate::body::upgrade::relay((upgrade, app), timers, (), &Drain::new());
-            Ok(Response::builder()
-                .status(101)
-                .header("connection", "Upgrade")
-                .body(Body::empty())
-                .expect("legal"))
+            let answer = http::Response::builder().status(101).header("connection", "Upgrade");
+            Ok(answer.body(Body::empty()).expect("legal").into())
         });
         let mut client = server.connect().await;
         let head = "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::Request;
+use protocol::Request;
 use protocol::http1::{MalformedMessage, ResponseHead, ResponseReader};
 
 use super::super::SendErrorKind;

@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use http::{HeaderMap, Request, Uri};
+use http::Uri;
 use http_body::Body as HttpBody;
 use protocol::http1::{
     BodySize, MalformedMessage, OutgoingMessage, WrongLength, spare_buffer, write_request,
 };
+use protocol::{Fields, Request};
 
 use super::wire::UpstreamWire;
 use crate::body::{Body, BodyError};
@@ -86,10 +87,10 @@ impl Upload {
     /// its answer (the method, a body that is held back) stays.
     fn drop_head(&mut self) {
         if self.repeats == Repeats::Never
-            && self.request.headers().keys_len() > 0
+            && self.request.fields().count() > 0
             && self.outgoing.is_head_written()
         {
-            *self.request.headers_mut() = HeaderMap::new();
+            *self.request.fields_mut() = Fields::default();
             *self.request.uri_mut() = Uri::default();
         }
     }

@@ -23,7 +23,7 @@ async fn app_saying(answer: Vec<u8>, piece: usize) -> SocketAddr {
     address
 }
 
-async fn answer(text: String, piece: usize) -> Result<Response<Body>, SendErrorKind> {
+async fn answer(text: String, piece: usize) -> Result<protocol::Response<Body>, SendErrorKind> {
     let address = app_saying(text.into_bytes(), piece).await;
     let upstreams = pool(UpstreamLimits::default());
     let sent = upstreams.send(address, Protocol::Http1, request(Protocol::Http1)).await;

@@ -172,8 +172,8 @@ fn the_head_of_an_answer_takes_its_part_of_the_memory_and_no_more() {
             let memory = MemoryBudget::of_process(Some(mib << 20));
             let limits = ServerLimits { memory, ..ServerLimits::default() };
             let server = Server::limited(limits, move |_| async move {
-                let answer = Response::builder().header("a", "x".repeat(letters));
-                Ok(answer.body(Body::full("answered")).expect("legal"))
+                let answer = http::Response::builder().header("a", "x".repeat(letters));
+                Ok(answer.body(Body::full("answered")).expect("legal").into())
             });
             let answer = server.ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
             assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{mib} MiB, {letters} letters");
