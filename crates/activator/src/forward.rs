@@ -10,13 +10,9 @@ mod guard;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use dataplane::{
-    AppRefusals, Body, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop, HopFailure,
-    NextHop, PeerStart, Refusal, RefusalReason, RequestKind, SendErrorKind, Span, Timers, Upstreams,
-    limit_reached, names, text_of_refusals,
-};
-use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Response, StatusCode};
+use dataplane::{AppRefusals, Body, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop, HopFailure, NextHop, PeerStart, Refusal, RefusalReason, RequestKind, Response, SendErrorKind, Span, Timers, Upstreams, limit_reached, names, text_of_refusals};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::StatusCode;
 use runtime::Clock;
 use throttling::{RequestRefusal, UnmeasuredChoice};
 use vocabulary::{Routing, Slice, Timestamp};
@@ -287,7 +283,7 @@ impl RequestForwarder<'_> {
         let sending = self.upstreams.send(address, self.outgoing.protocol, request);
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
         match answered {
-            Ok(response) if response.headers().contains_key(names::EBB_NOT_STARTED) => {
+            Ok(response) if says(&response, names::EBB_NOT_STARTED).is_some() => {
                 let may_find_no_room = matches!(way, Way::QueueAtOnce | Way::Unmeasured);
                 Ok(if may_find_no_room && names_reason(&response, RefusalReason::QueueFull) {
                     AttemptOutcome::NoRoom
@@ -379,8 +375,13 @@ pub(crate) fn activator_queue_full(limit: u32) -> Refusal {
     Refusal::new(RefusalReason::QueueFull, detail)
 }
 
+/// What one of our own hops says in a header of a response.
+fn says(response: &Response<Body>, name: HeaderName) -> Option<&HeaderValue> {
+    response.fields().of_hops().and_then(|headers| headers.get(name))
+}
+
 /// Whether a refusal of one of our own hops is for that reason.
 fn names_reason(response: &Response<Body>, reason: RefusalReason) -> bool {
-    let error = response.headers().get(names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
+    let error = says(response, names::EBB_ERROR).map(HeaderValue::as_bytes).unwrap_or_default();
     error.split(|&byte| byte == b';').next() == Some(reason.as_str().as_bytes())
 }

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use dataplane::{
-    Body, Connection, Gate, Protocol, RawTarget, names, set_forwarded_for, set_host, strip_forwarded,
-    strip_internal,
-};
-use http::header::{EXPECT, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Uri, Version};
+use dataplane::{Body, Connection, Fields, Gate, Protocol, RawTarget, Request, names, set_forwarded_for, set_host, strip_forwarded, strip_internal};
+use http::header::{EXPECT, HeaderName, HeaderValue};
+use http::{Method, Uri, Version};
 
 use crate::context::Context;
 use crate::replay::Replay;
@@ -48,7 +45,7 @@ pub(crate) struct RepeatableRequest {
     /// Where that is a stand-in.
     raw_target: Option<RawTarget>,
     version: Version,
-    headers: HeaderMap,
+    fields: Fields,
     /// `None` if it has no body.
     body: Option<Replay>,
     /// When the body leaves for a pod that has not admitted the request.
@@ -76,17 +73,21 @@ impl RepeatableRequest {
     ) -> Self {
         set_host(&mut request, None, "localhost");
         let (mut head, body) = request.into_parts();
-        strip_internal(&mut head.headers);
-        if !context.forwarders.trusts(connection.peer().ip()) {
-            strip_forwarded(&mut head.headers);
-            if connection.is_encrypted() {
-                head.headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+        let is_trusted = context.forwarders.trusts(connection.peer().ip());
+        let mut is_expecting = false;
+        if let Some(headers) = head.fields.of_hops_mut() {
+            strip_internal(headers);
+            if !is_trusted {
+                strip_forwarded(headers);
             }
+            is_expecting = headers.remove(EXPECT).is_some();
         }
-        set_forwarded_for(&mut head.headers, connection.forwarded_for());
-        let is_expecting = head.headers.remove(EXPECT).is_some();
+        if !is_trusted && connection.is_encrypted() {
+            head.fields.set_of_hops(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+        }
+        set_forwarded_for(&mut head.fields, connection.forwarded_for());
         if is_expecting {
-            head.headers.insert(names::EBB_EXPECT, HeaderValue::from_static("1"));
+            head.fields.set_of_hops(names::EBB_EXPECT, HeaderValue::from_static("1"));
         }
         let body = (!body.is_empty()).then(|| Replay::new(body, context));
         Self {
@@ -95,7 +96,7 @@ impl RepeatableRequest {
             uri: head.uri,
             raw_target: head.extensions.remove(),
             version: head.version,
-            headers: head.headers,
+            fields: head.fields,
             departure: match protocol {
                 Protocol::Http2 => BodyDeparture::AtOnce,
                 Protocol::Http1 if is_expecting => BodyDeparture::OnDemand,
@@ -113,7 +114,7 @@ impl RepeatableRequest {
             BodyDeparture::OnDemand => true,
         });
         let mut request = Request::new(Body::empty());
-        let gate = is_held.then(|| Gate::opened_by_continue(&mut request));
+        let gate = is_held.then(|| Gate::opened_by_continue(request.extensions_mut()));
         if let Some(body) = &self.body {
             *request.body_mut() = body.attempt(gate.clone())?;
         }
@@ -123,29 +124,29 @@ impl RepeatableRequest {
             request.extensions_mut().insert(raw.clone());
         }
         *request.version_mut() = self.version;
-        *request.headers_mut() = self.headers.clone();
-        let headers = request.headers_mut();
+        *request.fields_mut() = self.fields.clone();
+        let fields = request.fields_mut();
         for (name, value) in [(names::EBB_HOP_KEY, hop.key), (names::EBB_POD, hop.pod)] {
             if let Some(value) = value {
-                headers.insert(name, value.clone());
+                fields.set_of_hops(name, value.clone());
             }
         }
         match way {
             Way::Queue | Way::QueueAtOnce => {
-                headers.insert(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+                fields.set_of_hops(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
             }
             // Said, because a pod was told when it started which requests are not measured, and the activator
             // is told as that changes.
             Way::Unmeasured => {
-                headers.insert(names::EBB_UNMEASURED, HeaderValue::from_static("1"));
+                fields.set_of_hops(names::EBB_UNMEASURED, HeaderValue::from_static("1"));
             }
             Way::Direct => {}
         }
         if way == Way::QueueAtOnce {
-            headers.insert(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
+            fields.set_of_hops(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
         }
         if gate.is_some() {
-            headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+            fields.set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
         }
         Some(PodAttempt { request, gate })
     }

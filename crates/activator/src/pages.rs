@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use dataplane::{Body, Connection, PageService, metrics_page, plain_line};
-use http::{Method, Request, Response, StatusCode};
+use dataplane::{Body, Connection, PageService, Request, Response, metrics_page, plain_line};
+use http::{Method, StatusCode};
 use runtime::{MetricsRegistry, PageKind, TrustedHosts};
 
 /// The admin port. Health does not depend on the autoscaler: an activator without a link serves on. Readiness
@@ -74,7 +74,7 @@ fn is_read(request: &Request<Body>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::header::ACCEPT;
+    use http::header::{ACCEPT, HOST};
 
     use super::*;
 
@@ -88,17 +88,17 @@ mod tests {
     async fn readiness_follows_the_sync_and_strangers_see_open_pages_only() {
         let is_ready = Rc::new(Cell::new(false));
         let pages = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: TrustedHosts::default() };
-        let get =
-            |path| Request::get(path).header("host", "evil.example").body(Body::empty()).expect("legal");
+        let asking = |request: http::request::Builder| Request::from(request.body(Body::empty()).expect("legal"));
+        let get = |path| asking(http::Request::get(path).header("host", "evil.example"));
         assert_eq!(read(pages.answer(&get("/healthz"))).await, (200, "ok\n".to_owned()));
         assert_eq!(read(pages.answer(&get("/ready"))).await.0, 503);
         is_ready.set(true);
         assert_eq!(read(pages.answer(&get("/ready"))).await, (200, "ready\n".to_owned()));
         let (status, why) = read(pages.answer(&get("/elsewhere"))).await;
         assert!(status == 403 && why.contains("EBB_TRUSTED_HOSTS"), "{status} {why}");
-        let own = Request::get("/elsewhere").header("host", "10.0.0.1:8022").body(Body::empty());
-        assert_eq!(read(pages.answer(&own.expect("legal"))).await.0, 404);
-        let post = Request::post("/ready").body(Body::empty()).expect("legal");
+        let own = asking(http::Request::get("/elsewhere").header("host", "10.0.0.1:8022"));
+        assert_eq!(read(pages.answer(&own)).await.0, 404);
+        let post = asking(http::Request::post("/ready"));
         assert_eq!(read(pages.answer(&post)).await.0, 405);
     }
 
@@ -106,14 +106,16 @@ mod tests {
     async fn the_page_of_metrics_has_the_form_that_is_asked_for() {
         let pages =
             ActivatorMetricsPages { registry: MetricsRegistry::default(), trusted: TrustedHosts::default() };
-        let get =
-            |accept| Request::get("/metrics").header(ACCEPT, accept).body(Body::empty()).expect("legal");
+        let asking = |name, value| {
+            let request = http::Request::get("/metrics").header(name, value).body(Body::empty());
+            Request::from(request.expect("legal"))
+        };
+        let get = |accept| asking(ACCEPT, accept);
         let (status, page) = read(pages.answer(&get("application/openmetrics-text"))).await;
         assert!(status == 200 && page.ends_with("# EOF\n"), "{page}");
         let (status, page) = read(pages.answer(&get("text/plain"))).await;
         assert!(status == 200 && page.contains("runtime_tasks") && !page.contains("# EOF"), "{page}");
-        let foreign = Request::get("/metrics").header("host", "evil.example").body(Body::empty());
-        let (status, why) = read(pages.answer(&foreign.expect("legal"))).await;
+        let (status, why) = read(pages.answer(&asking(HOST, "evil.example"))).await;
         assert!(status == 403 && why.contains("EBB_TRUSTED_HOSTS"), "{status} {why}");
     }
 }

@@ -5,8 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use dataplane::{Body, Connection, Tracer, UnservedRequest, effective_host};
-use http::{Request, Response};
+use dataplane::{Body, Connection, Request, Response, Tracer, UnservedRequest, effective_host};
 use http_body::Body as _;
 use runtime::{Clock, LoggedRequest, LoggedRevision, RequestLog, RequestLogLine};
 use vocabulary::{RevisionName, Timestamp};

@@ -5,12 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{
-    Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits,
-    HopFailure, Refusal, RefusalReason, RequestKind, SecondAttempt, Service, Span, Timers, UnservedRequest,
-    Upstreams, effective_host, note_tls,
-};
-use http::{Request, Response, StatusCode};
+use dataplane::{Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams, effective_host, note_tls};
+use http::StatusCode;
 use vocabulary::Timestamp;
 
 use crate::assignments::Assignments;
@@ -155,7 +151,7 @@ impl ActivatorStack {
     ) -> RequestForwarder<'s> {
         let RequestArrival { at: arrived, kind, span } = arrival;
         let settings = revision.settings();
-        let measure = if settings.ignores(request.headers()) {
+        let measure = if settings.ignores(request.fields()) {
             RequestMeasure::Unmeasured(kind)
         } else {
             RequestMeasure::Load

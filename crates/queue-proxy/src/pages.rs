@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{Body, Connection, Drain, MemoryBudget, PageService, metrics_page, names, plain_line};
+use dataplane::{Body, Connection, Drain, MemoryBudget, PageService, Request, Response, metrics_page, names, plain_line};
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, StatusCode};
 use prost::Message;
 use runtime::{Clock, PageKind, PageLimits, TrustedHosts};
 use tokio_util::sync::CancellationToken;

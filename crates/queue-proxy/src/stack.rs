@@ -13,16 +13,10 @@ use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 
-use dataplane::{
-    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardingTerms, Gate,
-    GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol,
-    Refusal, RefusalReason, RequestKind, SecondAttempt, SendError, SendErrorKind, Service, Timers, Tracer,
-    UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal,
-    strip_shadowing, translate,
-};
+use dataplane::{Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardingTerms, Gate, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, SendError, SendErrorKind, Service, Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate};
 use futures_util::future::Either;
 use http::header::HeaderValue;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, StatusCode};
 use runtime::Clock;
 use vocabulary::{IgnoredUserAgents, PodName, RequestTimeouts, Routing, Timestamp};
 
@@ -94,7 +88,8 @@ impl Service for PodStack {
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
         let request = Box::new(request);
-        if self.settings.hop_keys_still_pending(request.headers()) {
+        let may_show_key = request.fields().of_hops();
+        if may_show_key.is_some_and(|headers| self.settings.hop_keys_still_pending(headers)) {
             return Either::Right(Either::Left(Box::pin(
                 self.call_after_first_settings(request, connection),
             )));
@@ -152,9 +147,9 @@ impl PodStack {
         let Some(sender) = self.sender_of(&mut request, connection) else {
             return Err(Box::new(self.refuse_misdirected(&request, connection)));
         };
-        match self.shadowing {
-            ShadowingHeaders::Drop => strip_shadowing(request.headers_mut()),
-            ShadowingHeaders::Keep => {}
+        match (self.shadowing, request.fields_mut().of_hops_mut()) {
+            (ShadowingHeaders::Drop, Some(headers)) => strip_shadowing(headers),
+            (ShadowingHeaders::Drop, None) | (ShadowingHeaders::Keep, _) => {}
         }
         // Only what has proved to be one of our hops: a client that could pass for a probe would be answered
         // by us, without its app ever seeing it.
@@ -259,7 +254,9 @@ impl PodStack {
         in_flight.answered(response.status());
         self.life.note_answer();
         // An app that said "not started" would have its request sent elsewhere again and again.
-        strip_refusal(response.headers_mut());
+        if let Some(headers) = response.fields_mut().of_hops_mut() {
+            strip_refusal(headers);
+        }
         let hop = Hop { upgrade, timers, drain: &self.drain };
         let response = hop.respond(response, in_flight);
         Ok(response.unwrap_or_else(|refusal| refusal.into_response(kind).map(without_guard)))
@@ -281,10 +278,8 @@ impl PodStack {
     /// pod's address before, with and without a key: an activator of another workload has no key that is
     /// valid here.
     fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Option<RequestSender> {
-        let headers = request.headers_mut();
-        if !has_internal(headers) {
-            return Some(RequestSender::Client);
-        }
+        let internal = request.fields_mut().of_hops_mut().filter(|headers| has_internal(headers));
+        let Some(headers) = internal else { return Some(RequestSender::Client) };
         if headers.remove(names::EBB_POD).is_some_and(|pod| pod != self.pod.as_str()) {
             return None;
         }
@@ -388,9 +383,8 @@ impl PodStack {
 /// Knative's order: `Forwarded` is built before the sender is appended; then the headers that end at this hop
 /// are removed.
 fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connection: &Connection) {
-    let headers = request.headers_mut();
-    set_forwarded_for(headers, connection.forwarded_for());
-    if sender == RequestSender::Hop {
+    set_forwarded_for(request.fields_mut(), connection.forwarded_for());
+    if let Some(headers) = request.fields_mut().of_hops_mut().filter(|_| sender == RequestSender::Hop) {
         for ends_here in [
             names::KNATIVE_SERVING_REVISION,
             names::KNATIVE_SERVING_NAMESPACE,

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use http::header::{HeaderMap, HeaderValue, USER_AGENT};
+use dataplane::Fields;
+use http::header::{HeaderValue, USER_AGENT};
 use vocabulary::{
     Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts, Routing,
 };
@@ -62,8 +63,8 @@ impl AssignedSettings {
     }
 
     /// Whether the assignment says that requests with these headers are not measured.
-    pub(crate) fn ignores(&self, headers: &HeaderMap) -> bool {
-        headers.get(USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent.as_bytes()))
+    pub(crate) fn ignores(&self, fields: &Fields) -> bool {
+        fields.first(&USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent))
     }
 
     /// What a request says on its way to the pod that takes requests at `usual`.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use protocol::Request;
+use http::Extensions;
 
 use crate::sync::{AtomicBool, AtomicWaker, Ordering};
 
@@ -23,17 +23,17 @@ struct GateState {
 }
 
 impl Gate {
-    /// A gate that opens when an HTTP/1.1 peer answers `request` with `100 Continue`. HTTP/2 does not show us
-    /// these.
-    pub fn opened_by_continue<B>(request: &mut Request<B>) -> Self {
+    /// A gate that opens when an HTTP/1.1 peer answers the request with these extensions by `100 Continue`.
+    /// HTTP/2 does not show us these.
+    pub fn opened_by_continue(request: &mut Extensions) -> Self {
         let gate = Self::default();
-        request.extensions_mut().insert(gate.clone());
+        request.insert(gate.clone());
         gate
     }
 
-    /// The peer said `100 Continue` to `request`.
-    pub(crate) fn open_of<B>(request: &Request<B>) {
-        if let Some(gate) = request.extensions().get::<Self>() {
+    /// The peer said `100 Continue` to the request with these extensions.
+    pub(crate) fn open_of(request: &Extensions) {
+        if let Some(gate) = request.get::<Self>() {
             gate.open();
         }
     }
@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn a_gate_wakes_who_waits_and_stays_open() {
-        let mut request = Request::new(());
+        let mut request = Extensions::new();
         let gate = Gate::opened_by_continue(&mut request);
         let woken = Arc::new(WakeFlag::default());
         let waker = waker(Arc::clone(&woken));
         let context = Context::from_waker(&waker);
         assert_eq!(gate.poll_open(&context), Poll::Pending);
-        Gate::open_of(&Request::new(()));
+        Gate::open_of(&Extensions::new());
         assert!(!woken.0.load(Ordering::SeqCst), "another request's peer said so");
         Gate::open_of(&request);
         assert!(woken.0.load(Ordering::SeqCst));

@@ -17,8 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dataplane::{Body, BodyError, Gate, names};
-use http::Request;
+use dataplane::{Body, BodyError, Gate, Request, names};
 use http::header::{EXPECT, HeaderMap, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Sleep;
@@ -41,11 +40,11 @@ pub(super) fn hold_body(request: &mut Request<Body>) -> Option<Gate> {
     if request.body().is_empty() {
         return None;
     }
-    let expectation = request.headers().get(EXPECT)?;
+    let expectation = request.fields().of_hops()?.get(EXPECT)?;
     if !expectation.as_bytes().eq_ignore_ascii_case(b"100-continue") {
         return None;
     }
-    let gate = Gate::opened_by_continue(request);
+    let gate = Gate::opened_by_continue(request.extensions_mut());
     let held =
         HeldBody { body: std::mem::take(request.body_mut()), gate: gate.clone(), hold: BodyStage::Unasked };
     *request.body_mut() = Body::custom(held);

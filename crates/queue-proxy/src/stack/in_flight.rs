@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use dataplane::{Body, BodyGuard, GuardedBody, Permit, Refusal, Span};
-use http::{Response, StatusCode};
+use dataplane::{Body, BodyGuard, GuardedBody, Permit, Refusal, Response, Span};
+use http::StatusCode;
 
 use super::logging::Line;
 use crate::load::CountedRequest;

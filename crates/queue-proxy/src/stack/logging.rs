@@ -1,8 +1,8 @@
 //! The request log, where there is one: a line for each request, written when everything of its answer is on
 //! its way.
 
-use dataplane::{Body, Connection, UnservedRequest, effective_host, names};
-use http::{Request, Response, StatusCode};
+use dataplane::{Body, Connection, Request, Response, UnservedRequest, effective_host, names};
+use http::StatusCode;
 use http_body::Body as HttpBody;
 use runtime::{Clock, LoggedRequest, RequestLog, RequestLogLine};
 use vocabulary::Timestamp;

@@ -4,9 +4,9 @@
 //! what remains is an ordinary request. On the admin port every client may. The answer never waits for the
 //! app (L42).
 
-use dataplane::{Body, names, plain_line};
+use dataplane::{Body, Response, names, plain_line};
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
-use http::{Response, StatusCode};
+use http::StatusCode;
 use vocabulary::PodState;
 
 /// Agents whose requests are probes of this pod, whatever they ask.

@@ -1,7 +1,6 @@
 //! What is decided about a request before it waits for a slot: its sender, its load, and its limits.
 
-use dataplane::{Body, RequestKind, names};
-use http::Request;
+use dataplane::{Body, Request, RequestKind, names};
 use http::header::USER_AGENT;
 use throttling::Origin;
 use vocabulary::IgnoredUserAgents;
@@ -32,13 +31,13 @@ pub(super) struct RequestTerms {
 
 impl RequestTerms {
     pub(super) fn of(request: &Request<Body>, sender: RequestSender, ignored: &IgnoredUserAgents) -> Self {
-        let headers = request.headers();
-        let is_hop = sender == RequestSender::Hop;
-        let is_proxied =
-            is_hop && headers.get(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
-        let is_ignored = headers.get(USER_AGENT).is_some_and(|agent| ignored.include(agent.as_bytes()))
+        // What only a hop may say.
+        let of_hop = request.fields().of_hops().filter(|_| sender == RequestSender::Hop);
+        let says = |name| of_hop.and_then(|headers| headers.get(name));
+        let is_proxied = says(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
+        let is_ignored = request.fields().first(&USER_AGENT).is_some_and(|agent| ignored.include(agent))
                 // An activator hears of other user agents while pods run, which is news to this one.
-                || (is_hop && headers.contains_key(names::EBB_UNMEASURED));
+                || says(names::EBB_UNMEASURED).is_some();
         Self {
             sender,
             counts_as: match (is_ignored, is_proxied) {
@@ -46,8 +45,8 @@ impl RequestTerms {
                 (false, true) => RequestLoad::Measured(Origin::Proxied),
                 (false, false) => RequestLoad::Measured(Origin::Direct),
             },
-            is_impatient: is_hop && headers.contains_key(names::EBB_NO_QUEUE),
-            is_kubelet: is_hop && headers.get(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
+            is_impatient: says(names::EBB_NO_QUEUE).is_some(),
+            is_kubelet: says(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
             kind: RequestKind::of(request),
         }
     }

@@ -91,7 +91,7 @@ fn poll_head(
 ) -> Poll<Result<ResponseHead, SendErrorKind>> {
     loop {
         if let Some(head) =
-            reader.take_head(request.method(), || Gate::open_of(request)).map_err(malformed)?
+            reader.take_head(request.method(), || Gate::open_of(request.extensions())).map_err(malformed)?
         {
             return Poll::Ready(Ok(head));
         }
