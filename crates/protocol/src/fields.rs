@@ -13,7 +13,7 @@ use std::cell::OnceCell;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-pub(crate) use lines::{FieldLines, LineReader, map_of, write_header};
+pub(crate) use lines::{FieldLines, is_token_byte, map_of, text_length, write_header};
 pub(crate) use name::FieldName;
 
 /// The fields of a head; see the module's documentation.

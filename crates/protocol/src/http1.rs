@@ -8,6 +8,7 @@ mod decoder;
 mod framing;
 mod headers;
 mod odd_target;
+mod ordinary;
 mod outgoing;
 mod partial_head;
 mod request_head;

@@ -6,21 +6,21 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use super::name::FieldName;
+use crate::content_length::parse_length;
 
 /// Room for what a proxy adds. A map that grows is filled anew.
 const ADDED_HEADERS: usize = 3;
 
-/// A head up to this size keeps its lines. What a larger one costs is counted by its headers, which are read
+/// A head up to this size may stay lines. What a larger one costs is counted by its headers, which are read
 /// at once.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
-/// The field lines of a head that pass as they came, and what is added to them: none of them is one that a
-/// proxy changes or removes, and each is written as we would write it, but for the case of its name.
+/// The field lines of a head that pass as they came, and what is added to them: none of them is one that
+/// a proxy changes or removes, and each is written as we would write it, but for the case of its name.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldLines {
     /// The lines with their ends, and the empty line behind them.
     text: Bytes,
-    count: usize,
     seen: SeenFields,
     added: Vec<(HeaderName, HeaderValue)>,
 }
@@ -28,93 +28,38 @@ pub(crate) struct FieldLines {
 /// What the lines have of those names that proxies look at.
 #[derive(Clone, Debug, Default)]
 struct SeenFields {
-    /// Where in the text the value of `Host` is.
+    /// How many lines there are.
+    count: usize,
+    /// Where the value of the one `Host` is.
     host: Option<Range<usize>>,
-    /// The one `Content-Length`.
+    /// The number in the one `Content-Length`.
     length: Option<u64>,
     has_date: bool,
     has_user_agent: bool,
     has_content_type: bool,
 }
 
-/// The lines of a head while they are looked at, one after the other.
-#[derive(Debug)]
-pub(crate) struct LineReader<'h> {
-    head: &'h [u8],
-    /// Where the lines begin.
-    begin: usize,
-    /// Where the last line that was looked at ends.
-    end: usize,
-    /// Whether all of them pass, and are written as we would write them.
-    is_plain: bool,
-    hosts: usize,
-    seen: SeenFields,
-}
-
-impl<'h> LineReader<'h> {
-    /// For the lines of `head`, which ends with its empty line. `first` is the name in the first line.
-    pub(crate) fn new(head: &'h [u8], first: Option<&str>) -> Self {
-        let begin = first.map_or(0, |name| place_in(head, name.as_bytes()));
-        let is_plain = head.len() <= KEPT_BYTES_MAX && head[..begin].ends_with(b"\r\n") && head[0] != b'\n';
-        Self { head, begin, end: begin, is_plain, hosts: 0, seen: SeenFields::default() }
-    }
-
-    /// Looks at the next line.
-    pub(crate) fn read(&mut self, field: FieldName, name: &[u8], value: &[u8]) {
-        if !self.is_plain {
-            return;
+impl FieldLines {
+    /// The lines of the head at the beginning of `bytes` that begin at `begin`, and where the head ends.
+    /// `None` if its end is missing, if one of the lines does not pass or is written in another way, if there
+    /// are more than so many, or if they leave a doubt: another reader has to look at them.
+    pub(crate) fn read(bytes: &Bytes, begin: usize, count_max: usize) -> Option<(Self, usize)> {
+        let mut seen = SeenFields::default();
+        let text = bytes.get(begin..bytes.len().min(KEPT_BYTES_MAX))?;
+        let mut at = 0;
+        while text.get(at..at + 2)? != b"\r\n" {
+            at = seen.read_line(text, at)?;
         }
-        let begin = self.end + name.len() + 2;
-        let end = begin + value.len();
-        // What was left out around the value, and a line end of another kind, would make these differ.
-        self.is_plain = field.passes()
-            && place_in(self.head, name) == self.end
-            && place_in(self.head, value) == begin
-            && self.head.get(begin - 2..begin) == Some(b": ")
-            && self.head.get(end..end + 2) == Some(b"\r\n");
-        self.end = end + 2;
-        match field {
-            FieldName::Host => {
-                self.hosts += 1;
-                self.seen.host = Some(begin - self.begin..end - self.begin);
-            }
-            FieldName::Date => self.seen.has_date = true,
-            FieldName::UserAgent => self.seen.has_user_agent = true,
-            FieldName::ContentType => self.seen.has_content_type = true,
-            FieldName::Passing
-            | FieldName::ContentLength
-            | FieldName::TransferEncoding
-            | FieldName::Connection
-            | FieldName::Expect
-            | FieldName::OfHops => {}
-        }
-    }
-
-    /// Whether each line was a whole one that passes, so far.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_plain && self.head.get(self.end..) == Some(b"\r\n")
-    }
-
-    /// The lines, if all of them pass as they came. `bytes` begins with the head; `length` is the number in
-    /// the one `Content-Length`, if there is one.
-    pub(crate) fn finish(self, bytes: &Bytes, count: usize, length: Option<u64>) -> Option<FieldLines> {
-        if !self.is_plain() || self.hosts > 1 {
+        if seen.count > count_max {
             return None;
         }
-        let text = bytes.slice(self.begin..self.head.len());
-        Some(FieldLines { text, count, seen: SeenFields { length, ..self.seen }, added: Vec::new() })
+        let end = begin + at + 2;
+        Some((Self { text: bytes.slice(begin..end), seen, added: Vec::new() }, end))
     }
-}
 
-/// Where in `head` a part of it begins. What is no part of it is nowhere in it.
-fn place_in(head: &[u8], part: &[u8]) -> usize {
-    part.as_ptr().addr().wrapping_sub(head.as_ptr().addr())
-}
-
-impl FieldLines {
     /// How many headers there are.
     pub(super) fn count(&self) -> usize {
-        self.count + self.added.len()
+        self.seen.count + self.added.len()
     }
 
     /// Sets a header that is not among the lines.
@@ -130,7 +75,7 @@ impl FieldLines {
         self.seen.host.clone().and_then(|place| self.text.get(place))
     }
 
-    /// The number in `Content-Length`.
+    /// The number in `Content-Length`, of which there is one at most.
     pub(crate) fn length(&self) -> Option<u64> {
         self.seen.length
     }
@@ -178,7 +123,7 @@ impl FieldLines {
 
     /// The same as a map.
     pub(super) fn to_map(&self) -> HeaderMap {
-        let mut parsed = vec![httparse::EMPTY_HEADER; self.count];
+        let mut parsed = vec![httparse::EMPTY_HEADER; self.seen.count];
         let read = match httparse::parse_headers(&self.text, &mut parsed) {
             Ok(httparse::Status::Complete((_, headers))) => map_of(&self.text, headers),
             Ok(httparse::Status::Partial) | Err(_) => None,
@@ -189,6 +134,111 @@ impl FieldLines {
         }
         map
     }
+}
+
+impl SeenFields {
+    /// Looks at the line that begins at `begin`, and says where it ends.
+    fn read_line(&mut self, text: &[u8], begin: usize) -> Option<usize> {
+        let colon = begin + token_length(&text[begin..]);
+        let value = colon + 2;
+        let end = value + text_length(text.get(value..)?);
+        // Blanks around a value mean nothing, and are left out where heads are written.
+        let is_plain = colon > begin
+            && end > value
+            && text[colon..value] == *b": "
+            && !is_blank(text[value])
+            && !is_blank(text[end - 1])
+            && text.get(end..end + 2)? == b"\r\n";
+        if !is_plain {
+            return None;
+        }
+        match FieldName::of(&text[begin..colon]) {
+            FieldName::Passing => {}
+            FieldName::Host if self.host.is_none() => self.host = Some(value..end),
+            FieldName::ContentLength if self.length.is_none() => {
+                self.length = Some(parse_length(&text[value..end])?);
+            }
+            FieldName::Date => self.has_date = true,
+            FieldName::UserAgent => self.has_user_agent = true,
+            FieldName::ContentType => self.has_content_type = true,
+            FieldName::Host
+            | FieldName::ContentLength
+            | FieldName::TransferEncoding
+            | FieldName::Connection
+            | FieldName::Expect
+            | FieldName::OfHops => return None,
+        }
+        self.count += 1;
+        Some(end + 2)
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// How many bytes at the beginning may be part of a token.
+fn token_length(text: &[u8]) -> usize {
+    text.iter().position(|byte| !IS_TOKEN[usize::from(*byte)]).unwrap_or(text.len())
+}
+
+/// Whether a byte may be part of a token (RFC 9110 §5.6.2), for each byte.
+static IS_TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = is_token_byte(byte);
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a byte may be part of a token (RFC 9110 §5.6.2).
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
+/// How many bytes at the beginning may stand in the value of a field, or in the words behind a status: `HTAB
+/// / SP / VCHAR / obs-text` (RFC 9110 §5.5).
+pub(crate) fn text_length(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(eight) = text.get(at..at + 8)
+        && is_text_of_eight(eight)
+    {
+        at += 8;
+    }
+    let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+    at + text[at..].iter().position(|byte| !is_text(*byte)).unwrap_or(text.len() - at)
+}
+
+/// Whether all of eight bytes are text, without a tab.
+fn is_text_of_eight(eight: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let Ok(eight) = <[u8; 8]>::try_from(eight) else { return false };
+    let eight = u64::from_ne_bytes(eight);
+    // A byte below 0x20 borrows from its high bit, and so may one beside it, which is then looked at alone.
+    let control = eight.wrapping_sub(ONES * 0x20) & !eight & HIGH;
+    let other = eight ^ (ONES * 0x7f);
+    let delete = other.wrapping_sub(ONES) & !other & HIGH;
+    control | delete == 0
 }
 
 /// Headers whose values are parts of `bytes`. `None` if one is none to [`HeaderMap`].

@@ -7,23 +7,16 @@ use super::*;
 /// The fields of a head with these lines, and whether they are kept as lines.
 fn read(lines: &str) -> Fields {
     let bytes = Bytes::from(format!("GET / HTTP/1.1\r\n{lines}\r\nbehind"));
-    let head = &bytes[..bytes.len() - "behind".len()];
+    let begin = "GET / HTTP/1.1\r\n".len();
+    if let Some((lines, end)) = FieldLines::read(&bytes, begin, 100) {
+        assert_eq!(end, bytes.len() - "behind".len());
+        return lines.into();
+    }
+    let block = bytes.slice(begin..);
     let mut headers = [httparse::EMPTY_HEADER; 16];
-    let mut parsed = httparse::Request::new(&mut headers);
-    assert_eq!(parsed.parse(&bytes), Ok(httparse::Status::Complete(head.len())), "{lines:?}");
-    let mut reader = LineReader::new(head, parsed.headers.first().map(|header| header.name));
-    let mut length = None;
-    for header in &*parsed.headers {
-        let field = FieldName::of(header.name.as_bytes());
-        if field == FieldName::ContentLength {
-            length = std::str::from_utf8(header.value).expect("ASCII").parse().ok();
-        }
-        reader.read(field, header.name.as_bytes(), header.value);
-    }
-    match reader.finish(&bytes, parsed.headers.len(), length) {
-        Some(lines) => lines.into(),
-        None => map_of(&bytes, parsed.headers).expect("legal").into(),
-    }
+    let parsed = httparse::parse_headers(&block, &mut headers).expect("legal");
+    let httparse::Status::Complete((_, parsed)) = parsed else { panic!("it is whole") };
+    map_of(&block, parsed).expect("legal").into()
 }
 
 fn written(fields: &Fields) -> Option<String> {
@@ -74,11 +67,19 @@ fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
         "A: \tb\r\n",
         "A: b\n",
         "A: b\r\nC: d\n",
-        "",
+        "Content-Length: 5\r\nContent-Length: 5\r\n",
+        "Content-Length: +5\r\n",
+        "A: \r\n",
     ] {
         let fields = read(lines);
         assert_eq!(written(&fields), None, "{lines:?}");
         assert_eq!(fields.of_hops().map(HeaderMap::len), Some(lines.matches('\n').count()), "{lines:?}");
+    }
+    let bytes = Bytes::from_static(b"A: b\r\nC: d\r\n\r\n");
+    assert!(FieldLines::read(&bytes, 0, 2).is_some());
+    assert!(FieldLines::read(&bytes, 0, 1).is_none(), "they are too many");
+    for length in 0..bytes.len() {
+        assert!(FieldLines::read(&bytes.slice(..length), 0, 2).is_none(), "{length}");
     }
     let long = format!("A: {}\r\n", "b".repeat(4096));
     assert_eq!(written(&read(&long)), None, "its headers are counted");
@@ -91,6 +92,19 @@ fn line() -> impl Strategy<Value = String> {
     let value = prop_oneof!["[!-~]{1,8}", "[ -~]{0,8}", Just("a\tb".to_owned())];
     (name, prop::sample::select(vec![": ", ":", ":  "]), value)
         .prop_map(|(name, colon, value)| format!("{name}{colon}{value}\r\n"))
+}
+
+#[test]
+fn text_ends_where_a_byte_is_none() {
+    let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+    for byte in 0..=u8::MAX {
+        for at in 0..20 {
+            let mut text = b"some words to be read".to_vec();
+            text[at] = byte;
+            let expected = if is_text(byte) { text.len() } else { at };
+            assert_eq!(text_length(&text), expected, "{byte} at {at}");
+        }
+    }
 }
 
 proptest! {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http::Method;
 
 use super::HeadLimits;
-use super::headers::is_token_byte;
 use super::request_head::{RequestHead, UnreadableRequest, read_plain};
+use crate::fields::is_token_byte;
 use crate::target::{
     RawTarget, TargetProblem, misplaced_byte, misplaced_in_host, path_begin, percent_encode_odd_bytes,
 };

@@ -12,10 +12,12 @@ use thiserror::Error;
 
 use super::HeadLimits;
 use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
-use super::headers::FoundHeaders;
+use super::headers::read_headers;
+use super::ordinary::RequestLine;
 use super::response_writing::ResponseForm;
 use crate::ambiguity::is_scheme;
-use crate::message::Request;
+use crate::fields::{FieldLines, Fields};
+use crate::message::{Request, RequestParts};
 use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_in_host};
 
 /// A request whose body is still to be read.
@@ -118,6 +120,9 @@ pub(super) fn read_plain(
     bytes: &Bytes,
     limits: HeadLimits,
 ) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
+    if let Some(read) = read_ordinary(bytes, limits) {
+        return Ok(Some(read));
+    }
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Request::new(&mut []);
     let parsing = parsed.parse_with_uninit_headers(bytes, &mut headers);
@@ -127,8 +132,7 @@ pub(super) fn read_plain(
         httparse::Status::Partial if bytes.starts_with(b"\n") => return Err(UnreadableRequest::LineEnd),
         httparse::Status::Partial => return Ok(None),
     };
-    let found = FoundHeaders::of(&bytes[..length], parsed.headers);
-    if !found.are_lines_plain() && !are_lines_whole(&bytes[..length], parsed.headers) {
+    if !are_lines_whole(&bytes[..length], parsed.headers) {
         return Err(UnreadableRequest::LineEnd);
     }
     if length > limits.bytes {
@@ -143,8 +147,8 @@ pub(super) fn read_plain(
     *request.method_mut() = method.ok_or(UnreadableRequest::RequestLine)?;
     *request.uri_mut() = target(bytes, parsed.path.unwrap_or_default(), request.method())?;
     *request.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
-    let (fields, said) = found.into_fields(bytes).ok_or(UnreadableRequest::HeaderName)?;
-    *request.fields_mut() = fields;
+    let (headers, said) = read_headers(bytes, parsed.headers).ok_or(UnreadableRequest::HeaderName)?;
+    *request.fields_mut() = Fields::from(headers);
     let framing = request_framing(&said, is_http10)?;
     // Where a length stands beside chunks, a hop before us may have ended the request by the length, and have
     // taken what we find behind it for something else.
@@ -162,6 +166,29 @@ pub(super) fn read_plain(
         request,
     };
     Ok(Some((head, length)))
+}
+
+/// Reads a head about which there is nothing to be said: its method is one that everyone knows, its target is
+/// a path whose every byte may stand there, and all of its fields pass. `None` for every other, which may be
+/// whole and legal all the same.
+fn read_ordinary(bytes: &Bytes, limits: HeadLimits) -> Option<(RequestHead, usize)> {
+    let RequestLine { method, target, end } = RequestLine::read(bytes)?;
+    let (lines, end) = FieldLines::read(bytes, end, limits.headers)?;
+    if end > limits.bytes {
+        return None;
+    }
+    let asked = ResponseForm { is_http10: false, is_head: method == Method::HEAD, keeps_alive: true };
+    let framing = BodyFraming::Length(lines.length().unwrap_or(0));
+    let head = RequestParts {
+        method,
+        uri: Uri::from_maybe_shared(bytes.slice(target)).ok()?,
+        fields: Fields::from(lines),
+        ..RequestParts::default()
+    };
+    let request = Request::from_parts(head, ());
+    let head =
+        RequestHead { request, bytes: end, framing, asked, expects_continue: false, offers_upgrade: false };
+    Some((head, end))
 }
 
 /// Whether each line ends with carriage return and line feed; httparse is content with the latter.

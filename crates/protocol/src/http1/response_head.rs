@@ -7,11 +7,12 @@ use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
-use super::headers::{FoundHeaders, write_length};
+use super::headers::{read_headers, write_length};
+use super::ordinary::StatusLine;
 use super::{HeadLimits, MalformedMessage};
 use crate::content_length::parse_length;
-use crate::fields::{Fields, write_header};
-use crate::message::{Request, Response};
+use crate::fields::{FieldLines, Fields, write_header};
+use crate::message::{Request, Response, ResponseParts};
 use crate::target::path_and_query;
 
 /// The head of a response.
@@ -121,6 +122,9 @@ pub(super) fn read_response(
     method: &Method,
     limits: HeadLimits,
 ) -> Result<Option<(ResponseHead, usize)>, MalformedMessage> {
+    if let Some(read) = read_ordinary(bytes, method, limits) {
+        return Ok(Some(read));
+    }
     let too_large = MalformedMessage::HeadTooLarge(limits);
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Response::new(&mut []);
@@ -140,13 +144,39 @@ pub(super) fn read_response(
     *response.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
     *response.status_mut() =
         parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(MalformedMessage::Head)?;
-    let found = FoundHeaders::of(&bytes[..length], parsed.headers);
-    let (fields, said) = found.into_fields(bytes).ok_or(MalformedMessage::Head)?;
-    *response.fields_mut() = fields;
+    let (headers, said) = read_headers(bytes, parsed.headers).ok_or(MalformedMessage::Head)?;
+    *response.fields_mut() = Fields::from(headers);
     let framing = response_framing(&mut response, method, &said)?;
     let is_kept_alive = framing != BodyFraming::UntilClose && said.keeps_alive(is_http10);
     let bodiless = is_bodiless(response.status(), method).then(|| BodilessResponse::of(&said));
     Ok(Some((ResponseHead { response, framing, is_kept_alive, bodiless }, length)))
+}
+
+/// Reads a head about which there is nothing to be said: it is of HTTP/1.1, and all of its fields pass. `None`
+/// for every other, which may be whole and legal all the same.
+fn read_ordinary(bytes: &Bytes, method: &Method, limits: HeadLimits) -> Option<(ResponseHead, usize)> {
+    let StatusLine { status, end } = StatusLine::read(bytes)?;
+    let (lines, end) = FieldLines::read(bytes, end, limits.headers)?;
+    if end > limits.bytes {
+        return None;
+    }
+    let length = lines.length();
+    let head = ResponseParts { status, fields: Fields::from(lines), ..ResponseParts::default() };
+    let response = Response::from_parts(head, ());
+    let is_bodiless = is_bodiless(status, method);
+    let framing = match length {
+        _ if is_bodiless => BodyFraming::Length(0),
+        Some(length) => BodyFraming::Length(length),
+        None => BodyFraming::UntilClose,
+    };
+    let said = FramingHeaders { length, lengths: u32::from(length.is_some()), ..FramingHeaders::default() };
+    let head = ResponseHead {
+        response,
+        framing,
+        is_kept_alive: framing != BodyFraming::UntilClose,
+        bodiless: is_bodiless.then(|| BodilessResponse::of(&said)),
+    };
+    Some((head, end))
 }
 
 /// Whether this is the head of a SETTINGS frame on no stream, of a length that settings have (RFC 9113 §4.1).

@@ -11,9 +11,8 @@ use http::HeaderMap;
 use memchr::memchr;
 
 use super::super::MalformedMessage;
-use super::super::headers::is_token_byte;
 use super::piece::{DecodedPiece, take};
-use crate::fields::map_of;
+use crate::fields::{is_token_byte, map_of};
 
 /// As long as the line of a chunk's size may be, with its extensions.
 const SIZE_LINE_BYTES_MAX: u32 = 16 * 1024;
