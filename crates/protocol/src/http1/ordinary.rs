@@ -12,7 +12,7 @@ const VERSION_AND_END: &[u8] = b" HTTP/1.1\r\n";
 
 /// The first line of an ordinary request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct RequestLine {
+pub(super) struct OrdinaryRequestLine {
     /// One that every server knows.
     pub(super) method: Method,
     /// Where the target is: a path, perhaps with a query, by the letter of RFC 3986.
@@ -21,7 +21,7 @@ pub(super) struct RequestLine {
     pub(super) end: usize,
 }
 
-impl RequestLine {
+impl OrdinaryRequestLine {
     /// The line at the beginning of a head. `None` if it is not ordinary, or not whole.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         let (method, begin) = ordinary_method(head)?;
@@ -70,13 +70,13 @@ static MAY_BE_IN_PATH: [bool; 256] = {
 
 /// The first line of an ordinary response.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct StatusLine {
+pub(super) struct OrdinaryStatusLine {
     pub(super) status: StatusCode,
     /// Where the line ends.
     pub(super) end: usize,
 }
 
-impl StatusLine {
+impl OrdinaryStatusLine {
     /// The line at the beginning of a head. `None` if it is not ordinary, or not whole.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         let status = head.strip_prefix(b"HTTP/1.1 ")?;
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_line_is_ordinary_to_its_last_byte() {
-        let read = |line: &str| RequestLine::read(line.as_bytes());
+        let read = |line: &str| OrdinaryRequestLine::read(line.as_bytes());
         for method in ["GET", "HEAD", "DELETE", "OPTIONS", "POST", "PUT", "PATCH"] {
             let line = format!("{method} /a/%7e?b=c&d HTTP/1.1\r\n");
             let found = read(&format!("{line}Host: h\r\n\r\n")).expect("ordinary");
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn a_status_has_three_digits_and_its_words_are_text() {
-        let read = |line: &str| StatusLine::read(line.as_bytes());
+        let read = |line: &str| OrdinaryStatusLine::read(line.as_bytes());
         for line in ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 299 \r\n", "HTTP/1.1 404 Ni\u{e9} da, wirklich\tnicht\r\n"] {
             let found = read(&format!("{line}A: b\r\n\r\n")).expect("ordinary");
             assert_eq!((found.status.as_str(), found.end), (&line[9..12], line.len()));
             for length in 0..line.len() {
-                assert_eq!(StatusLine::read(&line.as_bytes()[..length]), None, "{length}");
+                assert_eq!(OrdinaryStatusLine::read(&line.as_bytes()[..length]), None, "{length}");
             }
         }
         for line in [

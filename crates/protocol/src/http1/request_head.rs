@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::HeadLimits;
 use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
 use super::headers::read_headers;
-use super::ordinary::RequestLine;
+use super::ordinary::OrdinaryRequestLine;
 use super::response_writing::ResponseForm;
 use crate::ambiguity::is_scheme;
 use crate::fields::{FieldLines, Fields};
@@ -172,7 +172,7 @@ pub(super) fn read_plain(
 /// a path whose every byte may stand there, and all of its fields pass. `None` for every other, which may be
 /// whole and legal all the same.
 fn read_ordinary(bytes: &Bytes, limits: HeadLimits) -> Option<(RequestHead, usize)> {
-    let RequestLine { method, target, end } = RequestLine::read(bytes)?;
+    let OrdinaryRequestLine { method, target, end } = OrdinaryRequestLine::read(bytes)?;
     let (lines, end) = FieldLines::read(bytes, end, limits.headers)?;
     if end > limits.bytes {
         return None;

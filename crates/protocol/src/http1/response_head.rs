@@ -8,7 +8,7 @@ use http::{Method, StatusCode, Version};
 
 use super::framing::{BodyFraming, FramingHeaders, TransferCoding};
 use super::headers::{read_headers, write_length};
-use super::ordinary::StatusLine;
+use super::ordinary::OrdinaryStatusLine;
 use super::{HeadLimits, MalformedMessage};
 use crate::content_length::parse_length;
 use crate::fields::{FieldLines, Fields, write_header};
@@ -155,7 +155,7 @@ pub(super) fn read_response(
 /// Reads a head about which there is nothing to be said: it is of HTTP/1.1, and all of its fields pass. `None`
 /// for every other, which may be whole and legal all the same.
 fn read_ordinary(bytes: &Bytes, method: &Method, limits: HeadLimits) -> Option<(ResponseHead, usize)> {
-    let StatusLine { status, end } = StatusLine::read(bytes)?;
+    let OrdinaryStatusLine { status, end } = OrdinaryStatusLine::read(bytes)?;
     let (lines, end) = FieldLines::read(bytes, end, limits.headers)?;
     if end > limits.bytes {
         return None;
