@@ -17,89 +17,113 @@ pub(crate) use lines::{FieldLines, is_token_byte, map_of, text_length, write_hea
 pub(crate) use name::FieldName;
 
 /// The fields of a head; see the module's documentation.
-#[derive(Clone, Debug, Default)]
-pub struct Fields {
-    /// `None` once the map is what counts.
-    lines: Option<FieldLines>,
-    /// All of it, once it was asked for.
-    map: OnceCell<HeaderMap>,
+#[derive(Clone, Debug)]
+pub struct Fields(FieldsForm);
+
+#[derive(Clone, Debug)]
+enum FieldsForm {
+    /// The lines as they came, and their map, once it was asked for.
+    Lines(FieldLines, OnceCell<Box<HeaderMap>>),
+    Map(HeaderMap),
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self::from(HeaderMap::new())
+    }
 }
 
 impl From<HeaderMap> for Fields {
     fn from(map: HeaderMap) -> Self {
-        Self { lines: None, map: OnceCell::from(map) }
+        Self(FieldsForm::Map(map))
     }
 }
 
 impl From<FieldLines> for Fields {
     fn from(lines: FieldLines) -> Self {
-        Self { lines: Some(lines), map: OnceCell::new() }
+        Self(FieldsForm::Lines(lines, OnceCell::new()))
     }
 }
 
 impl Fields {
     /// All headers.
     pub fn map(&self) -> &HeaderMap {
-        self.map.get_or_init(|| self.lines.as_ref().map(FieldLines::to_map).unwrap_or_default())
+        match &self.0 {
+            FieldsForm::Lines(lines, map) => map.get_or_init(|| Box::new(lines.to_map())),
+            FieldsForm::Map(map) => map,
+        }
     }
 
     /// All headers, to be changed.
     pub fn map_mut(&mut self) -> &mut HeaderMap {
-        self.map();
-        self.lines = None;
-        self.map.get_mut().expect("it was made above")
+        if let FieldsForm::Lines(lines, map) = &mut self.0 {
+            let map = map.take().map_or_else(|| lines.to_map(), |map| *map);
+            self.0 = FieldsForm::Map(map);
+        }
+        match &mut self.0 {
+            FieldsForm::Map(map) => map,
+            FieldsForm::Lines(..) => unreachable!("lines became a map above"),
+        }
     }
 
     /// All headers, and nothing else.
-    pub fn into_map(self) -> HeaderMap {
-        self.map();
-        self.map.into_inner().unwrap_or_default()
+    pub fn into_map(mut self) -> HeaderMap {
+        std::mem::take(self.map_mut())
     }
 
     /// All headers, if one of them may concern a proxy: end at this hop, tell of the way, be one that only
     /// our own hops say, or be `Expect`. `None` if there is certainly no such header.
     pub fn of_hops(&self) -> Option<&HeaderMap> {
-        if self.lines.is_some() { None } else { Some(self.map()) }
+        match &self.0 {
+            FieldsForm::Lines(..) => None,
+            FieldsForm::Map(map) => Some(map),
+        }
     }
 
     /// The same as [`Fields::of_hops`], to be changed.
     pub fn of_hops_mut(&mut self) -> Option<&mut HeaderMap> {
-        if self.lines.is_some() { None } else { Some(self.map_mut()) }
+        match &mut self.0 {
+            FieldsForm::Lines(..) => None,
+            FieldsForm::Map(map) => Some(map),
+        }
     }
 
     /// The first value of a header.
     pub fn first(&self, name: &HeaderName) -> Option<&[u8]> {
-        match &self.lines {
-            Some(lines) => lines.first(name),
-            None => self.map().get(name).map(HeaderValue::as_bytes),
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.first(name),
+            FieldsForm::Map(map) => map.get(name).map(HeaderValue::as_bytes),
         }
     }
 
     /// Sets a header that a proxy adds, and that [`Fields::of_hops`] would tell of.
     pub fn set_of_hops(&mut self, name: HeaderName, value: HeaderValue) {
-        match &mut self.lines {
-            Some(lines) => {
+        match &mut self.0 {
+            FieldsForm::Lines(lines, map) => {
                 debug_assert!(!FieldName::of(name.as_str().as_bytes()).passes(), "{name} may be there");
                 lines.set(name, value);
-                self.map = OnceCell::new();
+                map.take();
             }
-            None => {
-                self.map_mut().insert(name, value);
+            FieldsForm::Map(map) => {
+                map.insert(name, value);
             }
         }
     }
 
     /// How many headers there are.
     pub fn count(&self) -> usize {
-        match &self.lines {
-            Some(lines) => lines.count(),
-            None => self.map().len(),
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.count(),
+            FieldsForm::Map(map) => map.len(),
         }
     }
 
     /// The lines as they came, while they count.
     pub(crate) fn lines(&self) -> Option<&FieldLines> {
-        self.lines.as_ref()
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => Some(lines),
+            FieldsForm::Map(_) => None,
+        }
     }
 }
 

@@ -29,9 +29,9 @@ pub(crate) struct FieldLines {
 #[derive(Clone, Debug, Default)]
 struct SeenFields {
     /// How many lines there are.
-    count: usize,
-    /// Where the value of the one `Host` is.
-    host: Option<Range<usize>>,
+    count: u16,
+    /// Where the value of the one `Host` is; empty without one.
+    host: Range<u16>,
     /// The number in the one `Content-Length`.
     length: Option<u64>,
     has_date: bool,
@@ -50,7 +50,7 @@ impl FieldLines {
         while text.get(at..at + 2)? != b"\r\n" {
             at = seen.read_line(text, at)?;
         }
-        if seen.count > count_max {
+        if usize::from(seen.count) > count_max {
             return None;
         }
         let end = begin + at + 2;
@@ -59,7 +59,7 @@ impl FieldLines {
 
     /// How many headers there are.
     pub(super) fn count(&self) -> usize {
-        self.seen.count + self.added.len()
+        usize::from(self.seen.count) + self.added.len()
     }
 
     /// Sets a header that is not among the lines.
@@ -72,7 +72,8 @@ impl FieldLines {
 
     /// The value of `Host`, of which there is one at most.
     pub(crate) fn host(&self) -> Option<&[u8]> {
-        self.seen.host.clone().and_then(|place| self.text.get(place))
+        let Range { start, end } = self.seen.host;
+        if start < end { self.text.get(start.into()..end.into()) } else { None }
     }
 
     /// The number in `Content-Length`, of which there is one at most.
@@ -123,7 +124,7 @@ impl FieldLines {
 
     /// The same as a map.
     pub(super) fn to_map(&self) -> HeaderMap {
-        let mut parsed = vec![httparse::EMPTY_HEADER; self.seen.count];
+        let mut parsed = vec![httparse::EMPTY_HEADER; self.seen.count.into()];
         let read = match httparse::parse_headers(&self.text, &mut parsed) {
             Ok(httparse::Status::Complete((_, headers))) => map_of(&self.text, headers),
             Ok(httparse::Status::Partial) | Err(_) => None,
@@ -154,7 +155,9 @@ impl SeenFields {
         }
         match FieldName::of(&text[begin..colon]) {
             FieldName::Passing => {}
-            FieldName::Host if self.host.is_none() => self.host = Some(value..end),
+            FieldName::Host if self.host.is_empty() => {
+                self.host = u16::try_from(value).ok()?..u16::try_from(end).ok()?;
+            }
             FieldName::ContentLength if self.length.is_none() => {
                 self.length = Some(parse_length(&text[value..end])?);
             }
