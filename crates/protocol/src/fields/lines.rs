@@ -73,7 +73,7 @@ impl FieldLines {
     /// The value of `Host`, of which there is one at most.
     pub(crate) fn host(&self) -> Option<&[u8]> {
         let Range { start, end } = self.seen.host;
-        if start < end { self.text.get(start.into()..end.into()) } else { None }
+        if start < end { self.text.get(usize::from(start)..usize::from(end)) } else { None }
     }
 
     /// The number in `Content-Length`, of which there is one at most.
