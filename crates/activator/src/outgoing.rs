@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use dataplane::{Body, Connection, Fields, Gate, Protocol, RawTarget, Request, names, set_forwarded_for, set_host, strip_forwarded, strip_internal};
+use dataplane::{Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestTarget, names, set_forwarded_for, set_host, strip_forwarded, strip_internal};
 use http::header::{EXPECT, HeaderName, HeaderValue};
-use http::{Method, Uri, Version};
+use http::{Method, Version};
 
 use crate::context::Context;
 use crate::replay::Replay;
@@ -41,7 +41,7 @@ enum BodyDeparture {
 pub(crate) struct RepeatableRequest {
     pub(crate) protocol: Protocol,
     method: Method,
-    uri: Uri,
+    target: RequestTarget,
     /// Where that is a stand-in.
     raw_target: Option<RawTarget>,
     version: Version,
@@ -93,7 +93,7 @@ impl RepeatableRequest {
         Self {
             protocol,
             method: head.method,
-            uri: head.uri,
+            target: head.target,
             raw_target: head.extensions.remove(),
             version: head.version,
             fields: head.fields,
@@ -119,7 +119,7 @@ impl RepeatableRequest {
             *request.body_mut() = body.attempt(gate.clone())?;
         }
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
+        *request.target_mut() = self.target.clone();
         if let Some(raw) = &self.raw_target {
             request.extensions_mut().insert(raw.clone());
         }

@@ -54,7 +54,7 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
             Err(ambiguity) => return Some(ambiguity),
         },
     };
-    let authority = request.uri().authority();
+    let authority = request.target().authority();
     match host {
         _ if authority.is_some_and(|authority| authority.as_str().contains('@')) => Some(Ambiguity::User),
         // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds

@@ -18,6 +18,7 @@ pub mod http1;
 pub mod http2;
 mod message;
 mod pieces;
+mod request_target;
 mod sync;
 mod target;
 
@@ -30,4 +31,5 @@ pub use headers::{
 };
 pub use message::{Request, RequestParts, Response, ResponseParts};
 pub use pieces::{BodyPieces, COPIED_BYTES_MAX};
+pub use request_target::RequestTarget;
 pub use target::{MisplacedByte, RawTarget, TargetProblem, path_and_query};

@@ -4,6 +4,7 @@ use http::header::HeaderMap;
 use http::{Extensions, Method, StatusCode, Uri, Version};
 
 use crate::fields::Fields;
+use crate::request_target::RequestTarget;
 
 /// A request: what its head says, and its body.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct RequestParts {
     /// The method of the request.
     pub method: Method,
     /// The target of the request.
-    pub uri: Uri,
+    pub target: RequestTarget,
     /// The version of the protocol in which the request came, or is to go on.
     pub version: Version,
     /// The headers of the request.
@@ -71,14 +72,24 @@ impl<B> Request<B> {
         &mut self.head.method
     }
 
-    /// The target.
-    pub fn uri(&self) -> &Uri {
-        &self.head.uri
+    /// The target, in whatever form it is.
+    pub fn target(&self) -> &RequestTarget {
+        &self.head.target
     }
 
-    /// The target, to be changed.
+    /// The target, in whatever form it is, to be changed.
+    pub fn target_mut(&mut self) -> &mut RequestTarget {
+        &mut self.head.target
+    }
+
+    /// The parts of the target. The first call may have to read them.
+    pub fn uri(&self) -> &Uri {
+        self.head.target.uri()
+    }
+
+    /// The parts of the target, to be changed.
     pub fn uri_mut(&mut self) -> &mut Uri {
-        &mut self.head.uri
+        self.head.target.uri_mut()
     }
 
     /// The version of the protocol.
@@ -233,7 +244,7 @@ impl<B> From<http::Request<B>> for Request<B> {
         let (head, body) = request.into_parts();
         let head = RequestParts {
             method: head.method,
-            uri: head.uri,
+            target: head.uri.into(),
             version: head.version,
             fields: head.headers.into(),
             extensions: head.extensions,

@@ -86,7 +86,7 @@ impl RawTarget {
 pub fn path_and_query<B>(request: &Request<B>) -> &[u8] {
     match request.extensions().get::<RawTarget>() {
         Some(raw) => &raw.0,
-        None => request.uri().path_and_query().map_or("/", |path| path.as_str()).as_bytes(),
+        None => request.target().path_and_query(),
     }
 }
 

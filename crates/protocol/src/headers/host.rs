@@ -9,7 +9,7 @@ use crate::message::Request;
 /// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
 /// from `Host`.
 pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
-    match request.uri().authority() {
+    match request.target().authority() {
         Some(authority) => Some(authority.as_str()),
         None => request.fields().first(&HOST).and_then(to_text),
     }
@@ -27,18 +27,18 @@ fn to_text(value: &[u8]) -> Option<&str> {
 pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback: &str) {
     let is_http2 = request.version() == Version::HTTP_2;
     let is_changed = host.is_some();
-    let is_as_wanted = !is_http2 && !is_changed && request.uri().authority().is_none();
+    let is_as_wanted = !is_http2 && !is_changed && request.target().authority().is_none();
     if is_as_wanted && request.fields().first(&HOST).is_some() {
         return;
     }
     let host = host
         .or_else(|| {
-            request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
+            request.target().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
         })
         .or_else(|| request.headers().get(HOST).cloned())
         .or_else(|| HeaderValue::from_str(fallback).ok());
     if is_http2 {
-        if (is_changed || request.uri().authority().is_none())
+        if (is_changed || request.target().authority().is_none())
             && let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok())
         {
             let mut parts = Parts::default();
@@ -52,7 +52,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
         request.headers_mut().remove(HOST);
         return;
     }
-    if request.uri().authority().is_some() {
+    if request.target().authority().is_some() {
         let mut parts = Parts::default();
         parts.path_and_query = Some(path_of(request.uri()));
         *request.uri_mut() = Uri::from_parts(parts).expect("a path alone is a target");

@@ -91,6 +91,9 @@ impl OrdinaryStatusLine {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::Uri;
+
     use super::*;
 
     #[test]
@@ -121,6 +124,22 @@ mod tests {
             "GET / HTTP/1.1 \r\n",
         ] {
             assert_eq!(read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_uri_holds_every_ordinary_target() {
+        for (byte, may_be) in (0..=u8::MAX).zip(MAY_BE_IN_PATH) {
+            for before in ["/", "/a", "/?", "/a?b"] {
+                let target = Bytes::from([before.as_bytes(), &[byte], b"c"].concat());
+                let line = [&b"GET "[..], &target, VERSION_AND_END].concat();
+                assert_eq!(OrdinaryRequestLine::read(&line).is_some(), may_be, "{target:?}");
+                if may_be {
+                    let uri = Uri::from_maybe_shared(target.clone()).expect("legal");
+                    let path = uri.path_and_query().expect("there is one");
+                    assert_eq!(path.as_str().as_bytes(), &target[..]);
+                }
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use super::response_writing::ResponseForm;
 use crate::ambiguity::is_scheme;
 use crate::fields::{FieldLines, Fields};
 use crate::message::{Request, RequestParts};
+use crate::request_target::RequestTarget;
 use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_in_host};
 
 /// A request whose body is still to be read.
@@ -145,7 +146,7 @@ pub(super) fn read_plain(
     let method = parsed.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok());
     let mut request = Request::new(());
     *request.method_mut() = method.ok_or(UnreadableRequest::RequestLine)?;
-    *request.uri_mut() = target(bytes, parsed.path.unwrap_or_default(), request.method())?;
+    *request.target_mut() = target(bytes, parsed.path.unwrap_or_default(), request.method())?.into();
     *request.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
     let (headers, said) = read_headers(bytes, parsed.headers).ok_or(UnreadableRequest::HeaderName)?;
     *request.fields_mut() = Fields::from(headers);
@@ -181,7 +182,7 @@ fn read_ordinary(bytes: &Bytes, limits: HeadLimits) -> Option<(RequestHead, usiz
     let framing = BodyFraming::Length(lines.length().unwrap_or(0));
     let head = RequestParts {
         method,
-        uri: Uri::from_maybe_shared(bytes.slice(target)).ok()?,
+        target: RequestTarget::of_path(bytes.slice(target)),
         fields: Fields::from(lines),
         ..RequestParts::default()
     };

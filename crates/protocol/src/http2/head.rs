@@ -188,7 +188,7 @@ impl Head {
         let uri = Uri::from_parts(parts).map_err(|_| HeadProblem::Malformed)?;
         let mut request = Request::new(());
         *request.method_mut() = method;
-        *request.uri_mut() = uri;
+        *request.target_mut() = uri.into();
         *request.version_mut() = Version::HTTP_2;
         *request.fields_mut() = headers.into();
         if let Some(raw) = raw_path {

@@ -5,12 +5,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use http::Uri;
 use http_body::Body as HttpBody;
 use protocol::http1::{
     BodySize, MalformedMessage, OutgoingMessage, WrongLength, spare_buffer, write_request,
 };
-use protocol::{Fields, Request};
+use protocol::{Fields, Request, RequestTarget};
 
 use super::wire::UpstreamWire;
 use crate::body::{Body, BodyError};
@@ -91,7 +90,7 @@ impl Upload {
             && self.outgoing.is_head_written()
         {
             *self.request.fields_mut() = Fields::default();
-            *self.request.uri_mut() = Uri::default();
+            *self.request.target_mut() = RequestTarget::default();
         }
     }
 
