@@ -11,6 +11,7 @@ mod name;
 
 use std::cell::OnceCell;
 
+use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) use lines::{FieldLines, is_token_byte, map_of, text_length, write_header};
@@ -46,6 +47,20 @@ impl From<FieldLines> for Fields {
 }
 
 impl Fields {
+    /// The fields whose lines begin at `begin` in `bytes`, of a head at its beginning, and where the head
+    /// ends. `note` is told of each. `None` if the end of the head is missing, or if another reader has to
+    /// look at it: one of the lines is written in another way than ours, or there are more than so many.
+    pub(crate) fn read(
+        bytes: &Bytes,
+        begin: usize,
+        count_max: usize,
+        note: impl FnMut(FieldName, &[u8]),
+    ) -> Option<(Self, usize)> {
+        let (lines, pass) = FieldLines::read(bytes, begin, count_max, note)?;
+        let end = begin + lines.length_of_text();
+        Some((if pass { Self::from(lines) } else { Self::from(lines.to_map()) }, end))
+    }
+
     /// All headers.
     pub fn map(&self) -> &HeaderMap {
         match &self.0 {

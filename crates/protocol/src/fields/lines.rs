@@ -40,21 +40,34 @@ struct SeenFields {
 }
 
 impl FieldLines {
-    /// The lines of the head at the beginning of `bytes` that begin at `begin`, and where the head ends.
-    /// `None` if its end is missing, if one of the lines does not pass or is written in another way, if there
-    /// are more than so many, or if they leave a doubt: another reader has to look at them.
-    pub(crate) fn read(bytes: &Bytes, begin: usize, count_max: usize) -> Option<(Self, usize)> {
-        let mut seen = SeenFields::default();
+    /// The lines that begin at `begin` in `bytes`, of a head at its beginning, and whether all of them pass.
+    /// `note` is told of each. `None` if the end of the head is missing, if one of the lines is written in
+    /// another way than ours, or if there are too many: another reader has to look at them.
+    pub(super) fn read(
+        bytes: &Bytes,
+        begin: usize,
+        count_max: usize,
+        mut note: impl FnMut(FieldName, &[u8]),
+    ) -> Option<(Self, bool)> {
+        let (mut seen, mut pass) = (SeenFields::default(), true);
         let text = bytes.get(begin..bytes.len().min(KEPT_BYTES_MAX))?;
         let mut at = 0;
         while text.get(at..at + 2)? != b"\r\n" {
-            at = seen.read_line(text, at)?;
+            let line = PlainLine::read(text, at)?;
+            let (field, value) = (FieldName::of(&text[line.name]), &text[line.value.clone()]);
+            note(field, value);
+            pass &= seen.note(field, line.value, value);
+            at = line.end;
         }
         if usize::from(seen.count) > count_max {
             return None;
         }
-        let end = begin + at + 2;
-        Some((Self { text: bytes.slice(begin..end), seen, added: Vec::new() }, end))
+        Some((Self { text: bytes.slice(begin..begin + at + 2), seen, added: Vec::new() }, pass))
+    }
+
+    /// How many bytes the lines have, with the empty line behind them.
+    pub(super) fn length_of_text(&self) -> usize {
+        self.text.len()
     }
 
     /// How many headers there are.
@@ -124,12 +137,12 @@ impl FieldLines {
 
     /// The same as a map.
     pub(super) fn to_map(&self) -> HeaderMap {
-        let mut parsed = vec![httparse::EMPTY_HEADER; self.seen.count.into()];
-        let read = match httparse::parse_headers(&self.text, &mut parsed) {
-            Ok(httparse::Status::Complete((_, headers))) => map_of(&self.text, headers),
-            Ok(httparse::Status::Partial) | Err(_) => None,
-        };
-        let mut map = read.expect("lines that were read once can be read again");
+        let mut map = HeaderMap::with_capacity(self.count() + ADDED_HEADERS);
+        for (name, value) in self.iter() {
+            let name = HeaderName::from_bytes(name).expect("a token is a name");
+            let value = HeaderValue::from_maybe_shared(self.text.slice_ref(value)).expect("text is a value");
+            map.append(name, value);
+        }
         for (name, value) in &self.added {
             map.append(name, value.clone());
         }
@@ -137,9 +150,16 @@ impl FieldLines {
     }
 }
 
-impl SeenFields {
-    /// Looks at the line that begins at `begin`, and says where it ends.
-    fn read_line(&mut self, text: &[u8], begin: usize) -> Option<usize> {
+/// Where the parts of a line are that is written as we would write it, but for the case of its name.
+struct PlainLine {
+    name: Range<usize>,
+    value: Range<usize>,
+    end: usize,
+}
+
+impl PlainLine {
+    /// The line that begins at `begin`.
+    fn read(text: &[u8], begin: usize) -> Option<Self> {
         let colon = begin + token_length(&text[begin..]);
         let value = colon + 2;
         let end = value + text_length(text.get(value..)?);
@@ -150,29 +170,37 @@ impl SeenFields {
             && !is_blank(text[value])
             && !is_blank(text[end - 1])
             && text.get(end..end + 2)? == b"\r\n";
-        if !is_plain {
-            return None;
-        }
-        match FieldName::of(&text[begin..colon]) {
+        is_plain.then(|| Self { name: begin..colon, value: value..end, end: end + 2 })
+    }
+}
+
+impl SeenFields {
+    /// Notes a field with its value, and where that is, and says whether the field passes without a doubt.
+    fn note(&mut self, field: FieldName, place: Range<usize>, value: &[u8]) -> bool {
+        self.count += 1;
+        match field {
             FieldName::Passing => {}
-            FieldName::Host if self.host.is_empty() => {
-                self.host = u16::try_from(value).ok()?..u16::try_from(end).ok()?;
+            FieldName::Host => {
+                let is_first = self.host.is_empty();
+                let (Ok(start), Ok(end)) = (u16::try_from(place.start), u16::try_from(place.end)) else {
+                    return false;
+                };
+                self.host = start..end;
+                return is_first;
             }
-            FieldName::ContentLength if self.length.is_none() => {
-                self.length = Some(parse_length(&text[value..end])?);
+            FieldName::ContentLength => {
+                let is_first = self.length.is_none();
+                self.length = parse_length(value);
+                return is_first && self.length.is_some();
             }
             FieldName::Date => self.has_date = true,
             FieldName::UserAgent => self.has_user_agent = true,
             FieldName::ContentType => self.has_content_type = true,
-            FieldName::Host
-            | FieldName::ContentLength
-            | FieldName::TransferEncoding
-            | FieldName::Connection
-            | FieldName::Expect
-            | FieldName::OfHops => return None,
+            FieldName::TransferEncoding | FieldName::Connection | FieldName::Expect | FieldName::OfHops => {
+                return false;
+            }
         }
-        self.count += 1;
-        Some(end + 2)
+        true
     }
 }
 

@@ -8,9 +8,10 @@ use super::*;
 fn read(lines: &str) -> Fields {
     let bytes = Bytes::from(format!("GET / HTTP/1.1\r\n{lines}\r\nbehind"));
     let begin = "GET / HTTP/1.1\r\n".len();
-    if let Some((lines, end)) = FieldLines::read(&bytes, begin, 100) {
-        assert_eq!(end, bytes.len() - "behind".len());
-        return lines.into();
+    let mut seen = 0;
+    if let Some((fields, end)) = Fields::read(&bytes, begin, 100, |_, _| seen += 1) {
+        assert_eq!((seen, end), (fields.count(), bytes.len() - "behind".len()));
+        return fields;
     }
     let block = bytes.slice(begin..);
     let mut headers = [httparse::EMPTY_HEADER; 16];
@@ -76,10 +77,11 @@ fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
         assert_eq!(fields.of_hops().map(HeaderMap::len), Some(lines.matches('\n').count()), "{lines:?}");
     }
     let bytes = Bytes::from_static(b"A: b\r\nC: d\r\n\r\n");
-    assert!(FieldLines::read(&bytes, 0, 2).is_some());
-    assert!(FieldLines::read(&bytes, 0, 1).is_none(), "they are too many");
+    let read = |bytes: &Bytes, count_max| Fields::read(bytes, 0, count_max, |_, _| {});
+    assert!(read(&bytes, 2).is_some());
+    assert!(read(&bytes, 1).is_none(), "they are too many");
     for length in 0..bytes.len() {
-        assert!(FieldLines::read(&bytes.slice(..length), 0, 2).is_none(), "{length}");
+        assert!(read(&bytes.slice(..length), 2).is_none(), "{length}");
     }
     let long = format!("A: {}\r\n", "b".repeat(4096));
     assert_eq!(written(&read(&long)), None, "its headers are counted");

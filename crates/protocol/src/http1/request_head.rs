@@ -16,7 +16,7 @@ use super::headers::read_headers;
 use super::ordinary::OrdinaryRequestLine;
 use super::response_writing::ResponseForm;
 use crate::ambiguity::is_scheme;
-use crate::fields::{FieldLines, Fields};
+use crate::fields::Fields;
 use crate::message::{Request, RequestParts};
 use crate::request_target::RequestTarget;
 use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_in_host};
@@ -150,12 +150,22 @@ pub(super) fn read_plain(
     *request.version_mut() = if is_http10 { Version::HTTP_10 } else { Version::HTTP_11 };
     let (headers, said) = read_headers(bytes, parsed.headers).ok_or(UnreadableRequest::HeaderName)?;
     *request.fields_mut() = Fields::from(headers);
-    let framing = request_framing(&said, is_http10)?;
+    Ok(Some((head_of(request, length, &said)?, length)))
+}
+
+/// The head of a request that was read, with what its headers say of their message.
+fn head_of(
+    request: Request<()>,
+    bytes: usize,
+    said: &FramingHeaders,
+) -> Result<RequestHead, UnreadableRequest> {
+    let is_http10 = request.version() == Version::HTTP_10;
+    let framing = request_framing(said, is_http10)?;
     // Where a length stands beside chunks, a hop before us may have ended the request by the length, and have
     // taken what we find behind it for something else.
     let is_ambiguous = said.coding.is_some() && said.lengths > 0;
-    let head = RequestHead {
-        bytes: length,
+    Ok(RequestHead {
+        bytes,
         framing,
         asked: ResponseForm {
             is_http10,
@@ -165,31 +175,24 @@ pub(super) fn read_plain(
         expects_continue: said.expects_continue && !is_http10,
         offers_upgrade: said.connection.upgrade && !is_http10 && framing == BodyFraming::Length(0),
         request,
-    };
-    Ok(Some((head, length)))
+    })
 }
 
 /// Reads a head about which there is nothing to be said: its method is one that everyone knows, its target is
-/// a path whose every byte may stand there, and all of its fields pass. `None` for every other, which may be
-/// whole and legal all the same.
+/// a path whose every byte may stand there, and its lines are written as we would write them. `None` for every
+/// other, which may be whole and legal all the same.
 fn read_ordinary(bytes: &Bytes, limits: HeadLimits) -> Option<(RequestHead, usize)> {
     let OrdinaryRequestLine { method, target, end } = OrdinaryRequestLine::read(bytes)?;
-    let (lines, end) = FieldLines::read(bytes, end, limits.headers)?;
+    let mut said = FramingHeaders::default();
+    let note = |field, value: &[u8]| said.note(field, value);
+    let (fields, end) = Fields::read(bytes, end, limits.headers, note)?;
     if end > limits.bytes {
         return None;
     }
-    let asked = ResponseForm { is_http10: false, is_head: method == Method::HEAD, keeps_alive: true };
-    let framing = BodyFraming::Length(lines.length().unwrap_or(0));
-    let head = RequestParts {
-        method,
-        target: RequestTarget::of_path(bytes.slice(target)),
-        fields: Fields::from(lines),
-        ..RequestParts::default()
-    };
-    let request = Request::from_parts(head, ());
-    let head =
-        RequestHead { request, bytes: end, framing, asked, expects_continue: false, offers_upgrade: false };
-    Some((head, end))
+    let target = RequestTarget::of_path(bytes.slice(target));
+    let request = Request::from_parts(RequestParts { method, target, fields, ..RequestParts::default() }, ());
+    // If it is refused, the reader of every head says why.
+    Some((head_of(request, end, &said).ok()?, end))
 }
 
 /// Whether each line ends with carriage return and line feed; httparse is content with the latter.

@@ -11,7 +11,7 @@ use super::headers::{read_headers, write_length};
 use super::ordinary::OrdinaryStatusLine;
 use super::{HeadLimits, MalformedMessage};
 use crate::content_length::parse_length;
-use crate::fields::{FieldLines, Fields, write_header};
+use crate::fields::{Fields, write_header};
 use crate::message::{Request, Response, ResponseParts};
 use crate::target::path_and_query;
 
@@ -146,37 +146,35 @@ pub(super) fn read_response(
         parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(MalformedMessage::Head)?;
     let (headers, said) = read_headers(bytes, parsed.headers).ok_or(MalformedMessage::Head)?;
     *response.fields_mut() = Fields::from(headers);
-    let framing = response_framing(&mut response, method, &said)?;
-    let is_kept_alive = framing != BodyFraming::UntilClose && said.keeps_alive(is_http10);
-    let bodiless = is_bodiless(response.status(), method).then(|| BodilessResponse::of(&said));
-    Ok(Some((ResponseHead { response, framing, is_kept_alive, bodiless }, length)))
+    Ok(Some((head_of(response, method, &said)?, length)))
 }
 
-/// Reads a head about which there is nothing to be said: it is of HTTP/1.1, and all of its fields pass. `None`
-/// for every other, which may be whole and legal all the same.
+/// Reads a head about which there is nothing to be said: it is of HTTP/1.1, and its lines are written as we
+/// would write them. `None` for every other, which may be whole and legal all the same.
 fn read_ordinary(bytes: &Bytes, method: &Method, limits: HeadLimits) -> Option<(ResponseHead, usize)> {
     let OrdinaryStatusLine { status, end } = OrdinaryStatusLine::read(bytes)?;
-    let (lines, end) = FieldLines::read(bytes, end, limits.headers)?;
+    let mut said = FramingHeaders::default();
+    let note = |field, value: &[u8]| said.note(field, value);
+    let (fields, end) = Fields::read(bytes, end, limits.headers, note)?;
     if end > limits.bytes {
         return None;
     }
-    let length = lines.length();
-    let head = ResponseParts { status, fields: Fields::from(lines), ..ResponseParts::default() };
-    let response = Response::from_parts(head, ());
-    let is_bodiless = is_bodiless(status, method);
-    let framing = match length {
-        _ if is_bodiless => BodyFraming::Length(0),
-        Some(length) => BodyFraming::Length(length),
-        None => BodyFraming::UntilClose,
-    };
-    let said = FramingHeaders { length, lengths: u32::from(length.is_some()), ..FramingHeaders::default() };
-    let head = ResponseHead {
-        response,
-        framing,
-        is_kept_alive: framing != BodyFraming::UntilClose,
-        bodiless: is_bodiless.then(|| BodilessResponse::of(&said)),
-    };
-    Some((head, end))
+    let head = ResponseParts { status, fields, ..ResponseParts::default() };
+    // If it is refused, the reader of every head says why.
+    Some((head_of(Response::from_parts(head, ()), method, &said).ok()?, end))
+}
+
+/// The head of a response that was read, with what its headers say of their message.
+fn head_of(
+    mut response: Response<()>,
+    method: &Method,
+    said: &FramingHeaders,
+) -> Result<ResponseHead, MalformedMessage> {
+    let is_http10 = response.version() == Version::HTTP_10;
+    let framing = response_framing(&mut response, method, said)?;
+    let is_kept_alive = framing != BodyFraming::UntilClose && said.keeps_alive(is_http10);
+    let bodiless = is_bodiless(response.status(), method).then(|| BodilessResponse::of(said));
+    Ok(ResponseHead { response, framing, is_kept_alive, bodiless })
 }
 
 /// Whether this is the head of a SETTINGS frame on no stream, of a length that settings have (RFC 9113 §4.1).
