@@ -56,7 +56,7 @@ impl FieldLines {
             let line = PlainLine::read(text, at)?;
             let (field, value) = (FieldName::of(&text[line.name]), &text[line.value.clone()]);
             note(field, value);
-            pass &= seen.note(field, line.value, value);
+            pass &= seen.note(field, &line.value, value);
             at = line.end;
         }
         if usize::from(seen.count) > count_max {
@@ -109,14 +109,14 @@ impl FieldLines {
             _ => {}
         }
         let is_line = |known: &[u8]| known.eq_ignore_ascii_case(name.as_str().as_bytes());
-        let came = self.iter().find(|(known, _)| is_line(known)).map(|(_, value)| value);
+        let came = self.parts().find(|(known, _)| is_line(known)).map(|(_, value)| value);
         came.or_else(|| {
             self.added.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes())
         })
     }
 
     /// The names and values of the lines.
-    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    fn parts(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = &self.text[..];
         std::iter::from_fn(move || {
             let end = memchr::memchr(b'\r', rest)?;
@@ -138,7 +138,7 @@ impl FieldLines {
     /// The same as a map.
     pub(super) fn to_map(&self) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(self.count() + ADDED_HEADERS);
-        for (name, value) in self.iter() {
+        for (name, value) in self.parts() {
             let name = HeaderName::from_bytes(name).expect("a token is a name");
             let value = HeaderValue::from_maybe_shared(self.text.slice_ref(value)).expect("text is a value");
             map.append(name, value);
@@ -176,7 +176,7 @@ impl PlainLine {
 
 impl SeenFields {
     /// Notes a field with its value, and where that is, and says whether the field passes without a doubt.
-    fn note(&mut self, field: FieldName, place: Range<usize>, value: &[u8]) -> bool {
+    fn note(&mut self, field: FieldName, place: &Range<usize>, value: &[u8]) -> bool {
         self.count += 1;
         match field {
             FieldName::Passing => {}
@@ -265,7 +265,7 @@ fn is_text_of_eight(eight: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let Ok(eight) = <[u8; 8]>::try_from(eight) else { return false };
     let eight = u64::from_ne_bytes(eight);
-    // A byte below 0x20 borrows from its high bit, and so may one beside it, which is then looked at alone.
+    // Both are 0 only if there is no such byte; the high bit of a byte from 0x80 on is no borrowed one.
     let control = eight.wrapping_sub(ONES * 0x20) & !eight & HIGH;
     let other = eight ^ (ONES * 0x7f);
     let delete = other.wrapping_sub(ONES) & !other & HIGH;
