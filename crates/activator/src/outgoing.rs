@@ -83,7 +83,8 @@ impl RepeatableRequest {
             is_expecting = headers.remove(EXPECT).is_some();
         }
         if !is_trusted && connection.is_encrypted() {
-            head.fields.set_of_hops(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+            // Of what is said of the way here, `Forwarded` is built.
+            head.fields.map_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
         }
         set_forwarded_for(&mut head.fields, connection.forwarded_for());
         if is_expecting {

@@ -74,7 +74,7 @@ fn is_read(request: &Request<Body>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::header::{ACCEPT, HOST};
+    use http::header::{ACCEPT, HOST, HeaderName};
 
     use super::*;
 
@@ -106,7 +106,7 @@ mod tests {
     async fn the_page_of_metrics_has_the_form_that_is_asked_for() {
         let pages =
             ActivatorMetricsPages { registry: MetricsRegistry::default(), trusted: TrustedHosts::default() };
-        let asking = |name, value| {
+        let asking = |name: HeaderName, value: &str| {
             let request = http::Request::get("/metrics").header(name, value).body(Body::empty());
             Request::from(request.expect("legal"))
         };

@@ -40,6 +40,9 @@ pub fn strip_forwarded(headers: &mut HeaderMap) {
 /// only those are there, then appends the sender to `X-Forwarded-For` (in this order, as Knative does: the
 /// last hop is in the latter only). `sender` is its address as [`ClientAddress::to_value`] writes it, once
 /// for all requests of a connection.
+///
+/// Lines of a head say nothing of the way, so that there is nothing to be built of them; a caller that adds
+/// an `X-Forwarded-*` of its own adds it to the map.
 pub fn set_forwarded_for(fields: &mut Fields, sender: &HeaderValue) {
     match fields.of_hops_mut() {
         Some(headers) => extend_forwarded(headers, sender),
