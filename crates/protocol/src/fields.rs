@@ -61,7 +61,7 @@ impl Fields {
         Some((if pass { Self::from(lines) } else { Self::from(lines.to_map()) }, end))
     }
 
-    /// All headers.
+    /// All headers, as one map.
     pub fn map(&self) -> &HeaderMap {
         match &self.0 {
             FieldsForm::Lines(lines, map) => map.get_or_init(|| Box::new(lines.to_map())),
@@ -69,7 +69,7 @@ impl Fields {
         }
     }
 
-    /// All headers, to be changed.
+    /// All headers as one map, to be changed.
     pub fn map_mut(&mut self) -> &mut HeaderMap {
         if let FieldsForm::Lines(lines, map) = &mut self.0 {
             let map = map.take().map_or_else(|| lines.to_map(), |map| *map);
@@ -81,7 +81,7 @@ impl Fields {
         }
     }
 
-    /// All headers, and nothing else.
+    /// All headers as one map, for good.
     pub fn into_map(mut self) -> HeaderMap {
         std::mem::take(self.map_mut())
     }

@@ -62,12 +62,12 @@ impl<B> Request<B> {
         (self.head, self.body)
     }
 
-    /// The method.
+    /// The method of the request.
     pub fn method(&self) -> &Method {
         &self.head.method
     }
 
-    /// The method, to be changed.
+    /// The method of the request, to be changed.
     pub fn method_mut(&mut self) -> &mut Method {
         &mut self.head.method
     }
@@ -132,17 +132,17 @@ impl<B> Request<B> {
         &mut self.head.extensions
     }
 
-    /// The body.
+    /// The body of the message.
     pub fn body(&self) -> &B {
         &self.body
     }
 
-    /// The body, to be changed.
+    /// The body of the message, to be changed.
     pub fn body_mut(&mut self) -> &mut B {
         &mut self.body
     }
 
-    /// The body alone.
+    /// The body without its head.
     pub fn into_body(self) -> B {
         self.body
     }
@@ -169,12 +169,12 @@ impl<B> Response<B> {
         (self.head, self.body)
     }
 
-    /// The status.
+    /// The status of the response.
     pub fn status(&self) -> StatusCode {
         self.head.status
     }
 
-    /// The status, to be changed.
+    /// The status of the response, to be changed.
     pub fn status_mut(&mut self) -> &mut StatusCode {
         &mut self.head.status
     }
@@ -209,17 +209,17 @@ impl<B> Response<B> {
         self.head.fields.map_mut()
     }
 
-    /// The body.
+    /// The body of the message.
     pub fn body(&self) -> &B {
         &self.body
     }
 
-    /// The body, to be changed.
+    /// The body of the message, to be changed.
     pub fn body_mut(&mut self) -> &mut B {
         &mut self.body
     }
 
-    /// The body alone.
+    /// The body without its head.
     pub fn into_body(self) -> B {
         self.body
     }

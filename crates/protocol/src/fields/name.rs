@@ -6,15 +6,15 @@
 pub(crate) enum FieldName {
     /// No proxy looks at it: the field passes.
     Passing,
-    /// `Host`, which passes.
+    /// The field `Host`, which passes.
     Host,
-    /// `Content-Length`, which passes.
+    /// The field `Content-Length`, which passes.
     ContentLength,
-    /// `Date`, which passes.
+    /// The field `Date`, which passes.
     Date,
-    /// `User-Agent`, which passes.
+    /// The field `User-Agent`, which passes.
     UserAgent,
-    /// `Content-Type`, which passes.
+    /// The field `Content-Type`, which passes.
     ContentType,
     /// `Transfer-Encoding`, which ends at each hop.
     TransferEncoding,
