@@ -30,7 +30,8 @@ impl From<Uri> for RequestTarget {
 }
 
 impl RequestTarget {
-    /// A path, perhaps with a query, each of whose bytes may stand there by the letter of RFC 3986 (§3.3, §3.4).
+    /// A path, perhaps with a query, each of whose bytes may stand there by the letter of RFC 3986 (§3.3,
+    /// §3.4).
     pub(crate) fn of_path(text: Bytes) -> Self {
         Self(TargetForm::Path(text, OnceCell::new()))
     }

@@ -17,7 +17,7 @@ pub(super) struct OrdinaryRequestLine {
     pub(super) method: Method,
     /// Where the target is: a path, perhaps with a query, by the letter of RFC 3986.
     pub(super) target: Range<usize>,
-    /// Where the line ends.
+    /// Where the line has its end.
     pub(super) end: usize,
 }
 
@@ -72,7 +72,7 @@ static MAY_BE_IN_PATH: [bool; 256] = {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OrdinaryStatusLine {
     pub(super) status: StatusCode,
-    /// Where the line ends.
+    /// Where the line has its end.
     pub(super) end: usize,
 }
 

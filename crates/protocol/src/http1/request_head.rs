@@ -121,9 +121,17 @@ pub(super) fn read_plain(
     bytes: &Bytes,
     limits: HeadLimits,
 ) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
-    if let Some(read) = read_ordinary(bytes, limits) {
-        return Ok(Some(read));
+    match read_ordinary(bytes, limits) {
+        Some(read) => Ok(Some(read)),
+        None => read_any(bytes, limits),
     }
+}
+
+/// Reads a head of any kind, as [`read_plain`] does.
+pub(super) fn read_any(
+    bytes: &Bytes,
+    limits: HeadLimits,
+) -> Result<Option<(RequestHead, usize)>, UnreadableRequest> {
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Request::new(&mut []);
     let parsing = parsed.parse_with_uninit_headers(bytes, &mut headers);
@@ -179,9 +187,9 @@ fn head_of(
 }
 
 /// Reads a head about which there is nothing to be said: its method is one that everyone knows, its target is
-/// a path whose every byte may stand there, and its lines are written as we would write them. `None` for every
-/// other, which may be whole and legal all the same.
-fn read_ordinary(bytes: &Bytes, limits: HeadLimits) -> Option<(RequestHead, usize)> {
+/// a path whose every byte may stand there, and its lines are written as we would write them. `None` for
+/// every other, which may be whole and legal all the same.
+pub(super) fn read_ordinary(bytes: &Bytes, limits: HeadLimits) -> Option<(RequestHead, usize)> {
     let OrdinaryRequestLine { method, target, end } = OrdinaryRequestLine::read(bytes)?;
     let mut said = FramingHeaders::default();
     let note = |field, value: &[u8]| said.note(field, value);

@@ -79,7 +79,7 @@ pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnnouncedLength {
     Unsaid,
-    /// No number is said.
+    /// What is said is no number.
     Nonsense,
     Bytes(u64),
 }
@@ -122,9 +122,18 @@ pub(super) fn read_response(
     method: &Method,
     limits: HeadLimits,
 ) -> Result<Option<(ResponseHead, usize)>, MalformedMessage> {
-    if let Some(read) = read_ordinary(bytes, method, limits) {
-        return Ok(Some(read));
+    match read_ordinary(bytes, method, limits) {
+        Some(read) => Ok(Some(read)),
+        None => read_any(bytes, method, limits),
     }
+}
+
+/// Reads a head of any kind, as [`read_response`] does.
+fn read_any(
+    bytes: &Bytes,
+    method: &Method,
+    limits: HeadLimits,
+) -> Result<Option<(ResponseHead, usize)>, MalformedMessage> {
     let too_large = MalformedMessage::HeadTooLarge(limits);
     let mut headers = [const { MaybeUninit::uninit() }; HeadLimits::HOP.headers];
     let mut parsed = httparse::Response::new(&mut []);
@@ -261,6 +270,41 @@ mod tests {
             ("", Ok((BodyFraming::UntilClose, false))),
         ] {
             assert_eq!(framing(headers), expected, "{headers}");
+        }
+    }
+
+    /// What both readers of heads tell of one.
+    fn told((head, length): (ResponseHead, usize)) -> String {
+        let ResponseHead { response, framing, is_kept_alive, bodiless } = head;
+        let (status, headers) = (response.status(), response.headers());
+        format!("{length} {status} {headers:?} {framing:?} {is_kept_alive} {bodiless:?}")
+    }
+
+    #[test]
+    fn an_ordinary_head_says_what_the_reader_of_every_head_finds() {
+        for lines in [
+            "",
+            "Server: s\r\n",
+            "Content-Length: 5\r\nA: b, c\r\na: \u{e9}\tx\r\n",
+            "Content-Length: 0\r\nDate: d\r\n",
+            "Content-Length: 5\r\nContent-Length: 5\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+            "Connection: close\r\nContent-Length: 3\r\n",
+            "ebb-error: x\r\nKeep-Alive: timeout=5\r\n",
+        ] {
+            for status in ["200 OK", "204 No Content", "304 ", "404 Not Found"] {
+                for method in [Method::GET, Method::HEAD] {
+                    let bytes = Bytes::from(format!("HTTP/1.1 {status}\r\n{lines}\r\nbehind"));
+                    let ordinary = read_ordinary(&bytes, &method, HeadLimits::OUTER).expect("ordinary");
+                    let any = read_any(&bytes, &method, HeadLimits::OUTER).expect("legal").expect("whole");
+                    assert_eq!(told(ordinary), told(any), "{method} {status} {lines}");
+                }
+            }
+        }
+        for lines in ["A:b\r\n", "A: b \r\n", "A: b\n", "Content-Length: x\r\n", "Transfer-Encoding: gzip\r\n"] {
+            let bytes = Bytes::from(format!("HTTP/1.1 200 OK\r\n{lines}\r\n"));
+            assert!(read_ordinary(&bytes, &Method::GET, HeadLimits::OUTER).is_none(), "{lines}");
         }
     }
 

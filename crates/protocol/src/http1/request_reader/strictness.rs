@@ -3,6 +3,7 @@
 use http::Version;
 use proptest::prelude::*;
 
+use super::super::request_head::{read_any, read_ordinary};
 use super::*;
 use crate::ambiguity;
 use crate::http1::BodyFraming;
@@ -93,6 +94,40 @@ fn head() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+fn ordinary_head() -> impl Strategy<Value = Vec<u8>> {
+    let method = prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+    let line = prop_oneof![
+        "X-[a-z]{1,3}: [!-~]{1,12}( [!-~]{1,4})?",
+        Just("Content-Length: 5".to_owned()),
+        Just("Transfer-Encoding: chunked".to_owned()),
+        Just("Connection: close, Upgrade".to_owned()),
+        Just("connection: keep-alive".to_owned()),
+        Just("Expect: 100-continue".to_owned()),
+        Just("Host: other".to_owned()),
+        Just("ebb-pod: p".to_owned()),
+        Just("Date: d".to_owned()),
+        Just("User-Agent: curl/8".to_owned()),
+    ];
+    (method, "/[a-z/%2]{0,6}(\\?[a-z&=?/]{0,5})?", prop::collection::vec(line, 0..4)).prop_map(
+        |(method, target, lines)| {
+            let lines = lines.iter().map(|line| [line, "\r\n"].concat()).collect::<String>();
+            format!("{method} {target} HTTP/1.1\r\nHost: h:80\r\n{lines}\r\nbehind").into_bytes()
+        },
+    )
+}
+
+/// All that is told of a head.
+fn told(head: &RequestHead) -> String {
+    let RequestHead { request, bytes, framing, asked, expects_continue, offers_upgrade } = head;
+    let (method, uri, version) = (request.method(), request.uri(), request.version());
+    let doubt = ambiguity(request);
+    let path = crate::target::path_and_query(request).escape_ascii();
+    let headers = request.headers();
+    format!(
+        "{method} {uri:?} {path} {version:?} {headers:?} {bytes} {framing:?} {asked:?} {expects_continue} {offers_upgrade} {doubt:?}"
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
@@ -107,6 +142,23 @@ proptest! {
             let shown = String::from_utf8_lossy(&text).into_owned();
             let Some((seen, read)) = ours else { panic!("refused: {shown:?}") };
             prop_assert_eq!((comparable(seen), read), (comparable(head), length), "{:?}", shown);
+        }
+    }
+
+    /// The pass over ordinary heads finds what the reader of every head finds, and leaves to that one whatever
+    /// it refuses.
+    #[test]
+    fn an_ordinary_head_says_what_the_reader_of_every_head_finds(
+        mut text in prop_oneof![head(), ordinary_head()],
+        changes in prop::collection::vec((any::<usize>(), prop::sample::select(ODD_BYTES), any::<u8>()), 0..3),
+    ) {
+        spoil(&mut text, &changes);
+        let bytes = Bytes::from(text);
+        if let Some((head, length)) = read_ordinary(&bytes, HeadLimits::OUTER) {
+            let any = read_any(&bytes, HeadLimits::OUTER);
+            let Ok(Some((any, any_length))) = any else { panic!("{bytes:?}: {any:?}") };
+            prop_assert_eq!(length, any_length);
+            prop_assert_eq!(told(&head), told(&any), "{:?}", bytes);
         }
     }
 
