@@ -4,6 +4,7 @@ use std::io::{PipeReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+use crate::api::{self, Freshness};
 use crate::bench::guard;
 use crate::client::Load;
 use crate::grip::{self, Grip};
@@ -413,9 +415,9 @@ impl Ebb {
         serde_json::from_str(&stdout).map_err(|error| format!("{error}: {stdout}"))
     }
 
-    /// The state of a service now.
+    /// The state of a service now, as its API answers. An autoscaler that is being rebuilt is waited for.
     pub async fn revision(&self, service: &str) -> Result<Revision, String> {
-        self.explain(service).await.map(Revision)
+        api::revision(self.api, service, Freshness::Present).await.map(Revision)
     }
 
     /// Waits until a service's state satisfies `holds`.
@@ -431,17 +433,25 @@ impl Ebb {
         limit: Duration,
         holds: impl Fn(&Revision) -> bool,
     ) -> Revision {
+        // What was published before may be older than the test's last action. Everything published after the
+        // first answer is later.
+        let has_present = AtomicBool::new(false);
         eventually(&format!("{service}: {what}"), limit, || async {
-            let revision = self.revision(service).await?;
+            let is_known = has_present.load(Ordering::Relaxed);
+            let freshness = if is_known { Freshness::Published } else { Freshness::Present };
+            let revision = api::revision(self.api, service, freshness).await.map(Revision)?;
+            has_present.store(true, Ordering::Relaxed);
             if holds(&revision) { Ok(revision) } else { Err(revision.0.to_string()) }
         })
         .await
     }
 
-    /// Waits until a service has exactly this many ready pods and no other.
+    /// Waits until a service has exactly this many ready pods and no other. It has none once none is wanted:
+    /// until then, a pod may have been ordered that is not there yet.
     pub async fn until_pods(&self, service: &str, count: usize) -> Revision {
         self.until(service, &format!("{count} ready pods"), |revision| {
-            revision.ready() == count && revision.pods().len() == count
+            let is_settled = count > 0 || revision.wanted() == 0;
+            is_settled && revision.ready() == count && revision.pods().len() == count
         })
         .await
     }
@@ -518,7 +528,7 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What `ebb explain -o json` says of one service.
+/// What the API says of one service, and `ebb explain -o json` prints.
 #[derive(Clone, Debug)]
 pub struct Revision(pub Value);
 
@@ -551,6 +561,12 @@ impl Revision {
     /// Whether exactly this many pods are wanted and ready, and nothing panics.
     pub fn is_settled_at(&self, count: u64) -> bool {
         self.wanted() == count && u64::try_from(self.ready()) == Ok(count) && self.0["mode"] == "stable"
+    }
+
+    /// Whether one of its last decisions was made with so many ready pods.
+    pub fn had_ready(&self, count: u64) -> bool {
+        let decisions = self.0["decisions"].as_array().map_or(&[][..], Vec::as_slice);
+        decisions.iter().any(|decision| decision["inputs"]["ready_pods"] == count)
     }
 
     /// Its last decisions, a line each, for the message of a failed assertion.

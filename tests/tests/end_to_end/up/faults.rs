@@ -269,6 +269,7 @@ async fn a_burst_at_an_app_that_starts_slowly_starts_a_few_pods_at_a_time() {
         let revision = ebb.revision("interpreter").await.expect("the API answers");
         most =
             most.max(revision.pids("app_pid").len() - revision.ready().min(revision.pids("app_pid").len()));
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     burst.await.expect("no panic").assert_all_answered();
     // Two for each core, and some of those that began before and were the last of theirs to be ready.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::client::whole_answer;
-use tests::{ConfigMap, Ebb, Service};
+use tests::{ConfigMap, Ebb, Revision, Service};
 
 /// A service that gets no pod before its first request.
 fn from_zero(name: &str) -> Service {
@@ -39,19 +39,15 @@ async fn bounds_hold_whatever_the_load() {
     let ebb = Ebb::up(&[service], &ConfigMap::short()).await;
     ebb.until_pods("bounded", 1).await;
     let load = ebb.load("bounded").path("/?sleep=100");
-    let mut traffic = tokio::spawn(async move { load.closed_loop(50, Duration::from_secs(12)).await });
+    let traffic = tokio::spawn(async move { load.closed_loop(50, Duration::from_secs(12)).await });
     let mut most = 0;
-    let tally = loop {
-        tokio::select! {
-            tally = &mut traffic => break tally.expect("the load ends"),
-            revision = ebb.revision("bounded") => {
-                let revision = revision.expect("ebb answers");
-                assert!(revision.wanted() <= 3, "{revision:?}");
-                most = most.max(revision.ready());
-            }
-        }
-    };
-    tally.assert_all_answered();
+    while !traffic.is_finished() {
+        let revision = ebb.revision("bounded").await.expect("ebb answers");
+        assert!(revision.wanted() <= 3, "{revision:?}");
+        most = most.max(revision.ready());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    traffic.await.expect("the load ends").assert_all_answered();
     assert_eq!(most, 3);
     ebb.until_pods("bounded", 1).await;
 }
@@ -111,7 +107,7 @@ async fn get_and_explain_say_where_every_revision_stands() {
     let (code, text, _) = ebb.run(&["explain", "one"]).await;
     assert_eq!(code, 0);
     assert!(text.contains("min-scale"), "{text}");
-    let explained = ebb.revision("one").await.expect("explain answers in JSON");
+    let explained = Revision(ebb.explain("one").await.expect("explain answers in JSON"));
     assert_eq!(explained.pids("app_pid").len(), 1, "{explained:?}");
     let (code, _, stderr) = ebb.run(&["explain", "three"]).await;
     assert_eq!(code, 1);
