@@ -21,9 +21,11 @@ const RISES: usize = 30;
 const LEARNING: usize = 9;
 /// After so many rises a rule can be in force: three hours have to be known, and one has to be replayed.
 const RISES_BEFORE_A_RULE: usize = 4;
-/// The seconds of a minute at which the first rise may begin. Rules are chosen as an hour of prediction ends,
-/// which is a minute of the clock: after one rise is over, and well before the next.
-const FIRST_RISE: std::ops::Range<u64> = 10..40;
+/// The seconds of a minute at which demand may begin, [`LEAD`] before its first rise. Rules are chosen as an
+/// hour of prediction ends, which is a minute of the clock: after one rise is over, and well before the next.
+const FIRST_SECOND: std::ops::Range<u64> = 5..35;
+/// Demand is low for so long before the first rise: a rise is what is more than in the three minutes before.
+const LEAD: Duration = Duration::from_secs(5);
 /// An hour of prediction, whose minutes last a second. Rules compare hours with hours, so rises that came
 /// more often would not be learnt in less time.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -56,12 +58,12 @@ fn number_of_rises() -> usize {
     rises
 }
 
-/// Waits for a second of the clock at which rises may begin.
-async fn until_first_rise() {
+/// Waits for a second of the clock at which demand may begin.
+async fn until_first_second() {
     let since_epoch = wall_time().duration_since(UNIX_EPOCH).expect("the clock shows a time after 1970");
     let second = since_epoch.as_secs() % PERIOD.as_secs();
-    if !FIRST_RISE.contains(&second) {
-        let seconds = (FIRST_RISE.start + PERIOD.as_secs() - second) % PERIOD.as_secs();
+    if !FIRST_SECOND.contains(&second) {
+        let seconds = (FIRST_SECOND.start + PERIOD.as_secs() - second) % PERIOD.as_secs();
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 }
@@ -71,6 +73,7 @@ async fn waits_of_rises(ebb: &Ebb, name: &str, rises: usize) -> Vec<usize> {
     let load = ebb.load(name).path("/?sleep=1000");
     let low = load.in_background(LOW_RATE);
     let high = load.with_own_connections();
+    tokio::time::sleep(LEAD).await;
     let mut periods = tokio::time::interval(PERIOD);
     let (mut waits, mut all) = (Vec::new(), Tally::default());
     for _ in 0..rises {
@@ -92,7 +95,7 @@ async fn demand_that_rises_each_minute_finds_its_pods_ready() {
     for service in &services {
         ebb.until_pods(service.name(), 1).await;
     }
-    until_first_rise().await;
+    until_first_second().await;
     let (reactive, early) =
         tokio::join!(waits_of_rises(&ebb, "reactive", rises), waits_of_rises(&ebb, "early", rises));
     println!("requests that waited, by rises: class kpa {reactive:?}, class ahpa {early:?}");
