@@ -19,15 +19,11 @@ async fn fifty_clients_at_target_ten_get_eight_pods_and_then_none() {
     let ebb = Ebb::up(&[from_zero("hello").scaling("target", "10")], &zero_allowed()).await;
     ebb.until_pods("hello", 0).await;
     let load = ebb.load("hello").path("/?sleep=100");
-    let traffic = tokio::spawn({
-        let load = load.clone();
-        async move { load.closed_loop(50, Duration::from_secs(20)).await }
-    });
+    let traffic = load.closed_loop_in_background(50);
     // ⌈50 / (10 × 0.7)⌉
     let revision = ebb.until_pods("hello", 8).await;
     assert_eq!(revision.wanted(), 8);
-    let tally = traffic.await.expect("the load ends");
-    tally.assert_all_answered();
+    traffic.end_after_a_second().await.assert_all_answered();
     ebb.until_pods("hello", 0).await;
     load.one().await.assert_all_answered();
 }
@@ -66,12 +62,11 @@ async fn a_hard_limit_of_one_is_never_exceeded() {
 async fn requests_per_second_scale_too() {
     let service = from_zero("rate").scaling("metric", "rps").scaling("target", "20");
     let ebb = Ebb::up(&[service], &zero_allowed()).await;
-    let load = ebb.load("rate");
-    let traffic = tokio::spawn(async move { load.steady(56, Duration::from_secs(15)).await });
+    let traffic = ebb.load("rate").in_background(56);
     // 56 per second at 20 × 0.7 per pod.
     let revision = ebb.until("rate", "4 pods", |revision| revision.ready() == 4).await;
     assert_eq!(revision.field("target_per_pod").as_f64(), Some(14.0));
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end_after_a_second().await.assert_all_answered();
     ebb.until_pods("rate", 0).await;
 }
 

@@ -88,25 +88,22 @@ async fn p3_excess_burst_capacity_decides_who_serves() {
     let ebb = Ebb::up(&[service], &ConfigMap::short().set("routing-dwell", "0s")).await;
     ebb.until_pods("burst", 1).await;
     let load = ebb.load("burst").path("/?sleep=200");
-    let seven = tokio::spawn({
-        let load = load.clone();
-        async move { load.closed_loop(7, Duration::from_secs(30)).await }
-    });
+    let seven = load.closed_loop_in_background(7);
     ebb.until("burst", "the activator in the path of one pod", |revision| {
         revision.wanted() == 1
             && revision.field("routing") == "through_activator"
             && last_decision_field(revision, "excess_burst_capacity") == Some(-4)
     })
     .await;
-    let five_more = tokio::spawn(async move { load.closed_loop(5, Duration::from_secs(24)).await });
+    let five_more = load.closed_loop_in_background(5);
     ebb.until("burst", "two pods that serve directly", |revision| {
         revision.ready() == 2
             && revision.field("routing") == "direct"
             && last_decision_field(revision, "excess_burst_capacity") == Some(1)
     })
     .await;
-    seven.await.expect("the load ends").assert_all_answered();
-    five_more.await.expect("the load ends").assert_all_answered();
+    seven.end().await.assert_all_answered();
+    five_more.end().await.assert_all_answered();
 }
 
 fn last_decision_field(revision: &tests::Revision, name: &str) -> Option<i64> {
