@@ -1,6 +1,6 @@
-//! What the API of `ebb up` says, asked by the suite's own process.
+//! What the API of `ebb up` says of a revision, asked by the suite's own process.
 //!
-//! A wait asks every 50 ms. An executable that is started for each of these questions takes more of the
+//! A wait asks again and again. An executable that is started for each of these questions takes more of the
 //! machine than the event that is waited for. A test of `ebb get` or `ebb explain` runs that command.
 //!
 //! The API shows what autoscalers published, which is up to 100 ms old. `/ready` is answered once readers
@@ -21,63 +21,73 @@ use tokio::net::TcpStream;
 
 /// As long as the commands of `ebb` wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-
 /// An autoscaler that was just rebuilt is not ready. On a busy machine that takes seconds.
 const READY_MAX: Duration = Duration::from_secs(20);
 
-/// How old an answer may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Freshness {
-    /// It shows everything that the autoscalers knew when they were asked.
-    Present,
-    /// It shows what was published last. An answer before it showed what was present.
-    Published,
+/// A reader of one revision as `ebb explain -o json` shows it: it asks with the token, so that what apps
+/// printed is part of it. No answer is older than the first question.
+pub(crate) struct RevisionReader {
+    api: SocketAddr,
+    page: String,
+    /// The connection of the answer before; none before the first answer, and after a failure.
+    asking: Option<AskingConnection>,
 }
 
-/// A revision as `ebb explain -o json` shows it: asked with the token, so that what apps printed is part of
-/// it.
-pub(crate) async fn revision(api: SocketAddr, service: &str, freshness: Freshness) -> Result<Value, String> {
-    let answer = tokio::time::timeout(PATIENCE, asked(api, service, freshness)).await;
-    answer.unwrap_or_else(|_| Err(format!("{api} did not answer within {PATIENCE:?}")))
-}
-
-async fn asked(api: SocketAddr, service: &str, freshness: Freshness) -> Result<Value, String> {
-    let mut connection = AskingConnection::open(api).await?;
-    let (_, location) = connection.json("/v1/token", None).await?;
-    let file = location["token_file"].as_str().map(PathBuf::from);
-    let token = file.and_then(|file| std::fs::read_to_string(file).ok());
-    if freshness == Freshness::Present {
-        connection.until_ready(token.as_deref()).await?;
+impl RevisionReader {
+    pub(crate) fn new(api: SocketAddr, service: &str) -> Self {
+        Self { api, page: format!("/v1/revisions/default/service/{service}"), asking: None }
     }
-    let page = format!("/v1/revisions/default/service/{service}");
-    match connection.json(&page, token.as_deref()).await? {
-        (StatusCode::OK, detail) => Ok(detail),
-        (status, complaint) => Err(format!("{page}: {status}: {complaint}")),
+
+    /// The state of the revision now.
+    pub(crate) async fn read(&mut self) -> Result<Value, String> {
+        let answer = tokio::time::timeout(PATIENCE, self.ask()).await;
+        let answer = answer.unwrap_or_else(|_| Err(format!("{} took over {PATIENCE:?}", self.api)));
+        if answer.is_err() {
+            self.asking = None;
+        }
+        answer
+    }
+
+    async fn ask(&mut self) -> Result<Value, String> {
+        let asking = match &mut self.asking {
+            Some(asking) => asking,
+            empty => empty.insert(AskingConnection::open(self.api).await?),
+        };
+        match asking.json(&self.page).await? {
+            (StatusCode::OK, detail) => Ok(detail),
+            (status, complaint) => Err(format!("{}: {status}: {complaint}", self.page)),
+        }
     }
 }
 
-/// A connection to the API.
+/// A connection to an API behind which autoscalers were ready.
 struct AskingConnection {
     api: SocketAddr,
     sender: SendRequest<Empty<Bytes>>,
+    token: Option<String>,
 }
 
 impl AskingConnection {
     async fn open(api: SocketAddr) -> Result<Self, String> {
-        let asking = |error: &dyn std::fmt::Display| format!("connecting to {api}: {error}");
-        let stream = TcpStream::connect(api).await.map_err(|error| asking(&error))?;
-        let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| asking(&error))?;
-        // It moves the bytes of the connection. A question notices its end, and it ends with `sender`.
+        let connecting = |error: &dyn std::fmt::Display| format!("connecting to {api}: {error}");
+        let stream = TcpStream::connect(api).await.map_err(|error| connecting(&error))?;
+        let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| connecting(&error))?;
+        // It moves the bytes of the connection, and ends with `sender`. A question on it notices its end.
         tokio::spawn(driver);
-        Ok(Self { api, sender })
+        let mut connection = Self { api, sender, token: None };
+        let (_, location) = connection.json("/v1/token").await?;
+        let file = location["token_file"].as_str().map(PathBuf::from);
+        connection.token = file.and_then(|file| std::fs::read_to_string(file).ok());
+        connection.until_ready().await?;
+        Ok(connection)
     }
 
     /// Waits until an autoscaler knows everything that is there, and readers find all that it knows.
-    async fn until_ready(&mut self, token: Option<&str>) -> Result<(), String> {
+    async fn until_ready(&mut self) -> Result<(), String> {
         let mut last = String::new();
         let attempts = async {
             loop {
-                let (status, body) = self.get("/ready", token).await?;
+                let (status, body) = self.get("/ready").await?;
                 if status == StatusCode::OK {
                     return Ok::<(), String>(());
                 }
@@ -89,17 +99,17 @@ impl AskingConnection {
         answer.unwrap_or(Err(last))
     }
 
-    async fn json(&mut self, page: &str, token: Option<&str>) -> Result<(StatusCode, Value), String> {
-        let (status, body) = self.get(page, token).await?;
+    async fn json(&mut self, page: &str) -> Result<(StatusCode, Value), String> {
+        let (status, body) = self.get(page).await?;
         let value = serde_json::from_slice(&body);
         Ok((status, value.map_err(|error| format!("{page}: {status}: {error}"))?))
     }
 
-    async fn get(&mut self, page: &str, token: Option<&str>) -> Result<(StatusCode, Bytes), String> {
+    async fn get(&mut self, page: &str) -> Result<(StatusCode, Bytes), String> {
         let api = self.api;
         let asking = |error: &dyn std::fmt::Display| format!("asking {api}{page}: {error}");
         let mut request = Request::get(page).header(HOST, api.to_string());
-        if let Some(token) = token {
+        if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, format!("Bearer {}", token.trim()));
         }
         let request = request.body(Empty::new()).map_err(|error| asking(&error))?;

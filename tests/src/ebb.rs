@@ -4,7 +4,6 @@ use std::io::{PipeReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-use crate::api::{self, Freshness};
+use crate::api::RevisionReader;
 use crate::bench::guard;
 use crate::client::Load;
 use crate::grip::{self, Grip};
@@ -27,6 +26,9 @@ use crate::wait::eventually;
 
 /// How long a slow, busy machine may take for what normally takes milliseconds.
 const GENEROUS: Duration = Duration::from_secs(60);
+
+/// As often as autoscalers publish news.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The executable under test: `$EBB_EXECUTABLE`, else the one that cargo built beside the test.
 pub fn executable() -> PathBuf {
@@ -417,7 +419,7 @@ impl Ebb {
 
     /// The state of a service now, as its API answers. An autoscaler that is being rebuilt is waited for.
     pub async fn revision(&self, service: &str) -> Result<Revision, String> {
-        api::revision(self.api, service, Freshness::Present).await.map(Revision)
+        RevisionReader::new(self.api, service).read().await.map(Revision)
     }
 
     /// Waits until a service's state satisfies `holds`.
@@ -433,17 +435,23 @@ impl Ebb {
         limit: Duration,
         holds: impl Fn(&Revision) -> bool,
     ) -> Revision {
-        // What was published before may be older than the test's last action. Everything published after the
-        // first answer is later.
-        let has_present = AtomicBool::new(false);
-        eventually(&format!("{service}: {what}"), limit, || async {
-            let is_known = has_present.load(Ordering::Relaxed);
-            let freshness = if is_known { Freshness::Published } else { Freshness::Present };
-            let revision = api::revision(self.api, service, freshness).await.map(Revision)?;
-            has_present.store(true, Ordering::Relaxed);
-            if holds(&revision) { Ok(revision) } else { Err(revision.0.to_string()) }
+        let mut reader = RevisionReader::new(self.api, service);
+        let mut last = Err("no answer".to_owned());
+        let looks = async {
+            loop {
+                let state = reader.read().await.map(Revision);
+                match state {
+                    Ok(revision) if holds(&revision) => return revision,
+                    Ok(_) | Err(_) => last = state,
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let found = tokio::time::timeout(limit, looks).await;
+        found.unwrap_or_else(|_| {
+            let last = last.map_or_else(|why| why, |state| state.0.to_string());
+            panic!("{service}: {what}: not within {limit:?}; last seen: {last}")
         })
-        .await
     }
 
     /// Waits until a service has exactly this many ready pods and no other. It has none once none is wanted:
