@@ -171,7 +171,10 @@ async fn the_api_is_asked_over_ipv6_too() {
 #[tokio::test]
 async fn an_edit_of_the_config_map_reaches_revisions_at_zero() {
     let ebb = Ebb::up(&[Service::new("asleep")], &ConfigMap::short()).await;
-    ebb.until_pods("asleep", 0).await;
+    ebb.until("asleep", "zero after its first pod", |revision| {
+        revision.pods().is_empty() && revision.had_ready(1)
+    })
+    .await;
     ebb.configure(&ConfigMap::short().set("min-scale", "1"));
     ebb.until_pods("asleep", 1).await;
     ebb.configure(&ConfigMap::short());
