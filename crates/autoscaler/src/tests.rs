@@ -823,8 +823,8 @@ async fn it_is_ready_once_it_knows_what_is_there() {
     while world.get("/ready").await.0 != StatusCode::OK {}
 }
 
-/// Each edit comes sooner after the last publication than news are published: a reader that asks at once finds
-/// the edit before.
+/// Each edit comes sooner after the last publication than news are published: a reader that asks at once
+/// finds the edit before.
 #[tokio::test(start_paused = true)]
 async fn after_a_health_check_readers_find_everything_that_the_loop_knew() {
     let mut world = World::start(1);

@@ -4,8 +4,8 @@
 //! own autoscaler after a way back, go on where the last one stopped.
 //!
 //! The contract's `NewObservedGenFailure` is Ready's reason for a new generation whose handling came to no
-//! end. A handling here is one pure step and always complete, so that reason is never written; where Knative's
-//! autoscaler has left it, the next handling overwrites it.
+//! end. A handling here is one pure step and always complete, so that reason is never written; where
+//! Knative's autoscaler has left it, the next handling overwrites it.
 
 use std::time::Duration;
 

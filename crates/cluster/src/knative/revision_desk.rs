@@ -211,7 +211,8 @@ impl RevisionDesk {
         self.pace.conflicted(&self.autoscaler);
     }
 
-    /// The write of the status failed, and may or may not have been done; `at_least` is the server's own wait.
+    /// The write of the status failed, and may or may not have been done; `at_least` is the server's own
+    /// wait.
     pub fn status_failed(&mut self, at_least: Option<Duration>, now: Timestamp) {
         self.pace.failed(at_least, now);
     }

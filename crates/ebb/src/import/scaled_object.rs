@@ -81,8 +81,8 @@ fn bounds(spec: &DocumentNode) -> Vec<(String, String)> {
     vec![bound("min-scale", "minReplicaCount", 0), bound("max-scale", "maxReplicaCount", MAX_DEFAULT)]
 }
 
-/// The schedule that triggers of type cron make, with its time zone, which is that of the first trigger that is
-/// taken; nothing where there is none.
+/// The schedule that triggers of type cron make, with its time zone, which is that of the first trigger that
+/// is taken; nothing where there is none.
 fn scheduled(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<(String, String)> {
     let Some(DocumentNode::List(triggers)) = at(spec, &["triggers"]) else { return Vec::new() };
     let (mut lines, mut zone) = (String::new(), None);

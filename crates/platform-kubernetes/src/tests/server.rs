@@ -31,8 +31,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// How many attempts fail before a test heals the server. One that hangs takes 4 s, and the wait behind it
-    /// grows as behind every other failure.
+    /// How many attempts fail before a test heals the server. One that hangs takes 4 s, and the wait behind
+    /// it grows as behind every other failure.
     pub(super) fn failures_before_recovery(&self) -> usize {
         if matches!(self, Self::Silence | Self::HangsAfterHead) { 1 } else { 3 }
     }
