@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    API_VERSION, ChangeEvent, LedgerList, OwnersAnswer, RevisionDetail, RevisionList,
-    RevisionSummary, SeriesView,
+    API_VERSION, ChangeEvent, LedgerList, OwnersAnswer, RevisionDetail, RevisionList, RevisionSummary,
+    SeriesView,
 };
 use autoscaler::refusal;
 use axum::body::{Body, Bytes};

@@ -71,7 +71,9 @@ pub(super) fn serve(
     trusted: TrustedHosts,
 ) -> anyhow::Result<JoinHandle<()>> {
     let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
-    let server = PageServer::new(router(current, orders, trusted)).with_kinds(kind_of).with_refusals(autoscaler::refusal);
+    let server = PageServer::new(router(current, orders, trusted))
+        .with_kinds(kind_of)
+        .with_refusals(autoscaler::refusal);
     let serving = server.serve(listener, &places).context("listening for the API")?;
     Ok(tokio::spawn(vital("the API", async move {
         // It ends only by abort.
