@@ -97,6 +97,12 @@ def lost_requests(limit):
         return Suites(ROOT, LOGS).workspace(tests, limit)
 
 
+def prediction(limit):
+    """Five rises of the thirty, for each takes a minute and no rule is in force before the fifth (tests/tests/prediction.rs)."""
+    with environment(PREDICTION_RISES="5"):
+        return suite("prediction")(limit)
+
+
 def properties(limit):
     """The property tests draw other worlds and inputs than the gate's."""
     seed = str(random.SystemRandom().randrange(2**32))
@@ -117,7 +123,7 @@ def stages() -> list[Stage]:
         Stage("dashboard", 240, suite("dashboard", threads=2)),
         Stage("properties", 240, properties),
         Stage("lost-requests", 240, lost_requests),
-        Stage("prediction", 2100, suite("prediction")),
+        Stage("prediction", 300, prediction),
         Stage("cluster", 2400, one_node),
         Stage("two-nodes", 600, two_nodes),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),

@@ -360,13 +360,34 @@ impl Load {
     /// `clients` that each send their next request when the former is answered, for `duration` (what `hey`
     /// does).
     pub async fn closed_loop(&self, clients: usize, duration: Duration) -> Tally {
+        // It does nothing but end after that time.
+        let over = tokio::spawn(tokio::time::sleep(duration));
+        self.closed_loop_while(clients, move || !over.is_finished()).await
+    }
+
+    /// The same beside the test, over connections of its own, until the test ends it.
+    pub fn closed_loop_in_background(&self, clients: usize) -> BackgroundLoad {
+        let load = self.clone().with_own_connections();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_over);
+        let is_more_wanted = move || !asked.load(Ordering::Relaxed);
+        // The task that ends it notices a panic of it.
+        let running = tokio::spawn(async move { load.closed_loop_while(clients, is_more_wanted).await });
+        BackgroundLoad { is_over, running }
+    }
+
+    async fn closed_loop_while(
+        &self,
+        clients: usize,
+        is_more_wanted: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Tally {
+        let is_more_wanted = Arc::new(is_more_wanted);
         let mut running = JoinSet::new();
         for _ in 0..clients {
-            let load = self.clone();
+            let (load, is_more_wanted) = (self.clone(), Arc::clone(&is_more_wanted));
             running.spawn(async move {
                 let mut tally = Tally::default();
-                let over = tokio::spawn(tokio::time::sleep(duration));
-                while !over.is_finished() {
+                while is_more_wanted() {
                     tally.sent += 1;
                     tally.add(load.request().await);
                 }
@@ -467,6 +488,12 @@ pub struct BackgroundLoad {
 }
 
 impl BackgroundLoad {
+    /// Goes on for a second after what the test has seen, so that requests meet that too, and then ends.
+    pub async fn end_after_a_second(self) -> Tally {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.end().await
+    }
+
     /// Sends no more, and waits for what is under way.
     pub async fn end(self) -> Tally {
         self.is_over.store(true, Ordering::Relaxed);

@@ -16,6 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+use crate::api::RevisionReader;
 use crate::bench::guard;
 use crate::client::Load;
 use crate::grip::{self, Grip};
@@ -25,6 +26,9 @@ use crate::wait::eventually;
 
 /// How long a slow, busy machine may take for what normally takes milliseconds.
 const GENEROUS: Duration = Duration::from_secs(60);
+
+/// As often as autoscalers publish news.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The executable under test: `$EBB_EXECUTABLE`, else the one that cargo built beside the test.
 pub fn executable() -> PathBuf {
@@ -413,9 +417,9 @@ impl Ebb {
         serde_json::from_str(&stdout).map_err(|error| format!("{error}: {stdout}"))
     }
 
-    /// The state of a service now.
+    /// The state of a service now, as its API answers. An autoscaler that is being rebuilt is waited for.
     pub async fn revision(&self, service: &str) -> Result<Revision, String> {
-        self.explain(service).await.map(Revision)
+        RevisionReader::new(self.api, service).read().await.map(Revision)
     }
 
     /// Waits until a service's state satisfies `holds`.
@@ -431,17 +435,31 @@ impl Ebb {
         limit: Duration,
         holds: impl Fn(&Revision) -> bool,
     ) -> Revision {
-        eventually(&format!("{service}: {what}"), limit, || async {
-            let revision = self.revision(service).await?;
-            if holds(&revision) { Ok(revision) } else { Err(revision.0.to_string()) }
+        let mut reader = RevisionReader::new(self.api, service);
+        let mut last = Err("no answer".to_owned());
+        let looks = async {
+            loop {
+                let state = reader.read().await.map(Revision);
+                match state {
+                    Ok(revision) if holds(&revision) => return revision,
+                    Ok(_) | Err(_) => last = state,
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let found = tokio::time::timeout(limit, looks).await;
+        found.unwrap_or_else(|_| {
+            let last = last.map_or_else(|why| why, |state| state.0.to_string());
+            panic!("{service}: {what}: not within {limit:?}; last seen: {last}")
         })
-        .await
     }
 
-    /// Waits until a service has exactly this many ready pods and no other.
+    /// Waits until a service has exactly this many ready pods and no other. It has none once none is wanted:
+    /// until then, a pod may have been ordered that is not there yet.
     pub async fn until_pods(&self, service: &str, count: usize) -> Revision {
         self.until(service, &format!("{count} ready pods"), |revision| {
-            revision.ready() == count && revision.pods().len() == count
+            let is_settled = count > 0 || revision.wanted() == 0;
+            is_settled && revision.ready() == count && revision.pods().len() == count
         })
         .await
     }
@@ -518,7 +536,7 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What `ebb explain -o json` says of one service.
+/// What the API says of one service, and `ebb explain -o json` prints.
 #[derive(Clone, Debug)]
 pub struct Revision(pub Value);
 
@@ -551,6 +569,12 @@ impl Revision {
     /// Whether exactly this many pods are wanted and ready, and nothing panics.
     pub fn is_settled_at(&self, count: u64) -> bool {
         self.wanted() == count && u64::try_from(self.ready()) == Ok(count) && self.0["mode"] == "stable"
+    }
+
+    /// Whether one of its last decisions was made with so many ready pods.
+    pub fn had_ready(&self, count: u64) -> bool {
+        let decisions = self.0["decisions"].as_array().map_or(&[][..], Vec::as_slice);
+        decisions.iter().any(|decision| decision["inputs"]["ready_pods"] == count)
     }
 
     /// Its last decisions, a line each, for the message of a failed assertion.

@@ -2,6 +2,7 @@
 //! questions, an open-loop client that accounts for every request, and patience with a deadline instead of
 //! sleeps.
 
+mod api;
 pub mod bench;
 pub mod client;
 pub mod cluster;

@@ -62,7 +62,7 @@ async fn detail(
 ) -> Response {
     let name = match RevisionName::new(&namespace, &kind, &name) {
         Ok(name) => name,
-        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
     };
     let (output, panel) = (output_for(&extensions), panel.read());
     let details = panel.given.iter().map(|(snapshot, now)| views::detail(snapshot, &name, output, *now));
@@ -76,13 +76,13 @@ async fn series(
 ) -> Response {
     let name = match RevisionName::new(&namespace, &kind, &name) {
         Ok(name) => name,
-        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
     };
     let word = parameters.get("range").map_or("", String::as_str);
     let Some(range) = SeriesRange::of_word(word) else {
         let words = SeriesRange::ALL.map(SeriesRange::word).join(", ");
         let error = format!("the parameter range is {word:?}; write one of {words}");
-        return failure(StatusCode::BAD_REQUEST, error);
+        return refusal(StatusCode::BAD_REQUEST, error);
     };
     let panel = panel.read();
     let all = panel.given.iter().filter_map(|(snapshot, now)| views::series(snapshot, &name, range, *now));
@@ -95,7 +95,7 @@ async fn forecast(
 ) -> Response {
     let name = match RevisionName::new(&namespace, &kind, &name) {
         Ok(name) => name,
-        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
     };
     let panel = panel.read();
     let all = panel.given.iter().filter_map(|(snapshot, now)| views::forecast(snapshot, &name, *now));
@@ -106,11 +106,11 @@ async fn ledger(State(panel): State<Panel>, Query(parameters): Query<BTreeMap<St
     let text = parameters.get("since").map_or(LedgerRange::DEFAULT_TEXT, String::as_str);
     let range = match LedgerRange::parse(text) {
         Ok(range) => range,
-        Err(error) => return failure(StatusCode::BAD_REQUEST, format!("the parameter since: {error}")),
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, format!("the parameter since: {error}")),
     };
     let named = match parameters.get("revision").map(|name| RevisionName::parse(name)).transpose() {
         Ok(named) => named,
-        Err(error) => return failure(StatusCode::BAD_REQUEST, error.to_string()),
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
     };
     let panel = panel.read();
     let lists =
@@ -119,7 +119,7 @@ async fn ledger(State(panel): State<Panel>, Query(parameters): Query<BTreeMap<St
     match (merged, named) {
         // An autoscaler that is silent may decide about this revision.
         (Some(list), Some(name)) if list.revisions.is_empty() && panel.silent.is_empty() => {
-            failure(StatusCode::NOT_FOUND, format!("there is no revision {name}"))
+            refusal(StatusCode::NOT_FOUND, format!("there is no revision {name}"))
         }
         (merged, _) => answer(merged),
     }
@@ -152,7 +152,7 @@ async fn readiness(State(panel): State<Panel>) -> Response {
     match panel.check().await {
         Some(LoopHealth::Ready) => "ready\n".into_response(),
         Some(LoopHealth::Turns) => {
-            failure(StatusCode::SERVICE_UNAVAILABLE, "it has not heard everything that is there".to_owned())
+            refusal(StatusCode::SERVICE_UNAVAILABLE, "it has not heard everything that is there".to_owned())
         }
         None => answer(None::<()>),
     }
@@ -167,7 +167,7 @@ fn output_for(extensions: &Extensions) -> AppOutput {
 /// The answer about one revision; `None` where no autoscaler that is not silent knows it.
 fn answer_of_one(name: &RevisionName, body: Option<impl Serialize>, silent: &[ReplicaName]) -> Response {
     if body.is_none() && silent.is_empty() {
-        return failure(StatusCode::NOT_FOUND, format!("there is no revision {name}"));
+        return refusal(StatusCode::NOT_FOUND, format!("there is no revision {name}"));
     }
     // An autoscaler that is silent may decide about this revision.
     answer(body)
@@ -176,14 +176,15 @@ fn answer_of_one(name: &RevisionName, body: Option<impl Serialize>, silent: &[Re
 fn answer(body: Option<impl Serialize>) -> Response {
     match body {
         Some(body) => Json(body).into_response(),
-        None => failure(
+        None => refusal(
             StatusCode::SERVICE_UNAVAILABLE,
             "the autoscaler is not running; ask again in a moment".to_owned(),
         ),
     }
 }
 
-fn failure(status: StatusCode, error: String) -> Response {
+/// An answer of the API in place of what was asked for: this status, and why, in one line.
+pub fn refusal(status: StatusCode, error: String) -> Response {
     (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
 

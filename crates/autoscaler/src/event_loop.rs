@@ -53,6 +53,8 @@ pub(crate) struct EventLoop {
     orchestrator: Orchestrator,
     /// Whether the platform has told everything that is there.
     is_synced: bool,
+    /// Health checks that are answered once readers find everything that is known now.
+    checks: Vec<HealthCheck>,
     snapshots: SnapshotWriter,
     /// When readers were last told what is.
     published_at: Timestamp,
@@ -105,6 +107,7 @@ impl EventLoop {
             recorder,
             orchestrator: Orchestrator::new(settings),
             is_synced: false,
+            checks: Vec::new(),
             snapshots,
             published_at: Timestamp::ZERO,
             sweep_at: Timestamp::ZERO,
@@ -119,7 +122,7 @@ impl EventLoop {
         loop {
             match self.wake(&mut checks).await {
                 LoopWakeup::Stop => break,
-                LoopWakeup::HealthCheck(reply) => self.answer(reply),
+                LoopWakeup::HealthCheck(reply) => self.checks.push(reply),
                 LoopWakeup::Fact(fact) => self.take_facts(fact),
                 LoopWakeup::Word(word) => self.take_words(word),
                 LoopWakeup::Deadline => {}
@@ -271,6 +274,10 @@ impl EventLoop {
         if self.publish_at() <= now {
             self.tell_readers(now);
         }
+        // News wait for at most [`NEWS_WITHIN`], and so do the checks that came before they were published.
+        if !self.orchestrator.has_news() {
+            self.answer_checks();
+        }
         if let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.write_at() <= now) {
             keeper.write(self.orchestrator.snapshot(now), now);
         }
@@ -391,7 +398,10 @@ impl EventLoop {
     }
 
     /// Says that the loop turns. A client that has gone away meanwhile loses its answer.
-    fn answer(&self, reply: HealthCheck) {
-        let _ = reply.send(if self.is_synced { LoopHealth::Ready } else { LoopHealth::Turns });
+    fn answer_checks(&mut self) {
+        let health = if self.is_synced { LoopHealth::Ready } else { LoopHealth::Turns };
+        for reply in self.checks.drain(..) {
+            let _ = reply.send(health);
+        }
     }
 }

@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::RevisionName;
 
 use crate::api::ApiHandle;
-pub use crate::api::page_kind;
+pub use crate::api::{page_kind, refusal};
 pub use crate::config::{AutoscalerConfig, HistorySource, RecordTarget};
 use crate::event_loop::EventLoop;
 pub use crate::history_store::HistoryStore;

@@ -823,6 +823,22 @@ async fn it_is_ready_once_it_knows_what_is_there() {
     while world.get("/ready").await.0 != StatusCode::OK {}
 }
 
+/// Each edit comes sooner after the last publication than news are published: a reader that asks at once
+/// finds the edit before.
+#[tokio::test(start_paused = true)]
+async fn after_a_health_check_readers_find_everything_that_the_loop_knew() {
+    let mut world = World::start(1);
+    world.begin(3, Vec::new(), &[]).await;
+    for number in 1..=5 {
+        let template = format!("hello-{number:05}");
+        let facts = RevisionFacts { template: template.clone(), ..RevisionFacts::clone(&revision(3)) };
+        world.say(PlatformFact::RevisionChanged(Arc::new(facts))).await;
+        world.pass(Duration::from_millis(1)).await;
+        assert_eq!(world.get("/healthz").await.0, StatusCode::OK);
+        assert_eq!(world.detail().await.summary.template, template);
+    }
+}
+
 impl World {
     /// Lets that much time pass; returns the counts asked for meanwhile.
     async fn pass(&mut self, time: Duration) -> Vec<PodCount> {

@@ -32,6 +32,7 @@ mod revisions;
 mod serverless;
 mod status;
 mod status_pace;
+mod versioned_writes;
 
 pub use active::{ActiveState, PodNeed};
 pub use buckets::{BucketCount, KnativeBuckets, holder_identity};

@@ -41,7 +41,7 @@ pub(crate) fn run(options: DashboardOptions) -> anyhow::Result<ExitCode> {
                 let forwarder = Forwarder::new(cluster);
                 let server = PageServer::new(forwarder.router())
                     .with_kinds(autoscaler::page_kind)
-                    .with_refusals(forwarder::refusal);
+                    .with_refusals(autoscaler::refusal);
                 let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
                 // A task of its own: the program that opens the browser may last as long as the browser does.
                 // A panic in the task ends this command, which waits for it.

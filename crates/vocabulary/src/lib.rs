@@ -65,7 +65,7 @@ pub use injection::{
     PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,
 };
 pub use intern::Interner;
-pub use knative_names::{KNATIVE_REVISION_KIND, knative_lease};
+pub use knative_names::{KNATIVE_BUCKETS_MAX, KNATIVE_REVISION_KIND, knative_lease};
 pub use late_bytes::LateBytes;
 pub use likeness::{LikelyName, likeness, nearest};
 pub use link::{LinkAddress, LinkChannel, LinkRole, LinkToken, LinkTokenError};

@@ -4,15 +4,16 @@
 //! every acquisition, so that a late word or order of an earlier owner is recognised by its number,
 //! however late it comes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::hash::fnv1a;
-use crate::knative_names::{KNATIVE_REVISION_KIND, knative_lease};
+use crate::knative_names::{KNATIVE_BUCKETS_MAX, KNATIVE_REVISION_KIND, knative_lease};
 use crate::revision::RevisionName;
-use crate::subset::choose_subset;
+use crate::subset::choose_one;
 
 /// One of the parts into which revisions are hashed, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,17 +67,26 @@ impl Ownership {
     }
 }
 
+/// The names of all Leases of an installed Knative, by how many there are. The bucket of a revision is asked
+/// for at each word about it.
+static LEASES: LazyLock<Vec<Vec<String>>> =
+    LazyLock::new(|| (0..=KNATIVE_BUCKETS_MAX).map(leases).collect());
+
+fn leases(buckets: u16) -> Vec<String> {
+    (0..buckets).map(|bucket| knative_lease(bucket, buckets)).collect()
+}
+
 /// Knative chooses one of the names of all Leases, by the revision's namespace and name.
 fn knative_bucket(revision: &RevisionName, buckets: u16) -> Bucket {
     if buckets == 1 {
         return Bucket(0);
     }
-    let leases: Vec<String> = (0..buckets).map(|bucket| knative_lease(bucket, buckets)).collect();
-    let names: BTreeSet<&str> = leases.iter().map(String::as_str).collect();
     let key = format!("{}/{}", revision.namespace(), revision.name());
-    let chosen = choose_subset(&names, 1, &key).into_iter().next();
-    let position = chosen.and_then(|chosen| leases.iter().position(|lease| lease == chosen));
-    Bucket(position.and_then(|position| u16::try_from(position).ok()).unwrap_or_default())
+    let place = match LEASES.get(usize::from(buckets)) {
+        Some(leases) => choose_one(leases, &key),
+        None => choose_one(&leases(buckets), &key),
+    };
+    Bucket(place.and_then(|place| u16::try_from(place).ok()).unwrap_or_default())
 }
 
 #[cfg(test)]

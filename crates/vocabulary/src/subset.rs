@@ -3,6 +3,7 @@
 //! Knative.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use crate::hash::fnv1a;
 
@@ -31,20 +32,40 @@ pub fn choose_subset<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> 
     chosen
 }
 
+/// The place of the one of `names` that [`choose_subset`] chooses where one is asked for; `None` if there are
+/// none. The names are distinct and in their order.
+pub(crate) fn choose_one(names: &[String], key: &str) -> Option<usize> {
+    let mut slots = Vec::with_capacity(names.len());
+    for name in names {
+        slots.push(slot(name, key, |slot| slots.contains(&slot)));
+    }
+    let angle = hash(&[key, "start-angle-salt"]) % UNIVERSE;
+    let from_angle = |slot: u64| (slot + UNIVERSE - angle) % UNIVERSE;
+    (0..names.len()).min_by_key(|&place| from_angle(slots[place]))
+}
+
 /// Each name at a slot of its own.
 fn ring<'a>(names: &BTreeSet<&'a str>, key: &str) -> BTreeMap<u64, &'a str> {
     let mut ring = BTreeMap::new();
     for &name in names {
-        let mut text = format!("{name}{key}");
-        let mut full = fnv1a(text.bytes());
         // More names than slots would go round for ever; there are never that many activators.
-        while ring.contains_key(&(full % UNIVERSE)) && ring.len() < 2048 {
-            text = format!("{text}{full:x}");
-            full = fnv1a(text.bytes());
-        }
-        ring.insert(full % UNIVERSE, name);
+        let slot = slot(name, key, |slot| ring.contains_key(&slot) && ring.len() < 2048);
+        ring.insert(slot, name);
     }
     ring
+}
+
+/// The slot of a name: that of its hash, which is hashed again with what came out as long as its slot is
+/// taken.
+fn slot(name: &str, key: &str, is_taken: impl Fn(u64) -> bool) -> u64 {
+    let mut tries = String::new();
+    loop {
+        let full = hash(&[name, key, &tries]);
+        if !is_taken(full % UNIVERSE) {
+            return full % UNIVERSE;
+        }
+        let _ = write!(tries, "{full:x}");
+    }
 }
 
 fn hash(parts: &[&str]) -> u64 {
@@ -91,6 +112,20 @@ mod tests {
                     .filter_map(|name| name.strip_prefix("10.0.0."))
                     .collect();
                 assert_eq!(found, *expected, "{wanted} of {count} for {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_is_chosen_as_a_subset_of_one_is() {
+        for count in 0..=10 {
+            let names = names(count);
+            let all: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+            for number in 0..200 {
+                let key = format!("default/r{number}");
+                let place = choose_one(&names, &key);
+                let expected = choose_subset(&all, 1, &key).into_iter().next();
+                assert_eq!(place.map(|place| names[place].as_str()), expected, "{count}, {key}");
             }
         }
     }

@@ -94,25 +94,31 @@ async fn at_zero_they_are_answered_at_once_and_wake_nobody() {
 
 #[tokio::test]
 async fn with_a_ready_pod_they_are_passed_on_and_nobody_hears_of_them() {
-    for routing in [Routing::ThroughActivator, Routing::Direct] {
-        let (world, pod) = (World::start(), Pod::held());
-        let autoscaler = world.synced(&[Assignment { routing, ..ready(1, &pod) }]).await;
-        let held = start_check(&Caller::http1(&world), "/healthz");
-        until("it runs in the pod", || pod.running() == 1).await;
-        two_seconds_later(&autoscaler).await;
-        pod.permits.add_permits(1);
-        assert_eq!(held.await.unwrap().status, 200);
-        two_seconds_later(&autoscaler).await;
-        assert!(!has_heard_of_load(&autoscaler), "{:?}", autoscaler.reports());
-        let seen = &pod.seen()[0];
-        let header = |name: &str| seen.headers.get(name).map(|value| value.to_str().unwrap());
-        assert_eq!((seen.path.as_str(), header("user-agent")), ("/healthz", Some(KUBELET)));
-        assert_eq!((header("ebb-unmeasured"), header("ebb-hop-key")), (Some("1"), Some(HOP_KEY)));
-        assert_eq!(header("k-proxy-request"), None, "the activator does not count it");
-        // Operators see what moves all the same.
-        until("it is counted", || world.metric("activator_responses_total") == 1.0).await;
-        assert_eq!(world.metric("activator_direct_requests_total"), 1.0);
-    }
+    // Side by side, for each waits for seconds in which nothing may come.
+    tokio::join!(
+        health_checks_are_passed_on(Routing::ThroughActivator),
+        health_checks_are_passed_on(Routing::Direct),
+    );
+}
+
+async fn health_checks_are_passed_on(routing: Routing) {
+    let (world, pod) = (World::start(), Pod::held());
+    let autoscaler = world.synced(&[Assignment { routing, ..ready(1, &pod) }]).await;
+    let held = start_check(&Caller::http1(&world), "/healthz");
+    until("it runs in the pod", || pod.running() == 1).await;
+    two_seconds_later(&autoscaler).await;
+    pod.permits.add_permits(1);
+    assert_eq!(held.await.unwrap().status, 200);
+    two_seconds_later(&autoscaler).await;
+    assert!(!has_heard_of_load(&autoscaler), "{routing:?}: {:?}", autoscaler.reports());
+    let seen = &pod.seen()[0];
+    let header = |name: &str| seen.headers.get(name).map(|value| value.to_str().unwrap());
+    assert_eq!((seen.path.as_str(), header("user-agent")), ("/healthz", Some(KUBELET)));
+    assert_eq!((header("ebb-unmeasured"), header("ebb-hop-key")), (Some("1"), Some(HOP_KEY)));
+    assert_eq!(header("k-proxy-request"), None, "the activator does not count it");
+    // Operators see what moves all the same.
+    until("it is counted", || world.metric("activator_responses_total") == 1.0).await;
+    assert_eq!(world.metric("activator_direct_requests_total"), 1.0);
 }
 
 /// An ordinary request waits here until a slot is free; a health check waits in the pod, where there is the

@@ -5,10 +5,7 @@
 //! stands in the names: replicas that go by another number see other Leases. In which bucket a revision is,
 //! [`vocabulary::Ownership::bucket_of`] says.
 
-use vocabulary::{Bucket, knative_lease};
-
-/// The most buckets that Knative allows.
-const BUCKETS_MAX: u16 = 10;
+use vocabulary::{Bucket, KNATIVE_BUCKETS_MAX, knative_lease};
 
 /// How many buckets there are: 1 to 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +20,7 @@ impl Default for BucketCount {
 impl BucketCount {
     /// So many; `None` outside of 1 to 10.
     pub fn new(count: u16) -> Option<Self> {
-        (1..=BUCKETS_MAX).contains(&count).then_some(Self(count))
+        (1..=KNATIVE_BUCKETS_MAX).contains(&count).then_some(Self(count))
     }
 
     /// The number of buckets, 1 to 10.

@@ -2,6 +2,10 @@
 //!
 //! Pure and without memory: what was so before stands in the status itself. So a new owner, and Knative's
 //! own autoscaler after a way back, go on where the last one stopped.
+//!
+//! The contract's `NewObservedGenFailure` is Ready's reason for a new generation whose handling came to no
+//! end. A handling here is one pure step and always complete, so that reason is never written; where
+//! Knative's autoscaler has left it, the next handling overwrites it.
 
 use std::time::Duration;
 
@@ -17,7 +21,6 @@ use crate::moment::Moment;
 
 /// At the limit itself a start still has time.
 const JUST_AFTER: Duration = Duration::from_millis(1);
-const NEW_GENERATION: (&str, &str) = ("NewObservedGenFailure", "unsuccessfully observed a new generation");
 
 /// The state of a revision, from which its status follows.
 #[derive(Clone, Copy, Debug)]
@@ -132,21 +135,9 @@ pub(crate) fn not_owned(
     name: &str,
     now: WallTime,
 ) -> AutoscalerStatus {
-    let mut status = failed(former, generation, now);
+    let mut status = AutoscalerStatus { observed_generation: generation, ..former.clone() };
     let message = format!("There is an existing ServerlessService \"{name}\" that we do not own.");
     put_with_ready(&mut status, [(ConditionKind::Active, ConditionWords::no("NotOwned", message))], now);
-    status
-}
-
-/// The status after a handling that came to no end: the new generation was seen, and not understood.
-#[must_use]
-pub(crate) fn failed(former: &AutoscalerStatus, generation: i64, now: WallTime) -> AutoscalerStatus {
-    let mut status = former.clone();
-    if status.observed_generation != generation {
-        status.observed_generation = generation;
-        let words = ConditionWords::unknown(NEW_GENERATION.0, NEW_GENERATION.1);
-        put(&mut status, [(ConditionKind::Ready, words)], now);
-    }
     status
 }
 

@@ -13,8 +13,8 @@ use super::pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord};
 use super::serverless::{ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for};
 use super::status::{AutoscalerStatus, StatusWrite};
 use super::status_pace::StatusPace;
+use super::versioned_writes::VersionedWrites;
 use crate::moment::Moment;
-use crate::write_turns::WriteTurns;
 
 /// The figures of a revision that the control loop and Kubernetes know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,7 @@ pub struct RevisionDesk {
     service: Option<ServerlessRecord>,
     figures: Option<RevisionFigures>,
     route: Option<RouteOrder>,
-    /// The version over which a write of the service is under way; empty where there is no service.
-    service_under_way: Option<String>,
-    /// The version over which the service was last written, until the watch shows another one; empty where
-    /// there was none.
-    stale_service: Option<String>,
-    service_turns: WriteTurns,
+    service_writes: VersionedWrites,
     pace: StatusPace,
 }
 
@@ -74,9 +69,7 @@ impl RevisionDesk {
             service: None,
             figures: None,
             route: None,
-            service_under_way: None,
-            stale_service: None,
-            service_turns: WriteTurns::paced(Duration::ZERO),
+            service_writes: VersionedWrites::default(),
             pace: StatusPace::default(),
         }
     }
@@ -94,13 +87,7 @@ impl RevisionDesk {
     /// The `ServerlessService` as the watch shows it; `None` for none.
     pub fn put_service(&mut self, service: Option<ServerlessRecord>) {
         self.service = service;
-        if self.stale_service.as_deref() != Some(self.service_version()) {
-            self.stale_service = None;
-        }
-    }
-
-    fn service_version(&self) -> &str {
-        self.service.as_ref().map_or("", |service| &service.resource_version)
+        self.service_writes.shown(version_of(self.service.as_ref()));
     }
 
     /// The figures from now on.
@@ -122,8 +109,7 @@ impl RevisionDesk {
         if self.service_turn().is_some_and(|turn| turn <= moment.axis)
             && let Some(write) = self.service_write()
         {
-            self.service_under_way = Some(self.service_version().to_owned());
-            self.service_turns.begin(moment.axis);
+            self.service_writes.begin(version_of(self.service.as_ref()), moment.axis);
             return Some(DeskWrite::Service(write));
         }
         let wanted = self.wanted_status(moment.wall)?;
@@ -147,8 +133,7 @@ impl RevisionDesk {
 
     /// When the service may be written; `None` while an answer or the watch has to come first.
     fn service_turn(&self) -> Option<Timestamp> {
-        let is_open = self.service_under_way.is_none() && self.stale_service.is_none();
-        is_open.then(|| self.service_turns.next_turn())
+        self.service_writes.next_turn(version_of(self.service.as_ref()))
     }
 
     /// What the service lacks, if it is ours.
@@ -208,24 +193,34 @@ impl RevisionDesk {
     /// The write of the service has ended: it went through, or met another version (409). Either way the
     /// watch shows a newer one.
     pub fn service_written(&mut self) {
-        let Some(over) = self.service_under_way.take() else { return };
-        // The watch may have been faster than the answer.
-        self.stale_service = (over == self.service_version()).then_some(over);
-        self.service_turns.ended();
+        self.service_writes.ended(version_of(self.service.as_ref()));
     }
 
     /// The write of the service failed, as while Knative's webhook is away; deciding goes on meanwhile.
     pub fn service_failed(&mut self, at_least: Option<Duration>, now: Timestamp) {
-        if self.service_under_way.take().is_none() {
-            return;
-        }
-        self.service_turns.failed(at_least, now);
+        self.service_writes.failed(at_least, now);
     }
 
-    /// The writer of the status, for the answers of its writes.
-    pub fn status_pace(&mut self) -> &mut StatusPace {
-        &mut self.pace
+    /// The write of the status went through.
+    pub fn status_written(&mut self) {
+        self.pace.written(&self.autoscaler);
     }
+
+    /// The write of the status met another version of the object (409): the watch shows it.
+    pub fn status_conflicted(&mut self) {
+        self.pace.conflicted(&self.autoscaler);
+    }
+
+    /// The write of the status failed, and may or may not have been done; `at_least` is the server's own
+    /// wait.
+    pub fn status_failed(&mut self, at_least: Option<Duration>, now: Timestamp) {
+        self.pace.failed(at_least, now);
+    }
+}
+
+/// The version of a service; empty for none.
+fn version_of(service: Option<&ServerlessRecord>) -> &str {
+    service.map_or("", |service| &service.resource_version)
 }
 
 #[cfg(test)]

@@ -130,9 +130,9 @@ impl KnativeRevisions {
         self.with_desk(key, |desk| match (object, end) {
             (WrittenObject::Service, WriteEnd::Done | WriteEnd::Conflict) => desk.service_written(),
             (WrittenObject::Service, WriteEnd::Failed(wait)) => desk.service_failed(wait, now),
-            (WrittenObject::Status, WriteEnd::Done) => desk.status_pace().written(),
-            (WrittenObject::Status, WriteEnd::Conflict) => desk.status_pace().conflicted(),
-            (WrittenObject::Status, WriteEnd::Failed(wait)) => desk.status_pace().failed(wait, now),
+            (WrittenObject::Status, WriteEnd::Done) => desk.status_written(),
+            (WrittenObject::Status, WriteEnd::Conflict) => desk.status_conflicted(),
+            (WrittenObject::Status, WriteEnd::Failed(wait)) => desk.status_failed(wait, now),
         });
     }
 

@@ -10,43 +10,27 @@ use vocabulary::Timestamp;
 
 use super::pod_autoscaler::PodAutoscalerRecord;
 use super::status::{AutoscalerStatus, StatusWrite};
-use crate::write_turns::WriteTurns;
+use super::versioned_writes::VersionedWrites;
 
 /// Minimum interval between two writes of counts alone.
 pub const COUNTS_EVERY: Duration = Duration::from_secs(1);
 
 /// The write of one status that is under way, and the times of those that follow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StatusPace {
-    under_way: Option<StatusWrite>,
+    writes: VersionedWrites,
+    /// The status of the write that is under way.
+    under_way: Option<AutoscalerStatus>,
     /// The last write that went through, until the watch shows a version at least as new.
     written: Option<AutoscalerStatus>,
-    /// The version over which a write was refused, or went through: the watch has to show another one.
-    stale: Option<String>,
     last_write: Option<Timestamp>,
-    turns: WriteTurns,
-}
-
-impl Default for StatusPace {
-    fn default() -> Self {
-        Self {
-            under_way: None,
-            written: None,
-            stale: None,
-            last_write: None,
-            turns: WriteTurns::paced(Duration::ZERO),
-        }
-    }
 }
 
 impl StatusPace {
     /// The status that the object has, as far as we know: what the watch shows, or what was written since.
     pub fn known<'a>(&'a self, shown: &'a PodAutoscalerRecord) -> &'a AutoscalerStatus {
-        self.written.as_ref().filter(|_| self.is_stale(shown)).unwrap_or(&shown.status)
-    }
-
-    fn is_stale(&self, shown: &PodAutoscalerRecord) -> bool {
-        self.stale.as_ref() == Some(&shown.resource_version)
+        let is_stale = self.writes.is_stale(&shown.resource_version);
+        self.written.as_ref().filter(|_| is_stale).unwrap_or(&shown.status)
     }
 
     /// The write that has to begin now so that the object gets this status, if any; it is under way from then
@@ -60,47 +44,44 @@ impl StatusPace {
         if self.next_turn(shown, wanted)? > now {
             return None;
         }
-        let write = StatusWrite { over: shown.resource_version.clone(), status: wanted.clone() };
-        self.turns.begin(now);
+        self.writes.begin(&shown.resource_version, now);
         self.last_write = Some(now);
-        self.under_way = Some(write.clone());
-        Some(write)
+        self.under_way = Some(wanted.clone());
+        Some(StatusWrite { over: shown.resource_version.clone(), status: wanted.clone() })
     }
 
     /// When a write may begin that gives the object this status; `None` if nothing is to be written, or
     /// something else has to happen first.
     pub fn next_turn(&self, shown: &PodAutoscalerRecord, wanted: &AutoscalerStatus) -> Option<Timestamp> {
         let known = self.known(shown);
-        if self.under_way.is_some() || self.is_stale(shown) || known == wanted {
+        if known == wanted {
             return None;
         }
+        let turn = self.writes.next_turn(&shown.resource_version)?;
         let pause =
             self.last_write.filter(|_| known.differs_in_counts_alone(wanted)).map(|at| at + COUNTS_EVERY);
-        Some(self.turns.next_turn().max(pause.unwrap_or(Timestamp::ZERO)))
+        Some(turn.max(pause.unwrap_or(Timestamp::ZERO)))
     }
 
     /// The write under way went through.
-    pub fn written(&mut self) {
-        let Some(write) = self.under_way.take() else { return };
-        self.turns.ended();
-        self.stale = Some(write.over);
-        self.written = Some(write.status);
+    pub fn written(&mut self, shown: &PodAutoscalerRecord) {
+        if self.writes.ended(&shown.resource_version) {
+            self.written = self.under_way.take();
+        }
     }
 
     /// The write under way met another version of the object (409): the watch shows it.
-    pub fn conflicted(&mut self) {
-        let Some(write) = self.under_way.take() else { return };
-        self.turns.ended();
-        (self.stale, self.written) = (Some(write.over), None);
+    pub fn conflicted(&mut self, shown: &PodAutoscalerRecord) {
+        if self.writes.ended(&shown.resource_version) {
+            (self.under_way, self.written) = (None, None);
+        }
     }
 
     /// The write under way failed, and may or may not have been done; `at_least` is the server's own wait.
     pub fn failed(&mut self, at_least: Option<Duration>, now: Timestamp) {
-        // The answer may be to a write of a former object under this name.
-        if self.under_way.take().is_none() {
-            return;
+        if self.writes.failed(at_least, now) {
+            self.under_way = None;
         }
-        self.turns.failed(at_least, now);
     }
 }
 
@@ -125,7 +106,7 @@ mod tests {
     fn write(pace: &mut StatusPace, shown: &mut PodAutoscalerRecord, wanted: &AutoscalerStatus, now: u64) {
         let write = pace.begin(shown, wanted, at(now)).expect("it is due");
         assert_eq!((write.over.as_str(), &write.status), (shown.resource_version.as_str(), wanted));
-        pace.written();
+        pace.written(shown);
         shown.status = write.status;
         shown.resource_version = format!("{}0", write.over);
     }
@@ -152,7 +133,7 @@ mod tests {
         let (mut pace, shown) = (StatusPace::default(), autoscaler(&json!({})));
         assert!(pace.begin(&shown, &status("hello", 1), at(0)).is_some());
         assert_eq!(pace.begin(&shown, &status("other", 1), at(10)), None, "one is under way");
-        pace.written();
+        pace.written(&shown);
         assert_eq!(*pace.known(&shown), status("hello", 1), "the watch has not shown it yet");
         assert_eq!(pace.begin(&shown, &status("other", 1), at(20)), None, "its version is known to be old");
     }
@@ -161,7 +142,7 @@ mod tests {
     fn after_a_conflict_the_object_is_read_again_and_after_a_failure_a_wait_grows() {
         let (mut pace, mut shown) = (StatusPace::default(), autoscaler(&json!({})));
         assert!(pace.begin(&shown, &status("hello", 1), at(0)).is_some());
-        pace.conflicted();
+        pace.conflicted(&shown);
         assert_eq!(pace.begin(&shown, &status("hello", 1), at(10)), None);
         shown.resource_version = "8".to_owned();
         assert!(pace.begin(&shown, &status("hello", 1), at(20)).is_some());

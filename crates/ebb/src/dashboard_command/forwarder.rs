@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    API_VERSION, ApiError, ChangeEvent, LedgerList, OwnersAnswer, RevisionDetail, RevisionList,
-    RevisionSummary, SeriesView,
+    API_VERSION, ChangeEvent, LedgerList, OwnersAnswer, RevisionDetail, RevisionList, RevisionSummary,
+    SeriesView,
 };
+use autoscaler::refusal;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -78,11 +79,6 @@ impl Forwarder {
 }
 
 const REVISIONS: &str = "/v1/revisions";
-
-/// An answer in place of what was asked for.
-pub(super) fn refusal(status: StatusCode, error: String) -> Response {
-    (status, Json(ApiError { version: API_VERSION, error })).into_response()
-}
 
 async fn answer(State(forwarder): State<Forwarder>, request: Request) -> Response {
     if !forwarder.admits(request.headers()) {

@@ -81,29 +81,29 @@ fn bounds(spec: &DocumentNode) -> Vec<(String, String)> {
     vec![bound("min-scale", "minReplicaCount", 0), bound("max-scale", "maxReplicaCount", MAX_DEFAULT)]
 }
 
-/// The schedule that triggers of type cron make, with its time zone; nothing where there is none.
+/// The schedule that triggers of type cron make, with its time zone, which is that of the first trigger that
+/// is taken; nothing where there is none.
 fn scheduled(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<(String, String)> {
     let Some(DocumentNode::List(triggers)) = at(spec, &["triggers"]) else { return Vec::new() };
     let (mut lines, mut zone) = (String::new(), None);
     for (index, trigger) in triggers.iter().enumerate().filter(|(_, trigger)| is_cron(trigger)) {
         let of = |field: &str| text_at(trigger, &["metadata", field]).unwrap_or_default();
         let place = format!("spec.triggers[{index}]");
+        let Some(time) = cron::time_between(of("start"), of("end")) else {
+            notes.push(format!(
+                "{place} (cron) is not taken: start {:?} and end {:?} are no times of the same days; write a line of ebb.dev/schedule",
+                of("start"),
+                of("end"),
+            ));
+            continue;
+        };
         if *zone.get_or_insert(of("timezone")) != of("timezone") {
             notes.push(format!(
                 "{place} (cron) is not taken: one time zone holds for all lines of a schedule"
             ));
             continue;
         }
-        match cron::time_between(of("start"), of("end")) {
-            Some(time) => {
-                let _ = writeln!(lines, "{time} min={}", of("desiredReplicas"));
-            }
-            None => notes.push(format!(
-                "{place} (cron) is not taken: start {:?} and end {:?} are no times of the same days; write a line of ebb.dev/schedule",
-                of("start"),
-                of("end"),
-            )),
-        }
+        let _ = writeln!(lines, "{time} min={}", of("desiredReplicas"));
     }
     if lines.is_empty() {
         return Vec::new();
@@ -363,6 +363,21 @@ ebb.dev/schedule: |
         for said in ["spec.triggers[1] (cron) is not taken: one time zone", "start \"0 7 1 * *\" and end"] {
             assert!(imported.notes.iter().any(|note| note.contains(said)), "{said}: {:?}", imported.notes);
         }
+    }
+
+    #[test]
+    fn a_trigger_that_is_refused_sets_no_time_zone() {
+        // The last trigger of these is refused wherever it stands.
+        let (head, triggers) = OFFICE.split_once("    - type: cron\n").expect("there are three triggers");
+        let (taken, refused) = triggers.rsplit_once("    - type: cron\n").expect("there are three triggers");
+        let refused = refused.replace("Europe/Berlin", "America/Lima");
+        let text = format!("{head}    - type: cron\n{refused}    - type: cron\n{taken}");
+        let imported = imported(&text).expect("a trigger has an equivalent");
+        assert_valid(&imported);
+        let zone = ("ebb.dev/time-zone".to_owned(), "Europe/Berlin".to_owned());
+        assert!(imported.annotations.contains(&zone), "{imported:?}");
+        let schedule = ("ebb.dev/schedule".to_owned(), "Mon-Fri 07:00-18:30 min=4\n".to_owned());
+        assert!(imported.annotations.contains(&schedule), "{imported:?}");
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl ApiAccess {
         });
         let reach = ApiReach::of(api);
         if reach == ApiReach::Network {
-            warn!(%api, "other machines reach the API, which wants its token for all but /healthz and speaks no TLS: the token can be read on the way");
+            warn!(%api, "other machines reach the API, which wants its token for all but /healthz and the files of the dashboard, and speaks no TLS: the token can be read on the way");
         }
         Self::with(token, file, reach)
     }

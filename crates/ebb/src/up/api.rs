@@ -7,7 +7,6 @@ use std::sync::Arc;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use autoscaler::PageServer;
-use autoscaler::api_types::{API_VERSION, ApiError};
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -72,7 +71,9 @@ pub(super) fn serve(
     trusted: TrustedHosts,
 ) -> anyhow::Result<JoinHandle<()>> {
     let places = PagePlaces::new(PageLimits::STANDARD, Clock::start());
-    let server = PageServer::new(router(current, orders, trusted)).with_kinds(kind_of).with_refusals(refusal);
+    let server = PageServer::new(router(current, orders, trusted))
+        .with_kinds(kind_of)
+        .with_refusals(autoscaler::refusal);
     let serving = server.serve(listener, &places).context("listening for the API")?;
     Ok(tokio::spawn(vital("the API", async move {
         // It ends only by abort.
@@ -88,10 +89,6 @@ fn kind_of(uri: &Uri) -> PageKind {
     } else {
         autoscaler::page_kind(uri)
     }
-}
-
-fn refusal(status: StatusCode, error: String) -> Response {
-    (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
 
 /// Requests of browsers and then those without a token are refused here, in front of everything, so that no
@@ -113,7 +110,7 @@ fn router(current: CurrentRouter, orders: PersonalOrders, trusted: TrustedHosts)
         .with_state(front)
         .merge(dashboard::pages())
         .merge(orders.access.pages());
-    autoscaler::refuse_foreign(orders.access.guard(router), trusted, refusal)
+    autoscaler::refuse_foreign(orders.access.guard(router), trusted, autoscaler::refusal)
 }
 
 /// What answers everything that has no route here.
@@ -198,6 +195,7 @@ async fn restart(
 
 #[cfg(test)]
 mod tests {
+    use autoscaler::api_types::{API_VERSION, ApiError};
     use axum::body::{Body, to_bytes};
     use axum::http::Method;
     use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};

@@ -30,6 +30,14 @@ pub(super) enum Fault {
     Late,
 }
 
+impl Fault {
+    /// How many attempts fail before a test heals the server. One that hangs takes 4 s, and the wait behind
+    /// it grows as behind every other failure.
+    pub(super) fn failures_before_recovery(&self) -> usize {
+        if matches!(self, Self::Silence | Self::HangsAfterHead) { 1 } else { 3 }
+    }
+}
+
 /// The message of every refusal that a test asked for.
 pub(super) const BECAUSE: &str = "because the test wants it";
 

@@ -49,7 +49,7 @@ fn a_drain_goes_on_while_a_client_from_before_the_adoption_uses_its_connection()
         let mut ended = tokio::task::spawn_local(bound.run_until(leaving.clone()));
         let _link = adopt(&ports).await;
         leaving.cancel();
-        for _ in 0..6 {
+        for _ in 0..3 {
             client.write_all(b"ask").expect("the connection is open");
             let drained = tokio::time::timeout(Duration::from_millis(500), &mut ended).await;
             assert!(drained.is_err(), "no request is in flight, and yet the client is there");

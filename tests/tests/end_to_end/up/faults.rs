@@ -105,13 +105,13 @@ async fn a_panic_in_a_part_that_others_rely_on_ends_the_process_with_a_code_of_i
 
 #[tokio::test]
 async fn a_slow_start_is_waited_for_and_others_are_not_disturbed() {
-    let slow = Service::new("slow").scaling("initial-scale", "0").args(&["--start-delay-ms", "20000"]);
+    let slow = Service::new("slow").scaling("initial-scale", "0").args(&["--start-delay-ms", "8000"]);
     let ebb =
         Ebb::up(&[slow, Service::new("quick")], &ConfigMap::short().set("allow-zero-initial-scale", "true"))
             .await;
     let load = ebb.load("slow");
     let waiting = tokio::spawn(async move { load.one().await });
-    let others = ebb.load("quick").steady(50, Duration::from_secs(10)).await;
+    let others = ebb.load("quick").steady(50, Duration::from_secs(4)).await;
     others.assert_all_answered();
     assert!(!waiting.is_finished(), "it waits for twice as long as the others were asked");
     waiting.await.expect("the request ends").assert_all_answered();
@@ -269,6 +269,7 @@ async fn a_burst_at_an_app_that_starts_slowly_starts_a_few_pods_at_a_time() {
         let revision = ebb.revision("interpreter").await.expect("the API answers");
         most =
             most.max(revision.pids("app_pid").len() - revision.ready().min(revision.pids("app_pid").len()));
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     burst.await.expect("no panic").assert_all_answered();
     // Two for each core, and some of those that began before and were the last of theirs to be ready.

@@ -38,8 +38,7 @@ async fn cpu_alone_finds_the_right_count_and_comes_back() {
     let config = quick().set("hpa-downscale-stabilization", "30s");
     let ebb = Ebb::up(&[requests_cpu(service, "100m")], &config).await;
     ebb.until_pods("burner", 1).await;
-    let load = ebb.load("burner").path("/?burn=35");
-    let burning = tokio::spawn(async move { load.steady(5, Duration::from_secs(90)).await });
+    let burning = ebb.load("burner").path("/?burn=35").in_background(5);
     ebb.until_within("burner", "four pods", LONG, |revision| revision.wanted() == 4 && revision.ready() == 4)
         .await;
     let settled = ebb.until_within("burner", "on target", LONG, |revision| {
@@ -54,7 +53,7 @@ async fn cpu_alone_finds_the_right_count_and_comes_back() {
     assert!(table.contains("METRICS") && table.contains("%/50%"), "{table}");
     let (_, explained, _) = ebb.run(&["explain", "burner"]).await;
     assert!(explained.contains("metrics    cpu ") && explained.contains("metric: cpu"), "{explained}");
-    burning.await.expect("the load ends").assert_none_lost();
+    burning.end().await.assert_none_lost();
     ebb.until_within("burner", "one pod again", LONG, |revision| revision.wanted() == 1).await;
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::client::whole_answer;
-use tests::{ConfigMap, Ebb, Service};
+use tests::{ConfigMap, Ebb, Revision, Service};
 
 /// A service that gets no pod before its first request.
 fn from_zero(name: &str) -> Service {
@@ -19,15 +19,11 @@ async fn fifty_clients_at_target_ten_get_eight_pods_and_then_none() {
     let ebb = Ebb::up(&[from_zero("hello").scaling("target", "10")], &zero_allowed()).await;
     ebb.until_pods("hello", 0).await;
     let load = ebb.load("hello").path("/?sleep=100");
-    let traffic = tokio::spawn({
-        let load = load.clone();
-        async move { load.closed_loop(50, Duration::from_secs(20)).await }
-    });
+    let traffic = load.closed_loop_in_background(50);
     // ⌈50 / (10 × 0.7)⌉
     let revision = ebb.until_pods("hello", 8).await;
     assert_eq!(revision.wanted(), 8);
-    let tally = traffic.await.expect("the load ends");
-    tally.assert_all_answered();
+    traffic.end_after_a_second().await.assert_all_answered();
     ebb.until_pods("hello", 0).await;
     load.one().await.assert_all_answered();
 }
@@ -39,19 +35,15 @@ async fn bounds_hold_whatever_the_load() {
     let ebb = Ebb::up(&[service], &ConfigMap::short()).await;
     ebb.until_pods("bounded", 1).await;
     let load = ebb.load("bounded").path("/?sleep=100");
-    let mut traffic = tokio::spawn(async move { load.closed_loop(50, Duration::from_secs(12)).await });
+    let traffic = tokio::spawn(async move { load.closed_loop(50, Duration::from_secs(12)).await });
     let mut most = 0;
-    let tally = loop {
-        tokio::select! {
-            tally = &mut traffic => break tally.expect("the load ends"),
-            revision = ebb.revision("bounded") => {
-                let revision = revision.expect("ebb answers");
-                assert!(revision.wanted() <= 3, "{revision:?}");
-                most = most.max(revision.ready());
-            }
-        }
-    };
-    tally.assert_all_answered();
+    while !traffic.is_finished() {
+        let revision = ebb.revision("bounded").await.expect("ebb answers");
+        assert!(revision.wanted() <= 3, "{revision:?}");
+        most = most.max(revision.ready());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    traffic.await.expect("the load ends").assert_all_answered();
     assert_eq!(most, 3);
     ebb.until_pods("bounded", 1).await;
 }
@@ -70,12 +62,11 @@ async fn a_hard_limit_of_one_is_never_exceeded() {
 async fn requests_per_second_scale_too() {
     let service = from_zero("rate").scaling("metric", "rps").scaling("target", "20");
     let ebb = Ebb::up(&[service], &zero_allowed()).await;
-    let load = ebb.load("rate");
-    let traffic = tokio::spawn(async move { load.steady(56, Duration::from_secs(15)).await });
+    let traffic = ebb.load("rate").in_background(56);
     // 56 per second at 20 × 0.7 per pod.
     let revision = ebb.until("rate", "4 pods", |revision| revision.ready() == 4).await;
     assert_eq!(revision.field("target_per_pod").as_f64(), Some(14.0));
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end_after_a_second().await.assert_all_answered();
     ebb.until_pods("rate", 0).await;
 }
 
@@ -111,7 +102,7 @@ async fn get_and_explain_say_where_every_revision_stands() {
     let (code, text, _) = ebb.run(&["explain", "one"]).await;
     assert_eq!(code, 0);
     assert!(text.contains("min-scale"), "{text}");
-    let explained = ebb.revision("one").await.expect("explain answers in JSON");
+    let explained = Revision(ebb.explain("one").await.expect("explain answers in JSON"));
     assert_eq!(explained.pids("app_pid").len(), 1, "{explained:?}");
     let (code, _, stderr) = ebb.run(&["explain", "three"]).await;
     assert_eq!(code, 1);
@@ -180,7 +171,10 @@ async fn the_api_is_asked_over_ipv6_too() {
 #[tokio::test]
 async fn an_edit_of_the_config_map_reaches_revisions_at_zero() {
     let ebb = Ebb::up(&[Service::new("asleep")], &ConfigMap::short()).await;
-    ebb.until_pods("asleep", 0).await;
+    ebb.until("asleep", "zero after its first pod", |revision| {
+        revision.pods().is_empty() && revision.had_ready(1)
+    })
+    .await;
     ebb.configure(&ConfigMap::short().set("min-scale", "1"));
     ebb.until_pods("asleep", 1).await;
     ebb.configure(&ConfigMap::short());

@@ -79,11 +79,10 @@ async fn scaling_down_from_eight_to_one_under_load(#[values(1, 3)] activators: u
     let service = Service::new("shrinking").scaling("target", "10").scaling("min-scale", "8");
     let ebb = up(activators, std::slice::from_ref(&service), &ConfigMap::short()).await;
     ebb.until_pods("shrinking", 8).await;
-    let load = ebb.load("shrinking").path("/?sleep=50");
-    let traffic = tokio::spawn(async move { load.steady(60, Duration::from_secs(25)).await });
+    let traffic = ebb.load("shrinking").path("/?sleep=50").in_background(60);
     ebb.rewrite(&service.scaling("min-scale", "1"));
     ebb.until_pods("shrinking", 1).await;
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end_after_a_second().await.assert_all_answered();
 }
 
 #[rstest]
@@ -96,8 +95,7 @@ async fn the_path_switches_both_ways_under_load(#[values(1, 3)] activators: u32)
     let ebb =
         up(activators, std::slice::from_ref(&service), &ConfigMap::short().set("routing-dwell", "0s")).await;
     ebb.until_pods("switching", 2).await;
-    let load = ebb.load("switching").path("/?sleep=20");
-    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(20)).await });
+    let traffic = ebb.load("switching").path("/?sleep=20").in_background(100);
     for (capacity, routing) in [
         ("0", "direct"),
         ("-1", "through_activator"),
@@ -111,7 +109,7 @@ async fn the_path_switches_both_ways_under_load(#[values(1, 3)] activators: u32)
         })
         .await;
     }
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end_after_a_second().await.assert_all_answered();
 }
 
 #[rstest]
@@ -149,8 +147,7 @@ async fn a_template_edit_under_load_replaces_the_pods(#[values(1, 3)] activators
     let service = Service::new("rolling").scaling("min-scale", "2");
     let ebb = up(activators, std::slice::from_ref(&service), &ConfigMap::short()).await;
     let before = ebb.until_pods("rolling", 2).await.pids("app_pid");
-    let load = ebb.load("rolling").path("/?sleep=30");
-    let traffic = tokio::spawn(async move { load.steady(100, Duration::from_secs(12)).await });
+    let traffic = ebb.load("rolling").path("/?sleep=30").in_background(100);
     ebb.rewrite(&service.env("GENERATION", "2"));
     let after = ebb
         .until("rolling", "two new pods alone", |revision| {
@@ -159,7 +156,7 @@ async fn a_template_edit_under_load_replaces_the_pods(#[values(1, 3)] activators
         })
         .await;
     assert_eq!(after.wanted(), 2);
-    traffic.await.expect("the load ends").assert_all_answered();
+    traffic.end_after_a_second().await.assert_all_answered();
 }
 
 #[rstest]

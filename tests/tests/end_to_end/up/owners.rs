@@ -66,10 +66,7 @@ async fn two_autoscalers_divide_the_services_and_are_rebuilt_one_by_one_under_lo
         let (_, text, _) = ebb.run(&["explain", service]).await;
         assert!(text.contains(&format!("owner      {name} (bucket ")), "{text}");
     }
-    let traffic = NAMES.map(|name| {
-        let load = ebb.load(name).path("/?sleep=20");
-        tokio::spawn(async move { load.steady(20, Duration::from_secs(20)).await })
-    });
+    let traffic = NAMES.map(|name| ebb.load(name).path("/?sleep=20").in_background(20));
     let pids = ebb.revision("alpha").await.expect("ebb answers").pids("app_pid");
     for _ in 0..2 {
         let (code, _, stderr) = ebb.run(&["restart", "autoscaler"]).await;
@@ -77,7 +74,7 @@ async fn two_autoscalers_divide_the_services_and_are_rebuilt_one_by_one_under_lo
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
     for traffic in traffic {
-        traffic.await.expect("the load ends").assert_all_answered();
+        traffic.end().await.assert_all_answered();
     }
     all_up(&ebb).await;
     assert_eq!(

@@ -107,8 +107,7 @@ const GIVE_UP: [(&str, TakeOverAttempt); 5] = [
 async fn a_taker_that_gives_up_on_the_way_changes_nothing() {
     let ebb = Ebb::up(&[three("kept")], &ConfigMap::short()).await;
     let before = processes(&ebb.until_pods("kept", 3).await);
-    let steady = ebb.load("kept").path("/?sleep=20");
-    let steady = tokio::spawn(async move { steady.steady(50, Duration::from_secs(20)).await });
+    let steady = ebb.load("kept").path("/?sleep=20").in_background(50);
     for (number, (what, take)) in GIVE_UP.into_iter().enumerate() {
         let place = place(ebb.api);
         let taking = tokio::task::spawn_blocking(move || take(&mut Taker::at(&place)));
@@ -121,7 +120,7 @@ async fn a_taker_that_gives_up_on_the_way_changes_nothing() {
         .await;
         assert_eq!(processes(&ebb.until_pods("kept", 3).await), before, "{what}");
     }
-    let tally = steady.await.expect("no panic");
+    let tally = steady.end().await;
     tally.assert_none_lost();
     assert_eq!(tally.refused(), 0, "{:?}", tally.outcomes);
     // An autoscaler still gives orders, and a process that takes it all finds it all.

@@ -42,7 +42,7 @@ fn standing(want: Option<u32>, ready: u32, mode: &str) -> RevisionDesk {
     let Some(DeskWrite::Status(write)) = write else { panic!("no status: {write:?}") };
     let mut shown = autoscaler(&json!({}));
     (shown.status, shown.resource_version) = (write.status, "8".to_owned());
-    desk.status_pace().written();
+    desk.status_written();
     desk.put_autoscaler(shown);
     desk
 }

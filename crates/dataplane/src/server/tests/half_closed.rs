@@ -257,7 +257,7 @@ fn a_request_of_a_half_closed_client_is_answered_however_long_it_takes() {
             end_sending(&mut stream).await;
             server.until_half_closed().await;
             // The kernel has asked the client and was answered, more than once.
-            tokio::time::sleep(PROBE_INTERVAL * 5).await;
+            tokio::time::sleep(PROBE_INTERVAL * 3).await;
             server.service.gate.notify_waiters();
             let answer = rest(&mut stream).await;
             let end = match place {

@@ -304,35 +304,48 @@ fn two_activators_with_shifted_seconds_cost_no_more_pods_than_one_over_six_secon
     }
 }
 
+// The tests of this file are the longest of the crate, and so they are of one length and run side by side.
+
 /// Where the target is all that a pod can take, each peak of the sum that is none asks for a pod. (Without
 /// looks between ticks two activators cost 1.3 % to 1.5 % over a minute: present counts are values of running
 /// seconds, and the peaks of two add up there.)
+fn check_at_full_utilisation(spec: ScalingSpec, seeds: std::ops::Range<u64>) {
+    let spec = ScalingSpec { target_per_pod: spec.total_per_pod, ..spec };
+    for news in [EarlyNews::Growth, EarlyNews::GrowthAndFalls] {
+        let cost = cost_of_a_second_activator(&spec, news, seeds.clone());
+        assert!(cost.abs() < 0.01, "{news:?}: {cost}");
+    }
+}
+
 #[test]
-fn two_activators_with_shifted_seconds_cost_no_more_pods_than_one_at_full_utilisation() {
-    for (spec, seeds) in [(spec_over(60, 6), 0..500), (spec_over(6, 1), 500..1_000)] {
-        let spec = ScalingSpec { target_per_pod: spec.total_per_pod, ..spec };
-        for news in [EarlyNews::Growth, EarlyNews::GrowthAndFalls] {
-            let cost = cost_of_a_second_activator(&spec, news, seeds.clone());
-            assert!(cost.abs() < 0.01, "{news:?}, {:?}: {cost}", spec.stable_window);
+fn two_activators_cost_no_more_pods_than_one_at_full_utilisation_over_a_minute() {
+    check_at_full_utilisation(spec_over(60, 6), 0..500);
+}
+
+#[test]
+fn two_activators_cost_no_more_pods_than_one_at_full_utilisation_over_six_seconds() {
+    check_at_full_utilisation(spec_over(6, 1), 500..1_000);
+}
+
+fn check_bursts(news: EarlyNews) {
+    for seed in 0..1_000 {
+        let traffic = Traffic::burst(seed);
+        let shift = 100 * u32::try_from(1 + seed % 9).expect("small");
+        let rises = |shifts: &[u32]| PeerWorld::new(&spec(), news, shifts).live(&traffic).rises;
+        let (one, two) = (rises(&[0]), rises(&[0, shift]));
+        for (at, count) in one {
+            let seen = two.iter().find(|(_, there)| *there >= count).map(|(at, _)| *at);
+            assert!(seen.is_some_and(|seen| seen <= at + 20), "seed {seed}: {count} at {at}, {two:?}");
         }
     }
 }
 
 #[test]
-fn two_activators_with_shifted_seconds_see_a_burst_within_20_ms_of_one() {
-    for seed in 0..1_000 {
-        let traffic = Traffic::burst(seed);
-        let shift = 100 * u32::try_from(1 + seed % 9).expect("small");
-        for news in [EarlyNews::Growth, EarlyNews::GrowthAndFalls] {
-            let rises = |shifts: &[u32]| PeerWorld::new(&spec(), news, shifts).live(&traffic).rises;
-            let (one, two) = (rises(&[0]), rises(&[0, shift]));
-            for (at, count) in one {
-                let seen = two.iter().find(|(_, there)| *there >= count).map(|(at, _)| *at);
-                assert!(
-                    seen.is_some_and(|seen| seen <= at + 20),
-                    "seed {seed}, {news:?}: {count} at {at}, {two:?}"
-                );
-            }
-        }
-    }
+fn two_activators_that_tell_of_growth_see_a_burst_within_20_ms_of_one() {
+    check_bursts(EarlyNews::Growth);
+}
+
+#[test]
+fn two_activators_that_tell_of_growth_and_falls_see_a_burst_within_20_ms_of_one() {
+    check_bursts(EarlyNews::GrowthAndFalls);
 }
