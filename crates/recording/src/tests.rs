@@ -1,5 +1,7 @@
 //! Records of simulated runs: written, damaged, read and decided again.
 
+mod foreign_records;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
