@@ -4,8 +4,10 @@
 //! whose loop hangs has no answer, and the client is told so. Only the two health checks reach a loop: they
 //! prove that it turns.
 
+mod failure;
 pub(crate) mod merged;
 mod panel;
+mod records;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -21,9 +23,10 @@ use scaling::SeriesRange;
 use serde::Serialize;
 use vocabulary::{ReplicaName, RevisionName};
 
+use self::failure::failure;
 use self::panel::Panel;
 pub(crate) use self::panel::{ApiHandle, HealthCheck, LoopHealth};
-use crate::api_types::{API_VERSION, ApiError, LedgerRange};
+use crate::api_types::LedgerRange;
 use crate::views;
 
 /// A stream lasts until its reader has enough, and has a place beside those of other pages.
@@ -43,6 +46,8 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .route("/v1/revisions/{namespace}/{kind}/{name}/forecast", get(forecast))
         .route("/v1/ledger", get(ledger))
         .route("/v1/problems", get(problems))
+        .route("/v1/record", get(records::list))
+        .route("/v1/record/{autoscaler}/{segment}", get(records::part))
         .route(STREAM, get(changes))
         .route("/healthz", get(health))
         .route("/ready", get(readiness))
@@ -181,10 +186,6 @@ fn answer(body: Option<impl Serialize>) -> Response {
             "the autoscaler is not running; ask again in a moment".to_owned(),
         ),
     }
-}
-
-fn failure(status: StatusCode, error: String) -> Response {
-    (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use orchestration::{ControlCommand, ControlEvent, OrchestratorSettings};
-use recording::{RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter};
+use recording::{
+    RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter, build_of_this_program,
+};
 use tokio::sync::oneshot;
 use vocabulary::{ActivatorWord, PodWord, ReplicaName, Timestamp};
 
@@ -59,26 +61,35 @@ enum RecordBatch {
     Remains(Vec<RecordEntry>),
 }
 
+/// The control loop whose run is recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedLoop {
+    pub(crate) owner: ReplicaName,
+    pub(crate) orchestrator: OrchestratorSettings,
+    pub(crate) metrics: AutoscalerMetrics,
+}
+
 impl Recorder {
-    /// Starts the thread that writes; `None` if there is no thread to be had.
+    /// Starts the thread that writes, with the calls that were made before; `None` if there is no thread to
+    /// be had.
     pub(crate) fn start(
         target: RecordTarget,
-        owner: &ReplicaName,
-        orchestrator: &OrchestratorSettings,
-        metrics: &AutoscalerMetrics,
+        recorded: RecordedLoop,
+        calls: Vec<RecordEntry>,
     ) -> Option<Self> {
-        let RecordTarget { folder, bytes_max, build, names } = target;
-        let (owner, orchestrator) = (owner.clone(), orchestrator.clone());
+        let RecordTarget { folder, bytes_max, version, names } = target;
+        let RecordedLoop { owner, orchestrator, metrics } = recorded;
         tracing::info!(%owner, folder = %folder.display(), bytes_max, "the run is recorded");
-        let writer =
-            RecordWriter::new(RecordSettings { folder, bytes_max, owner, orchestrator, build, names });
         let (batches, waiting) = sync_channel(WAITING_MAX);
         let (finish, finished) = oneshot::channel();
         let counted = metrics.clone();
         // A panic ends the record alone: the event loop finds its channel closed, counts what it drops and
         // says so.
         let started = thread::Builder::new().name("recorder".to_owned()).spawn(move || {
-            write(&waiting, writer, &counted);
+            // Here, because it reads the whole executable.
+            let build = build_of_this_program(version);
+            let settings = RecordSettings { folder, bytes_max, owner, orchestrator, build, names };
+            write(&waiting, RecordWriter::new(settings), &counted);
             // The event loop may have ended.
             let _ = finish.send(());
         });
@@ -86,8 +97,8 @@ impl Recorder {
             tracing::error!(%error, "no thread could be started that records; the run is not recorded");
             return None;
         }
-        let (calls, since, continuity) = (Vec::new(), Timestamp::ZERO, RecordContinuity::Whole);
-        Some(Self { calls, since, continuity, batches, finished, metrics: metrics.clone() })
+        let since = calls.first().map(|call| call.at).unwrap_or_default();
+        Some(Self { calls, since, continuity: RecordContinuity::Whole, batches, finished, metrics })
     }
 
     /// The orchestrator is about to be called.
@@ -121,6 +132,11 @@ impl Recorder {
             self.hand_over();
             self.since = now;
         }
+    }
+
+    /// Hands over the rest, and waits for nothing: the autoscaler goes on without a record.
+    pub(crate) fn leave(mut self) {
+        self.hand_over();
     }
 
     /// Hands over the rest, and waits until it is written, but not long.

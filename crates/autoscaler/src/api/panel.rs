@@ -3,6 +3,7 @@
 //! What was published is read without the loop. A health check alone reaches it: it proves that the loop
 //! turns.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, Timestamp};
 
+use crate::run_record::RecordFolder;
 use crate::snapshot::{Snapshot, SnapshotReader};
 
 /// Health checks that wait for the event loop. More than that many at once wait for their turn.
@@ -36,13 +38,21 @@ pub(crate) enum LoopHealth {
 pub(crate) struct ApiHandle {
     name: ReplicaName,
     pub(crate) snapshots: SnapshotReader,
+    record: RecordFolder,
     checks: mpsc::Sender<HealthCheck>,
 }
 
+/// The autoscalers that have a record, each with its folder.
+pub(super) type RecordPlaces = Vec<(ReplicaName, PathBuf)>;
+
 impl ApiHandle {
-    pub(crate) fn new(name: ReplicaName, snapshots: SnapshotReader) -> (Self, mpsc::Receiver<HealthCheck>) {
+    pub(crate) fn new(
+        name: ReplicaName,
+        snapshots: SnapshotReader,
+        record: RecordFolder,
+    ) -> (Self, mpsc::Receiver<HealthCheck>) {
         let (checks, receiver) = mpsc::channel(CHECKS_MAX);
-        (Self { name, snapshots, checks }, receiver)
+        (Self { name, snapshots, record, checks }, receiver)
     }
 
     /// The health of the loop, or `None` if there is no loop that turns.
@@ -94,6 +104,12 @@ impl Panel {
             }
         }
         panel
+    }
+
+    /// Where the autoscalers have their records.
+    pub(super) fn record_places(&self) -> RecordPlaces {
+        let place = |handle: &ApiHandle| Some((handle.name.clone(), handle.record.path()?.to_owned()));
+        self.handles.iter().filter_map(place).collect()
     }
 
     /// The best health of any of them; `None` if none turns.

@@ -15,11 +15,11 @@ fn started(folder: &Path) -> Recorder {
     let target = RecordTarget {
         folder: folder.to_owned(),
         bytes_max: 1 << 20,
-        build: "a test".to_owned(),
+        version: "a test",
         names: RecordedNames::Plain,
     };
-    let owner = ReplicaName::new("autoscaler-1");
-    Recorder::start(target, &owner, &OrchestratorSettings::default(), &metrics).expect("a thread")
+    let (owner, orchestrator) = (ReplicaName::new("autoscaler-1"), OrchestratorSettings::default());
+    Recorder::start(target, RecordedLoop { owner, orchestrator, metrics }, Vec::new()).expect("a thread")
 }
 
 fn fact(fact: PlatformFact) -> RecordInput {

@@ -1,0 +1,76 @@
+//! The records of the autoscalers, for a person who copies them: which segments there are, and a part of one.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use recording::{StoredSegment, segment_part, stored_segments};
+use tokio::task::{JoinError, spawn_blocking};
+use vocabulary::shown;
+
+use super::failure::failure;
+use super::panel::{Panel, RecordPlaces};
+use crate::api_types::{API_VERSION, RecordList, RecordView, SegmentView};
+
+/// An answer has at most so many bytes of a segment: what a slow line carries in some seconds.
+const PART_BYTES_MAX: u64 = 4 << 20;
+
+pub(super) async fn list(State(panel): State<Panel>) -> Response {
+    let places = panel.record_places();
+    match told(spawn_blocking(move || views(&places)).await) {
+        Ok(records) => {
+            Json(RecordList { version: API_VERSION, records, unanswered: Vec::new() }).into_response()
+        }
+        Err(refusal) => *refusal,
+    }
+}
+
+pub(super) async fn part(
+    State(panel): State<Panel>,
+    Path((autoscaler, segment)): Path<(String, String)>,
+    Query(parameters): Query<BTreeMap<String, String>>,
+) -> Response {
+    let place = panel.record_places().into_iter().find(|(name, _)| name.as_str() == autoscaler);
+    let Some((_, folder)) = place else {
+        let error = format!("autoscaler {} has no record here", shown(&autoscaler));
+        return failure(StatusCode::NOT_FOUND, error);
+    };
+    let from = parameters.get("from").map_or("0", String::as_str);
+    let (Ok(number), Ok(from)) = (segment.parse::<u64>(), from.parse::<u64>()) else {
+        let error = format!(
+            "segment {} from byte {}: both are whole numbers, such as /v1/record/NAME/12?from=0",
+            shown(&segment),
+            shown(from)
+        );
+        return failure(StatusCode::BAD_REQUEST, error);
+    };
+    let read = spawn_blocking(move || segment_part(&folder, number, from, PART_BYTES_MAX)).await;
+    match told(read) {
+        Ok(Some(part)) => part.into_response(),
+        Ok(None) => failure(StatusCode::NOT_FOUND, format!("the record has no segment {number} any more")),
+        Err(refusal) => *refusal,
+    }
+}
+
+fn views(places: &RecordPlaces) -> io::Result<Vec<RecordView>> {
+    let view = |segment: StoredSegment| SegmentView { number: segment.number, bytes: segment.bytes };
+    let records = places.iter().map(|(name, folder)| {
+        let segments = stored_segments(folder)?.into_iter().map(view).collect();
+        Ok(RecordView { autoscaler: name.as_str().to_owned(), segments })
+    });
+    records.collect()
+}
+
+/// What was read, or the answer that says why not.
+fn told<Found>(read: Result<io::Result<Found>, JoinError>) -> Result<Found, Box<Response>> {
+    let error = match read {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let error = format!("the record cannot be read: {error}");
+    Err(Box::new(failure(StatusCode::INTERNAL_SERVER_ERROR, error)))
+}
