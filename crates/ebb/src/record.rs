@@ -16,6 +16,8 @@ use crate::output;
 
 /// The records of an API, and below it their segments.
 const RECORDS: &str = "/v1/record";
+const NOTHING: &str = "nothing is recorded; begin a record with `ebb up --record`, or on a cluster with \
+                       record-directory in ConfigMap config-autoscaler before the autoscalers start";
 
 /// Copies each record into a folder of its autoscaler's name. Exit code 1 if nothing is recorded.
 pub(crate) fn save(options: &RecordSaveOptions) -> anyhow::Result<ExitCode> {
@@ -26,9 +28,7 @@ pub(crate) fn save(options: &RecordSaveOptions) -> anyhow::Result<ExitCode> {
             output::print_warning(&format!("autoscaler {silent} gave no answer, and its record is not saved"));
         }
         if list.records.is_empty() {
-            output::print_problem(
-                "nothing is recorded; begin a record with `ebb up --record`, or on a cluster with record-directory in ConfigMap config-autoscaler and a restart of the autoscalers",
-            );
+            output::print_problem(NOTHING);
             return Ok(ExitCode::FAILURE);
         }
         for record in &list.records {
@@ -54,30 +54,28 @@ impl<'a> SavedRecord<'a> {
         let copy = RecordCopy::begin(folder.clone()).with_context(|| folder.display().to_string())?;
         let mut saved = Self { autoscaler: &record.autoscaler, segments: 0, bytes: 0 };
         for segment in &record.segments {
-            match copy_segment(api, &copy, &record.autoscaler, *segment).await {
-                Ok(()) => {
-                    saved.segments += 1;
-                    saved.bytes = saved.bytes.saturating_add(segment.bytes);
+            if let Err(error) = copy_segment(api, &copy, &record.autoscaler, *segment).await {
+                if !is_removed(api, record, *segment).await.with_context(saving)? {
+                    return Err(error.context(saving()));
                 }
-                Err(_) if is_removed(api, record, *segment).await.with_context(saving)? => {
-                    let number = segment.number;
-                    output::print_warning(&format!(
-                        "segment {number} of autoscaler {} was removed meanwhile, because its record is full",
-                        record.autoscaler
-                    ));
-                }
-                Err(error) => return Err(error.context(saving())),
+                output::print_warning(&format!(
+                    "segment {} of autoscaler {} was removed meanwhile, because its record is full",
+                    segment.number, record.autoscaler
+                ));
+                continue;
             }
+            saved.segments += 1;
+            saved.bytes = saved.bytes.saturating_add(segment.bytes);
         }
         Ok(saved)
     }
 
     fn text(&self, directory: &Path) -> String {
         let Self { autoscaler, segments, bytes } = self;
-        let directory = directory.display();
+        let (plural, kib) = (if *segments == 1 { "" } else { "s" }, bytes.div_ceil(1024));
         format!(
-            "autoscaler {autoscaler}: {segments} segments, {} KiB; `ebb replay {directory}` decides it again",
-            bytes.div_ceil(1024)
+            "autoscaler {autoscaler}: {segments} segment{plural}, {kib} KiB; `ebb replay {}` decides it again",
+            directory.display()
         )
     }
 }

@@ -42,7 +42,7 @@ async fn a_recorded_run_is_replayed_with_every_decision_as_it_was() {
     let saved = saved.to_str().expect("UTF-8");
     let (exit, shown, errors) = ebb.run(&["record", "save", saved]).await;
     assert_eq!((exit, errors.as_str()), (0, ""), "{shown}");
-    assert!(shown.contains("autoscaler autoscaler-1: 1 segments, "), "{shown}");
+    assert!(shown.contains("autoscaler autoscaler-1: 1 segment, "), "{shown}");
     let (exit, shown, errors) = replay(&[saved]).await;
     assert_eq!(exit, 0, "{shown}{errors}");
     assert!(shown.contains(" decisions, all as recorded"), "{shown}");
