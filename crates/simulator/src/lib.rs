@@ -55,7 +55,7 @@ pub use measured_load::MeasuredLoad;
 pub use option_text::OptionProblem;
 pub use proof::{
     ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect, ReachedState, ReachedStates, WorldFailure,
-    WorldOutcome, WorldPlan, shrink, try_world,
+    WorldOutcome, WorldPlan, WorldTally, WorldTallyProblem, shrink, try_world,
 };
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
