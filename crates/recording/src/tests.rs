@@ -1,6 +1,7 @@
 //! Records of simulated runs: written, damaged, read and decided again.
 
 mod foreign_records;
+mod takeovers;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

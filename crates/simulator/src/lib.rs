@@ -16,6 +16,7 @@
 
 mod arrivals;
 mod azure_trace;
+mod call_log;
 mod comparison;
 mod event_queue;
 mod expected_requests;
@@ -47,6 +48,7 @@ mod world_event;
 mod world_owner;
 mod world_platform;
 
+pub use call_log::OwnerCall;
 pub use comparison::{CountDifference, count_range, greatest_differences};
 pub use expected_requests::FOLLOWED_REQUESTS_MAX;
 pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
@@ -54,8 +56,8 @@ pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
 pub use measured_load::MeasuredLoad;
 pub use option_text::OptionProblem;
 pub use proof::{
-    ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect, ReachedState, ReachedStates, WorldFailure,
-    WorldOutcome, WorldPlan, WorldTally, WorldTallyProblem, shrink, try_world,
+    ActivatorDefect, CommandDefect, HearingDefect, OwnerLife, PlantedDefect, ReachedState, ReachedStates,
+    WorldFailure, WorldOutcome, WorldPlan, WorldTally, WorldTallyProblem, lives_of_owners, shrink, try_world,
 };
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
@@ -63,10 +65,9 @@ pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, W
 pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};
-pub use world_owner::OwnerCall;
 
+use call_log::CallLog;
 use world::World;
-use world_owner::CallLog;
 
 /// Lets the load of a scenario run to its end.
 pub fn simulate(scenario: &Scenario) -> Result<SimulationReport, ScenarioProblem> {

@@ -44,5 +44,6 @@ pub use plan::WorldPlan;
 pub use planted_defect::{ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect};
 pub use reached_state::{ReachedState, ReachedStates};
 pub use shrinking::shrink;
-pub use trial::{WorldFailure, WorldOutcome, try_world};
+pub use trial::{WorldFailure, WorldOutcome, lives_of_owners, try_world};
+pub use trial_world::OwnerLife;
 pub use world_tally::{WorldTally, WorldTallyProblem};

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
+use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
@@ -30,7 +31,7 @@ use crate::tally::{PodOccupation, ServiceTally};
 use crate::traffic::ServiceTraffic;
 use crate::world_activator::WorldActivator;
 use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
-use crate::world_owner::{CallLog, OwnerCall, WorldOwner};
+use crate::world_owner::WorldOwner;
 use crate::world_platform::WorldPlatform;
 
 /// The Services are deployed then. No window of the past reaches back before the origin of the time axis.
@@ -115,10 +116,7 @@ impl World {
 
     /// The calls of the control loop, if they are kept.
     pub(crate) fn take_calls(&mut self) -> Vec<OwnerCall> {
-        match std::mem::replace(&mut self.owner.calls, CallLog::Forgotten) {
-            CallLog::Forgotten => Vec::new(),
-            CallLog::Kept(calls) => calls,
-        }
+        self.owner.calls.take()
     }
 
     pub(crate) fn report(&mut self) -> SimulationReport {

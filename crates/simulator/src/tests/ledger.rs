@@ -9,7 +9,7 @@ use scaling::RevisionLedger;
 
 use super::*;
 use crate::world::World;
-use crate::world_owner::CallLog;
+use crate::call_log::CallLog;
 
 /// One run: the pod-hours counted by the world, and the ledger of the control loop.
 struct LedgerRun {
