@@ -48,6 +48,8 @@ mod world_event;
 mod world_owner;
 mod world_platform;
 
+use std::time::Duration;
+
 pub use call_log::OwnerCall;
 pub use comparison::{CountDifference, count_range, greatest_differences};
 pub use expected_requests::FOLLOWED_REQUESTS_MAX;
@@ -71,9 +73,17 @@ use world::World;
 
 /// Lets the load of a scenario run to its end.
 pub fn simulate(scenario: &Scenario) -> Result<SimulationReport, ScenarioProblem> {
+    simulate_watched(scenario, &mut |_| {})
+}
+
+/// The same, and tells again and again how much of the load's time has passed.
+pub fn simulate_watched(
+    scenario: &Scenario,
+    watch: &mut dyn FnMut(Duration),
+) -> Result<SimulationReport, ScenarioProblem> {
     scenario.check()?;
     let mut world = World::new(scenario, CallLog::Forgotten);
-    world.run();
+    world.run(watch);
     Ok(world.report())
 }
 
@@ -83,7 +93,7 @@ pub fn simulate_with_calls(
 ) -> Result<(SimulationReport, Vec<OwnerCall>), ScenarioProblem> {
     scenario.check()?;
     let mut world = World::new(scenario, CallLog::Kept(Vec::new()));
-    world.run();
+    world.run(&mut |_| {});
     let report = world.report();
     Ok((report, world.take_calls()))
 }

@@ -40,6 +40,8 @@ const DEPLOYED: Timestamp = Timestamp::from_secs(3_599);
 const LOAD_BEGINS: Timestamp = Timestamp::from_secs(3_600);
 /// How often the activator closes a second: it begins with the Services, whose time is a whole second.
 const SECOND: Duration = Duration::from_secs(1);
+/// How often a run tells how far it is, unless it lasts for fewer seconds.
+const TOLD_TIMES: u32 = 1_000;
 /// So many events are part of the fingerprint of a run.
 const FINGERPRINTED: u64 = 1_000;
 
@@ -101,11 +103,18 @@ impl World {
         world
     }
 
-    /// Lets everything happen that happens until the load ends.
-    pub(crate) fn run(&mut self) {
+    /// Lets everything happen that happens until the load ends, and tells now and then how much of its time
+    /// has passed.
+    pub(crate) fn run(&mut self, watch: &mut dyn FnMut(Duration)) {
+        let step = (self.ends.saturating_since(LOAD_BEGINS) / TOLD_TIMES).max(SECOND);
+        let mut tell_at = LOAD_BEGINS + step;
         while let Some((at, event)) = self.queue.pop() {
             if at > self.ends {
                 break;
+            }
+            if at >= tell_at {
+                watch(at.saturating_since(LOAD_BEGINS));
+                tell_at = at + step;
             }
             self.now = at;
             self.record(&event);

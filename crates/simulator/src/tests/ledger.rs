@@ -22,7 +22,7 @@ fn run_with(min_scale: u32, load: &str, minutes: u64) -> LedgerRun {
     let annotations = [("target", "2"), ("panic-threshold-percentage", "1000"), ("min-scale", &*least)];
     let scenario = scenario(facts(&annotations, 0), load, "120ms", minutes);
     let mut world = World::new(&scenario, CallLog::Forgotten);
-    world.run();
+    world.run(&mut |_| {});
     let ledger = world.ledger(&scenario.services[0].facts.name).expect("the Service was used");
     let report = world.report().services.remove(0);
     LedgerRun { pod_hours: report.pod_hours(), ledger }
