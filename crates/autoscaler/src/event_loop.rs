@@ -87,8 +87,12 @@ impl EventLoop {
     ) -> Self {
         let AutoscalerConfig { name, clock, metrics, dialler, choice, record, history } = config;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
-        let (owner, orchestrator) = (name.clone(), settings.clone());
-        let recorded = RecordedLoop { owner, orchestrator, metrics: metrics.clone() };
+        let recorded = RecordedLoop {
+            owner: name.clone(),
+            orchestrator: settings.clone(),
+            metrics: metrics.clone(),
+            snapshots: snapshots.reader(clock),
+        };
         let subscription = platform.subscribe(&name);
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
         Self {

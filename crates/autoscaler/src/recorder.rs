@@ -5,19 +5,23 @@
 //! thread: while the thread is too slow, calls are dropped, counted and said. Facts and changes of links are
 //! kept all the same, in memory, because the keyframe with which the record goes on is made of them.
 
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use orchestration::{ControlCommand, ControlEvent, OrchestratorSettings};
 use recording::{
-    RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter, build_of_this_program,
+    KeyframeHistories, RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter,
+    build_of_this_program,
 };
+use scaling::HistoryRecord;
 use tokio::sync::oneshot;
-use vocabulary::{ActivatorWord, PodWord, ReplicaName, Timestamp};
+use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName, Timestamp};
 
 use crate::config::RecordTarget;
 use crate::metrics::AutoscalerMetrics;
+use crate::snapshot::SnapshotReader;
 
 /// So many calls are handed over together: each hand-over may wake the thread.
 const CALLS_TOGETHER: usize = 256;
@@ -67,6 +71,24 @@ pub(crate) struct RecordedLoop {
     pub(crate) owner: ReplicaName,
     pub(crate) orchestrator: OrchestratorSettings,
     pub(crate) metrics: AutoscalerMetrics,
+    /// What it publishes, in which keyframes find histories.
+    pub(crate) snapshots: SnapshotReader,
+}
+
+/// The histories that the control loop has published last.
+#[derive(Debug)]
+struct PublishedHistories(SnapshotReader);
+
+impl KeyframeHistories for PublishedHistories {
+    fn hand_out(&self, take: &mut dyn FnMut(&RevisionName, HistoryRecord) -> ControlFlow<()>) {
+        let Some(latest) = self.0.latest() else { return };
+        let all = latest.control.history_records(latest.at);
+        for (revision, record) in all.filter(|(_, record)| record.forecast().is_some()) {
+            if take(revision, record).is_break() {
+                return;
+            }
+        }
+    }
 }
 
 impl Recorder {
@@ -78,7 +100,7 @@ impl Recorder {
         calls: Vec<RecordEntry>,
     ) -> Option<Self> {
         let RecordTarget { folder, bytes_max, version, names } = target;
-        let RecordedLoop { owner, orchestrator, metrics } = recorded;
+        let RecordedLoop { owner, orchestrator, metrics, snapshots } = recorded;
         tracing::info!(%owner, folder = %folder.display(), bytes_max, "the run is recorded");
         let (batches, waiting) = sync_channel(WAITING_MAX);
         let (finish, finished) = oneshot::channel();
@@ -89,7 +111,8 @@ impl Recorder {
             // Here, because it reads the whole executable.
             let build = build_of_this_program(version);
             let settings = RecordSettings { folder, bytes_max, owner, orchestrator, build, names };
-            write(&waiting, RecordWriter::new(settings), &counted);
+            let writer = RecordWriter::new(settings).with_histories(Box::new(PublishedHistories(snapshots)));
+            write(&waiting, writer, &counted);
             // The event loop may have ended.
             let _ = finish.send(());
         });

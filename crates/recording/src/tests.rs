@@ -1,6 +1,7 @@
 //! Records of simulated runs: written, damaged, read and decided again.
 
 mod foreign_records;
+mod histories;
 mod takeovers;
 
 use std::collections::BTreeMap;

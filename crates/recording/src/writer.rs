@@ -22,6 +22,7 @@ use crate::header::{SegmentHeader, SegmentStart};
 use crate::hidden_frames::FrameHiding;
 use crate::hidden_names::{HiddenNames, RecordedNames};
 use crate::keyframe::keyframe_out;
+use crate::keyframe_histories::{KeyframeHistories, histories_out};
 use crate::known_world::KnownWorld;
 use crate::outcome::CommandOutcome;
 use crate::secrets::SecretHasher;
@@ -78,6 +79,8 @@ pub struct RecordWriter {
     world: KnownWorld,
     /// Hides names in each frame, if they are to be hidden.
     hiding: Option<FrameHiding>,
+    /// What was measured of revisions that predict, for keyframes.
+    histories: Option<Box<dyn KeyframeHistories>>,
     segment: Option<OpenSegment>,
     /// When the last keyframe was written, or the record began.
     keyframe_at: Timestamp,
@@ -125,12 +128,19 @@ impl RecordWriter {
             secrets: SecretHasher::default(),
             world: KnownWorld::default(),
             hiding,
+            histories: None,
             segment: None,
             keyframe_at: Timestamp::ZERO,
             since_keyframe: 0,
             basis: RecordBasis::Nothing,
             try_again_at: Timestamp::ZERO,
         }
+    }
+
+    /// Writes the histories of this source into keyframes.
+    #[must_use]
+    pub fn with_histories(self, source: Box<dyn KeyframeHistories>) -> Self {
+        Self { histories: Some(source), ..self }
     }
 
     /// Writes entries, in the order in which they happened. With an error some are not in the record; a later
@@ -261,7 +271,10 @@ impl RecordWriter {
         };
         let mut bodies = vec![FrameBody::Header(Box::new((&header).into()))];
         if matches!(start, SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap) {
-            bodies.push(FrameBody::Keyframe(keyframe_out(&self.world, &self.secrets)));
+            let source = self.histories.as_deref();
+            let histories = source.map(|source| histories_out(source, self.settings.bytes_max));
+            let keyframe = keyframe_out(&self.world, histories.unwrap_or_default(), &self.secrets);
+            bodies.push(FrameBody::Keyframe(keyframe));
         }
         for mut body in bodies {
             self.hiding.iter_mut().for_each(|hiding| hiding.hide(&mut body));

@@ -5,10 +5,11 @@ use std::sync::mpsc::sync_channel;
 
 use orchestration::{LinkId, Orchestrator, PlatformFact};
 use recording::{RecordReader, RecordReplay, RecordedNames, SettingsChanges};
-use runtime::MetricsRegistry;
+use runtime::{Clock, MetricsRegistry};
 use vocabulary::{Epoch, Ownership, Sample};
 
 use super::*;
+use crate::snapshot::snapshots;
 
 fn started(folder: &Path) -> Recorder {
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
@@ -19,7 +20,9 @@ fn started(folder: &Path) -> Recorder {
         names: RecordedNames::Plain,
     };
     let (owner, orchestrator) = (ReplicaName::new("autoscaler-1"), OrchestratorSettings::default());
-    Recorder::start(target, RecordedLoop { owner, orchestrator, metrics }, Vec::new()).expect("a thread")
+    let (_, snapshots) = snapshots(owner.clone(), Clock::start());
+    let recorded = RecordedLoop { owner, orchestrator, metrics, snapshots };
+    Recorder::start(target, recorded, Vec::new()).expect("a thread")
 }
 
 fn fact(fact: PlatformFact) -> RecordInput {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use orchestration::{ControlEvent, Orchestrator, OrchestratorSettings, PlatformFact};
 use recording::{RecordReader, RecordReplay, ReplayReport, SettingsChanges};
-use runtime::MetricsRegistry;
+use runtime::{Clock, MetricsRegistry};
 use settings::ClusterConfig;
 use tempfile::TempDir;
 use vocabulary::{Epoch, Ownership, ReplicaName};
 
 use super::*;
 use crate::metrics::AutoscalerMetrics;
+use crate::snapshot::snapshots;
 
 /// A control loop as the event loop calls it, with its record.
 struct RecordedRun {
@@ -22,10 +23,13 @@ struct RecordedRun {
 
 impl RecordedRun {
     fn new(choice: RecordChoice) -> Self {
+        let owner = ReplicaName::new("autoscaler-1");
+        let (_, snapshots) = snapshots(owner.clone(), Clock::start());
         let recorded = RecordedLoop {
-            owner: ReplicaName::new("autoscaler-1"),
+            owner,
             orchestrator: OrchestratorSettings::default(),
             metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
+            snapshots,
         };
         Self {
             record: RunRecord::new(choice, recorded),
