@@ -83,6 +83,7 @@ fn run(services: u32, length: Duration, life: u64) -> Vec<OwnerCall> {
         length,
         seed: life,
         pace: SimulationPace::EveryRequest,
+        faults: Vec::new(),
     };
     simulate_with_calls(&scenario).expect("a scenario that can be simulated").1
 }

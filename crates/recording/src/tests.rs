@@ -70,6 +70,7 @@ fn run() -> (SimulationReport, Vec<OwnerCall>) {
         length: Duration::from_secs(25 * 60),
         seed: 7,
         pace: SimulationPace::EveryRequest,
+        faults: Vec::new(),
     };
     simulate_with_calls(&scenario).expect("a scenario that can be simulated")
 }

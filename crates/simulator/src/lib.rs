@@ -8,8 +8,8 @@
 //! A scenario and its seed decide everything. Time is a parameter, chance comes from streams that are the
 //! same on every machine, and no file is read here: the caller reads manifests and loads.
 //!
-//! Left out: failures, several activators and owners, class hpa, and the cores that the pods of one machine
-//! share.
+//! Left out: failures but those of pods that a scenario names ([`ScenarioFault`]), several activators and
+//! owners, class hpa, and the cores that the pods of one machine share.
 //!
 //! In other made-up worlds there are failures, and two activators and two owners ([`WorldPlan`]): they prove
 //! what the product promises, and measure nothing.
@@ -34,6 +34,7 @@ mod rate_curve;
 mod report;
 mod rounding;
 mod scenario;
+mod scenario_fault;
 mod shared_cores;
 mod simulated_pod;
 mod tally;
@@ -64,6 +65,7 @@ pub use proof::{
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
 pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays, new_service};
+pub use scenario_fault::{FaultEffect, ScenarioFault};
 pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};

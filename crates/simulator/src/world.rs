@@ -13,6 +13,7 @@
 //! where these are too many to follow each.
 
 mod control;
+mod faults;
 mod requests;
 mod whole_seconds;
 
@@ -21,11 +22,13 @@ use std::time::Duration;
 
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
+use self::faults::SlowStarts;
 use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
 use crate::scenario::{Scenario, SimulationPace, WorldDelays};
+use crate::scenario_fault::ScenarioFault;
 use crate::shared_cores::{CoreCount, SharedCores};
 use crate::tally::{PodOccupation, ServiceTally};
 use crate::traffic::ServiceTraffic;
@@ -64,6 +67,9 @@ pub(crate) struct World {
     activator: WorldActivator,
     owner: WorldOwner,
     platform: WorldPlatform,
+    faults: Vec<ScenarioFault>,
+    /// How much longer starts of each Service take for a while.
+    slow_starts: Vec<SlowStarts>,
     events: u64,
     fingerprint: u64,
 }
@@ -91,6 +97,8 @@ impl World {
             activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
             owner: WorldOwner::new(calls),
             platform: WorldPlatform::new(&scenario.services),
+            faults: scenario.faults.clone(),
+            slow_starts: vec![SlowStarts::default(); scenario.services.len()],
             events: 0,
             fingerprint: fnv1a([]),
         };
@@ -98,6 +106,9 @@ impl World {
             world.scale(number, service.facts.wanted, &[], "the first count of the Service");
         }
         world.queue.push(DEPLOYED + SECOND, WorldEvent::ActivatorSecondEnds);
+        for (place, fault) in scenario.faults.iter().enumerate() {
+            world.queue.push(LOAD_BEGINS + fault.at, WorldEvent::FaultBegins(place));
+        }
         world.begin_ownership(scenario);
         world.begin_load();
         world
@@ -187,6 +198,7 @@ impl World {
             WorldEvent::OwnerHears(event) => self.tell_owner(*event),
             WorldEvent::LinkStands(link) => self.link_stands(link),
             WorldEvent::PlatformHears(order) => self.carry_out(&order),
+            WorldEvent::FaultBegins(place) => self.fault_begins(place),
         }
     }
 
