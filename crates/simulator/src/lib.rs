@@ -37,6 +37,7 @@ mod scenario;
 mod scenario_fault;
 mod shared_cores;
 mod simulated_pod;
+mod start_slowness;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
-use self::faults::SlowStarts;
 use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
@@ -30,6 +29,7 @@ use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
 use crate::scenario::{Scenario, SimulationPace, WorldDelays};
 use crate::scenario_fault::ScenarioFault;
 use crate::shared_cores::{CoreCount, SharedCores};
+use crate::start_slowness::StartSlowness;
 use crate::tally::{PodOccupation, ServiceTally};
 use crate::traffic::ServiceTraffic;
 use crate::world_activator::WorldActivator;
@@ -69,7 +69,7 @@ pub(crate) struct World {
     platform: WorldPlatform,
     faults: Vec<ScenarioFault>,
     /// How much longer starts of each Service take for a while.
-    slow_starts: Vec<SlowStarts>,
+    slow_starts: Vec<StartSlowness>,
     events: u64,
     fingerprint: u64,
 }
@@ -98,7 +98,7 @@ impl World {
             owner: WorldOwner::new(calls),
             platform: WorldPlatform::new(&scenario.services),
             faults: scenario.faults.clone(),
-            slow_starts: vec![SlowStarts::default(); scenario.services.len()],
+            slow_starts: vec![StartSlowness::NONE; scenario.services.len()],
             events: 0,
             fingerprint: fnv1a([]),
         };

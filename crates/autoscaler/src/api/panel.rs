@@ -42,8 +42,12 @@ pub(crate) struct ApiHandle {
     checks: mpsc::Sender<HealthCheck>,
 }
 
-/// The autoscalers that have a record, each with its folder.
-pub(super) type RecordPlaces = Vec<(ReplicaName, PathBuf)>;
+/// The record of an autoscaler, and where it is.
+#[derive(Clone, Debug)]
+pub(super) struct NamedRecord {
+    pub(super) autoscaler: ReplicaName,
+    pub(super) folder: PathBuf,
+}
 
 impl ApiHandle {
     pub(crate) fn new(
@@ -106,10 +110,13 @@ impl Panel {
         panel
     }
 
-    /// Where the autoscalers have their records.
-    pub(super) fn record_places(&self) -> RecordPlaces {
-        let place = |handle: &ApiHandle| Some((handle.name.clone(), handle.record.path()?.to_owned()));
-        self.handles.iter().filter_map(place).collect()
+    /// The records of the autoscalers that have one.
+    pub(super) fn records(&self) -> Vec<NamedRecord> {
+        let record = |handle: &ApiHandle| {
+            let folder = handle.record.path()?.to_owned();
+            Some(NamedRecord { autoscaler: handle.name.clone(), folder })
+        };
+        self.handles.iter().filter_map(record).collect()
     }
 
     /// The best health of any of them; `None` if none turns.

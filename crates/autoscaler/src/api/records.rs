@@ -12,15 +12,15 @@ use tokio::task::{JoinError, spawn_blocking};
 use vocabulary::shown;
 
 use super::failure::failure;
-use super::panel::{Panel, RecordPlaces};
+use super::panel::{NamedRecord, Panel};
 use crate::api_types::{API_VERSION, RecordList, RecordView, SegmentView};
 
 /// An answer has at most so many bytes of a segment: what a slow line carries in some seconds.
 const PART_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) async fn list(State(panel): State<Panel>) -> Response {
-    let places = panel.record_places();
-    match told(spawn_blocking(move || views(&places)).await) {
+    let records = panel.records();
+    match told(spawn_blocking(move || views(&records)).await) {
         Ok(records) => {
             Json(RecordList { version: API_VERSION, records, unanswered: Vec::new() }).into_response()
         }
@@ -33,8 +33,8 @@ pub(super) async fn part(
     Path((autoscaler, segment)): Path<(String, String)>,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Response {
-    let place = panel.record_places().into_iter().find(|(name, _)| name.as_str() == autoscaler);
-    let Some((_, folder)) = place else {
+    let record = panel.records().into_iter().find(|record| record.autoscaler.as_str() == autoscaler);
+    let Some(NamedRecord { folder, .. }) = record else {
         let error = format!("autoscaler {} has no record here", shown(&autoscaler));
         return failure(StatusCode::NOT_FOUND, error);
     };
@@ -55,13 +55,13 @@ pub(super) async fn part(
     }
 }
 
-fn views(places: &RecordPlaces) -> io::Result<Vec<RecordView>> {
+fn views(records: &[NamedRecord]) -> io::Result<Vec<RecordView>> {
     let view = |segment: StoredSegment| SegmentView { number: segment.number, bytes: segment.bytes };
-    let records = places.iter().map(|(name, folder)| {
+    let views = records.iter().map(|NamedRecord { autoscaler, folder }| {
         let segments = stored_segments(folder)?.into_iter().map(view).collect();
-        Ok(RecordView { autoscaler: name.as_str().to_owned(), segments })
+        Ok(RecordView { autoscaler: autoscaler.as_str().to_owned(), segments })
     });
-    records.collect()
+    views.collect()
 }
 
 /// What was read, or the answer that says why not.

@@ -38,7 +38,7 @@ impl WorldProgress {
         }
         let seconds = field("cpu_seconds=").and_then(|seconds| seconds.parse().ok());
         self.cpu_before = seconds.ok_or("it has no number cpu_seconds; name another file")?;
-        self.tally = text.parse().map_err(|problem| format!("{problem}; name another file"))?;
+        self.tally = text.parse::<WorldTally>().map_err(|problem| format!("{problem}; name another file"))?;
         Ok(())
     }
 

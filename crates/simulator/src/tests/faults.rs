@@ -40,7 +40,7 @@ fn core_count(text: &str) -> CoreCount {
 
 #[test]
 fn starts_that_take_longer_let_requests_wait_for_longer() {
-    let calm = scenario(facts(&[("target", "10")], 0), "step,from=10rps,to=200rps,at=2m", "100ms", 4);
+    let calm = scenario(facts(&[("target", "10")], 10), "step,from=10rps,to=200rps,at=2m", "100ms", 4);
     let slow = with_fault(&calm, "slow-starts,at=110s,length=1m,times=5");
     let (before, after) = (outcome(&calm), outcome(&slow));
     assert_eq!((before.requests, after.refused), (after.requests, 0));

@@ -5,32 +5,13 @@
 
 use orchestration::{ControlEvent, LinkNews};
 use throttling::RequestEvent;
-use vocabulary::Timestamp;
 
 use super::World;
 use crate::scenario_fault::FaultEffect;
+use crate::shared_cores::SharedCores;
+use crate::start_slowness::StartSlowness;
 use crate::tally::PodOccupation;
 use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber, SimulatedSeat};
-
-/// By how many times starts take longer, and until when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SlowStarts {
-    times: u32,
-    until: Timestamp,
-}
-
-impl Default for SlowStarts {
-    fn default() -> Self {
-        Self { times: 1, until: Timestamp::ZERO }
-    }
-}
-
-impl SlowStarts {
-    /// The factor of a start that begins now.
-    pub(super) fn factor(self, now: Timestamp) -> u32 {
-        if now < self.until { self.times } else { 1 }
-    }
-}
 
 impl World {
     pub(super) fn fault_begins(&mut self, place: usize) {
@@ -42,7 +23,7 @@ impl World {
             match fault.effect {
                 FaultEffect::PodsKilled { pods } => self.kill_pods(service, pods),
                 FaultEffect::SlowStarts { times, length } => {
-                    self.slow_starts[service.0] = SlowStarts { times, until: self.now + length };
+                    self.slow_starts[service.0] = StartSlowness::until(self.now + length, times);
                 }
             }
         }
@@ -70,7 +51,7 @@ impl World {
         }
         let running = self.shared_cores.remove(&number);
         let lost: Vec<SeatedRequest> =
-            running.into_iter().flat_map(|cores| cores.into_running()).chain(pod.into_waiting()).collect();
+            running.into_iter().flat_map(SharedCores::into_running).chain(pod.into_waiting()).collect();
         for seated in lost {
             self.lose(&seated);
         }
