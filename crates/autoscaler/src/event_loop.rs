@@ -27,7 +27,7 @@ use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
 use crate::recorder::RecordedLoop;
-use crate::run_record::{RecordFolder, RunRecord};
+use crate::run_record::{RunRecordFolder, RunRecord};
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 use crate::zones::LocalZones;
 
@@ -120,7 +120,7 @@ impl EventLoop {
     }
 
     /// Where readers find the record of this run.
-    pub(crate) fn record_folder(&self) -> RecordFolder {
+    pub(crate) fn record_folder(&self) -> RunRecordFolder {
         self.record.folder()
     }
 

@@ -22,9 +22,9 @@ const KEPT_MAX: usize = 100_000;
 
 /// Where the record of an autoscaler is, for readers of it: nowhere, until it has begun.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RecordFolder(Arc<OnceLock<PathBuf>>);
+pub(crate) struct RunRecordFolder(Arc<OnceLock<PathBuf>>);
 
-impl RecordFolder {
+impl RunRecordFolder {
     /// The folder of the record, if there is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.0.get().map(PathBuf::as_path)
@@ -46,7 +46,7 @@ impl RecordFolder {
 #[derive(Debug)]
 pub(crate) struct RunRecord {
     recorded: RecordedLoop,
-    folder: RecordFolder,
+    folder: RunRecordFolder,
     state: RecordState,
 }
 
@@ -79,7 +79,7 @@ struct OpenRecord {
 impl RunRecord {
     /// The record of a run that begins now.
     pub(crate) fn new(choice: RecordChoice, recorded: RecordedLoop) -> Self {
-        let mut record = Self { recorded, folder: RecordFolder::default(), state: RecordState::Off };
+        let mut record = Self { recorded, folder: RunRecordFolder::default(), state: RecordState::Off };
         match choice {
             RecordChoice::Nowhere => {}
             RecordChoice::At(target) => record.open(target, Vec::new(), None),
@@ -91,7 +91,7 @@ impl RunRecord {
     }
 
     /// Where readers find the record, from its beginning on.
-    pub(crate) fn folder(&self) -> RecordFolder {
+    pub(crate) fn folder(&self) -> RunRecordFolder {
         self.folder.clone()
     }
 

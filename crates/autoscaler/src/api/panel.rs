@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, Timestamp};
 
-use crate::run_record::RecordFolder;
+use crate::run_record::RunRecordFolder;
 use crate::snapshot::{Snapshot, SnapshotReader};
 
 /// Health checks that wait for the event loop. More than that many at once wait for their turn.
@@ -38,7 +38,7 @@ pub(crate) enum LoopHealth {
 pub(crate) struct ApiHandle {
     name: ReplicaName,
     pub(crate) snapshots: SnapshotReader,
-    record: RecordFolder,
+    record: RunRecordFolder,
     checks: mpsc::Sender<HealthCheck>,
 }
 
@@ -53,7 +53,7 @@ impl ApiHandle {
     pub(crate) fn new(
         name: ReplicaName,
         snapshots: SnapshotReader,
-        record: RecordFolder,
+        record: RunRecordFolder,
     ) -> (Self, mpsc::Receiver<HealthCheck>) {
         let (checks, receiver) = mpsc::channel(CHECKS_MAX);
         (Self { name, snapshots, record, checks }, receiver)

@@ -16,13 +16,13 @@ use super::panel::ANSWER_MAX;
 use super::*;
 use crate::api_types::{ApiError, ChangeEvent, LedgerList, RecordList, RevisionList, SegmentView};
 use crate::metrics::tests::decided_revision;
-use crate::run_record::RecordFolder;
+use crate::run_record::RunRecordFolder;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
 /// An autoscaler whose loop has published that it knows nothing, and stands still since.
 fn standing_still(name: &str, clock: Clock) -> (ApiHandle, SnapshotWriter, mpsc::Receiver<HealthCheck>) {
     let (writer, reader) = snapshots(ReplicaName::new(name), clock);
-    let (handle, checks) = ApiHandle::new(ReplicaName::new(name), reader, RecordFolder::default());
+    let (handle, checks) = ApiHandle::new(ReplicaName::new(name), reader, RunRecordFolder::default());
     (handle, writer, checks)
 }
 
@@ -231,7 +231,7 @@ async fn a_record_is_listed_and_read_in_parts() {
     let clock = Clock::start();
     let (_writer, reader) = snapshots(ReplicaName::new("one"), clock);
     let (recorded, _checks) =
-        ApiHandle::new(ReplicaName::new("one"), reader, RecordFolder::at(folder.path()));
+        ApiHandle::new(ReplicaName::new("one"), reader, RunRecordFolder::at(folder.path()));
     let (other, _other_writer, _other_checks) = standing_still("other", clock);
     let router = router(vec![recorded, other]);
     let (status, body) = get_page(&router, "/v1/record").await;
