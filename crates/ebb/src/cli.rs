@@ -141,7 +141,8 @@ pub(crate) enum CliCommand {
     /// Decide again what a run decided that `ebb up --record` recorded, with its settings or with others
     /// (docs/tasks/replay.md).
     Replay(ReplayOptions),
-    /// Copy the record of a running autoscaler, of a cluster or of an `ebb up --record` (docs/tasks/replay.md).
+    /// Copy the record of a running autoscaler, of a cluster or of an `ebb up --record`
+    /// (docs/tasks/replay.md).
     #[command(subcommand)]
     Record(RecordCommand),
     /// Look at what is decided in shadow and not done.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The runs are those of the simulator, whose control loop is the real one. In the first hour an autoscaler
-//! decides in two lives, and a tenth of the Services has bursts. In the second one two autoscalers are killed,
-//! stall and take over from each other.
+//! decides in two lives, and a tenth of the Services has bursts. In the second one two autoscalers are
+//! killed, stall and take over from each other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

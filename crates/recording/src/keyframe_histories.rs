@@ -22,7 +22,8 @@ pub trait KeyframeHistories: fmt::Debug + Send {
     fn hand_out(&self, take: &mut dyn FnMut(&RevisionName, HistoryRecord) -> ControlFlow<()>);
 }
 
-/// The histories for a keyframe of a record that may have so many bytes. The first that has no room ends them.
+/// The histories for a keyframe of a record that may have so many bytes. The first that has no room ends
+/// them.
 pub(crate) fn histories_out(source: &dyn KeyframeHistories, bytes_max: u64) -> Vec<HistoryMessage> {
     let (mut histories, mut room) = (Vec::new(), bytes_max / PART_OF_RECORD);
     source.hand_out(&mut |revision, record| {

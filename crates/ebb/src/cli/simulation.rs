@@ -88,9 +88,9 @@ pub(crate) struct SimulateArguments {
     /// far less time. Above 1,000,000,000 requests this is done without being asked for, and said.
     #[arg(long)]
     fast: bool,
-    /// Let something go wrong: pods-killed,at=10m,service=hello,pods=2 (they are lost with all that they hold)
-    /// or slow-starts,at=10m,length=5m,times=4 (starts take so many times as long). Without a service it is
-    /// about each. Repeat it for further faults.
+    /// Let something go wrong: pods-killed,at=10m,service=hello,pods=2 (they are lost with all that they
+    /// hold) or slow-starts,at=10m,length=5m,times=4 (starts take so many times as long). Without a service
+    /// it is about each. Repeat it for further faults.
     #[arg(long, value_name = "FAULT", value_parser = fault)]
     fault: Vec<ScenarioFault>,
     #[command(flatten)]

@@ -59,8 +59,8 @@ impl WorldPlan {
         Self::with_rest(seed, cluster, revisions, drawn, quiet_from)
     }
 
-    /// A world of so many Services in which, for so long, owners restart and take over from each other; nothing
-    /// else goes wrong. It lasts for some minutes more.
+    /// A world of so many Services in which, for so long, owners restart and take over from each other;
+    /// nothing else goes wrong. It lasts for some minutes more.
     pub fn of_takeovers(seed: u64, services: usize, troubled: Duration) -> Self {
         let cluster = Arc::new(ClusterConfig::default());
         let revisions: Vec<RevisionPlan> =

@@ -1,7 +1,7 @@
 //! Pods are killed, and starts take longer, as a scenario says.
 //!
-//! What a killed pod held is lost. The activator hears of a request that ran there when the request would have
-//! been answered; of one that waited there, or ran on cores that are shared, at once.
+//! What a killed pod held is lost. The activator hears of a request that ran there when the request would
+//! have been answered; of one that waited there, or ran on cores that are shared, at once.
 
 use orchestration::{ControlEvent, LinkNews};
 use throttling::RequestEvent;
