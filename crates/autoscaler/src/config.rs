@@ -17,10 +17,10 @@ use crate::metrics::AutoscalerMetrics;
 /// Whether a run is recorded, and what says where.
 #[derive(Clone, Debug, Default)]
 pub enum RecordChoice {
-    /// It is not recorded.
+    /// The run is recorded nowhere.
     #[default]
     Nowhere,
-    /// It is recorded there.
+    /// The run is recorded at this place.
     At(RecordTarget),
     /// The ConfigMap says so (`record-directory`), which the platform tells; until then everything is kept in
     /// memory that is to be in the record.

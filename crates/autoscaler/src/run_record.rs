@@ -52,7 +52,7 @@ pub(crate) struct RunRecord {
 
 #[derive(Debug)]
 enum RecordState {
-    /// Whatever the ConfigMap says.
+    /// There is none, whatever the ConfigMap says.
     Off,
     /// The ConfigMap is not known yet.
     Undecided(UndecidedRecord),
@@ -144,7 +144,7 @@ impl RunRecord {
         self.open(target, calls, Some(place.clone()));
     }
 
-    /// The ConfigMap has changed.
+    /// The platform has told another ConfigMap.
     pub(crate) fn configured(&mut self, place: &RecordPlace) {
         let begun = match &self.state {
             RecordState::Off

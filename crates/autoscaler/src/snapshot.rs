@@ -60,7 +60,7 @@ pub(crate) fn snapshots(owner: ReplicaName, clock: Clock) -> (SnapshotWriter, Sn
 }
 
 impl SnapshotWriter {
-    /// One more reader.
+    /// One more reader of the same snapshots.
     pub(crate) fn reader(&self, clock: Clock) -> SnapshotReader {
         SnapshotReader { clock, latest: self.latest.subscribe() }
     }

@@ -26,7 +26,7 @@ pub struct ScenarioFault {
     pub at: Duration,
     /// The Service whose pods it is about, by its name or its whole name; `None`: those of each Service.
     pub service: Option<String>,
-    /// What happens then.
+    /// The effect that it has then.
     pub effect: FaultEffect,
 }
 
@@ -43,7 +43,7 @@ pub enum FaultEffect {
     SlowStarts {
         /// The factor of each start.
         times: u32,
-        /// For how long.
+        /// The time for which starts are slow.
         length: Duration,
     },
 }

@@ -116,7 +116,7 @@ pub(crate) struct KeyframeMessage {
     /// Orders whose end was not told yet.
     #[prost(message, repeated, tag = "3")]
     pub orders: Vec<GivenOrderMessage>,
-    /// Of revisions that predict.
+    /// The histories of revisions that predict.
     #[prost(message, repeated, tag = "4")]
     pub histories: Vec<HistoryMessage>,
 }
