@@ -59,7 +59,7 @@ enum RecordState {
     /// The ConfigMap says that nothing is recorded.
     Unwanted,
     /// Calls go to a record.
-    On(OpenRecord),
+    On(Box<OpenRecord>),
 }
 
 /// What will be in a record, if one is wanted.
@@ -147,11 +147,12 @@ impl RunRecord {
     /// The platform has told another ConfigMap.
     pub(crate) fn configured(&mut self, place: &RecordPlace) {
         let begun = match &self.state {
-            RecordState::Off
-            | RecordState::Undecided(_)
-            | RecordState::On(OpenRecord { configured: None, .. }) => return,
+            RecordState::Off | RecordState::Undecided(_) => return,
             RecordState::Unwanted => None,
-            RecordState::On(OpenRecord { configured: Some(begun), .. }) => Some(begun),
+            RecordState::On(open) => {
+                let Some(begun) = &open.configured else { return };
+                Some(begun)
+            }
         };
         match (begun, &place.directory) {
             (None, None) => {}
@@ -179,7 +180,7 @@ impl RunRecord {
         let folder = target.folder.clone();
         if let Some(recorder) = Recorder::start(target, self.recorded.clone(), calls) {
             self.folder.set(&folder);
-            self.state = RecordState::On(OpenRecord { recorder, configured });
+            self.state = RecordState::On(Box::new(OpenRecord { recorder, configured }));
         }
     }
 }
