@@ -6,6 +6,8 @@
 
 pub(crate) mod merged;
 mod panel;
+mod records;
+mod refusal;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -23,7 +25,8 @@ use vocabulary::{ReplicaName, RevisionName};
 
 use self::panel::Panel;
 pub(crate) use self::panel::{ApiHandle, HealthCheck, LoopHealth};
-use crate::api_types::{API_VERSION, ApiError, LedgerRange};
+pub use self::refusal::refusal;
+use crate::api_types::LedgerRange;
 use crate::views;
 
 /// A stream lasts until its reader has enough, and has a place beside those of other pages.
@@ -43,6 +46,8 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .route("/v1/revisions/{namespace}/{kind}/{name}/forecast", get(forecast))
         .route("/v1/ledger", get(ledger))
         .route("/v1/problems", get(problems))
+        .route("/v1/record", get(records::list))
+        .route("/v1/record/{autoscaler}/{segment}", get(records::part))
         .route(STREAM, get(changes))
         .route("/healthz", get(health))
         .route("/ready", get(readiness))
@@ -181,11 +186,6 @@ fn answer(body: Option<impl Serialize>) -> Response {
             "the autoscaler is not running; ask again in a moment".to_owned(),
         ),
     }
-}
-
-/// An answer of the API in place of what was asked for: this status, and why, in one line.
-pub fn refusal(status: StatusCode, error: String) -> Response {
-    (status, Json(ApiError { version: API_VERSION, error })).into_response()
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}/forecast` | [`ForecastView`], or 404 with [`ApiError`] |
 //! | `GET /v1/ledger?since=7d&revision=NAME` | [`LedgerList`]; 400 or 404 with [`ApiError`] |
 //! | `GET /v1/problems` | [`ProblemList`] |
+//! | `GET /v1/record` | [`RecordList`] |
+//! | `GET /v1/record/{autoscaler}/{segment}?from=BYTE` | bytes of the segment, from that one on; 404 with [`ApiError`] |
 //! | `GET /v1/stream` | server-sent events, each a [`ChangeEvent`] |
 //! | `GET /healthz` | 200 `ok` while the event loop turns, else 503 |
 //! | `GET /ready` | 200 `ready` once it knows everything that is there, else 503 |
@@ -22,6 +24,7 @@ mod decisions;
 mod forecast;
 mod ledger;
 mod pods;
+mod record;
 mod series;
 
 use serde::de::DeserializeOwned;
@@ -34,6 +37,7 @@ pub use decisions::{DecisionView, InputsView, ReasonView};
 pub use forecast::{ForecastHourView, ForecastView};
 pub use ledger::{ColdStartsView, LedgerList, LedgerRange, LedgerView, PodSecondsView, WhatIfView};
 pub use pods::{EndedPodView, FailureView, KillView, LateBytesView, PodView};
+pub use record::{RecordList, RecordView, SegmentView};
 pub use series::SeriesView;
 
 /// The version of these types, in the field `version` of every answer and in every path.

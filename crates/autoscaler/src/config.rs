@@ -14,6 +14,22 @@ use vocabulary::{ReplicaName, RevisionName};
 use crate::history_store::HistoryStore;
 use crate::metrics::AutoscalerMetrics;
 
+/// Whether a run is recorded, and what says where.
+#[derive(Clone, Debug, Default)]
+pub enum RecordChoice {
+    /// The run is recorded nowhere.
+    #[default]
+    Nowhere,
+    /// The run is recorded at this place.
+    At(RecordTarget),
+    /// The ConfigMap says so (`record-directory`), which the platform tells; until then everything is kept in
+    /// memory that is to be in the record.
+    AsConfigured {
+        /// The version of this program.
+        version: &'static str,
+    },
+}
+
 /// Where a run is recorded.
 #[derive(Clone, Debug)]
 pub struct RecordTarget {
@@ -21,8 +37,8 @@ pub struct RecordTarget {
     pub folder: PathBuf,
     /// The most bytes that the record may have.
     pub bytes_max: u64,
-    /// The version and the executable of this program.
-    pub build: String,
+    /// The version of this program. The record names the executable beside it.
+    pub version: &'static str,
     /// Whether names and addresses are written as they are.
     pub names: RecordedNames,
 }
@@ -49,8 +65,8 @@ pub struct AutoscalerConfig {
     pub dialler: Arc<dyn Dial>,
     /// Which activators serve a revision.
     pub choice: ActivatorChoice,
-    /// Where everything is written down that the control loop is told; `None`: nowhere.
-    pub record: Option<RecordTarget>,
+    /// Whether everything is written down that the control loop is told.
+    pub record: RecordChoice,
     /// Where histories of revisions outlive it; `None`: nowhere.
     pub history: Option<HistorySource>,
 }

@@ -26,7 +26,8 @@ use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
-use crate::recorder::Recorder;
+use crate::recorder::RecordedLoop;
+use crate::run_record::{RunRecordFolder, RunRecord};
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 use crate::zones::LocalZones;
 
@@ -63,7 +64,7 @@ pub(crate) struct EventLoop {
     read_wall_clock_at: Timestamp,
     zones: LocalZones,
     /// Writes down what the orchestrator is told, where that is asked for.
-    recorder: Option<Recorder>,
+    record: RunRecord,
     /// Keeps histories over the end of this autoscaler, where a store was given.
     keeper: Option<HistoryKeeper>,
 }
@@ -88,7 +89,12 @@ impl EventLoop {
     ) -> Self {
         let AutoscalerConfig { name, clock, metrics, dialler, choice, record, history } = config;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
-        let recorder = record.and_then(|target| Recorder::start(target, &name, &settings, &metrics));
+        let recorded = RecordedLoop {
+            owner: name.clone(),
+            orchestrator: settings.clone(),
+            metrics: metrics.clone(),
+            snapshots: snapshots.reader(clock),
+        };
         let subscription = platform.subscribe(&name);
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
         Self {
@@ -104,7 +110,7 @@ impl EventLoop {
             links,
             handles: BTreeMap::new(),
             stop,
-            recorder,
+            record: RunRecord::new(record, recorded),
             orchestrator: Orchestrator::new(settings),
             is_synced: false,
             checks: Vec::new(),
@@ -114,6 +120,11 @@ impl EventLoop {
             read_wall_clock_at: Timestamp::ZERO,
             zones: LocalZones::default(),
         }
+    }
+
+    /// Where readers find the record of this run.
+    pub(crate) fn record_folder(&self) -> RunRecordFolder {
+        self.record.folder()
     }
 
     /// Turns until it is stopped, then ends all links.
@@ -138,9 +149,7 @@ impl EventLoop {
         // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words, self.snapshots));
         self.links.close().await;
-        if let Some(recorder) = self.recorder {
-            recorder.finish().await;
-        }
+        self.record.finish().await;
     }
 
     /// The next thing that has to be done.
@@ -185,15 +194,16 @@ impl EventLoop {
                 tracing::info!(owner = %self.name, order = order.0, "an order was refused: its bucket has another owner by now");
                 self.metrics.late_order();
             }
+            PlatformFact::ConfigChanged(config) => self.record.configured(&config.record),
             PlatformFact::Synced => {
                 self.is_synced = true;
+                self.record.decide(&self.orchestrator.config().record);
                 // A health check says so from this turn on, and a reader that heard it finds everything.
                 self.sweep_at = self.clock.now();
                 // By now it is known by which local times revisions go.
                 self.read_wall_clock_at = self.sweep_at;
             }
-            PlatformFact::ConfigChanged(_)
-            | PlatformFact::RevisionChanged(_)
+            PlatformFact::RevisionChanged(_)
             | PlatformFact::PodsChanged { .. }
             | PlatformFact::PodFailed { .. }
             | PlatformFact::PodKilled { .. }
@@ -238,9 +248,7 @@ impl EventLoop {
 
     fn tell(&mut self, event: ControlEvent) {
         let now = self.clock.now();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.begin(RecordInput::Event(Box::new(event.clone())), now);
-        }
+        self.record.begin(|| RecordInput::Event(Box::new(event.clone())), now);
         // One event, then all that follows from it, before the next event: what a command says holds only for
         // the state in which it was made.
         self.orchestrator.handle(event, now);
@@ -262,15 +270,11 @@ impl EventLoop {
         }
         // More than one may be due after a stall; each advance does what one deadline asks for.
         while self.orchestrator.next_deadline().is_some_and(|deadline| deadline <= now) {
-            if let Some(recorder) = &mut self.recorder {
-                recorder.begin(RecordInput::Advance, now);
-            }
+            self.record.begin(|| RecordInput::Advance, now);
             self.orchestrator.advance(now);
             self.perform(now);
         }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.hand_over_if_due(now);
-        }
+        self.record.hand_over_if_due(now);
         if self.publish_at() <= now {
             self.tell_readers(now);
         }
@@ -318,9 +322,7 @@ impl EventLoop {
     /// Does all that the orchestrator says.
     fn perform(&mut self, now: Timestamp) {
         while let Some(command) = self.orchestrator.next_command() {
-            if let Some(recorder) = &mut self.recorder {
-                recorder.command(&command);
-            }
+            self.record.command(&command);
             match command {
                 ControlCommand::OpenLink { link, peer, address, priority } => {
                     let handle = self.links.open(link, peer, address, priority);

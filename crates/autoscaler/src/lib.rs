@@ -18,6 +18,7 @@ mod metric_sources;
 mod metrics;
 mod pages;
 mod recorder;
+mod run_record;
 mod snapshot;
 mod stat_server;
 mod views;
@@ -39,7 +40,7 @@ use vocabulary::RevisionName;
 
 use crate::api::ApiHandle;
 pub use crate::api::{page_kind, refusal};
-pub use crate::config::{AutoscalerConfig, HistorySource, RecordTarget};
+pub use crate::config::{AutoscalerConfig, HistorySource, RecordChoice, RecordTarget};
 use crate::event_loop::EventLoop;
 pub use crate::history_store::HistoryStore;
 pub use crate::metrics::AutoscalerMetrics;
@@ -72,9 +73,9 @@ impl Autoscaler {
         let stop = CancellationToken::new();
         let (writer, reader) = snapshots(config.name.clone(), config.clock);
         config.metrics.show(reader.clone());
-        let (api, checks) = ApiHandle::new(config.name.clone(), reader);
-        let (histories, restored) = mpsc::channel(HISTORIES_MAX);
+        let (name, (histories, restored)) = (config.name.clone(), mpsc::channel(HISTORIES_MAX));
         let event_loop = EventLoop::new(config, &*platform, writer, restored, stop.clone());
+        let (api, checks) = ApiHandle::new(name, reader, event_loop.record_folder());
         Self {
             api,
             histories,

@@ -5,17 +5,23 @@
 //! thread: while the thread is too slow, calls are dropped, counted and said. Facts and changes of links are
 //! kept all the same, in memory, because the keyframe with which the record goes on is made of them.
 
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use orchestration::{ControlCommand, ControlEvent, OrchestratorSettings};
-use recording::{RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter};
+use recording::{
+    KeyframeHistories, RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter,
+    build_of_this_program,
+};
+use scaling::HistoryRecord;
 use tokio::sync::oneshot;
-use vocabulary::{ActivatorWord, PodWord, ReplicaName, Timestamp};
+use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName, Timestamp};
 
 use crate::config::RecordTarget;
 use crate::metrics::AutoscalerMetrics;
+use crate::snapshot::SnapshotReader;
 
 /// So many calls are handed over together: each hand-over may wake the thread.
 const CALLS_TOGETHER: usize = 256;
@@ -59,25 +65,53 @@ enum RecordBatch {
     Remains(Vec<RecordEntry>),
 }
 
+/// The control loop whose run is recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedLoop {
+    pub(crate) owner: ReplicaName,
+    pub(crate) orchestrator: OrchestratorSettings,
+    pub(crate) metrics: AutoscalerMetrics,
+    /// What it publishes, in which keyframes find histories.
+    pub(crate) snapshots: SnapshotReader,
+}
+
+/// The histories that the control loop has published last.
+#[derive(Debug)]
+struct PublishedHistories(SnapshotReader);
+
+impl KeyframeHistories for PublishedHistories {
+    fn hand_out(&self, take: &mut dyn FnMut(&RevisionName, HistoryRecord) -> ControlFlow<()>) {
+        let Some(latest) = self.0.latest() else { return };
+        let all = latest.control.history_records(latest.at);
+        for (revision, record) in all.filter(|(_, record)| record.forecast().is_some()) {
+            if take(revision, record).is_break() {
+                return;
+            }
+        }
+    }
+}
+
 impl Recorder {
-    /// Starts the thread that writes; `None` if there is no thread to be had.
+    /// Starts the thread that writes, with the calls that were made before; `None` if there is no thread to
+    /// be had.
     pub(crate) fn start(
         target: RecordTarget,
-        owner: &ReplicaName,
-        orchestrator: &OrchestratorSettings,
-        metrics: &AutoscalerMetrics,
+        recorded: RecordedLoop,
+        calls: Vec<RecordEntry>,
     ) -> Option<Self> {
-        let RecordTarget { folder, bytes_max, build, names } = target;
-        let (owner, orchestrator) = (owner.clone(), orchestrator.clone());
+        let RecordTarget { folder, bytes_max, version, names } = target;
+        let RecordedLoop { owner, orchestrator, metrics, snapshots } = recorded;
         tracing::info!(%owner, folder = %folder.display(), bytes_max, "the run is recorded");
-        let writer =
-            RecordWriter::new(RecordSettings { folder, bytes_max, owner, orchestrator, build, names });
         let (batches, waiting) = sync_channel(WAITING_MAX);
         let (finish, finished) = oneshot::channel();
         let counted = metrics.clone();
         // A panic ends the record alone: the event loop finds its channel closed, counts what it drops and
         // says so.
         let started = thread::Builder::new().name("recorder".to_owned()).spawn(move || {
+            // Here, because it reads the whole executable.
+            let build = build_of_this_program(version);
+            let settings = RecordSettings { folder, bytes_max, owner, orchestrator, build, names };
+            let writer = RecordWriter::new(settings).with_histories(Box::new(PublishedHistories(snapshots)));
             write(&waiting, writer, &counted);
             // The event loop may have ended.
             let _ = finish.send(());
@@ -86,8 +120,8 @@ impl Recorder {
             tracing::error!(%error, "no thread could be started that records; the run is not recorded");
             return None;
         }
-        let (calls, since, continuity) = (Vec::new(), Timestamp::ZERO, RecordContinuity::Whole);
-        Some(Self { calls, since, continuity, batches, finished, metrics: metrics.clone() })
+        let since = calls.first().map(|call| call.at).unwrap_or_default();
+        Some(Self { calls, since, continuity: RecordContinuity::Whole, batches, finished, metrics })
     }
 
     /// The orchestrator is about to be called.
@@ -121,6 +155,11 @@ impl Recorder {
             self.hand_over();
             self.since = now;
         }
+    }
+
+    /// Hands over the rest, and waits for nothing: the autoscaler goes on without a record.
+    pub(crate) fn leave(mut self) {
+        self.hand_over();
     }
 
     /// Hands over the rest, and waits until it is written, but not long.

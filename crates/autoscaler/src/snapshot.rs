@@ -60,6 +60,11 @@ pub(crate) fn snapshots(owner: ReplicaName, clock: Clock) -> (SnapshotWriter, Sn
 }
 
 impl SnapshotWriter {
+    /// One more reader of the same snapshots.
+    pub(crate) fn reader(&self, clock: Clock) -> SnapshotReader {
+        SnapshotReader { clock, latest: self.latest.subscribe() }
+    }
+
     /// Puts a snapshot in the place of the one before.
     pub(crate) fn publish(&self, snapshot: Snapshot) {
         // A reader holds the place for as long as one more reference takes. What no reader holds of the

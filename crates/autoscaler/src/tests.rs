@@ -103,7 +103,7 @@ impl World {
             metrics,
             dialler: Arc::new(link::TcpDialler),
             choice: ActivatorChoice::All,
-            record: None,
+            record: RecordChoice::Nowhere,
             history: None,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }

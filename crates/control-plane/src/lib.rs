@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use autoscaler::{
-    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, metrics_router, page_kind,
-    refuse_foreign,
+    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, RecordChoice,
+    metrics_router, page_kind, refuse_foreign,
 };
 use axum::response::IntoResponse;
 use link::{Identity, TlsDialler};
@@ -53,7 +53,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         metrics: AutoscalerMetrics::register(&registry),
         dialler: dialler(platform.link_certificates())?,
         choice: ActivatorChoice::AsManyAsNeeded,
-        record: None,
+        record: RecordChoice::AsConfigured { version: env!("CARGO_PKG_VERSION") },
         history: None,
     };
     let autoscaler = Autoscaler::start(

@@ -6,6 +6,8 @@
 //! kubeconfig's cluster, with a note that says so.
 
 use autoscaler::api_types::{LedgerList, LedgerRange, OwnersAnswer, RevisionList};
+use bytes::Bytes;
+use http::Method;
 use tokio::net::TcpStream;
 
 use crate::cli::{AutoscalerArguments, AutoscalerPlace};
@@ -67,6 +69,14 @@ impl AutoscalerApi {
         match self {
             Self::At(api) => api.get(path).await,
             Self::Of(view) => view.cluster.get(path).await,
+        }
+    }
+
+    /// `GET path` of one autoscaler, as it comes. An `ebb up` answers for all of its autoscalers.
+    pub(crate) async fn bytes_from(&self, autoscaler: &str, path: &str) -> anyhow::Result<Bytes> {
+        match self {
+            Self::At(api) => api.ask(Method::GET, path).await,
+            Self::Of(view) => view.cluster.bytes_from(autoscaler, path).await,
         }
     }
 

@@ -17,7 +17,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{
     AdoptOptions, AutoscalerArguments, AutoscalerPlace, CheckOptions, ClusterOptions, DashboardOptions,
-    ReleaseOptions,
+    RecordCommand, RecordSaveOptions, ReleaseOptions,
 };
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use serving::{
@@ -57,6 +57,7 @@ impl Cli {
             CliCommand::Shadow(ShadowCommand::Report(options)) => {
                 options.target.place.cluster.is_meant = true;
             }
+            CliCommand::Record(RecordCommand::Save(options)) => options.place.cluster.is_meant = true,
             CliCommand::Adopt(_)
             | CliCommand::Release(_)
             | CliCommand::Check(_)
@@ -140,6 +141,10 @@ pub(crate) enum CliCommand {
     /// Decide again what a run decided that `ebb up --record` recorded, with its settings or with others
     /// (docs/tasks/replay.md).
     Replay(ReplayOptions),
+    /// Copy the record of a running autoscaler, of a cluster or of an `ebb up --record`
+    /// (docs/tasks/replay.md).
+    #[command(subcommand)]
+    Record(RecordCommand),
     /// Look at what is decided in shadow and not done.
     #[command(subcommand)]
     Shadow(ShadowCommand),

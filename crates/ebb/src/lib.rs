@@ -25,6 +25,7 @@ mod lint;
 mod logs;
 mod manual;
 mod output;
+mod record;
 mod release;
 mod replay;
 mod restart;
@@ -37,7 +38,7 @@ mod up;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use cli::{Cli, CliCommand, ShadowCommand};
+use cli::{Cli, CliCommand, RecordCommand, ShadowCommand};
 pub use up::StartAutoscaler;
 
 /// Runs the program with these arguments (the first is its own name) and says how it ended: 0 if all went
@@ -68,6 +69,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Inject(options) => inject::run(&options),
         CliCommand::Simulate(arguments) => simulate::run(*arguments),
         CliCommand::Replay(options) => replay::run(&options),
+        CliCommand::Record(RecordCommand::Save(options)) => record::save(&options),
         CliCommand::Install(options) => install::run(&options),
         CliCommand::Completion(options) => manual::complete(&options),
         CliCommand::Man(options) => manual::run(&options),

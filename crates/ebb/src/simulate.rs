@@ -8,6 +8,7 @@ mod load_files;
 mod objective;
 mod outcome;
 mod page;
+mod progress;
 mod recorded_run;
 mod scenario_file;
 mod world;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use simulator::{FOLLOWED_REQUESTS_MAX, ServiceReport, SimulationPace, count_range, simulate};
+use simulator::{FOLLOWED_REQUESTS_MAX, ServiceReport, SimulationPace, count_range, simulate_watched};
 
 use crate::cli::{SimulateArguments, SimulateOptions, SimulationOrder};
 use crate::{lint, output};
@@ -25,6 +26,7 @@ use document::SimulationDocument;
 use inputs::VariantScenario;
 use outcome::{VariantOutcome, wait_text};
 use page::ReportPage;
+use progress::SimulationProgress;
 
 /// Lets a load or a made-up world run, and prints what came of it.
 pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
@@ -132,12 +134,14 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn outcomes(variants: &[VariantScenario]) -> Result<Vec<VariantOutcome>, Vec<String>> {
-    variants.iter().map(outcome_of).collect()
-}
-
-fn outcome_of(variant: &VariantScenario) -> Result<VariantOutcome, Vec<String>> {
-    let report = simulate(&variant.scenario).map_err(|problem| vec![problem.to_string()])?;
-    Ok(VariantOutcome { title: variant.title.clone(), report })
+    let mut progress = SimulationProgress::of(variants.len());
+    let outcomes = variants.iter().enumerate().map(|(place, VariantScenario { title, scenario })| {
+        let report =
+            simulate_watched(scenario, &mut |passed| progress.tell(place, passed, scenario.length));
+        let report = report.map_err(|problem| vec![problem.to_string()])?;
+        Ok(VariantOutcome { title: title.clone(), report })
+    });
+    outcomes.collect()
 }
 
 /// The columns of the table.

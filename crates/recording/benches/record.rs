@@ -1,15 +1,16 @@
 //! What does it cost to write a record, and how fast is one replayed?
 //!
 //! ```text
-//! cargo bench -p recording --bench record               # an hour of 100 Services, in two lives of the autoscaler
+//! cargo bench -p recording --bench record               # two hours of 100 Services
 //! cargo bench -p recording --bench record -- --quick    # minutes of 20 Services: shows that it works
 //! ```
 //!
-//! The runs are those of the simulator, whose control loop is the real one: a tenth of the Services has
-//! bursts.
+//! The runs are those of the simulator, whose control loop is the real one. In the first hour an autoscaler
+//! decides in two lives, and a tenth of the Services has bursts. In the second one two autoscalers are
+//! killed, stall and take over from each other.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +18,12 @@ use std::time::Duration;
 use orchestration::{ControlEvent, OrchestratorSettings};
 use recording::{
     RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames,
-    ReplayReport, SettingsChanges,
+    ReplayReport, SettingsChanges, record_folders,
 };
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
     LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace, TimeDistribution,
-    WorldDelays, new_service, simulate_with_calls,
+    WorldDelays, WorldPlan, lives_of_owners, new_service, simulate_with_calls,
 };
 use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName};
 
@@ -43,7 +44,9 @@ fn main() -> ExitCode {
         let calls = run(services, Duration::from_secs(length), life);
         written.add(folder.path(), calls);
     }
-    let goals = [written.show(folder.path()), replayed(folder.path(), Duration::from_secs(2 * length))];
+    let lived = Duration::from_secs(2 * length);
+    let restarts = replayed(&[folder.path().to_owned()], lived);
+    let goals = [written.show(folder.path()), restarts, takeovers(services, lived)];
     // How fast a build without optimisation is says nothing, so the short form asks for no speed.
     let are_met = goals.iter().all(|goal| goal.is_met || (is_quick && goal.is_about_speed));
     if are_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -53,6 +56,21 @@ fn main() -> ExitCode {
 struct GoalEnd {
     is_met: bool,
     is_about_speed: bool,
+}
+
+/// Records two autoscalers that restart and take over from each other, and replays both records.
+fn takeovers(services: u32, length: Duration) -> GoalEnd {
+    let services = usize::try_from(services).expect("a few");
+    let plan = WorldPlan::of_takeovers(1, services, length);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let lives = lives_of_owners(&plan);
+    println!("takeovers: {} lives of two autoscalers, {} faults", lives.len(), plan.faults());
+    for life in lives {
+        let of_owner = folder.path().join(life.owner.as_str());
+        WritingCost::default().add(&of_owner, life.calls);
+    }
+    let folders = record_folders(folder.path()).expect("the folder is there");
+    replayed(&folders, plan.length())
 }
 
 /// The calls of the control loop in one run; its chance follows from the number of the life.
@@ -65,6 +83,7 @@ fn run(services: u32, length: Duration, life: u64) -> Vec<OwnerCall> {
         length,
         seed: life,
         pace: SimulationPace::EveryRequest,
+        faults: Vec::new(),
     };
     simulate_with_calls(&scenario).expect("a scenario that can be simulated").1
 }
@@ -153,19 +172,26 @@ fn is_report(entry: &RecordEntry) -> bool {
     )
 }
 
-/// Replays the record of a run that took so long.
-fn replayed(folder: &Path, length: Duration) -> GoalEnd {
-    let reader = RecordReader::open(folder, SettingsChanges::default()).expect("the folder is there");
-    let mut replay = RecordReplay::new(reader);
+/// Replays the records of a run that took so long.
+fn replayed(folders: &[PathBuf], length: Duration) -> GoalEnd {
+    let (mut all, mut is_exact) = (ReplayReport::default(), true);
     let before = cpu_seconds();
-    let report: ReplayReport = replay.run().expect("nothing is changed").clone();
+    for folder in folders {
+        let reader = RecordReader::open(folder, SettingsChanges::default()).expect("the folder is there");
+        let mut replay = RecordReplay::new(reader);
+        let report = replay.run().expect("nothing is changed");
+        is_exact &= report.differing == 0 && report.gaps.is_empty() && report.keyframes == 0;
+        all.calls += report.calls;
+        all.decisions += report.decisions;
+        all.differing += report.differing;
+        all.compared += report.compared;
+    }
     let seconds = cpu_seconds() - before;
     let speed = length.as_secs_f64() / seconds;
     println!(
         "replayed: {} calls and {} decisions in {seconds:.1} s of a core, {speed:.0} times as fast as the run (at least {SPEED_MIN}); {} of {} hashes differ",
-        report.calls, report.decisions, report.differing, report.compared
+        all.calls, all.decisions, all.differing, all.compared
     );
-    let is_exact = report.differing == 0 && report.gaps.is_empty() && report.keyframes == 0;
     GoalEnd { is_met: is_exact && speed >= SPEED_MIN, is_about_speed: is_exact }
 }
 

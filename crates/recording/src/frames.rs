@@ -7,11 +7,12 @@ use forecasting::ZoneOffsets;
 use link::Message;
 use orchestration::{ControlEvent, LinkId, OrderId};
 use scaling::{HistoryRecord, RevisionHistory};
-use vocabulary::{ActivatorWord, PodCount, PodWord, RevisionName, TimeZoneName};
+use vocabulary::{ActivatorWord, PodCount, PodWord, TimeZoneName};
 
 use crate::entry::RecordInput;
 use crate::frame_fault::FrameFault;
 use crate::header::SegmentHeader;
+use crate::keyframe_histories::history_out;
 use crate::outcome::CommandOutcome;
 use crate::rereading::SettingsRereader;
 use crate::secrets::SecretHasher;
@@ -61,7 +62,7 @@ fn event_out(event: &ControlEvent, secrets: &SecretHasher) -> FrameBody {
         }
         ControlEvent::ZoneRead { zone, offsets } => FrameBody::ZoneRead(zone_out(zone, offsets)),
         ControlEvent::HistoryRestored { revision, history } => {
-            FrameBody::HistoryRestored(history_out(revision, history))
+            FrameBody::HistoryRestored(history_out(revision, &history.export()))
         }
     }
 }
@@ -130,14 +131,8 @@ pub(crate) fn word_in<Word: Message>(bytes: &[u8]) -> Result<Word, FrameFault> {
     Word::decode(bytes).map_err(bad)
 }
 
-fn history_out(revision: &RevisionName, history: &RevisionHistory) -> HistoryMessage {
-    HistoryMessage {
-        revision: revision.as_str().to_owned(),
-        history: serde_json::to_vec(&history.export()).expect("a history is numbers and bytes"),
-    }
-}
-
-fn history_in(message: &HistoryMessage) -> Result<ControlEvent, FrameFault> {
+/// The history that a record holds, as an event.
+pub(crate) fn history_in(message: &HistoryMessage) -> Result<ControlEvent, FrameFault> {
     let bad = |problem: String| FrameFault::BadValue { field: "a history", problem };
     let record: HistoryRecord = serde_json::from_slice(&message.history)
         .map_err(|error| bad(format!("is no record of one: {error}")))?;
@@ -200,7 +195,7 @@ mod tests {
     use settings::{ClusterConfig, RevisionSettings};
     use vocabulary::{
         AdoptionId, Bucket, Epoch, HopKey, LinkAddress, LinkChannel, LinkToken, MilliValue, Ownership,
-        PodExits, PodId, PodName, PodState, ReplicaName, RequestTimeouts, Routing, Timestamp,
+        PodExits, PodId, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Timestamp,
     };
 
     use super::*;

@@ -100,6 +100,9 @@ impl FrameHiding {
             }
             state.link.iter_mut().for_each(|link| self.hide_peer(link));
         }
+        for history in &mut keyframe.histories {
+            self.hide_revision(&mut history.revision);
+        }
         let under_way: BTreeSet<u64> = keyframe.orders.iter().map(|order| order.errand).collect();
         // An order that has ended is never named again.
         self.errands.retain(|errand, _| under_way.contains(errand));

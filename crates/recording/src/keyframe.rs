@@ -1,14 +1,15 @@
 //! A keyframe, to its message and back.
 
-use orchestration::{LinkId, OrderId, PlatformFact};
+use orchestration::{ControlEvent, LinkId, OrderId, PlatformFact};
 
 use crate::frame_fault::FrameFault;
+use crate::frames::history_in;
 use crate::known_world::KnownWorld;
 use crate::last_words::{LastWords, PeerWord};
 use crate::peers::PeerName;
 use crate::rereading::SettingsRereader;
 use crate::secrets::SecretHasher;
-use crate::wire::proto::{GivenOrderMessage, KeyframeMessage, LinkStateMessage};
+use crate::wire::proto::{GivenOrderMessage, HistoryMessage, KeyframeMessage, LinkStateMessage};
 use crate::wire::{fact_in, fact_out, opened_out, peer_in};
 
 /// What an owner that takes over finds, as a record holds it.
@@ -20,10 +21,16 @@ pub(crate) struct Keyframe {
     pub(crate) last_words: LastWords,
     /// Orders whose end was not told yet, each with the hash of its errand.
     pub(crate) orders: Vec<(OrderId, u64)>,
+    /// What was measured of revisions that predict.
+    pub(crate) histories: Vec<ControlEvent>,
 }
 
 /// The keyframe of what is known.
-pub(crate) fn keyframe_out(world: &KnownWorld, secrets: &SecretHasher) -> KeyframeMessage {
+pub(crate) fn keyframe_out(
+    world: &KnownWorld,
+    histories: Vec<HistoryMessage>,
+    secrets: &SecretHasher,
+) -> KeyframeMessage {
     let links = world.links.iter().map(|(link, peer)| LinkStateMessage {
         link: Some(opened_out(link.0, peer)),
         words: world.last_words.of(peer).iter().map(PeerWord::encoded).collect(),
@@ -32,6 +39,7 @@ pub(crate) fn keyframe_out(world: &KnownWorld, secrets: &SecretHasher) -> Keyfra
         facts: world.facts().iter().map(|fact| fact_out(fact, secrets)).collect(),
         links: links.collect(),
         orders: world.orders().map(|(id, errand)| GivenOrderMessage { id: id.0, errand }).collect(),
+        histories,
     }
 }
 
@@ -53,5 +61,6 @@ pub(crate) fn keyframe_in(
         keyframe.links.push((LinkId(link.link), peer));
     }
     keyframe.orders = message.orders.iter().map(|order| (OrderId(order.id), order.errand)).collect();
+    keyframe.histories = message.histories.iter().map(history_in).collect::<Result<_, _>>()?;
     Ok(keyframe)
 }

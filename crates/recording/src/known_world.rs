@@ -3,7 +3,8 @@
 //! A record is read from a keyframe on, so a keyframe holds what a platform would tell a new subscriber and
 //! what each peer would say on a new connection. It is gathered from the entries of a record alone, beside
 //! the event loop: a keyframe costs the loop nothing. Not part of it: windows that were filled before the
-//! last minute, memories of class hpa, and histories, from which nothing is decided.
+//! last minute, memories of class hpa, and histories: those of revisions that predict are beside it
+//! (`keyframe_histories`), and from others nothing is decided.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

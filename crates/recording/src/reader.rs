@@ -119,6 +119,11 @@ impl RecordReader {
         self.former.as_ref().is_some_and(|former| matches!(former.end, SegmentEnd::CutOff(_)))
     }
 
+    /// The segment of the frame that was read last; `None` before the first one and between two segments.
+    pub(crate) fn present_file(&self) -> Option<&Path> {
+        self.segment.as_ref().map(|segment| segment.path.as_path())
+    }
+
     /// Leaves out the oldest segments.
     pub fn skip_segments(&mut self, number: usize) {
         self.files.drain(..number.min(self.files.len()));

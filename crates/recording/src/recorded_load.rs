@@ -29,6 +29,10 @@ use crate::rereading::SettingsChanges;
 use crate::seen_seconds::SeenSeconds;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// A load has a number for each second of its record: 126 MB of a year and a Service. A record that tells of
+/// more time is none, or its machine had no right time when it began.
+const DAYS_MAX: u64 = 366;
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// The loads and the counts of a recorded run.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +52,8 @@ impl RecordedLoad {
     ///
     /// # Errors
     ///
-    /// A folder that cannot be read, or a keyframe that no program has written.
+    /// A folder that cannot be read, a keyframe that no program has written, or a time that is 366 days or
+    /// more after the beginning of the record.
     pub fn read(folders: &[PathBuf]) -> io::Result<Option<Self>> {
         let mut begins: Option<Duration> = None;
         for folder in folders {
@@ -70,6 +75,14 @@ impl RecordedLoad {
 
 fn opened(folder: &Path) -> io::Result<RecordReader> {
     RecordReader::open(folder, SettingsChanges::default())
+}
+
+fn too_late(days: u64, reader: &RecordReader) -> io::Error {
+    let file = reader.present_file().map_or_else(String::new, |file| format!("{}: ", file.display()));
+    io::Error::other(format!(
+        "{file}a time in it is {days} days after the beginning of the record, and at most {DAYS_MAX} days \
+         are read; if the clock of the machine was set meanwhile, remove the segments before this one"
+    ))
 }
 
 /// The first time that a record says.
@@ -179,7 +192,7 @@ impl LoadCollector {
             self.clock = clock;
         }
         let ReadFrame { at, content, outcome } = frame;
-        self.reach(at);
+        self.reach(at).map_err(|days| too_late(days, reader))?;
         match content {
             FrameContent::Header(header) => {
                 if header.start == SegmentStart::Empty {
@@ -198,10 +211,16 @@ impl LoadCollector {
         Ok(())
     }
 
-    fn reach(&mut self, at: Timestamp) {
+    /// An error is how many days after the beginning of the record the time is, where those are too many.
+    fn reach(&mut self, at: Timestamp) -> Result<(), u64> {
         self.now = self.clock.time_of(at).wall;
         let passed = self.now.saturating_sub(self.load.begins);
+        let days = passed.as_secs() / SECONDS_PER_DAY;
+        if days >= DAYS_MAX {
+            return Err(days);
+        }
         self.load.length = self.load.length.max(passed);
+        Ok(())
     }
 
     fn note_outcome(&mut self, outcome: CommandOutcome) {

@@ -229,6 +229,9 @@ impl RecordReplay {
             }
             run.handle(ControlEvent::Platform(fact.clone()), now);
         }
+        for history in &keyframe.histories {
+            run.handle(history.clone(), now);
+        }
         run.settle(now);
         self.run = Some(run);
         self.report.exact_from = None;

@@ -14,8 +14,11 @@ impl SeenSeconds {
         if self.ranges[..after].last().is_some_and(|(_, last)| *last >= second) {
             return false;
         }
-        let joins_before = self.ranges[..after].last().is_some_and(|(_, last)| last + 1 == second);
-        let joins_after = self.ranges.get(after).is_some_and(|(first, _)| *first == second + 1);
+        // A foreign record may name the last second that a number can.
+        let joins_before =
+            self.ranges[..after].last().is_some_and(|(_, last)| last.checked_add(1) == Some(second));
+        let joins_after =
+            self.ranges.get(after).is_some_and(|(first, _)| second.checked_add(1) == Some(*first));
         match (joins_before, joins_after) {
             (true, true) => {
                 let (_, last) = self.ranges.remove(after);
@@ -36,6 +39,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_last_second_of_all_is_one_like_others() {
+        let mut seen = SeenSeconds::default();
+        assert!(seen.insert(u64::MAX) && seen.insert(0) && seen.insert(u64::MAX - 1));
+        assert!(!seen.insert(u64::MAX));
+        assert_eq!(seen.ranges, [(0, 0), (u64::MAX - 1, u64::MAX)]);
+    }
 
     proptest! {
         #[test]

@@ -43,13 +43,23 @@ pub(crate) fn number_of(path: &Path, extension: &str) -> Option<u64> {
     path.file_stem()?.to_str()?.parse().ok()
 }
 
+/// Where the segment of a number is in the folder of its record.
+pub(crate) fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:08}.{EXTENSION}"))
+}
+
+/// Makes the folder of a record, which only the user of the program may read.
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 /// Makes the next segment behind all that are there. Names of Services and addresses stand in it, so that
 /// only the user of the program may read it.
 pub(crate) fn create_segment(folder: &Path) -> io::Result<(SegmentFile, File)> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    create_folder(folder)?;
     let mut number = segments_of(folder)?.last().map_or(1, |last| last.number + 1);
     loop {
-        let path = folder.join(format!("{number:08}.{EXTENSION}"));
+        let path = segment_path(folder, number);
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Ok(file) => return Ok((SegmentFile { number, path, bytes: 0 }, file)),
             // The autoscaler before this one was just writing its last.

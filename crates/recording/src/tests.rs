@@ -1,5 +1,9 @@
 //! Records of simulated runs: written, damaged, read and decided again.
 
+mod foreign_records;
+mod histories;
+mod takeovers;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -66,6 +70,7 @@ fn run() -> (SimulationReport, Vec<OwnerCall>) {
         length: Duration::from_secs(25 * 60),
         seed: 7,
         pace: SimulationPace::EveryRequest,
+        faults: Vec::new(),
     };
     simulate_with_calls(&scenario).expect("a scenario that can be simulated")
 }

@@ -22,6 +22,7 @@ use crate::header::{SegmentHeader, SegmentStart};
 use crate::hidden_frames::FrameHiding;
 use crate::hidden_names::{HiddenNames, RecordedNames};
 use crate::keyframe::keyframe_out;
+use crate::keyframe_histories::{KeyframeHistories, histories_out};
 use crate::known_world::KnownWorld;
 use crate::outcome::CommandOutcome;
 use crate::secrets::SecretHasher;
@@ -78,6 +79,8 @@ pub struct RecordWriter {
     world: KnownWorld,
     /// Hides names in each frame, if they are to be hidden.
     hiding: Option<FrameHiding>,
+    /// What was measured of revisions that predict, for keyframes.
+    histories: Option<Box<dyn KeyframeHistories>>,
     segment: Option<OpenSegment>,
     /// When the last keyframe was written, or the record began.
     keyframe_at: Timestamp,
@@ -125,12 +128,19 @@ impl RecordWriter {
             secrets: SecretHasher::default(),
             world: KnownWorld::default(),
             hiding,
+            histories: None,
             segment: None,
             keyframe_at: Timestamp::ZERO,
             since_keyframe: 0,
             basis: RecordBasis::Nothing,
             try_again_at: Timestamp::ZERO,
         }
+    }
+
+    /// Writes the histories of this source into keyframes.
+    #[must_use]
+    pub fn with_histories(self, source: Box<dyn KeyframeHistories>) -> Self {
+        Self { histories: Some(source), ..self }
     }
 
     /// Writes entries, in the order in which they happened. With an error some are not in the record; a later
@@ -146,7 +156,7 @@ impl RecordWriter {
                     loss.cause = Some(error);
                 }
             }
-            self.note(entry);
+            self.world.note(entry);
         }
         if loss.dropped > 0 { Err(loss) } else { Ok(()) }
     }
@@ -159,13 +169,13 @@ impl RecordWriter {
         self.segment = None;
         self.basis = RecordBasis::Gap;
         for entry in entries {
-            self.note(entry);
+            self.note_hidden_orders(entry);
+            self.world.note(entry);
         }
     }
 
-    /// What a keyframe needs to know of an entry.
-    fn note(&mut self, entry: &RecordEntry) {
-        self.world.note(entry);
+    /// Later frames and keyframes name the orders of an entry, whether it is recorded or not.
+    fn note_hidden_orders(&mut self, entry: &RecordEntry) {
         if let Some(hiding) = &mut self.hiding {
             hiding.note(&entry.commands);
         }
@@ -181,21 +191,15 @@ impl RecordWriter {
     }
 
     fn write_one(&mut self, entry: &RecordEntry) -> io::Result<EntryFate> {
-        if self.segment.as_ref().is_some_and(|segment| self.is_over(segment, entry.at)) {
-            self.flush_segment()?;
-            let ended = self.segment.take().map_or(0, |segment| segment.written);
-            self.since_keyframe = self.since_keyframe.saturating_add(ended);
-        }
-        if self.segment.is_none() {
-            if entry.at < self.try_again_at {
-                return Ok(EntryFate::GivenUp);
-            }
-            self.segment = Some(self.begin(entry.at)?);
+        let fate = self.open_for(entry.at);
+        // Behind the keyframe that was just written, if one was: it forgets the orders that have ended.
+        self.note_hidden_orders(entry);
+        if fate? == EntryFate::GivenUp {
+            return Ok(EntryFate::GivenUp);
         }
         let mut body = input_out(&entry.input, &self.secrets);
         let mut outcome = outcome_out(&CommandOutcome::of(&entry.commands));
         if let Some(hiding) = &mut self.hiding {
-            hiding.note(&entry.commands);
             hiding.hide(&mut body);
             if let Some(outcome) = &mut outcome {
                 hiding.hide_outcome(outcome);
@@ -203,6 +207,22 @@ impl RecordWriter {
         }
         if let Some(segment) = &mut self.segment {
             segment.push(entry.at, body, outcome)?;
+        }
+        Ok(EntryFate::Recorded)
+    }
+
+    /// Sees to it that there is a segment for an entry of that time, unless it is too early to try again.
+    fn open_for(&mut self, now: Timestamp) -> io::Result<EntryFate> {
+        if self.segment.as_ref().is_some_and(|segment| self.is_over(segment, now)) {
+            self.flush_segment()?;
+            let ended = self.segment.take().map_or(0, |segment| segment.written);
+            self.since_keyframe = self.since_keyframe.saturating_add(ended);
+        }
+        if self.segment.is_none() {
+            if now < self.try_again_at {
+                return Ok(EntryFate::GivenUp);
+            }
+            self.segment = Some(self.begin(now)?);
         }
         Ok(EntryFate::Recorded)
     }
@@ -251,7 +271,10 @@ impl RecordWriter {
         };
         let mut bodies = vec![FrameBody::Header(Box::new((&header).into()))];
         if matches!(start, SegmentStart::Keyframe | SegmentStart::KeyframeAfterGap) {
-            bodies.push(FrameBody::Keyframe(keyframe_out(&self.world, &self.secrets)));
+            let source = self.histories.as_deref();
+            let histories = source.map(|source| histories_out(source, self.settings.bytes_max));
+            let keyframe = keyframe_out(&self.world, histories.unwrap_or_default(), &self.secrets);
+            bodies.push(FrameBody::Keyframe(keyframe));
         }
         for mut body in bodies {
             self.hiding.iter_mut().for_each(|hiding| hiding.hide(&mut body));

@@ -16,12 +16,13 @@ use super::prediction::PredictionDefaults;
 use super::prices::ResourcePrices;
 use super::queue_proxy::QueueProxyResources;
 use super::reader::{SettingsPlace, SettingsReader};
+use super::record_place::RecordPlace;
 use super::suggestion;
 use super::texts::SettingsTexts;
 use crate::hpa::HpaSettings;
 
-/// The keys that say where Prometheus is and how it is asked begin so.
-const PROMETHEUS_PREFIX: &str = "prometheus-";
+/// The keys that say where Prometheus is and how it is asked, and where records are, begin so.
+const PLACE_PREFIXES: [&str; 2] = ["prometheus-", "record-"];
 
 /// The ConfigMap, read and checked. The default is what an empty ConfigMap means.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the ConfigMap")]
@@ -116,8 +117,10 @@ pub struct ClusterConfig {
     pub prometheus_namespace_label: String,
     /// `price-per-…-hour`: what pods are priced by.
     pub prices: ResourcePrices,
-    /// The texts from which all of this was read. What says where Prometheus is and how it is asked is left
-    /// out: nothing is decided by that, and an address may hold a password.
+    /// `record-…`: where an autoscaler of a cluster records its run.
+    pub record: RecordPlace,
+    /// The texts from which all of this was read. Where Prometheus is, how it is asked and where records are
+    /// is left out: nothing is decided by that, and an address may hold a password.
     #[serde(skip)]
     pub texts: SettingsTexts,
 }
@@ -169,6 +172,7 @@ impl Default for ClusterConfig {
             prometheus_ca_file: None,
             prometheus_namespace_label: "namespace".to_owned(),
             prices: ResourcePrices::default(),
+            record: RecordPlace::default(),
             texts: SettingsTexts::default(),
         }
     }
@@ -179,8 +183,8 @@ impl ClusterConfig {
     pub fn parse(data: &BTreeMap<String, String>) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = SettingsReader::new(SettingsPlace::ConfigMap, data);
         let mut config = Self::read(&mut reader);
-        let is_source = |key: &&SettingKey| key.name.starts_with(PROMETHEUS_PREFIX);
-        config.texts = SettingsTexts::of(data, keys::ALL.iter().filter(|key| !is_source(key)));
+        let is_place = |key: &&SettingKey| PLACE_PREFIXES.iter().any(|prefix| key.name.starts_with(prefix));
+        config.texts = SettingsTexts::of(data, keys::ALL.iter().filter(|key| !is_place(key)));
         config.check_concurrency_target(&mut reader);
         config.check_scales(&mut reader);
         for key in data.keys() {
@@ -250,6 +254,7 @@ impl ClusterConfig {
         config.prediction = PredictionDefaults::of_cluster(reader);
         config.queue_proxy = QueueProxyResources::of_cluster(reader);
         config.prices = ResourcePrices::of_cluster(reader);
+        config.record = RecordPlace::of_cluster(reader);
         config
     }
 

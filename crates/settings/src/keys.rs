@@ -167,6 +167,8 @@ keys! {
     PROMETHEUS_NAMESPACE_LABEL = "prometheus-namespace-label";
     PRICE_PER_CPU_HOUR = "price-per-cpu-hour";
     PRICE_PER_GIB_HOUR = "price-per-gib-hour";
+    RECORD_DIRECTORY = "record-directory";
+    RECORD_SIZE = "record-size";
 }
 
 /// Holds the documented keys of a ConfigMap as Knative ships it; it sets nothing.

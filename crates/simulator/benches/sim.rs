@@ -146,6 +146,7 @@ fn world(services: u32, load: &str, annotations: &[(&str, &str)], length: Durati
         length,
         seed: 7,
         pace: SimulationPace::EveryRequest,
+        faults: Vec::new(),
     }
 }
 

@@ -171,6 +171,7 @@ impl TwinWorld<'_> {
             length: self.length,
             seed: self.seed,
             pace: SimulationPace::EveryRequest,
+            faults: Vec::new(),
         }
     }
 }

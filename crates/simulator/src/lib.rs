@@ -8,14 +8,15 @@
 //! A scenario and its seed decide everything. Time is a parameter, chance comes from streams that are the
 //! same on every machine, and no file is read here: the caller reads manifests and loads.
 //!
-//! Left out: failures, several activators and owners, class hpa, and the cores that the pods of one machine
-//! share.
+//! Left out: failures but those of pods that a scenario names ([`ScenarioFault`]), several activators and
+//! owners, class hpa, and the cores that the pods of one machine share.
 //!
 //! In other made-up worlds there are failures, and two activators and two owners ([`WorldPlan`]): they prove
 //! what the product promises, and measure nothing.
 
 mod arrivals;
 mod azure_trace;
+mod call_log;
 mod comparison;
 mod event_queue;
 mod expected_requests;
@@ -33,8 +34,10 @@ mod rate_curve;
 mod report;
 mod rounding;
 mod scenario;
+mod scenario_fault;
 mod shared_cores;
 mod simulated_pod;
+mod start_slowness;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -47,6 +50,9 @@ mod world_event;
 mod world_owner;
 mod world_platform;
 
+use std::time::Duration;
+
+pub use call_log::OwnerCall;
 pub use comparison::{CountDifference, count_range, greatest_differences};
 pub use expected_requests::FOLLOWED_REQUESTS_MAX;
 pub use load_file::{ListedRequest, LoadFile, LoadFileReader, LoadLineProblem};
@@ -54,25 +60,33 @@ pub use load_shape::{LoadShape, LoadSource, ServiceLoad, ServiceLoadProblem};
 pub use measured_load::MeasuredLoad;
 pub use option_text::OptionProblem;
 pub use proof::{
-    ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect, ReachedState, ReachedStates, WorldFailure,
-    WorldOutcome, WorldPlan, shrink, try_world,
+    ActivatorDefect, CommandDefect, HearingDefect, OwnerLife, PlantedDefect, ReachedState, ReachedStates,
+    WorldFailure, WorldOutcome, WorldPlan, WorldTally, WorldTallyProblem, lives_of_owners, shrink, try_world,
 };
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
 pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays, new_service};
+pub use scenario_fault::{FaultEffect, ScenarioFault};
 pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};
-pub use world_owner::OwnerCall;
 
+use call_log::CallLog;
 use world::World;
-use world_owner::CallLog;
 
 /// Lets the load of a scenario run to its end.
 pub fn simulate(scenario: &Scenario) -> Result<SimulationReport, ScenarioProblem> {
+    simulate_watched(scenario, &mut |_| {})
+}
+
+/// The same, and tells again and again how much of the load's time has passed.
+pub fn simulate_watched(
+    scenario: &Scenario,
+    watch: &mut dyn FnMut(Duration),
+) -> Result<SimulationReport, ScenarioProblem> {
     scenario.check()?;
     let mut world = World::new(scenario, CallLog::Forgotten);
-    world.run();
+    world.run(watch);
     Ok(world.report())
 }
 
@@ -82,7 +96,7 @@ pub fn simulate_with_calls(
 ) -> Result<(SimulationReport, Vec<OwnerCall>), ScenarioProblem> {
     scenario.check()?;
     let mut world = World::new(scenario, CallLog::Kept(Vec::new()));
-    world.run();
+    world.run(&mut |_| {});
     let report = world.report();
     Ok((report, world.take_calls()))
 }

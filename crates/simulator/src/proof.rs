@@ -38,9 +38,12 @@ mod trial_event;
 mod trial_parts;
 mod trial_traffic;
 mod trial_world;
+mod world_tally;
 
 pub use plan::WorldPlan;
 pub use planted_defect::{ActivatorDefect, CommandDefect, HearingDefect, PlantedDefect};
 pub use reached_state::{ReachedState, ReachedStates};
 pub use shrinking::shrink;
-pub use trial::{WorldFailure, WorldOutcome, try_world};
+pub use trial::{WorldFailure, WorldOutcome, lives_of_owners, try_world};
+pub use trial_world::OwnerLife;
+pub use world_tally::{WorldTally, WorldTallyProblem};

@@ -8,9 +8,10 @@ use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
 use settings::{Class, ClusterConfig, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
 use thiserror::Error;
-use vocabulary::{PodCount, RequestTimeouts, RevisionName};
+use vocabulary::{PodCount, RequestTimeouts, RevisionName, format_duration, shown};
 
 use crate::load_shape::LoadShape;
+use crate::scenario_fault::ScenarioFault;
 use crate::shared_cores::CoreCount;
 use crate::time_distribution::TimeDistribution;
 
@@ -32,6 +33,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Whether each request is followed.
     pub pace: SimulationPace,
+    /// What goes wrong; only where each request is followed.
+    pub faults: Vec<ScenarioFault>,
 }
 
 /// How closely a load is followed.
@@ -128,6 +131,27 @@ pub enum ScenarioProblem {
     /// Nothing can be said of no time.
     #[error("the load lasts no time; give it a length of at least a minute")]
     NoLength,
+    /// A fluid is in no pod, so none of it is lost with one.
+    #[error(
+        "there are faults, and requests are simulated by whole seconds; leave --fast out, or let the load have fewer requests"
+    )]
+    FaultOfFluid,
+    /// A fault is about a Service that is not simulated.
+    #[error("a fault is about the Service {}, which is none of {known}", shown(.service))]
+    FaultOfNothing {
+        /// The name as it is written.
+        service: String,
+        /// The Services that are simulated.
+        known: String,
+    },
+    /// A fault would never happen.
+    #[error("a fault is at {}, and the load ends after {}", format_duration(*.at), format_duration(*.length))]
+    FaultAfterEnd {
+        /// The time of the fault.
+        at: Duration,
+        /// The length of the load.
+        length: Duration,
+    },
 }
 
 impl Scenario {
@@ -142,6 +166,24 @@ impl Scenario {
                 }
             }
         }
-        if self.length.is_zero() { Err(ScenarioProblem::NoLength) } else { Ok(()) }
+        if self.length.is_zero() { Err(ScenarioProblem::NoLength) } else { self.check_faults() }
+    }
+
+    fn check_faults(&self) -> Result<(), ScenarioProblem> {
+        for fault in &self.faults {
+            if self.pace == SimulationPace::WholeSeconds {
+                return Err(ScenarioProblem::FaultOfFluid);
+            }
+            if fault.at >= self.length {
+                return Err(ScenarioProblem::FaultAfterEnd { at: fault.at, length: self.length });
+            }
+            if !self.services.iter().any(|service| fault.is_about(&service.facts.name)) {
+                let known: Vec<&str> =
+                    self.services.iter().map(|service| service.facts.name.as_str()).collect();
+                let service = fault.service.clone().unwrap_or_default();
+                return Err(ScenarioProblem::FaultOfNothing { service, known: known.join(", ") });
+            }
+        }
+        Ok(())
     }
 }

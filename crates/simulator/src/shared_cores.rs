@@ -98,6 +98,11 @@ impl SharedCores {
         Some(first.remove())
     }
 
+    /// The requests that ran in the pod when it was killed.
+    pub(crate) fn into_running(self) -> impl Iterator<Item = SeatedRequest> {
+        self.running.into_values()
+    }
+
     /// When to look for a request that is done, if no look before that is planned; the look is planned from
     /// now on. A request that begins later makes it too early, and then it is planned again.
     pub(crate) fn plan_look(&mut self, now: Timestamp) -> Option<Timestamp> {

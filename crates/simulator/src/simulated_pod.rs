@@ -269,6 +269,11 @@ impl SimulatedPod {
         Some(next)
     }
 
+    /// The requests that waited in the pod when it was killed.
+    pub(crate) fn into_waiting(self) -> impl Iterator<Item = SeatedRequest> {
+        self.waiting.into_values()
+    }
+
     /// Ends the second that is open.
     pub(crate) fn close_second(&mut self, now: Timestamp) -> Sample {
         let ended = self.seconds.ended(self.open_second, now);

@@ -1,6 +1,7 @@
 //! Whole worlds: what is known of queues and of the load tests of the documents, and that a seed repeats.
 
 mod fast;
+mod faults;
 mod ledger;
 
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) 
         length: Duration::from_secs(60 * minutes),
         seed: 7,
         pace: SimulationPace::EveryRequest,
+        faults: Vec::new(),
     }
 }
 
@@ -179,6 +181,15 @@ fn requests_that_share_one_core_keep_it_busy_for_the_offered_load() {
     let busy = 1.0 - outcome(&one_pod).share_idle();
     let expected = 1.0 - libm::exp(-0.7);
     assert!((busy - expected).abs() < 0.03 * expected, "{busy} of the pod is busy, not {expected}");
+}
+
+#[test]
+fn a_run_that_is_watched_tells_how_far_it_is_and_ends_as_any_other() {
+    let scenario = scenario(facts(&[("target", "10")], 0), "constant,rate=5rps", "120ms", 2);
+    let mut told = Vec::new();
+    let watched = simulate_watched(&scenario, &mut |passed| told.push(passed)).expect("a world");
+    assert_eq!(watched, simulate(&scenario).expect("a world"));
+    assert!(told.len() > 60 && told.is_sorted() && told.last() <= Some(&scenario.length), "{told:?}");
 }
 
 #[test]

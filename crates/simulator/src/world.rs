@@ -13,6 +13,7 @@
 //! where these are too many to follow each.
 
 mod control;
+mod faults;
 mod requests;
 mod whole_seconds;
 
@@ -21,16 +22,19 @@ use std::time::Duration;
 
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
+use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
 use crate::scenario::{Scenario, SimulationPace, WorldDelays};
+use crate::scenario_fault::ScenarioFault;
 use crate::shared_cores::{CoreCount, SharedCores};
+use crate::start_slowness::StartSlowness;
 use crate::tally::{PodOccupation, ServiceTally};
 use crate::traffic::ServiceTraffic;
 use crate::world_activator::WorldActivator;
 use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
-use crate::world_owner::{CallLog, OwnerCall, WorldOwner};
+use crate::world_owner::WorldOwner;
 use crate::world_platform::WorldPlatform;
 
 /// The Services are deployed then. No window of the past reaches back before the origin of the time axis.
@@ -39,6 +43,8 @@ const DEPLOYED: Timestamp = Timestamp::from_secs(3_599);
 const LOAD_BEGINS: Timestamp = Timestamp::from_secs(3_600);
 /// How often the activator closes a second: it begins with the Services, whose time is a whole second.
 const SECOND: Duration = Duration::from_secs(1);
+/// How often a run tells how far it is, unless it lasts for fewer seconds.
+const TOLD_TIMES: u32 = 1_000;
 /// So many events are part of the fingerprint of a run.
 const FINGERPRINTED: u64 = 1_000;
 
@@ -61,6 +67,9 @@ pub(crate) struct World {
     activator: WorldActivator,
     owner: WorldOwner,
     platform: WorldPlatform,
+    faults: Vec<ScenarioFault>,
+    /// How much longer starts of each Service take for a while.
+    slow_starts: Vec<StartSlowness>,
     events: u64,
     fingerprint: u64,
 }
@@ -88,6 +97,8 @@ impl World {
             activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
             owner: WorldOwner::new(calls),
             platform: WorldPlatform::new(&scenario.services),
+            faults: scenario.faults.clone(),
+            slow_starts: vec![StartSlowness::NONE; scenario.services.len()],
             events: 0,
             fingerprint: fnv1a([]),
         };
@@ -95,16 +106,26 @@ impl World {
             world.scale(number, service.facts.wanted, &[], "the first count of the Service");
         }
         world.queue.push(DEPLOYED + SECOND, WorldEvent::ActivatorSecondEnds);
+        for (place, fault) in scenario.faults.iter().enumerate() {
+            world.queue.push(LOAD_BEGINS + fault.at, WorldEvent::FaultBegins(place));
+        }
         world.begin_ownership(scenario);
         world.begin_load();
         world
     }
 
-    /// Lets everything happen that happens until the load ends.
-    pub(crate) fn run(&mut self) {
+    /// Lets everything happen that happens until the load ends, and tells now and then how much of its time
+    /// has passed.
+    pub(crate) fn run(&mut self, watch: &mut dyn FnMut(Duration)) {
+        let step = (self.ends.saturating_since(LOAD_BEGINS) / TOLD_TIMES).max(SECOND);
+        let mut tell_at = LOAD_BEGINS + step;
         while let Some((at, event)) = self.queue.pop() {
             if at > self.ends {
                 break;
+            }
+            if at >= tell_at {
+                watch(at.saturating_since(LOAD_BEGINS));
+                tell_at = at + step;
             }
             self.now = at;
             self.record(&event);
@@ -115,10 +136,7 @@ impl World {
 
     /// The calls of the control loop, if they are kept.
     pub(crate) fn take_calls(&mut self) -> Vec<OwnerCall> {
-        match std::mem::replace(&mut self.owner.calls, CallLog::Forgotten) {
-            CallLog::Forgotten => Vec::new(),
-            CallLog::Kept(calls) => calls,
-        }
+        self.owner.calls.take()
     }
 
     pub(crate) fn report(&mut self) -> SimulationReport {
@@ -180,6 +198,7 @@ impl World {
             WorldEvent::OwnerHears(event) => self.tell_owner(*event),
             WorldEvent::LinkStands(link) => self.link_stands(link),
             WorldEvent::PlatformHears(order) => self.carry_out(&order),
+            WorldEvent::FaultBegins(place) => self.fault_begins(place),
         }
     }
 

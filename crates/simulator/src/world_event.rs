@@ -153,6 +153,8 @@ pub(crate) enum WorldEvent {
     /// A link of the owner that was ordered stands.
     LinkStands(LinkId),
     PlatformHears(Box<PlatformOrder>),
+    /// The fault at this place of the scenario's faults begins.
+    FaultBegins(usize),
 }
 
 /// One line for the record of a run. Structs of facts are left out: a field that is added to one of them
@@ -208,6 +210,7 @@ impl fmt::Display for WorldEvent {
             },
             Self::LinkStands(link) => write!(to, "link {}", link.0),
             Self::PlatformHears(order) => write!(to, "order {}", order.id.0),
+            Self::FaultBegins(place) => write!(to, "fault {place}"),
         }
     }
 }

@@ -8,6 +8,7 @@ use orchestration::{ControlCommand, ControlEvent, LinkId, Orchestrator, Orchestr
 use throttling::LinkNumber;
 use vocabulary::{PodSettings, Timestamp};
 
+use crate::call_log::CallLog;
 use crate::look_plan::LookPlan;
 use crate::world_event::PodNumber;
 
@@ -21,33 +22,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub(crate) enum LinkFarEnd {
     Pod { pod: PodNumber, first: Arc<PodSettings> },
     Activator,
-}
-
-/// One call of the control loop, with all that came out before the next call.
-#[derive(Clone, Debug)]
-pub struct OwnerCall {
-    /// The time that the control loop was given.
-    pub at: Timestamp,
-    /// The event that it took in; `None` where it did what was due.
-    pub event: Option<ControlEvent>,
-    /// The commands that came out, in their order.
-    pub commands: Vec<ControlCommand>,
-}
-
-/// Whether the calls of the control loop are kept. A day has millions of them.
-#[derive(Clone, Debug)]
-pub(crate) enum CallLog {
-    Forgotten,
-    Kept(Vec<OwnerCall>),
-}
-
-impl CallLog {
-    fn note(&mut self, call: impl FnOnce() -> OwnerCall) {
-        match self {
-            Self::Forgotten => {}
-            Self::Kept(calls) => calls.push(call()),
-        }
-    }
 }
 
 /// The control loop with its links.
@@ -71,24 +45,18 @@ impl WorldOwner {
 
     /// Takes in an event. What follows is asked for by [`WorldOwner::settle`].
     pub(crate) fn hear(&mut self, event: ControlEvent, now: Timestamp) -> Vec<ControlCommand> {
-        let kept = match &self.calls {
-            CallLog::Forgotten => None,
-            CallLog::Kept(_) => Some(event.clone()),
-        };
+        self.calls.begin(now, Some(&event));
         self.orchestrator.handle(event, now);
-        let commands = self.commands();
-        self.calls.note(|| OwnerCall { at: now, event: kept, commands: commands.clone() });
-        commands
+        self.commands()
     }
 
     /// Does what is due by now, until nothing is.
     pub(crate) fn settle(&mut self, now: Timestamp) -> Vec<ControlCommand> {
         let (mut commands, mut rounds) = (Vec::new(), 0);
         while rounds < ROUNDS_MAX && self.orchestrator.next_deadline().is_some_and(|due| due <= now) {
+            self.calls.begin(now, None);
             self.orchestrator.advance(now);
-            let next = self.commands();
-            self.calls.note(|| OwnerCall { at: now, event: None, commands: next.clone() });
-            commands.extend(next);
+            commands.extend(self.commands());
             rounds += 1;
         }
         debug_assert!(rounds < ROUNDS_MAX, "the control loop does not come to rest");
@@ -116,7 +84,12 @@ impl WorldOwner {
     }
 
     fn commands(&mut self) -> Vec<ControlCommand> {
-        std::iter::from_fn(|| self.orchestrator.next_command()).collect()
+        let mut commands = Vec::new();
+        while let Some(command) = self.orchestrator.next_command() {
+            self.calls.command(&command);
+            commands.push(command);
+        }
+        commands
     }
 }
 

@@ -1,8 +1,8 @@
 //! The platform of the world: it keeps as many pods as it was ordered, as `platform-local` does.
 //!
 //! A pod that is not wanted any more is ended once the owner says that the activator sends nothing to it.
-//! Left out: rollouts, failures, limits of the machine. A pod is ready after its start-up, however many
-//! start.
+//! Left out: rollouts, limits of the machine, failures but those that a scenario names. A pod is ready after
+//! its start-up, however many start.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

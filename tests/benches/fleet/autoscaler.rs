@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc as thread_channel};
 use std::thread;
 
 use anyhow::{Context, bail};
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, RecordTarget};
+use autoscaler::{
+    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, RecordChoice, RecordTarget,
+};
 use axum::routing::get;
 use link::{Dial, TcpDialler, TlsDialler};
 use orchestration::{
@@ -165,11 +167,13 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         metrics: AutoscalerMetrics::register(&MetricsRegistry::default()),
         dialler: settings.dialler()?,
         choice: ActivatorChoice::All,
-        record: settings.record.as_ref().map(|folder| RecordTarget {
-            folder: folder.path().to_owned(),
-            bytes_max: RECORD_BYTES_MAX,
-            build: "fleet".to_owned(),
-            names: RecordedNames::Plain,
+        record: settings.record.as_ref().map_or(RecordChoice::Nowhere, |folder| {
+            RecordChoice::At(RecordTarget {
+                folder: folder.path().to_owned(),
+                bytes_max: RECORD_BYTES_MAX,
+                version: "fleet",
+                names: RecordedNames::Plain,
+            })
         }),
         history: None,
     };

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use vocabulary::{ReplicaName, RevisionName};
 
 use crate::api_types::{
-    API_VERSION, ForecastView, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList, RevisionDetail,
-    RevisionList, RevisionSummary, SeriesView,
+    API_VERSION, ForecastView, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList, RecordList,
+    RevisionDetail, RevisionList, RevisionSummary, SeriesView,
 };
 use crate::views::OwnedSeries;
 
@@ -22,6 +22,18 @@ impl OwnersAnswer for RevisionList {
 impl OwnersAnswer for LedgerList {
     fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
         ledger(answers, silent)
+    }
+}
+
+impl OwnersAnswer for RecordList {
+    /// Each autoscaler answers of its own record alone.
+    fn merged(answers: Vec<Self>, silent: &[ReplicaName]) -> Option<Self> {
+        if answers.is_empty() {
+            return None;
+        }
+        let records = answers.into_iter().flat_map(|answer| answer.records).collect();
+        let unanswered = silent.iter().map(|name| name.as_str().to_owned()).collect();
+        Some(Self { version: API_VERSION, records, unanswered })
     }
 }
 

@@ -3,6 +3,7 @@
 //! What was published is read without the loop. A health check alone reaches it: it proves that the loop
 //! turns.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, Timestamp};
 
+use crate::run_record::RunRecordFolder;
 use crate::snapshot::{Snapshot, SnapshotReader};
 
 /// Health checks that wait for the event loop. More than that many at once wait for their turn.
@@ -36,13 +38,25 @@ pub(crate) enum LoopHealth {
 pub(crate) struct ApiHandle {
     name: ReplicaName,
     pub(crate) snapshots: SnapshotReader,
+    record: RunRecordFolder,
     checks: mpsc::Sender<HealthCheck>,
 }
 
+/// The record of an autoscaler, and where it is.
+#[derive(Clone, Debug)]
+pub(super) struct NamedRecord {
+    pub(super) autoscaler: ReplicaName,
+    pub(super) folder: PathBuf,
+}
+
 impl ApiHandle {
-    pub(crate) fn new(name: ReplicaName, snapshots: SnapshotReader) -> (Self, mpsc::Receiver<HealthCheck>) {
+    pub(crate) fn new(
+        name: ReplicaName,
+        snapshots: SnapshotReader,
+        record: RunRecordFolder,
+    ) -> (Self, mpsc::Receiver<HealthCheck>) {
         let (checks, receiver) = mpsc::channel(CHECKS_MAX);
-        (Self { name, snapshots, checks }, receiver)
+        (Self { name, snapshots, record, checks }, receiver)
     }
 
     /// The health of the loop, or `None` if there is no loop that turns.
@@ -94,6 +108,15 @@ impl Panel {
             }
         }
         panel
+    }
+
+    /// The records of the autoscalers that have one.
+    pub(super) fn records(&self) -> Vec<NamedRecord> {
+        let record = |handle: &ApiHandle| {
+            let folder = handle.record.path()?.to_owned();
+            Some(NamedRecord { autoscaler: handle.name.clone(), folder })
+        };
+        self.handles.iter().filter_map(record).collect()
     }
 
     /// The best health of any of them; `None` if none turns.

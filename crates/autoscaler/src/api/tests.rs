@@ -14,14 +14,15 @@ use vocabulary::{ReplicaName, SharedMap};
 
 use super::panel::ANSWER_MAX;
 use super::*;
-use crate::api_types::{ChangeEvent, LedgerList, RevisionList};
+use crate::api_types::{ApiError, ChangeEvent, LedgerList, RecordList, RevisionList, SegmentView};
 use crate::metrics::tests::decided_revision;
+use crate::run_record::RunRecordFolder;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
 /// An autoscaler whose loop has published that it knows nothing, and stands still since.
 fn standing_still(name: &str, clock: Clock) -> (ApiHandle, SnapshotWriter, mpsc::Receiver<HealthCheck>) {
     let (writer, reader) = snapshots(ReplicaName::new(name), clock);
-    let (handle, checks) = ApiHandle::new(ReplicaName::new(name), reader);
+    let (handle, checks) = ApiHandle::new(ReplicaName::new(name), reader, RunRecordFolder::default());
     (handle, writer, checks)
 }
 
@@ -218,4 +219,38 @@ fn a_stream_has_a_place_beside_those_of_pages() {
     let kind = |path: &'static str| page_kind(&Uri::from_static(path));
     assert_eq!((kind("/v1/stream"), kind("/v1/stream?x=1")), (PageKind::LongRead, PageKind::LongRead));
     assert_eq!((kind("/v1/revisions"), kind("/ready")), (PageKind::Ordinary, PageKind::Probe));
+}
+
+#[tokio::test]
+async fn a_record_is_listed_and_read_in_parts() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (number, bytes) in [(7, 5), (8, 3)] {
+        let file = folder.path().join(format!("{number:08}.ebbrec"));
+        std::fs::write(file, vec![number; bytes]).expect("the disk has room");
+    }
+    let clock = Clock::start();
+    let (_writer, reader) = snapshots(ReplicaName::new("one"), clock);
+    let (recorded, _checks) =
+        ApiHandle::new(ReplicaName::new("one"), reader, RunRecordFolder::at(folder.path()));
+    let (other, _other_writer, _other_checks) = standing_still("other", clock);
+    let router = router(vec![recorded, other]);
+    let (status, body) = get_page(&router, "/v1/record").await;
+    let list: RecordList = serde_json::from_slice(&body).expect("a list");
+    let [record] = list.records.as_slice() else { panic!("one has a record: {list:?}") };
+    assert_eq!((status, record.autoscaler.as_str()), (StatusCode::OK, "one"));
+    let segments = [(7, 5), (8, 3)].map(|(number, bytes)| SegmentView { number, bytes });
+    assert_eq!(record.segments, segments);
+    assert_eq!(get_page(&router, "/v1/record/one/7").await, (StatusCode::OK, vec![7; 5]));
+    assert_eq!(get_page(&router, "/v1/record/one/7?from=3").await, (StatusCode::OK, vec![7; 2]));
+    assert_eq!(get_page(&router, "/v1/record/one/8?from=3").await, (StatusCode::OK, Vec::new()));
+    for (path, status, problem) in [
+        ("/v1/record/one/6", StatusCode::NOT_FOUND, "the record has no segment 6 any more"),
+        ("/v1/record/other/7", StatusCode::NOT_FOUND, "autoscaler \"other\" has no record here"),
+        ("/v1/record/one/..%2Fsecret", StatusCode::BAD_REQUEST, "both are whole numbers"),
+        ("/v1/record/one/7?from=-1", StatusCode::BAD_REQUEST, "both are whole numbers"),
+    ] {
+        let (found, body) = get_page(&router, path).await;
+        let error: ApiError = serde_json::from_slice(&body).expect("an error");
+        assert!(found == status && error.error.contains(problem), "{path}: {found} {}", error.error);
+    }
 }

@@ -5,21 +5,24 @@ use std::sync::mpsc::sync_channel;
 
 use orchestration::{LinkId, Orchestrator, PlatformFact};
 use recording::{RecordReader, RecordReplay, RecordedNames, SettingsChanges};
-use runtime::MetricsRegistry;
+use runtime::{Clock, MetricsRegistry};
 use vocabulary::{Epoch, Ownership, Sample};
 
 use super::*;
+use crate::snapshot::snapshots;
 
 fn started(folder: &Path) -> Recorder {
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let target = RecordTarget {
         folder: folder.to_owned(),
         bytes_max: 1 << 20,
-        build: "a test".to_owned(),
+        version: "a test",
         names: RecordedNames::Plain,
     };
-    let owner = ReplicaName::new("autoscaler-1");
-    Recorder::start(target, &owner, &OrchestratorSettings::default(), &metrics).expect("a thread")
+    let (owner, orchestrator) = (ReplicaName::new("autoscaler-1"), OrchestratorSettings::default());
+    let (_, snapshots) = snapshots(owner.clone(), Clock::start());
+    let recorded = RecordedLoop { owner, orchestrator, metrics, snapshots };
+    Recorder::start(target, recorded, Vec::new()).expect("a thread")
 }
 
 fn fact(fact: PlatformFact) -> RecordInput {

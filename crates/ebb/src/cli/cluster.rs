@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::api::{CredentialOptions, OutputFormat};
 use super::values::duration;
@@ -45,6 +45,23 @@ pub(crate) struct DashboardOptions {
     /// Print the address and open no browser.
     #[arg(long)]
     pub(crate) print_only: bool,
+}
+
+/// What is done with the records of autoscalers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordCommand {
+    /// Copy the records of the autoscalers that decide to this machine, for `ebb replay`.
+    Save(RecordSaveOptions),
+}
+
+/// Which records are copied, and where to.
+#[derive(Debug, Args)]
+pub(crate) struct RecordSaveOptions {
+    /// The folder that gets a folder of each autoscaler; it is made.
+    #[arg(value_name = "DIRECTORY")]
+    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: AutoscalerPlace,
 }
 
 /// Which cluster is meant, as `kubectl` takes it.

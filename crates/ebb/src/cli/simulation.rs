@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
-use simulator::{CoreCount, ServiceLoad, SimulationPace, TimeDistribution};
+use simulator::{CoreCount, ScenarioFault, ServiceLoad, SimulationPace, TimeDistribution};
 use vocabulary::{did_you_mean, shown};
 
 use super::serving::{ManifestOptions, ReadingOptions};
@@ -88,6 +88,11 @@ pub(crate) struct SimulateArguments {
     /// far less time. Above 1,000,000,000 requests this is done without being asked for, and said.
     #[arg(long)]
     fast: bool,
+    /// Let something go wrong: pods-killed,at=10m,service=hello,pods=2 (they are lost with all that they
+    /// hold) or slow-starts,at=10m,length=5m,times=4 (starts take so many times as long). Without a service
+    /// it is about each. Repeat it for further faults.
+    #[arg(long, value_name = "FAULT", value_parser = fault)]
+    fault: Vec<ScenarioFault>,
     #[command(flatten)]
     length: LengthOptions,
     /// Simulate again with other annotations on every Service, such as window=30s or min-scale=1,target=5,
@@ -115,7 +120,7 @@ pub(crate) struct SimulateArguments {
 }
 
 /// The arguments that are about loads, and mean nothing in a world that a seed makes.
-const WORDS_OF_LOADS: [&str; 15] = [
+const WORDS_OF_LOADS: [&str; 16] = [
     "files",
     "load",
     "record",
@@ -124,6 +129,7 @@ const WORDS_OF_LOADS: [&str; 15] = [
     "start_up",
     "cores",
     "fast",
+    "fault",
     "LengthOptions",
     "compare",
     "objective",
@@ -134,7 +140,7 @@ const WORDS_OF_LOADS: [&str; 15] = [
 ];
 
 /// The arguments that a scenario holds, and that say nothing beside one.
-const WORDS_OF_SCENARIOS: [&str; 13] = [
+const WORDS_OF_SCENARIOS: [&str; 14] = [
     "world",
     "files",
     "load",
@@ -144,6 +150,7 @@ const WORDS_OF_SCENARIOS: [&str; 13] = [
     "start_up",
     "cores",
     "fast",
+    "fault",
     "LengthOptions",
     "compare",
     "objective",
@@ -193,6 +200,7 @@ pub(crate) struct SimulateOptions {
     pub(crate) start_up: Option<TimeDistribution>,
     pub(crate) cores: Option<CoreCount>,
     pub(crate) pace: SimulationPace,
+    pub(crate) faults: Vec<ScenarioFault>,
     pub(crate) length: Option<Duration>,
     pub(crate) compare: Vec<VariantOption>,
     pub(crate) seed: u64,
@@ -221,6 +229,7 @@ impl SimulateArguments {
             start_up: self.start_up,
             cores: self.cores,
             pace: if self.fast { SimulationPace::WholeSeconds } else { SimulationPace::EveryRequest },
+            faults: self.fault,
             length: self.length.span(),
             compare: self.compare,
             seed,
@@ -301,6 +310,10 @@ pub(crate) fn service_load(text: &str) -> Result<ServiceLoad, String> {
 
 pub(crate) fn time_distribution(text: &str) -> Result<TimeDistribution, String> {
     TimeDistribution::parse(text).map_err(|problem| problem.to_string())
+}
+
+pub(crate) fn fault(text: &str) -> Result<ScenarioFault, String> {
+    ScenarioFault::parse(text).map_err(|problem| problem.to_string())
 }
 
 pub(crate) fn cores(text: &str) -> Result<CoreCount, String> {

@@ -55,11 +55,16 @@ impl Cluster {
         self.owners().await.map(|_| ())
     }
 
-    async fn get_from<Answer: OwnersAnswer>(&self, owner: &str, path: &str) -> anyhow::Result<Answer> {
+    /// `GET path` of one of them, as it comes.
+    pub(crate) async fn bytes_from(&self, owner: &str, path: &str) -> anyhow::Result<Bytes> {
         let asked = tokio::time::timeout(client::PATIENCE, self.ask(owner, path));
-        let body = asked.await.with_context(|| {
+        asked.await.with_context(|| {
             format!("autoscaler {owner} did not answer {path} within {:?}", client::PATIENCE)
-        })??;
+        })?
+    }
+
+    async fn get_from<Answer: OwnersAnswer>(&self, owner: &str, path: &str) -> anyhow::Result<Answer> {
+        let body = self.bytes_from(owner, path).await?;
         serde_json::from_slice(&body)
             .with_context(|| format!("{path} of {owner} is something else than this version of ebb expects"))
     }

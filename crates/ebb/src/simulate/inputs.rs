@@ -46,6 +46,7 @@ pub(super) fn variants(
         length,
         seed: options.seed,
         pace: options.pace,
+        faults: options.faults.clone(),
     };
     let mut variants =
         vec![VariantScenario { title: AS_WRITTEN.to_owned(), scenario: scenario_of(loaded, &facts) }];

@@ -118,6 +118,7 @@ mod tests {
             start_up: None,
             cores: None,
             pace: SimulationPace::EveryRequest,
+            faults: Vec::new(),
             length: None,
             compare: Vec::new(),
             seed: 1,

@@ -10,7 +10,9 @@ use platform_local::{YamlKey, YamlNode, YamlValue, read_yaml};
 use simulator::{LoadSource, ServiceLoad, SimulationPace};
 use vocabulary::{did_you_mean, shown};
 
-use crate::cli::simulation::{DEFAULT_SEED, bin, cores, objective, service_load, time_distribution, variant};
+use crate::cli::simulation::{
+    DEFAULT_SEED, bin, cores, fault, objective, service_load, time_distribution, variant,
+};
 use crate::cli::{LengthOptions, ManifestOptions, ReadingOptions, ScenarioOptions, SimulateOptions};
 
 const KIND: &str = "Simulation";
@@ -18,7 +20,7 @@ const KIND: &str = "Simulation";
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The fields of a scenario, in the order of the documentation.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
     "kind",
     "manifests",
     "domain",
@@ -29,6 +31,7 @@ const FIELDS: [&str; 17] = [
     "serviceTime",
     "startUp",
     "cores",
+    "faults",
     "minutes",
     "hours",
     "days",
@@ -117,6 +120,8 @@ impl ScenarioReader<'_> {
         let start_up = self.parsed("startUp", time_distribution);
         let compare = self.texts("compare");
         let compare = compare.iter().filter_map(|text| self.value_of("compare", text, variant)).collect();
+        let faults = self.texts("faults");
+        let faults = faults.iter().filter_map(|text| self.value_of("faults", text, fault)).collect();
         let length = self.length();
         if record.is_none() {
             self.required("serviceTime", "120ms", service_time.is_some());
@@ -134,6 +139,7 @@ impl ScenarioReader<'_> {
             bin: self.parsed("bin", bin),
             cores: self.parsed("cores", cores),
             pace: if is_fast { SimulationPace::WholeSeconds } else { SimulationPace::EveryRequest },
+            faults,
             service_time,
             start_up,
             length,

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use activator::{Limits, TrustedForwarders};
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordTarget};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordChoice, RecordTarget};
 use axum::Router;
 use dataplane::MemoryBudget;
 use futures_util::future::join_all;
 use link::TcpDialler;
 use platform::Platform;
 use platform_local::{LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
-use recording::{NameKey, RecordedNames, build_of_this_program};
+use recording::{NameKey, RecordedNames};
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
 use vocabulary::ReplicaName;
@@ -195,7 +195,7 @@ impl Parts {
     async fn new_autoscaler(&self, index: usize) -> Autoscaler {
         let config = AutoscalerConfig {
             history: Some(self.histories.source().await),
-            record: self.record.as_ref().map(|target| record_of(index, target)),
+            record: record_of(index, self.record.as_ref()),
             ..autoscaler_config(index, self.clock, &self.autoscaler_metrics)
         };
         (self.start_autoscaler)(config, platform_of(&self.platform))
@@ -288,7 +288,7 @@ fn autoscaler_config(
         metrics: metrics.clone(),
         dialler: Arc::new(TcpDialler),
         choice: ActivatorChoice::All,
-        record: None,
+        record: RecordChoice::Nowhere,
         history: None,
     }
 }
@@ -299,14 +299,14 @@ fn record_target(options: &RecordOptions) -> Option<RecordTarget> {
     // One key for all autoscalers of this program, also for one that is rebuilt: names stay the same hashes.
     let names =
         if options.anonymous { RecordedNames::Hidden(NameKey::default()) } else { RecordedNames::Plain };
-    let build = build_of_this_program(VERSION);
-    Some(RecordTarget { folder, bytes_max: options.record_size, build, names })
+    Some(RecordTarget { folder, bytes_max: options.record_size, version: VERSION, names })
 }
 
 /// The record of one autoscaler: one that is rebuilt goes on in the folder of its predecessor.
-fn record_of(index: usize, target: &RecordTarget) -> RecordTarget {
+fn record_of(index: usize, target: Option<&RecordTarget>) -> RecordChoice {
+    let Some(target) = target else { return RecordChoice::Nowhere };
     let folder = target.folder.join(autoscaler_name(index).as_str());
-    RecordTarget { folder, ..target.clone() }
+    RecordChoice::At(RecordTarget { folder, ..target.clone() })
 }
 
 fn platform_of(platform: &Arc<LocalPlatform>) -> Arc<dyn Platform> {

@@ -116,6 +116,9 @@ pub(crate) struct KeyframeMessage {
     /// Orders whose end was not told yet.
     #[prost(message, repeated, tag = "3")]
     pub orders: Vec<GivenOrderMessage>,
+    /// The histories of revisions that predict.
+    #[prost(message, repeated, tag = "4")]
+    pub histories: Vec<HistoryMessage>,
 }
 
 /// A link that is kept, with the words that its peer would say on a new connection.

@@ -6,7 +6,8 @@ use vocabulary::{HeadSizeLimit, INJECTION_ANNOTATIONS, IgnoredUserAgents, MilliV
 
 use super::super::keys::{RETIRED_HPA_SWITCHES, annotation, config_map as keys, injection};
 use super::super::{
-    ClusterConfig, HourlyPrice, QueueProxyResources, ResourceAmount, ResourcePrices, RevisionSettings,
+    ClusterConfig, HourlyPrice, QueueProxyResources, RecordPlace, ResourceAmount, ResourcePrices,
+    RevisionSettings,
 };
 use super::{cluster, map};
 use crate::hpa::HpaSettings;
@@ -198,6 +199,8 @@ fn values_arrive_where_they_belong() {
         ("prometheus-namespace-label", "ns"),
         ("price-per-cpu-hour", "0.031 USD"),
         ("price-per-gib-hour", "0.004 USD"),
+        ("record-directory", "/var/lib/ebb/record"),
+        ("record-size", "1Gi"),
     ]);
     let expected = ClusterConfig {
         stable_window: Duration::from_secs(90),
@@ -225,6 +228,7 @@ fn values_arrive_where_they_belong() {
         prometheus_ca_file: Some("/ca.pem".to_owned()),
         prometheus_namespace_label: "ns".to_owned(),
         prices: ResourcePrices { per_cpu: Some(price("0.031 USD")), per_gib: Some(price("0.004 USD")) },
+        record: RecordPlace { directory: Some("/var/lib/ebb/record".to_owned()), bytes_max: 1 << 30 },
         ..ClusterConfig::default()
     };
     assert_eq!(config, expected);

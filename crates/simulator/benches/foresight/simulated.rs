@@ -45,6 +45,7 @@ impl SimulatedRevision<'_> {
             length: self.length,
             seed: 7,
             pace: SimulationPace::WholeSeconds,
+            faults: Vec::new(),
         };
         simulate(&scenario).expect("a scenario that can be simulated").services.remove(0).counts
     }

@@ -19,6 +19,9 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// The greatest drift of a clock, in parts per million: a hundred times that of a bad quartz.
 const DRIFT_MAX: usize = 5_000;
 
+/// So many seconds are between two takeovers on average, where nothing else goes wrong.
+const TAKEOVER_GAP: f64 = 120.0;
+
 /// The faults of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct DrawnFaults {
@@ -35,16 +38,36 @@ pub(crate) fn draw_faults(seed: u64, quiet_from: Duration, revisions: &[Revision
     let drifts =
         if kinds.contains(&FaultKind::ClocksDrift) { draw_drifts(&mut random) } else { EntityDrifts::NONE };
     let mean_gap = random.pick(&[45.0, 120.0, 300.0]);
+    let faults = draw_faults_of(&mut random, &kinds, mean_gap, quiet_from, revisions);
+    DrawnFaults { faults, drifts }
+}
+
+/// Owners are killed, stall, and get and lose buckets, and nothing else goes wrong.
+pub(crate) fn draw_takeovers(seed: u64, quiet_from: Duration, revisions: &[RevisionPlan]) -> DrawnFaults {
+    let mut random = RandomStream::of(seed, "world", "takeovers");
+    let kinds = [FaultKind::OwnerRestarts, FaultKind::OwnerStalls, FaultKind::BucketMoves];
+    let faults = draw_faults_of(&mut random, &kinds, TAKEOVER_GAP, quiet_from, revisions);
+    DrawnFaults { faults, drifts: EntityDrifts::NONE }
+}
+
+/// Faults of these kinds, so many seconds apart on average.
+fn draw_faults_of(
+    random: &mut RandomStream,
+    kinds: &[FaultKind],
+    mean_gap: f64,
+    quiet_from: Duration,
+    revisions: &[RevisionPlan],
+) -> Vec<PlannedFault> {
     let mut faults = Vec::new();
     let mut at = FIRST + span_of(random.exponential(mean_gap));
     while !kinds.is_empty() && at + LONGEST < quiet_from {
-        let kind = random.pick(&kinds);
-        if let Some(fault) = draw_fault(&mut random, kind, revisions) {
+        let kind = random.pick(kinds);
+        if let Some(fault) = draw_fault(random, kind, revisions) {
             faults.push(PlannedFault { at, fault });
         }
         at += span_of(random.exponential(mean_gap));
     }
-    DrawnFaults { faults, drifts }
+    faults
 }
 
 fn draw_drifts(random: &mut RandomStream) -> EntityDrifts {

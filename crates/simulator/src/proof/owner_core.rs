@@ -8,6 +8,7 @@ use vocabulary::Timestamp;
 use super::command_defect::DefectiveCommands;
 use super::hearing_defect::DefectiveHearing;
 use super::planted_defect::PlantedDefect;
+use crate::call_log::{CallLog, OwnerCall};
 
 /// A control loop: events in, commands out.
 #[derive(Debug)]
@@ -17,10 +18,12 @@ pub(crate) struct OwnerCore {
     commands: Option<DefectiveCommands>,
     /// Commands of a defect that come out before those of the control loop.
     given: VecDeque<ControlCommand>,
+    /// The calls of the control loop itself.
+    calls: CallLog,
 }
 
 impl OwnerCore {
-    pub(crate) fn new(defect: Option<PlantedDefect>) -> Self {
+    pub(crate) fn new(defect: Option<PlantedDefect>, calls: CallLog) -> Self {
         let (mut hearing, mut commands) = (None, None);
         match defect {
             Some(PlantedDefect::Hearing(defect)) => hearing = Some(DefectiveHearing::new(defect)),
@@ -28,7 +31,12 @@ impl OwnerCore {
             Some(PlantedDefect::Activator(_)) | None => {}
         }
         let orchestrator = Orchestrator::new(OrchestratorSettings::default());
-        Self { orchestrator, hearing, commands, given: VecDeque::new() }
+        Self { orchestrator, hearing, commands, given: VecDeque::new(), calls }
+    }
+
+    /// Takes out all calls that were kept.
+    pub(crate) fn take_calls(&mut self) -> Vec<OwnerCall> {
+        self.calls.take()
     }
 
     pub(crate) fn handle(&mut self, event: ControlEvent, now: Timestamp) {
@@ -39,21 +47,25 @@ impl OwnerCore {
         if let Some(commands) = &mut self.commands {
             self.given.extend(commands.note_event(&event));
         }
+        self.calls.begin(now, Some(&event));
         self.orchestrator.handle(event, now);
     }
 
     pub(crate) fn advance(&mut self, now: Timestamp) {
         if let Some(hearing) = &mut self.hearing {
             for event in hearing.take_invented(now) {
+                self.calls.begin(now, Some(&event));
                 self.orchestrator.handle(event, now);
             }
         }
+        self.calls.begin(now, None);
         self.orchestrator.advance(now);
     }
 
     pub(crate) fn next_command(&mut self) -> Option<ControlCommand> {
         while self.given.is_empty() {
             let command = self.orchestrator.next_command()?;
+            self.calls.command(&command);
             if let Some(hearing) = &mut self.hearing {
                 hearing.note_command(&command);
             }

@@ -17,7 +17,7 @@ use settings::ClusterConfig;
 
 use super::drifting_clock::EntityDrifts;
 use super::fault::PlannedFault;
-use super::fault_drawing::{DrawnFaults, draw_faults};
+use super::fault_drawing::{DrawnFaults, draw_faults, draw_takeovers};
 use super::revision_plan::{RevisionPlan, draw_revision};
 use crate::random::RandomStream;
 use crate::world_event::ServiceNumber;
@@ -55,13 +55,34 @@ impl WorldPlan {
         let services = 1 + random.index(SERVICES_MAX);
         let revisions: Vec<RevisionPlan> =
             (0..services).map(|place| draw_revision(seed, place, &cluster, quiet_from)).collect();
+        let drawn = draw_faults(seed, quiet_from, &revisions);
+        Self::with_rest(seed, cluster, revisions, drawn, quiet_from)
+    }
+
+    /// A world of so many Services in which, for so long, owners restart and take over from each other;
+    /// nothing else goes wrong. It lasts for some minutes more.
+    pub fn of_takeovers(seed: u64, services: usize, troubled: Duration) -> Self {
+        let cluster = Arc::new(ClusterConfig::default());
+        let revisions: Vec<RevisionPlan> =
+            (0..services).map(|place| draw_revision(seed, place, &cluster, troubled)).collect();
+        let drawn = draw_takeovers(seed, troubled, &revisions);
+        Self::with_rest(seed, cluster, revisions, drawn, troubled)
+    }
+
+    fn with_rest(
+        seed: u64,
+        cluster: Arc<ClusterConfig>,
+        revisions: Vec<RevisionPlan>,
+        drawn: DrawnFaults,
+        quiet_from: Duration,
+    ) -> Self {
         let rest = revisions.iter().map(|revision| {
             let spec = &revision.spec;
             spec.stable_window * 2 + spec.scale_down_delay + spec.scale_to_zero_grace_period
         });
-        let rest = rest.max().unwrap_or_default() + REST_BESIDE_WINDOWS;
-        let DrawnFaults { faults, drifts } = draw_faults(seed, quiet_from, &revisions);
-        Self { seed, cluster, revisions, faults, drifts, quiet_from, length: quiet_from + rest }
+        let length = quiet_from + rest.max().unwrap_or_default() + REST_BESIDE_WINDOWS;
+        let DrawnFaults { faults, drifts } = drawn;
+        Self { seed, cluster, revisions, faults, drifts, quiet_from, length }
     }
 
     /// A short world with the same Services and the same steady load, in which nothing goes wrong.
@@ -139,6 +160,13 @@ mod tests {
             assert!(plan.faults.is_sorted_by_key(|planned| planned.at), "seed {seed}");
             assert!(plan.length > plan.quiet_from + REST_BESIDE_WINDOWS);
         }
+    }
+
+    #[test]
+    fn a_plan_of_takeovers_has_as_many_services_as_it_was_asked_for() {
+        let plan = WorldPlan::of_takeovers(1, 20, Duration::from_secs(900));
+        assert_eq!(plan.services(), 20);
+        assert!(plan.faults() > 0 && plan.length() > Duration::from_secs(900), "{} faults", plan.faults());
     }
 
     #[test]

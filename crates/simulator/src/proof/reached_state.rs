@@ -131,6 +131,18 @@ impl ReachedStates {
         }
     }
 
+    /// The counts in their order, for a run that goes on later.
+    pub(crate) fn as_text(&self) -> String {
+        let counts: Vec<String> = self.counts.iter().map(ToString::to_string).collect();
+        counts.join(",")
+    }
+
+    /// What [`ReachedStates::as_text`] has written; `None` if it is of other states.
+    pub(crate) fn of_text(text: &str) -> Option<Self> {
+        let counts: Vec<u64> = text.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
+        (counts.len() == ReachedState::ALL.len()).then_some(Self { counts })
+    }
+
     /// The states that no world has reached.
     pub fn missing(&self) -> Vec<ReachedState> {
         let counted = ReachedState::ALL.iter().zip(&self.counts);

@@ -9,7 +9,8 @@ use vocabulary::PodCount;
 use super::plan::WorldPlan;
 use super::planted_defect::PlantedDefect;
 use super::reached_state::ReachedStates;
-use super::trial_world::{BEGAN, EventTrace, TrialSetup, TrialWorld};
+use super::trial_world::{BEGAN, EventTrace, OwnerLife, TrialSetup, TrialWorld};
+use crate::call_log::CallLog;
 
 /// What came of one world.
 #[derive(Clone, Debug)]
@@ -63,6 +64,15 @@ pub fn try_world(plan: &WorldPlan, defect: Option<PlantedDefect>) -> WorldOutcom
     }
 }
 
+/// Lets a world run and gives what each owner was told in each of its lives, for records of them: those of an
+/// owner in the order in which they were. All calls are in memory.
+pub fn lives_of_owners(plan: &WorldPlan) -> Vec<OwnerLife> {
+    let (trace, calls) = (EventTrace::Off, CallLog::Kept(Vec::new()));
+    let mut world = TrialWorld::new(TrialSetup { plan, defect: None, expected: None, trace, calls });
+    world.run();
+    world.take_lives()
+}
+
 /// A world that has run, with the counts of its end.
 struct RunWorld {
     outcome: WorldOutcome,
@@ -71,7 +81,7 @@ struct RunWorld {
 }
 
 fn run(plan: &WorldPlan, defect: Option<PlantedDefect>, expected: Option<Vec<PodCount>>) -> RunWorld {
-    let setup = TrialSetup { plan, defect, expected, trace: EventTrace::Off };
+    let setup = TrialSetup { plan, defect, expected, trace: EventTrace::Off, calls: CallLog::Forgotten };
     let mut world = TrialWorld::new(setup.clone());
     world.run();
     let failure = world.checks.failure().is_some().then(|| failure_of(setup));

@@ -27,7 +27,7 @@ mod starting;
 use std::collections::{BTreeMap, VecDeque};
 
 use orchestration::{Errand, PlatformOrder, RouteInForce};
-use vocabulary::{PodCount, RevisionName, Timestamp};
+use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp};
 
 use super::bucket_leases::BucketLeases;
 use super::checks::Checks;
@@ -40,6 +40,7 @@ use super::trial_parts::{
     TrialRequest,
 };
 use super::trial_traffic::TrialTraffic;
+use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::random::RandomStream;
 use crate::scenario::WorldDelays;
@@ -61,6 +62,17 @@ pub(crate) struct TrialSetup<'a> {
     /// The count of each Service that the world must end with, if that is known.
     pub(crate) expected: Option<Vec<PodCount>>,
     pub(crate) trace: EventTrace,
+    /// Whether the calls of each owner are kept.
+    pub(crate) calls: CallLog,
+}
+
+/// One life of an owner, from the beginning of its process on.
+#[derive(Clone, Debug)]
+pub struct OwnerLife {
+    /// The name of the owner, which its next life has too.
+    pub owner: ReplicaName,
+    /// All calls of its control loop, in their order.
+    pub calls: Vec<OwnerCall>,
 }
 
 /// Whether the last events are written down.
@@ -126,6 +138,10 @@ pub(crate) struct TrialWorld<'a> {
     pub(crate) tally: TrialTally,
     pub(crate) hash: u64,
     pub(crate) trace: EventTrace,
+    /// What a new owner keeps its calls in, which is empty.
+    calls: CallLog,
+    /// The lives of owners that have ended, if their calls are kept.
+    ended_lives: Vec<OwnerLife>,
 }
 
 impl TrialWorld<'_> {
@@ -152,6 +168,23 @@ impl TrialWorld<'_> {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// The lives of all owners, in the order of their ends, if their calls were kept.
+    pub(crate) fn take_lives(&mut self) -> Vec<OwnerLife> {
+        for owner in (0..self.owners.len()).map(OwnerNumber) {
+            self.end_life(owner);
+        }
+        std::mem::take(&mut self.ended_lives)
+    }
+
+    /// Keeps what an owner was told in its life.
+    fn end_life(&mut self, owner: OwnerNumber) {
+        let known = &mut self.owners[owner.0];
+        let calls = known.core.take_calls();
+        if !calls.is_empty() {
+            self.ended_lives.push(OwnerLife { owner: known.name.clone(), calls });
+        }
     }
 
     /// The count of each Service that was ordered last.

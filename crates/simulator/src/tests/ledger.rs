@@ -9,7 +9,7 @@ use scaling::RevisionLedger;
 
 use super::*;
 use crate::world::World;
-use crate::world_owner::CallLog;
+use crate::call_log::CallLog;
 
 /// One run: the pod-hours counted by the world, and the ledger of the control loop.
 struct LedgerRun {
@@ -22,7 +22,7 @@ fn run_with(min_scale: u32, load: &str, minutes: u64) -> LedgerRun {
     let annotations = [("target", "2"), ("panic-threshold-percentage", "1000"), ("min-scale", &*least)];
     let scenario = scenario(facts(&annotations, 0), load, "120ms", minutes);
     let mut world = World::new(&scenario, CallLog::Forgotten);
-    world.run();
+    world.run(&mut |_| {});
     let ledger = world.ledger(&scenario.services[0].facts.name).expect("the Service was used");
     let report = world.report().services.remove(0);
     LedgerRun { pod_hours: report.pod_hours(), ledger }

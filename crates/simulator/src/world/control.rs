@@ -51,7 +51,7 @@ impl World {
     }
 
     /// The owner hears a fact after the delay of the platform.
-    fn state(&mut self, fact: PlatformFact) {
+    pub(super) fn state(&mut self, fact: PlatformFact) {
         let event = WorldEvent::OwnerHears(Box::new(ControlEvent::Platform(fact)));
         self.queue.push(self.now + self.delays.platform, event);
     }
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    fn owner_hears(&mut self, event: ControlEvent) {
+    pub(super) fn owner_hears(&mut self, event: ControlEvent) {
         self.queue.push(self.now + self.delays.link, WorldEvent::OwnerHears(Box::new(event)));
     }
 
@@ -268,7 +268,8 @@ impl World {
     ) {
         self.tallies[service.0].note_count(count, why.to_owned(), self.now);
         for StartedPod { pod, of_service } in self.platform.scale(service, count, end_first, self.now) {
-            let start_up = self.traffic[service.0].start_up(of_service);
+            let factor = self.slow_starts[service.0].factor(self.now);
+            let start_up = self.traffic[service.0].start_up(of_service) * factor;
             self.tallies[service.0].note_started_pod(self.now);
             self.queue.push(self.now + start_up, WorldEvent::PodStarts(pod));
             if let Some(started) = self.platform.pod(pod) {

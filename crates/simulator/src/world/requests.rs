@@ -120,9 +120,11 @@ impl World {
     }
 
     pub(super) fn work_ends(&mut self, number: PodNumber, seated: SeatedRequest) {
+        // A pod that holds a request is gone only if it was killed.
+        let Some(pod) = self.platform.pod_mut(number) else { return self.lose(&seated) };
+        let next = pod.finish(seated.origin(), self.now);
         self.answer(PodAnswer::Served, seated);
-        let Some(pod) = self.platform.pod_mut(number) else { return };
-        if let Some(next) = pod.finish(seated.origin(), self.now) {
+        if let Some(next) = next {
             self.begin_work(number, next);
         }
         self.pod_changed(number);
@@ -186,7 +188,7 @@ impl World {
         self.plan_next_of_client(request, pause);
     }
 
-    fn refuse(&mut self, request: &SimulatedRequest) {
+    pub(super) fn refuse(&mut self, request: &SimulatedRequest) {
         self.tallies[request.service.0].refused += 1;
         let pause = self.traffic[request.service.0].pause_after_refusal();
         self.plan_next_of_client(request, pause);
@@ -201,7 +203,7 @@ impl World {
         }
     }
 
-    fn tell_activator_of_request(&mut self, service: ServiceNumber, event: RequestEvent) {
+    pub(super) fn tell_activator_of_request(&mut self, service: ServiceNumber, event: RequestEvent) {
         let revision = self.names[service.0].clone();
         self.hand_to_activator(ActivatorEvent::Request { revision, event });
         self.plan_look_at(service);

@@ -1,5 +1,6 @@
 //! A copy of the sources, in which mutants are built and tested.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -41,16 +42,18 @@ pub(super) struct Patience {
 
 impl SourceCopy {
     /// Copies every file that git knows. A file that is the same already stays, so cargo builds only what
-    /// has changed since the last run.
+    /// has changed since the last run. A file that git no longer knows goes: cargo would build a test of it.
     pub(super) fn new(root: &Path, folder: &Path) -> anyhow::Result<Self> {
         let copy = Self { root: folder.join("sources"), target: folder.join("build") };
         let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
         let listed = listed.context("starting git")?;
         ensure!(listed.status.success(), "git does not list the files of {}", root.display());
+        let mut copied = BTreeSet::new();
         for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
             let (from, to) = (root.join(name), copy.root.join(name));
             // A file that is removed and not committed yet.
             let Ok(bytes) = std::fs::read(&from) else { continue };
+            copied.insert(to.clone());
             if std::fs::read(&to).is_ok_and(|present| present == bytes) {
                 continue;
             }
@@ -59,6 +62,7 @@ impl SourceCopy {
             }
             std::fs::write(&to, bytes).with_context(|| format!("writing {}", to.display()))?;
         }
+        remove_others(&copy.root, &copied)?;
         Ok(copy)
     }
 
@@ -126,7 +130,47 @@ impl SourceCopy {
     }
 }
 
+/// Removes each file below a folder that is none of these, and each folder that is empty then.
+fn remove_others(folder: &Path, kept: &BTreeSet<PathBuf>) -> anyhow::Result<()> {
+    let listed = std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    for entry in listed {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            remove_others(&path, kept)?;
+            if std::fs::read_dir(&path)?.next().is_none() {
+                std::fs::remove_dir(&path).with_context(|| format!("removing {}", path.display()))?;
+            }
+        } else if !kept.contains(&path) {
+            std::fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
 /// The cargo that runs this program, with its toolchain.
 fn cargo_program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_gone_from_the_sources_goes_from_the_copy_with_its_folder() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = |name: &str| folder.path().join(name);
+        for name in ["crates/one/src/lib.rs", "crates/one/tests/old.rs", "crates/two/src/lib.rs", "old.toml"] {
+            let path = place(name);
+            std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the disk has room");
+            std::fs::write(&path, name).expect("the disk has room");
+        }
+        let kept = BTreeSet::from([place("crates/one/src/lib.rs")]);
+        remove_others(folder.path(), &kept).expect("all can be removed");
+        assert!(place("crates/one/src/lib.rs").is_file());
+        for gone in ["crates/one/tests", "crates/two", "old.toml"] {
+            assert!(!place(gone).exists(), "{gone} is there still");
+        }
+    }
 }

@@ -210,6 +210,19 @@ fn programs(components: &[&str]) -> [Value; 3] {
     ["autoscaler", "activator", "injector"].map(|name| object(&objects, "Deployment", name).clone())
 }
 
+#[test]
+fn the_component_of_records_mounts_the_folder_that_its_config_map_names() {
+    let objects = with_components(&["record"]);
+    let pod = &object(&objects, "Deployment", "autoscaler")["spec"]["template"]["spec"];
+    let mount = &pod["containers"][0]["volumeMounts"][0];
+    let config = object(&objects, "ConfigMap", "config-autoscaler");
+    assert_eq!(config["data"]["record-directory"], mount["mountPath"]);
+    assert_eq!(pod["volumes"][0]["name"], mount["name"]);
+    // Kubelet evicts a pod whose volume is fuller than this: a record has 256Mi without `record-size`.
+    assert!(mebibytes(&pod["volumes"][0]["emptyDir"]["sizeLimit"]) >= 512, "{pod}");
+    assert_eq!(object(&with_components(&[]), "ConfigMap", "config-autoscaler")["data"].get("record-directory"), None);
+}
+
 /// Memory that a text of Kubernetes' form says, in MiB.
 fn mebibytes(text: &Value) -> u32 {
     let text = text.as_str().expect("a quantity");

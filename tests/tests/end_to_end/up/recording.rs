@@ -37,6 +37,17 @@ async fn a_recorded_run_is_replayed_with_every_decision_as_it_was() {
     let (exit, shown, errors) = replay(&[record, "--explain", "hello"]).await;
     assert_eq!(exit, 0, "{shown}{errors}");
     assert!(shown.contains("default/service/hello at "), "{shown}");
+    // Copied over the API, also while it is written: a record like the first one.
+    let saved = folder.path().join("saved");
+    let saved = saved.to_str().expect("UTF-8");
+    let (exit, shown, errors) = ebb.run(&["record", "save", saved]).await;
+    assert_eq!((exit, errors.as_str()), (0, ""), "{shown}");
+    assert!(shown.contains("autoscaler autoscaler-1: 1 segment, "), "{shown}");
+    let (exit, shown, errors) = replay(&[saved]).await;
+    assert_eq!(exit, 0, "{shown}{errors}");
+    assert!(shown.contains(" decisions, all as recorded"), "{shown}");
+    let (exit, _, errors) = ebb.run(&["record", "save", saved]).await;
+    assert!(exit == 1 && errors.contains("it holds a record already"), "{errors}");
     // Rebuilt: another life of the autoscaler, in the same record.
     let (exit, _, errors) = ebb.run(&["restart", "autoscaler"]).await;
     assert_eq!(exit, 0, "{errors}");

@@ -39,10 +39,11 @@ impl TrialWorld<'_> {
         }
         self.processes_made += 1;
         let process = OwnerProcess { owner, life: self.processes_made };
+        self.end_life(owner);
         let known = &mut self.owners[owner.0];
         known.process = process;
         known.state = ProcessState::Runs;
-        known.core = OwnerCore::new(self.defect);
+        known.core = OwnerCore::new(self.defect, self.calls.clone());
         known.look = LookPlan::new();
         known.links.clear();
         let moves = self.leases.take_seat(owner);

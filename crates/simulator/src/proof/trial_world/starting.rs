@@ -8,6 +8,7 @@ use throttling::ActivatorIdentity;
 use vocabulary::{BootId, ReplicaName, Timestamp, fnv1a};
 
 use super::{BEGAN, SlowStarts, TrialSetup, TrialTally, TrialWorld};
+use crate::call_log::CallLog;
 use crate::event_queue::EventQueue;
 use crate::look_plan::LookPlan;
 use crate::proof::activator_core::ActivatorCore;
@@ -63,6 +64,8 @@ impl<'a> TrialWorld<'a> {
             tally: TrialTally::default(),
             hash: fnv1a([]),
             trace: setup.trace,
+            calls: setup.calls,
+            ended_lives: Vec::new(),
         };
         world.begin();
         world
@@ -96,7 +99,7 @@ impl<'a> TrialWorld<'a> {
             name: ReplicaName::new(&format!("autoscaler-{}", owner.0)),
             process: OwnerProcess { owner, life: 0 },
             state: ProcessState::Down,
-            core: OwnerCore::new(None),
+            core: OwnerCore::new(None, CallLog::Forgotten),
             clock: DriftingClock::new(BEGAN, self.plan.drifts.owners[owner.0]),
             look: LookPlan::new(),
             links: BTreeMap::new(),

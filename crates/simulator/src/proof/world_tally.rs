@@ -1,0 +1,151 @@
+//! What has come of many worlds so far, as a value and as a line of text: a run of days goes on from it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::plan::WorldPlan;
+use super::reached_state::ReachedStates;
+use super::trial::{WorldFailure, try_world};
+
+/// The sums over worlds of consecutive seeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorldTally {
+    /// The seed of the next world.
+    pub next_seed: u64,
+    /// How many worlds have run.
+    pub worlds: u64,
+    /// The time that has passed in them and their twins.
+    pub simulated: Duration,
+    /// The time of all their pods together.
+    pub pod_time: Duration,
+    /// The requests that came in them.
+    pub requests: u64,
+    /// The faults that they had.
+    pub faults: u64,
+    /// A hash over all of them, the same for the same seeds.
+    pub hash: u64,
+    /// The states that they have reached.
+    pub reached: ReachedStates,
+}
+
+/// Why a text is no tally of worlds.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the tally of worlds has no number {field}")]
+pub struct WorldTallyProblem {
+    /// The number that is missing, or is none.
+    pub field: &'static str,
+}
+
+impl WorldTally {
+    /// No world yet, and the first one will have this seed.
+    pub fn from_seed(seed: u64) -> Self {
+        Self { next_seed: seed, ..Self::default() }
+    }
+
+    /// Lets the next world run. A failure is that of its seed, which is not counted.
+    pub fn try_next(&mut self) -> Option<WorldFailure> {
+        let plan = WorldPlan::of_seed(self.next_seed);
+        let outcome = try_world(&plan, None);
+        if outcome.failure.is_some() {
+            return outcome.failure;
+        }
+        self.next_seed += 1;
+        self.worlds += 1;
+        self.simulated += outcome.simulated;
+        self.pod_time += outcome.pod_time;
+        self.requests += outcome.requests;
+        self.faults += u64::try_from(plan.faults()).unwrap_or(u64::MAX);
+        self.hash = self.hash.rotate_left(7) ^ outcome.hash;
+        self.reached.add(&outcome.reached);
+        None
+    }
+
+    /// The time that has passed in all worlds, in hours.
+    pub fn hours(&self) -> f64 {
+        self.simulated.as_secs_f64() / 3_600.0
+    }
+}
+
+/// The line that is read again.
+impl fmt::Display for WorldTally {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            to,
+            "next_seed={} worlds={} simulated_ns={} pod_ns={} requests={} faults={} hash={} reached={}",
+            self.next_seed,
+            self.worlds,
+            self.simulated.as_nanos(),
+            self.pod_time.as_nanos(),
+            self.requests,
+            self.faults,
+            self.hash,
+            self.reached.as_text()
+        )
+    }
+}
+
+impl FromStr for WorldTally {
+    type Err = WorldTallyProblem;
+
+    /// Fields that are not of a tally are passed over.
+    fn from_str(text: &str) -> Result<Self, WorldTallyProblem> {
+        let fields: BTreeMap<&str, &str> =
+            text.split_whitespace().filter_map(|field| field.split_once('=')).collect();
+        let number = |field: &'static str| {
+            let number = fields.get(field).and_then(|text| text.parse::<u64>().ok());
+            number.ok_or(WorldTallyProblem { field })
+        };
+        let reached = fields.get("reached").and_then(|text| ReachedStates::of_text(text));
+        Ok(Self {
+            next_seed: number("next_seed")?,
+            worlds: number("worlds")?,
+            simulated: Duration::from_nanos(number("simulated_ns")?),
+            pod_time: Duration::from_nanos(number("pod_ns")?),
+            requests: number("requests")?,
+            faults: number("faults")?,
+            hash: number("hash")?,
+            reached: reached.ok_or(WorldTallyProblem { field: "reached" })?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_goes_on_from_its_text_ends_as_one_without_a_break() {
+        let mut whole = WorldTally::from_seed(7);
+        let mut first = WorldTally::from_seed(7);
+        for _ in 0..3 {
+            assert!(whole.try_next().is_none(), "these worlds keep their promises");
+        }
+        assert!(first.try_next().is_none());
+        let mut rest: WorldTally = format!("commit=abc {first}").parse().expect("it was just written");
+        assert_eq!(rest, first);
+        for _ in 0..2 {
+            assert!(rest.try_next().is_none());
+        }
+        assert_eq!(rest, whole);
+        assert!(whole.worlds == 3 && whole.next_seed == 10 && whole.hours() > 0.0, "{whole}");
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_or_of_other_states_is_no_tally() {
+        let text = WorldTally::from_seed(1).to_string();
+        for (cut, field) in [
+            (text.replace("hash=0", "hash=x"), "hash"),
+            (text.replace("next_seed=1", ""), "next_seed"),
+            (format!("{text},0"), "reached"),
+            (text[..text.len() - 2].to_owned(), "reached"),
+            (String::new(), "next_seed"),
+        ] {
+            let problem = cut.parse::<WorldTally>().map(|tally| tally.to_string());
+            assert_eq!(problem, Err(WorldTallyProblem { field }), "{cut}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What goes wrong while a load is simulated, and when?
+//!
+//! A fault is written as a shape of a load is: `pods-killed,at=10m,service=hello,pods=2`. Every variant of a
+//! simulation meets the same ones.
+
+use std::time::Duration;
+
+use vocabulary::RevisionName;
+
+use crate::option_text::{OptionKey, OptionProblem, OptionText, count, span_above_zero};
+
+/// The words with which a fault begins.
+const FAULTS: [&str; 2] = ["pods-killed", "slow-starts"];
+
+const AT: OptionKey<Duration> = OptionKey { name: "at", example: "10m", reader: span_above_zero };
+const LENGTH: OptionKey<Duration> = OptionKey { name: "length", example: "5m", reader: span_above_zero };
+const PODS: OptionKey<u32> = OptionKey { name: "pods", example: "2", reader: count };
+const SERVICE: OptionKey<String> =
+    OptionKey { name: "service", example: "hello", reader: |text| Ok(text.to_owned()) };
+const TIMES: OptionKey<u32> = OptionKey { name: "times", example: "4", reader: count };
+
+/// One fault of a simulated load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioFault {
+    /// The time since the load began.
+    pub at: Duration,
+    /// The Service whose pods it is about, by its name or its whole name; `None`: those of each Service.
+    pub service: Option<String>,
+    /// The effect that it has then.
+    pub effect: FaultEffect,
+}
+
+/// What a fault does to the pods of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultEffect {
+    /// So many pods that have started are killed with all that they hold, the oldest ones. The platform
+    /// starts others at once.
+    PodsKilled {
+        /// How many of each Service; all that there are, if there are fewer.
+        pods: u32,
+    },
+    /// Pods that are ordered while it lasts take so many times as long to start.
+    SlowStarts {
+        /// The factor of each start.
+        times: u32,
+        /// The time for which starts are slow.
+        length: Duration,
+    },
+}
+
+impl ScenarioFault {
+    /// Reads a fault. An error names the word or the value, what is allowed and the nearest known word.
+    pub fn parse(text: &str) -> Result<Self, OptionProblem> {
+        let option = OptionText::read(text)?;
+        let effect = match option.head() {
+            Some("pods-killed") => {
+                option.check_keys(&[AT.name, SERVICE.name, PODS.name])?;
+                FaultEffect::PodsKilled { pods: option.optional(&PODS)?.unwrap_or(1) }
+            }
+            Some("slow-starts") => {
+                option.check_keys(&[AT.name, SERVICE.name, LENGTH.name, TIMES.name])?;
+                let (times, length) = (option.required(&TIMES)?, option.required(&LENGTH)?);
+                FaultEffect::SlowStarts { times, length }
+            }
+            other => return Err(OptionProblem::unknown_word(other.unwrap_or_default(), &FAULTS)),
+        };
+        Ok(Self { at: option.required(&AT)?, service: option.optional(&SERVICE)?, effect })
+    }
+
+    /// Whether the fault is about a Service.
+    pub(crate) fn is_about(&self, service: &RevisionName) -> bool {
+        let is_called = |name: &String| name == service.as_str() || name == service.name();
+        self.service.as_ref().is_none_or(is_called)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_read_with_its_service_and_without() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let killed = ScenarioFault::parse("pods-killed,at=10m,service=hello,pods=2").expect("a fault");
+        let (service, effect) = (Some("hello".to_owned()), FaultEffect::PodsKilled { pods: 2 });
+        assert_eq!(killed, ScenarioFault { at: minutes(10), service, effect });
+        let slow = ScenarioFault::parse("slow-starts,at=1m,length=5m,times=4").expect("a fault");
+        let effect = FaultEffect::SlowStarts { times: 4, length: minutes(5) };
+        assert_eq!(slow, ScenarioFault { at: minutes(1), service: None, effect });
+        let hello = RevisionName::parse("default/service/hello").expect("three parts");
+        let other = RevisionName::parse("default/service/other").expect("three parts");
+        assert!(killed.is_about(&hello) && !killed.is_about(&other) && slow.is_about(&other));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_what_is_allowed() {
+        for (text, expected) in [
+            ("pod-killed,at=10m", "\"pod-killed\" is none of pods-killed, slow-starts"),
+            ("at=10m", "\"\" is none of pods-killed, slow-starts"),
+            ("pods-killed", "at is missing; write at=10m"),
+            ("pods-killed,at=10m,pods=0", "pods is \"0\", which must be a whole number from 1"),
+            ("slow-starts,at=1m,times=4", "length is missing; write length=5m"),
+            ("pods-killed,at=1m,times=4", "\"times\" is no key here; write at, service, pods"),
+        ] {
+            let problem = ScenarioFault::parse(text).expect_err(text).to_string();
+            assert!(problem.contains(expected), "{text}: {problem}");
+        }
+    }
+}

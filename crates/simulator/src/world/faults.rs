@@ -1,0 +1,69 @@
+//! Pods are killed, and starts take longer, as a scenario says.
+//!
+//! What a killed pod held is lost. The activator hears of a request that ran there when the request would
+//! have been answered; of one that waited there, or ran on cores that are shared, at once.
+
+use orchestration::{ControlEvent, LinkNews};
+use throttling::RequestEvent;
+
+use super::World;
+use crate::scenario_fault::FaultEffect;
+use crate::shared_cores::SharedCores;
+use crate::start_slowness::StartSlowness;
+use crate::tally::PodOccupation;
+use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber, SimulatedSeat};
+
+impl World {
+    pub(super) fn fault_begins(&mut self, place: usize) {
+        let fault = self.faults[place].clone();
+        for service in (0..self.names.len()).map(ServiceNumber) {
+            if !fault.is_about(&self.names[service.0]) {
+                continue;
+            }
+            match fault.effect {
+                FaultEffect::PodsKilled { pods } => self.kill_pods(service, pods),
+                FaultEffect::SlowStarts { times, length } => {
+                    self.slow_starts[service.0] = StartSlowness::until(self.now + length, times);
+                }
+            }
+        }
+    }
+
+    fn kill_pods(&mut self, service: ServiceNumber, pods: u32) {
+        let started = self.platform.pods_of(service).filter(|pod| pod.has_started() && !pod.is_leaving());
+        let most = usize::try_from(pods).unwrap_or(usize::MAX);
+        let killed: Vec<PodNumber> = started.map(|pod| pod.number).take(most).collect();
+        for number in killed {
+            self.kill(number);
+        }
+        // As the platform does: the count that was ordered stays, with other pods.
+        let wanted = self.platform.facts(service).wanted;
+        self.scale(service, wanted, &[], "");
+        self.state(self.platform.fact_of_pods(service));
+    }
+
+    fn kill(&mut self, number: PodNumber) {
+        let Some(pod) = self.platform.remove(number) else { return };
+        let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };
+        self.tallies[pod.service.0].note_ended_pod(occupation, self.now);
+        if let Some(link) = pod.link {
+            self.owner_hears(ControlEvent::LinkChanged { link, news: LinkNews::Lost });
+        }
+        let running = self.shared_cores.remove(&number);
+        let lost: Vec<SeatedRequest> =
+            running.into_iter().flat_map(SharedCores::into_running).chain(pod.into_waiting()).collect();
+        for seated in lost {
+            self.lose(&seated);
+        }
+    }
+
+    /// The pod of a request was killed: its connection is gone, and the client gets an error.
+    pub(super) fn lose(&mut self, seated: &SeatedRequest) {
+        let event = match seated.seat {
+            SimulatedSeat::Queue(dispatch) => RequestEvent::Ended { dispatch },
+            SimulatedSeat::Direct(pick) => RequestEvent::DirectEnded { pick },
+        };
+        self.tell_activator_of_request(seated.request.service, event);
+        self.refuse(&seated.request);
+    }
+}
