@@ -156,6 +156,17 @@ impl PodAutoscalerRecord {
         RevisionName::new(&self.key.namespace, KNATIVE_REVISION_KIND, &self.key.name)
     }
 
+    /// Whether it asks for the same as another state of the object: our own write of its status is no news.
+    pub(crate) fn asks_for_the_same_as(&self, other: &Self) -> bool {
+        let other = Self {
+            generation: self.generation,
+            resource_version: self.resource_version.clone(),
+            status: self.status.clone(),
+            ..other.clone()
+        };
+        *self == other
+    }
+
     /// Whether traffic can arrive at the revision.
     pub fn is_reachable(&self) -> bool {
         self.reachability == Reachability::ReachableOrUnknown

@@ -15,7 +15,7 @@ use super::fields::{number_at, text_at};
 use super::pod_autoscaler::{AUTOSCALER_API, PodAutoscalerRecord, ScaledWorkload, ServedProtocol};
 use crate::resources::ObjectKey;
 
-const SERVICE_API: &str = "networking.internal.knative.dev/v1alpha1";
+pub(crate) const SERVICE_API: &str = "networking.internal.knative.dev/v1alpha1";
 /// An annotation of the `PodAutoscaler` that does not stand on its `ServerlessService`.
 const METRIC_ANNOTATION: &str = "autoscaling.knative.dev/metric";
 /// Activators of a revision of which nothing is decided yet, as in Knative.
@@ -131,6 +131,11 @@ impl ServerlessRecord {
             ready: Condition::find(status, "Ready").unwrap_or_default(),
             activators_populated: Condition::find(status, "ActivatorEndpointsPopulated").unwrap_or_default(),
         }
+    }
+
+    /// Whether the controller has carried out the present spec.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.is_observed
     }
 
     /// Whether this `PodAutoscaler` controls the object.

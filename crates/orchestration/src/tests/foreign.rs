@@ -189,26 +189,33 @@ impl Beside {
     }
 
     fn pod_link(&self) -> Option<LinkId> {
-        self.commands.iter().find_map(|command| match command {
-            ControlCommand::OpenLink { link, peer: Peer::Pod { .. }, .. } => Some(*link),
-            _ => None,
+        self.commands.iter().find_map(|command| {
+            let ControlCommand::OpenLink { link, peer: Peer::Pod { .. }, .. } = command else { return None };
+            Some(*link)
         })
     }
 
     fn counts(&self) -> Vec<u32> {
-        let counts = self.commands.iter().filter_map(|command| match command {
-            ControlCommand::Order(PlatformOrder { what: Order::ScaleTo { to, .. }, .. }) => Some(to.value()),
-            _ => None,
+        let counts = self.orders().filter_map(|order| {
+            let Order::ScaleTo { to, .. } = order else { return None };
+            Some(to.value())
         });
         counts.collect()
     }
 
     fn routings(&self) -> Vec<Routing> {
-        let routings = self.commands.iter().filter_map(|command| match command {
-            ControlCommand::Order(PlatformOrder { what: Order::Route { routing, .. }, .. }) => Some(*routing),
-            _ => None,
+        let routings = self.orders().filter_map(|order| {
+            let Order::Route { routing, .. } = order else { return None };
+            Some(*routing)
         });
         routings.collect()
+    }
+
+    fn orders(&self) -> impl Iterator<Item = &Order> {
+        self.commands.iter().filter_map(|command| {
+            let ControlCommand::Order(order) = command else { return None };
+            Some(&order.what)
+        })
     }
 
     /// What was said to activators.
@@ -267,11 +274,6 @@ fn entrances_of_a_removed_revision_wait_for_no_activator_that_acknowledges_nothi
     let mut beside = Beside::new(0);
     beside.hello();
     beside.fact(PlatformFact::RevisionRemoved(revision()));
-    let is_released = beside.commands.iter().any(|command| {
-        matches!(
-            command,
-            ControlCommand::Order(PlatformOrder { what: Order::ReleaseEntrance { .. }, .. })
-        )
-    });
+    let is_released = beside.orders().any(|order| matches!(order, Order::ReleaseEntrance { .. }));
     assert_eq!((is_released, beside.told()), (true, 0));
 }
