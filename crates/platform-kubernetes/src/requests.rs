@@ -77,10 +77,9 @@ impl Requests {
         write: &CountWrite,
         target: &ScaleSubject,
     ) -> Result<ScaleAnswer, Failure> {
-        let ScaleSubject { uid, resource } = target;
+        let ScaleSubject { name, uid, resource } = target;
         let namespace = write.revision.namespace();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, resource);
-        let name = write.revision.name();
         let patch = Patch::Json::<()>(scale::patch(uid, write.from, write.to));
         let parameters = patch_parameters();
         match self.fenced(write.fence, api.patch_scale(name, &parameters, &patch)).await {
