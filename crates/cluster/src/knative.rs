@@ -49,7 +49,7 @@ pub use lenient::{KnownKeys, known_annotations, known_config};
 pub use path_proof::{PathEvidence, PathState, path_state};
 pub(crate) use pod_autoscaler::AUTOSCALER_API;
 pub use pod_autoscaler::{
-    AutoscalerClass, PodAutoscalerRecord, Reachability, ScaledWorkload, ServedProtocol,
+    AutoscalerClass, PodAutoscalerRecord, Reachability, ScaledWorkload, ServedProtocol, pod_autoscalers,
 };
 pub use public_slice::{MIRRORED_SLICES, PublicSlice, public_slice};
 pub use revision_deployment::{RevisionDeployment, revision_deployment};
@@ -57,6 +57,7 @@ pub use revision_desk::{DeskWrite, RevisionDesk, RevisionFigures, RouteOrder};
 pub use revisions::{KnativeRevisions, WriteEnd, WrittenObject};
 pub use serverless::{
     ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for, proxied_since,
+    serverless_services,
 };
 pub use status::{AutoscalerStatus, StatusWrite};
 pub use status_pace::{COUNTS_EVERY, StatusPace};

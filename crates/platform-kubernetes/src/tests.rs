@@ -75,6 +75,7 @@ async fn platform_at(server: &ScriptedServer) -> Result<Arc<KubernetesPlatform>,
         name: ReplicaName::new("autoscaler-1"),
         namespace: "ebb-system".to_owned(),
         buckets: 1,
+        knative: None,
         clock: Clock::start(),
     };
     KubernetesPlatform::start_with(client, config).await

@@ -4,6 +4,7 @@
 
 mod custom;
 mod expiry;
+mod knative;
 mod watch_waits;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use cluster::resources::kind::{CustomKind, WorkloadKind};
 use cluster::resources::other_slice;
 use cluster::resources::workload::objects;
 use cluster::resources::{ObjectKey, autoscaler, pod, service};
-use cluster::{Change, News, ShownPod, endpoints, read_lease};
+use cluster::{Change, Installation, News, ShownPod, endpoints, read_lease};
 use futures_util::StreamExt;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -46,23 +47,39 @@ pub(crate) struct Watches {
     custom_kinds: watch::Sender<BTreeSet<CustomKind>>,
 }
 
-/// Starts all watches; they end when the receiver is dropped. Kinds other than Deployments are watched from
-/// when they are asked for.
-pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receiver<News>) {
+/// Starts all watches of an installation; they end when the receiver is dropped. In ebb's own, kinds other
+/// than Deployments are watched from when they are asked for.
+pub(crate) fn start(
+    client: &Client,
+    namespace: &str,
+    installation: &Installation,
+) -> (Watches, mpsc::Receiver<News>) {
     let (news, receiver) = mpsc::channel(NEWS_MAX);
     let custom_kinds = watch::Sender::default();
     let seeker = custom::KindSeeker::new(client.clone(), news.clone(), custom_kinds.subscribe());
     tokio::spawn(vital("the watches over custom resources", seeker.run()));
     let watches = Watches { client: client.clone(), news: news.clone(), custom_kinds };
-    watches.watch_kind(WorkloadKind::Deployment);
-    let everything = watcher::Config::default;
-    let all_over = |client: &Client| client.clone();
-    let named = |name: &str| everything().fields(&format!("metadata.name={name}"));
-    let ours = format!("{SLICE_WRITER_LABEL}={SLICE_WRITER}");
-
-    let config_maps: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
+    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let data = |map: &ConfigMap| map.data.clone().unwrap_or_default();
-    spawn(config_maps.clone(), named(CONFIG_MAP_NAME), news.clone(), data, News::Config);
+    spawn(config_maps, named(CONFIG_MAP_NAME), news.clone(), data, News::Config);
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    // Of all buckets, also of those that only others count.
+    spawn(leases, everything(), news.clone(), read_lease, News::Lease);
+    match installation {
+        Installation::Ebb { .. } => {
+            watches.watch_kind(WorkloadKind::Deployment);
+            start_in_ebbs(client, namespace, &news);
+        }
+        Installation::Knative { .. } => knative::start(client, namespace, &news),
+    }
+    (watches, receiver)
+}
+
+/// Starts what is watched in ebb's own installation alone.
+fn start_in_ebbs(client: &Client, namespace: &str, news: &mpsc::Sender<News>) {
+    let all_over = |client: &Client| client.clone();
+    let ours = format!("{SLICE_WRITER_LABEL}={SLICE_WRITER}");
+    let config_maps: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
     let findings = |map: &ConfigMap| Observability::messages(&map.data.clone().unwrap_or_default());
     spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), findings, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
@@ -84,10 +101,16 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     let kept = Api::<Endpoints>::all(all_over(client));
     let subsets = |endpoints: &Endpoints| endpoints.subsets.clone().unwrap_or_default();
     spawn(kept, everything().labels(&ours), news.clone(), subsets, News::Endpoints);
-    let leases: Api<Lease> = Api::namespaced(all_over(client), namespace);
-    // Of all buckets, also of those that only others count.
-    spawn(leases, everything(), news, read_lease, News::Lease);
-    (watches, receiver)
+}
+
+/// All objects of a kind.
+fn everything() -> watcher::Config {
+    watcher::Config::default()
+}
+
+/// The one object of a kind that has this name.
+fn named(name: &str) -> watcher::Config {
+    everything().fields(&format!("metadata.name={name}"))
 }
 
 impl Watches {
@@ -148,7 +171,20 @@ fn spawn<Object, Record>(
     Object: Resource<DynamicType = ()> + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     Record: Send + 'static,
 {
-    let kind = Object::kind(&());
+    spawn_kind(Object::kind(&()).into_owned(), api, config, news, (read, tell));
+}
+
+/// The same for a kind that is named, for this program has no type of its objects.
+fn spawn_kind<Object, Record>(
+    kind: String,
+    api: Api<Object>,
+    config: watcher::Config,
+    news: mpsc::Sender<News>,
+    (read, tell): (fn(&Object) -> Record, fn(Change<Record>) -> News),
+) where
+    Object: Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
+    Record: Send + 'static,
+{
     let watch = async move {
         let begin = || watcher(api.clone(), config.clone()).backoff(WatchWaits::new()).boxed();
         let mut events = begin();

@@ -6,22 +6,27 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp as WallTime;
-use kube_core::DynamicObject;
+use kube_core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 use vocabulary::{PodCount, Routing};
 
 use super::condition::{Condition, ConditionStatus, ConditionWords};
-use super::fields::{number_at, text_at};
+use super::fields::{number_at, resource, text_at};
 use super::pod_autoscaler::{AUTOSCALER_API, PodAutoscalerRecord, ScaledWorkload, ServedProtocol};
 use crate::resources::ObjectKey;
 
-pub(crate) const SERVICE_API: &str = "networking.internal.knative.dev/v1alpha1";
+const SERVICE_API: &str = "networking.internal.knative.dev/v1alpha1";
 /// An annotation of the `PodAutoscaler` that does not stand on its `ServerlessService`.
 const METRIC_ANNOTATION: &str = "autoscaling.knative.dev/metric";
 /// Activators of a revision of which nothing is decided yet, as in Knative.
 const FIRST_ACTIVATORS: u32 = 2;
 /// The message of a service that the controller has not begun with.
 const NO_PRIVATE_SERVICE: &str = "No Private Service Name";
+
+/// The kind `ServerlessService` as the API server calls it.
+pub fn serverless_services() -> ApiResource {
+    resource(SERVICE_API, "ServerlessService", "serverlessservices")
+}
 
 /// Which addresses the controller writes, unless there are none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
