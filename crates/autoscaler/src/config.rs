@@ -13,6 +13,7 @@ use vocabulary::{ReplicaName, RevisionName};
 
 use crate::history_store::HistoryStore;
 use crate::metrics::AutoscalerMetrics;
+use crate::stat_desk::StatDesk;
 
 /// Where a run is recorded.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub struct AutoscalerConfig {
     pub choice: ActivatorChoice,
     /// Where everything is written down that the control loop is told; `None`: nowhere.
     pub record: Option<RecordTarget>,
+    /// What activators of Knative's push, where a [`crate::StatServer`] takes that.
+    pub stats: StatDesk,
     /// Where histories of revisions outlive it; `None`: nowhere.
     pub history: Option<HistorySource>,
 }

@@ -84,11 +84,11 @@ impl EventLoop {
         restored: mpsc::Receiver<ControlEvent>,
         stop: CancellationToken,
     ) -> Self {
-        let AutoscalerConfig { name, clock, metrics, dialler, choice, record, history } = config;
+        let AutoscalerConfig { name, clock, metrics, dialler, choice, record, stats, history } = config;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let recorder = record.and_then(|target| Recorder::start(target, &name, &settings, &metrics));
         let subscription = platform.subscribe(&name);
-        let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
+        let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stats, stop.child_token());
         Self {
             keeper: history.map(|source| HistoryKeeper::new(source.store, source.read, clock.now())),
             clock,
@@ -384,6 +384,7 @@ impl EventLoop {
     }
 
     fn publish(&self, name: &RevisionName, decision: &Decision) {
+        self.subscription.seat.decided(name, decision);
         self.metrics.decided(decision);
         for reason in &decision.reasons {
             tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text.to_string(), "decision");

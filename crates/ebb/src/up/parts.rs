@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use activator::{Limits, TrustedForwarders};
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordTarget};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordTarget, StatDesk};
 use axum::Router;
 use dataplane::MemoryBudget;
 use futures_util::future::join_all;
@@ -288,6 +288,7 @@ fn autoscaler_config(
         metrics: metrics.clone(),
         dialler: Arc::new(TcpDialler),
         choice: ActivatorChoice::All,
+        stats: StatDesk::default(),
         record: None,
         history: None,
     }
