@@ -2,6 +2,7 @@
 //! which objects are disturbed, and what people are told.
 
 mod custom;
+mod knative;
 mod pace;
 mod server;
 mod slices;
