@@ -7,6 +7,7 @@
 //! tells what is heard of it another way ([`pushed`], [`scraped`]), in the words of a link.
 
 mod activator;
+mod boots;
 mod lookout;
 mod outbox;
 mod pacer;
@@ -20,11 +21,11 @@ use std::time::Duration;
 
 use link::Dial;
 use orchestration::{ControlEvent, LinkId, Priority};
-use runtime::{Backoff, Clock, new_seed, vital};
+use runtime::{Backoff, Clock, vital};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use vocabulary::{BootId, LinkAddress, PodSettings, ReplicaName};
+use vocabulary::{LinkAddress, PodSettings, ReplicaName};
 
 use crate::metrics::{AutoscalerMetrics, PeerKind};
 use crate::stat_desk::StatDesk;
@@ -198,13 +199,6 @@ impl Links {
     fn spawn(&self, end: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(until(end.clone(), task));
     }
-}
-
-/// The number of a life of a program that tells none itself.
-fn new_boot() -> BootId {
-    let seed = new_seed();
-    let first: [u8; 8] = std::array::from_fn(|index| seed[index]);
-    BootId(u64::from_le_bytes(first))
 }
 
 /// A link's task until that end. There are as many as pods, and each layer around a future keeps room for it

@@ -9,11 +9,19 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use thiserror::Error;
 
-use crate::KnativePlace;
-use crate::requests::within_time;
+use crate::requests::{ANSWER_WITHIN, within_time};
 
 const LEADER_ELECTION: &str = "config-leader-election";
 const NETWORK: &str = "config-network";
+
+/// What an autoscaler in the place of Knative's has to know of itself and of the cluster.
+#[derive(Clone, Debug)]
+pub struct KnativePlace {
+    /// The address of this autoscaler's pod, which stands in the Leases that it holds.
+    pub address: String,
+    /// The cluster's domain, such as `cluster.local`.
+    pub domain: String,
+}
 
 /// Why the place of Knative's autoscaler cannot be taken.
 #[derive(Debug, Error)]
@@ -77,7 +85,7 @@ async fn data_of(
     name: &'static str,
 ) -> Result<BTreeMap<String, String>, KnativeRefusal> {
     let api: Api<ConfigMap> = Api::namespaced(client, namespace);
-    match within_time(crate::requests::ANSWER_WITHIN, api.get(name)).await {
+    match within_time(ANSWER_WITHIN, api.get(name)).await {
         Ok(map) => Ok(map.data.unwrap_or_default()),
         Err(Failure::Gone(_)) => Ok(BTreeMap::new()),
         Err(failure) => Err(KnativeRefusal::Unread {

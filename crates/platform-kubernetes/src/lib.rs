@@ -41,7 +41,7 @@ use vocabulary::ReplicaName;
 
 use crate::clocks::wall_seconds;
 use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat};
-pub use crate::knative::KnativeRefusal;
+pub use crate::knative::{KnativePlace, KnativeRefusal};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
 use crate::requests::Requests;
@@ -69,15 +69,6 @@ pub struct KubernetesConfig {
     pub knative: Option<KnativePlace>,
     /// The clock of the process, by which leases and waits are measured.
     pub clock: Clock,
-}
-
-/// What an autoscaler in the place of Knative's has to know of itself and of the cluster.
-#[derive(Clone, Debug)]
-pub struct KnativePlace {
-    /// The address of this autoscaler's pod, which stands in the Leases that it holds.
-    pub address: String,
-    /// The cluster's domain, such as `cluster.local`.
-    pub domain: String,
 }
 
 /// Why there is no platform.

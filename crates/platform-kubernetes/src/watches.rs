@@ -1,36 +1,32 @@
-//! How do objects come in? One task per kind lists and watches, reads each object into a small record, and
-//! hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by then is
+//! How do objects come in? One task per kind ([`one_kind`]) lists and watches, reads each object into a small
+//! record, and hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by then is
 //! found by what the new list does not name.
 
 mod custom;
 mod expiry;
 mod knative;
+mod one_kind;
 mod watch_waits;
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 
 use cluster::resources::kind::{CustomKind, WorkloadKind};
 use cluster::resources::other_slice;
 use cluster::resources::workload::objects;
-use cluster::resources::{ObjectKey, autoscaler, pod, service};
-use cluster::{Change, Installation, News, ShownPod, endpoints, read_lease};
-use futures_util::StreamExt;
+use cluster::resources::{autoscaler, pod, service};
+use cluster::{Installation, News, ShownPod, endpoints, read_lease};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability, vital};
 use settings::CONFIG_MAP_NAME;
 use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
-use expiry::{LIST_AGAIN_AFTER, has_expired};
-use watch_waits::WatchWaits;
+use one_kind::{everything, named, spawn};
 
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
@@ -103,20 +99,9 @@ fn start_in_ebbs(client: &Client, namespace: &str, news: &mpsc::Sender<News>) {
     spawn(kept, everything().labels(&ours), news.clone(), subsets, News::Endpoints);
 }
 
-/// All objects of a kind.
-fn everything() -> watcher::Config {
-    watcher::Config::default()
-}
-
-/// The one object of a kind that has this name.
-fn named(name: &str) -> watcher::Config {
-    everything().fields(&format!("metadata.name={name}"))
-}
-
 impl Watches {
     /// Watches all workloads of a kind from now on.
     pub(crate) fn watch_kind(&self, kind: WorkloadKind) {
-        let everything = watcher::Config::default;
         let (client, news) = (self.client.clone(), self.news.clone());
         match kind {
             WorkloadKind::Deployment => {
@@ -159,64 +144,4 @@ fn without_managed_fields(slice: &EndpointSlice) -> Box<EndpointSlice> {
 
 fn read_zone(node: &PartialObjectMeta<Node>) -> Option<String> {
     node.metadata.labels.as_ref()?.get(ZONE_LABEL).cloned()
-}
-
-fn spawn<Object, Record>(
-    api: Api<Object>,
-    config: watcher::Config,
-    news: mpsc::Sender<News>,
-    read: fn(&Object) -> Record,
-    tell: fn(Change<Record>) -> News,
-) where
-    Object: Resource<DynamicType = ()> + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
-    Record: Send + 'static,
-{
-    spawn_kind(Object::kind(&()).into_owned(), api, config, news, (read, tell));
-}
-
-/// The same for a kind that is named, for this program has no type of its objects.
-fn spawn_kind<Object, Record>(
-    kind: String,
-    api: Api<Object>,
-    config: watcher::Config,
-    news: mpsc::Sender<News>,
-    (read, tell): (fn(&Object) -> Record, fn(Change<Record>) -> News),
-) where
-    Object: Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
-    Record: Send + 'static,
-{
-    let watch = async move {
-        let begin = || watcher(api.clone(), config.clone()).backoff(WatchWaits::new()).boxed();
-        let mut events = begin();
-        let mut listed = BTreeSet::new();
-        while let Some(event) = events.next().await {
-            let change = match event {
-                Ok(Event::Apply(object)) => Change::Put(ObjectKey::of(object.meta()), read(&object)),
-                Ok(Event::Delete(object)) => Change::Gone(ObjectKey::of(object.meta())),
-                Ok(Event::Init) => {
-                    // The list before this one may have broken off half way.
-                    listed.clear();
-                    continue;
-                }
-                Ok(Event::InitApply(object)) => {
-                    let key = ObjectKey::of(object.meta());
-                    listed.insert(key.clone());
-                    Change::Put(key, read(&object))
-                }
-                Ok(Event::InitDone) => Change::Listed(std::mem::take(&mut listed)),
-                Err(error) => {
-                    tracing::warn!(%kind, error = &error as &dyn std::error::Error, "a watch broke and is begun again");
-                    if has_expired(&error) {
-                        tokio::time::sleep(LIST_AGAIN_AFTER).await;
-                        events = begin();
-                    }
-                    continue;
-                }
-            };
-            if news.send(tell(change)).await.is_err() {
-                return;
-            }
-        }
-    };
-    tokio::spawn(vital("a watch over Kubernetes' objects", watch));
 }

@@ -14,6 +14,7 @@ use vocabulary::{
     ActivatorHello, ActivatorWord, Load, PodCount, PresentCount, ReplicaName, RevisionLoad, RevisionName,
 };
 
+use super::boots::new_boot;
 use super::peer::LinkPeer;
 use crate::stat_desk::{StatDesk, StatWord};
 
@@ -80,7 +81,7 @@ fn hello(name: &ReplicaName) -> ActivatorHello {
     ActivatorHello {
         speaks: vocabulary::LinkVersion::CURRENT,
         activator: name.clone(),
-        boot: super::new_boot(),
+        boot: new_boot(),
         current_second: 0,
         history: Vec::new(),
         present: Vec::new(),

@@ -15,6 +15,7 @@ use orchestration::{ControlEvent, Priority};
 use tokio::net::TcpStream;
 use vocabulary::{PodHello, PodName, PodState, PodWord, RequestTimeouts, Sample};
 
+use super::boots::new_boot;
 use super::pacer::Pacer;
 use super::peer::LinkPeer;
 
@@ -91,7 +92,7 @@ fn hello(pod: &PodName, second: u64) -> PodHello {
     PodHello {
         speaks: vocabulary::LinkVersion::CURRENT,
         pod: pod.clone(),
-        boot: super::new_boot(),
+        boot: new_boot(),
         state: PodState::Unheard,
         detail: String::new(),
         container_concurrency: 0,

@@ -1,7 +1,7 @@
 //! Which revisions of an installed Knative are there, and what is known of the way to each?
 //!
 //! Beside the two objects of each revision, which [`KnativeRevisions`] has, stand the slices of its public
-//! Service and what was decided about it. What follows for the control loop is worked out by [`super::Index`].
+//! Service and what was decided about it. What follows for the control loop, the index works out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -16,7 +16,7 @@ use kube::core::DynamicObject;
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 
-use super::{everything, named, spawn, spawn_kind};
+use super::one_kind::{everything, named, spawn, spawn_kind};
 
 /// The activators of the installation, Knative's and ebb's alike.
 const ACTIVATORS: &str = "app=activator";
