@@ -210,6 +210,7 @@ impl Index {
         for revision in self.services.take_ordered(theirs) {
             self.find_route(&revision);
         }
+        let ports = &self.ports;
         let bucket_of = |revision: &RevisionName| ports.bucket_of(revision);
         for revision in self.revisions.forget_decisions(changed, bucket_of) {
             self.count_ready(&revision);

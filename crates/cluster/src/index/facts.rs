@@ -138,7 +138,7 @@ impl Index {
             adoption: self.services.adoption_of(revision, &pod.record),
             trouble: pod.failure_in_words().or(facts.trouble),
             hold: self.hold_of(revision, pod),
-            link: self.knative_link(revision, facts.link),
+            link: revisions::link_of(revision, facts.link),
             ..facts
         }
     }

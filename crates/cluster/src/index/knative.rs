@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use orchestration::RevisionFacts;
 use scaling::RevisionOrigin;
-use vocabulary::{LinkAddress, PodCount, RevisionName, Routing, Timestamp};
+use vocabulary::{PodCount, RevisionName, Routing, Timestamp};
 
 use super::revisions::{self, RevisionBounds};
 use super::{Index, Topic, Workload};
@@ -228,10 +228,5 @@ impl Index {
             name: key.name.clone(),
             uid: autoscaler.uid.clone(),
         })
-    }
-
-    /// Where the load of a pod of Knative's is asked for, in the place of a link.
-    pub(super) fn knative_link(&self, revision: &RevisionName, link: Option<LinkAddress>) -> Option<LinkAddress> {
-        if revisions::key_of(revision).is_some() { link.map(pods::scrape_address) } else { link }
     }
 }

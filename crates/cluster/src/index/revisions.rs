@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use orchestration::RouteInForce;
 use settings::PROGRESS_DEADLINE_DEFAULT;
-use vocabulary::{Bucket, KNATIVE_REVISION_KIND, PodCount, RevisionName, Routing, Timestamp};
+use vocabulary::{Bucket, KNATIVE_REVISION_KIND, LinkAddress, PodCount, RevisionName, Routing, Timestamp};
 
 use crate::knative::{
     KnativeRevisions, PathEvidence, PathState, PodAutoscalerRecord, PublicSlice, QueueProxyEnvironment,
-    RevisionFigures, RouteOrder, ServerlessMode, ServerlessRecord, path_state, proxied_since,
+    RevisionFigures, RouteOrder, ServerlessMode, ServerlessRecord, path_state, pods, proxied_since,
 };
 use crate::notice::Notice;
 use crate::resources::ObjectKey;
@@ -87,6 +87,11 @@ pub(super) fn key_of(revision: &RevisionName) -> Option<ObjectKey> {
 /// The name of the revision with this key; `None` for a key that is no name.
 pub(super) fn name_of(key: &ObjectKey) -> Option<RevisionName> {
     RevisionName::new(&key.namespace, KNATIVE_REVISION_KIND, &key.name).ok()
+}
+
+/// Where a pod takes a link, or, if its revision is Knative's, where its load is asked for.
+pub(super) fn link_of(revision: &RevisionName, link: Option<LinkAddress>) -> Option<LinkAddress> {
+    if key_of(revision).is_some() { link.map(pods::scrape_address) } else { link }
 }
 
 impl Revisions {
