@@ -1,6 +1,8 @@
 //! A revision of Knative's before a whole autoscaler's state of the cluster (contract §1.2, §2, §3, §4), with
 //! a controller that does by a test's word what Knative's does.
 
+mod laws;
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp as WallTime;
@@ -41,6 +43,8 @@ struct Place {
     statuses: usize,
     /// Whether Knative's webhook refuses each write of a service.
     is_webhook_away: bool,
+    /// Whether clients get the addresses of activators alone, and the controller says so.
+    is_path_proven: bool,
 }
 
 fn key(name: &str) -> ObjectKey {
@@ -119,6 +123,7 @@ impl Place {
             writes: Vec::new(),
             statuses: 0,
             is_webhook_away: false,
+            is_path_proven: false,
         };
         place.state.handle(ClusterEvent::SeatTaken(SEAT), place.moment());
         let activator =
@@ -203,6 +208,7 @@ impl Place {
             ],
         });
         self.show_service();
+        self.is_path_proven = addresses == ["10.1.0.1"] && populated == "True";
         let endpoints: Vec<Value> = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
         let slice = json!({
             "metadata": {"name": "hello-00001-x", "namespace": "default",
@@ -297,6 +303,8 @@ impl Place {
                 WriteAnswer::Lease(which, Ok(lease))
             }
             ClusterWrite::Count { write, subject, hints: _ } => {
+                let is_zero = write.to == PodCount::ZERO && write.from > PodCount::ZERO;
+                assert!(!is_zero || self.is_path_proven, "zero is written, and clients may reach a pod");
                 self.writes.push(format!("{} to {}", subject.name, write.to));
                 self.replicas = write.to.value();
                 self.show_deployment();
@@ -345,6 +353,7 @@ impl Place {
                     patch["metadata"]["resourceVersion"],
                     "a status is written over what is shown"
                 );
+                self.judge_status(&patch["status"]);
                 self.statuses += 1;
                 self.version += 1;
                 self.autoscaler["status"] = patch["status"].clone();
@@ -372,11 +381,24 @@ impl Place {
         }
     }
 
+    /// What must hold of every status that is written.
+    fn judge_status(&self, status: &Value) {
+        let before = &self.autoscaler["status"];
+        assert_ne!(status, before, "a write that changes nothing is not sent");
+        assert!(!(is_true(before, "ScaleTargetInitialized") && !is_true(status, "ScaleTargetInitialized")));
+        let name = before["serviceName"].as_str().unwrap_or_default();
+        assert!(name.is_empty() || status["serviceName"] == name, "serviceName never goes: {status}");
+        let starts = !is_true(status, "ScaleTargetInitialized") && self.second < 100 + 600;
+        let is_failed = condition(status, "Ready")["status"] == "False";
+        assert!(!(starts && is_failed), "the revision would fail for good: {status}");
+        let desired = status["desiredScale"].as_i64();
+        assert!(desired != Some(-1) || before["desiredScale"].as_i64().is_none_or(|desired| desired < 0));
+    }
+
     /// The status that is written: Ready with its reason, and the two counts.
     fn status(&self) -> String {
         let status = &self.autoscaler["status"];
-        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready").unwrap_or_default();
+        let ready = condition(status, "Ready");
         let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
         let words = format!("{} {}", text("status"), text("reason"));
         format!("{} {} {}", words.trim(), status["desiredScale"], status["actualScale"])
@@ -387,6 +409,16 @@ impl Place {
         let writes = std::mem::take(&mut self.writes);
         writes.into_iter().filter(|write| !write.starts_with("lease")).collect()
     }
+}
+
+/// A condition of a status; nothing for one that is not written.
+fn condition(status: &Value, kind: &str) -> Value {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
+}
+
+fn is_true(status: &Value, kind: &str) -> bool {
+    condition(status, kind)["status"] == "True"
 }
 
 fn none_of<Record>() -> Change<Record> {
