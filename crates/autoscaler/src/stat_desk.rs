@@ -85,11 +85,11 @@ impl StatDesk {
             if place.connections > 0 {
                 continue;
             }
-            match &place.listener {
-                // A listener whose channel is full hears of the end when it asks again: its own silence says
-                // the same.
-                Some(listener) if !listener.is_closed() => drop(listener.try_send(StatWord::Left)),
-                Some(_) | None => drop(places.remove(&name)),
+            // A listener with a full channel is not told: that nothing comes any more says the same.
+            let listener = place.listener.as_ref().filter(|listener| !listener.is_closed());
+            let told = listener.map(|listener| listener.try_send(StatWord::Left));
+            if told.is_none() {
+                places.remove(&name);
             }
         }
     }

@@ -192,16 +192,15 @@ fn log_failure(answer: &WriteAnswer) {
         WriteAnswer::Slices(revision, _, Err(failure)) | WriteAnswer::Takeover(revision, _, Err(failure)) => {
             tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
         }
-        // Another client wrote the object first: the watch shows it, and nothing is lost.
-        WriteAnswer::Revision(_, _, Err(Failure::Conflict)) => {}
-        WriteAnswer::Revision(revision, object, Err(failure)) => {
+        // That another client wrote the object first is nothing: the watch shows it.
+        WriteAnswer::Revision(revision, object, Err(failure)) if !matches!(failure, Failure::Conflict) => {
             tracing::warn!(%revision, ?object, ?failure, "an object of Knative's could not be written");
         }
         WriteAnswer::Event(Err(failure)) => tracing::debug!(?failure, "an Event could not be written"),
         WriteAnswer::Count(_, Ok(_))
         | WriteAnswer::Slices(_, _, Ok(()))
         | WriteAnswer::Takeover(_, _, Ok(_))
-        | WriteAnswer::Revision(_, _, Ok(()))
+        | WriteAnswer::Revision(..)
         // It was logged where the name of its object is known.
         | WriteAnswer::Lease(_, _)
         | WriteAnswer::Event(Ok(())) => {}

@@ -133,7 +133,7 @@ impl Beside {
     /// Seconds pass in which the activator holds so much, and the pod what came to it through there.
     fn pass(&mut self, seconds: u64, held: f64) {
         for _ in 0..seconds {
-            self.now = self.now + Duration::from_secs(1);
+            self.now += Duration::from_secs(1);
             let concurrency = Concurrency::new(held).expect("a load");
             let rate = RequestRate::new(held).expect("a rate");
             let load = Load { concurrency, request_rate: rate, ..Load::default() };
