@@ -1,5 +1,5 @@
-//! Which domain has the cluster? By Knative's rule (contract §5.2), so that ebb and Knative's programs name the
-//! same hosts.
+//! Which domain has the cluster? By Knative's rule (contract §5.2), so that ebb and Knative's programs name
+//! the same hosts.
 
 /// The file by which a pod's names are resolved.
 const RESOLVER: &str = "/etc/resolv.conf";

@@ -63,15 +63,15 @@ impl KnativeConfig {
 
 impl ProgramConfig {
     /// Reads `POD_NAME` (or `HOSTNAME`), `POD_NAMESPACE`, `AUTOSCALER_BUCKETS`,
-    /// `AUTOSCALER_{API,METRICS}_ADDRESS`, `EBB_TRUSTED_HOSTS`, `EBB_LOG` and `EBB_PROFILE`; in Knative's place
-    /// `SYSTEM_NAMESPACE`, `POD_IP`, `CLUSTER_DOMAIN` and `AUTOSCALER_STATS_ADDRESS` too.
+    /// `AUTOSCALER_{API,METRICS}_ADDRESS`, `EBB_TRUSTED_HOSTS`, `EBB_LOG` and `EBB_PROFILE`; in Knative's
+    /// place `SYSTEM_NAMESPACE`, `POD_IP`, `CLUSTER_DOMAIN` and `AUTOSCALER_STATS_ADDRESS` too.
     pub(crate) fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
         let name =
             reader.required(&["POD_NAME", "HOSTNAME"], "the other autoscalers know this one by that name");
         let profile = reader.choice("EBB_PROFILE", &[("ebb", Profile::Ebb), ("knative", Profile::Knative)]);
-        // Knative's port of stats is that of ebb's API elsewhere, and its programs know its namespace by another
-        // variable.
+        // Knative's port of stats is that of ebb's API elsewhere, and its programs know its namespace by
+        // another variable.
         let (namespaces, api): (&[&str], _) = match profile {
             Profile::Ebb => (&["POD_NAMESPACE"], "[::]:8080"),
             Profile::Knative => (&["POD_NAMESPACE", "SYSTEM_NAMESPACE"], "[::]:8081"),

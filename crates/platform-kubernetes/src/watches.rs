@@ -1,6 +1,6 @@
 //! How do objects come in? One task per kind ([`one_kind`]) lists and watches, reads each object into a small
-//! record, and hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by then is
-//! found by what the new list does not name.
+//! record, and hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by
+//! then is found by what the new list does not name.
 
 mod custom;
 mod expiry;

@@ -23,7 +23,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Tells what the activator says, until the task is ended.
 pub(super) async fn keep(peer: LinkPeer, name: ReplicaName, desk: StatDesk) {
     let mut words = desk.listen(&name);
-    // The desk keeps one listener for each name, and a later one takes its place: then nothing comes any more.
+    // The desk keeps one listener for each name, and a later one takes its place: then nothing comes any
+    // more.
     while let Some(word) = words.recv().await {
         match word {
             StatWord::Connected => converse(&peer, &name, Vec::new(), &mut words).await,

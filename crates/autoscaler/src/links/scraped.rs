@@ -77,7 +77,8 @@ async fn ask(peer: &LinkPeer) -> Result<ScrapedLoad, String> {
         let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
         read_scrape(&body).map_err(|error| said(&error))
     };
-    // Whichever ends first: a connection that breaks fails the exchange, and nobody needs it after the answer.
+    // Whichever ends first: a connection that breaks fails the exchange, and nobody needs it after the
+    // answer.
     tokio::select! {
         biased;
         answer = exchange => answer,

@@ -320,8 +320,8 @@ impl Revisions {
         matches!(path_state(&evidence), PathState::Confirmed(_))
     }
 
-    /// Whether the route that was ordered last is in force: the `ServerlessService` says it, the controller has
-    /// carried it out, and, where activators are to be in the path, clients get their addresses alone.
+    /// Whether the route that was ordered last is in force: the `ServerlessService` says it, the controller
+    /// has carried it out, and, where activators are to be in the path, clients get their addresses alone.
     pub(super) fn is_route_in_force(&self, key: &ObjectKey) -> bool {
         if self.book.carried_out(key).is_none() {
             return false;

@@ -110,8 +110,8 @@ impl ClusterState {
             Err(failure) => WriteEnd::Failed(Some(failure.wait())),
         };
         self.index.revision_write_ended(revision, object, end, now);
-        // While the `ServerlessService` cannot be written, as when Knative's webhook is away, its route is not in
-        // force. That the status cannot be written keeps no order up.
+        // While the `ServerlessService` cannot be written, as when Knative's webhook is away, its route is
+        // not in force. That the status cannot be written keeps no order up.
         if let (Err(failure), WriteEnd::Failed(_), WrittenObject::Service) = (&how, end, object)
             && let Some(key) = self.revision_routes.get(revision).copied()
         {

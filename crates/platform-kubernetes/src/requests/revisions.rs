@@ -43,8 +43,8 @@ impl Requests {
         Api::namespaced_with(self.client.clone(), namespace, &serverless_services())
     }
 
-    /// Replaces the whole spec of a `ServerlessService`, of which ebb may update and not patch: what others wrote
-    /// beside it stays.
+    /// Replaces the whole spec of a `ServerlessService`, of which ebb may update and not patch: what others
+    /// wrote beside it stays.
     async fn replace_spec(
         &self,
         fence: Fence,

@@ -1,5 +1,5 @@
-//! Whatever happens to a revision, in whichever order: what may never be written, which [`super::Place`] looks
-//! at with each write, and that everything comes to rest.
+//! Whatever happens to a revision, in whichever order: what may never be written, which [`super::Place`]
+//! looks at with each write, and that everything comes to rest.
 
 use proptest::prelude::*;
 
