@@ -37,7 +37,7 @@ pub(crate) struct KnativeConfig {
 
 /// In which installation the autoscaler decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Profile {
+enum ProgramProfile {
     Ebb,
     Knative,
 }
@@ -69,12 +69,12 @@ impl ProgramConfig {
         let mut reader = EnvironmentReader::new(environment);
         let name =
             reader.required(&["POD_NAME", "HOSTNAME"], "the other autoscalers know this one by that name");
-        let profile = reader.choice("EBB_PROFILE", &[("ebb", Profile::Ebb), ("knative", Profile::Knative)]);
+        let profile = reader.choice("EBB_PROFILE", &[("ebb", ProgramProfile::Ebb), ("knative", ProgramProfile::Knative)]);
         // Knative's port of stats is that of ebb's API elsewhere, and its programs know its namespace by
         // another variable.
         let (namespaces, api): (&[&str], _) = match profile {
-            Profile::Ebb => (&["POD_NAMESPACE"], "[::]:8080"),
-            Profile::Knative => (&["POD_NAMESPACE", "SYSTEM_NAMESPACE"], "[::]:8081"),
+            ProgramProfile::Ebb => (&["POD_NAMESPACE"], "[::]:8080"),
+            ProgramProfile::Knative => (&["POD_NAMESPACE", "SYSTEM_NAMESPACE"], "[::]:8081"),
         };
         let namespace = reader.required(
             namespaces,
@@ -90,7 +90,7 @@ impl ProgramConfig {
             metrics: reader.socket_address_or("AUTOSCALER_METRICS_ADDRESS", "[::]:9091"),
             trusted: reader.trusted_hosts(),
             log: reader.text_or("EBB_LOG", "info"),
-            knative: (profile == Profile::Knative).then(|| KnativeConfig::read(&mut reader)),
+            knative: (profile == ProgramProfile::Knative).then(|| KnativeConfig::read(&mut reader)),
         };
         reader.finish(config)
     }
