@@ -13,6 +13,7 @@ use vocabulary::{ReplicaName, RevisionName};
 
 use crate::history_store::HistoryStore;
 use crate::metrics::AutoscalerMetrics;
+use crate::stat_desk::StatDesk;
 
 /// Whether a run is recorded, and what says where.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +68,8 @@ pub struct AutoscalerConfig {
     pub choice: ActivatorChoice,
     /// Whether everything is written down that the control loop is told.
     pub record: RecordChoice,
+    /// What activators of Knative's push, where a [`crate::StatServer`] takes that.
+    pub stats: StatDesk,
     /// Where histories of revisions outlive it; `None`: nowhere.
     pub history: Option<HistorySource>,
 }

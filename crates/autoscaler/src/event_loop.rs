@@ -87,7 +87,7 @@ impl EventLoop {
         restored: mpsc::Receiver<ControlEvent>,
         stop: CancellationToken,
     ) -> Self {
-        let AutoscalerConfig { name, clock, metrics, dialler, choice, record, history } = config;
+        let AutoscalerConfig { name, clock, metrics, dialler, choice, record, stats, history } = config;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let recorded = RecordedLoop {
             owner: name.clone(),
@@ -96,7 +96,7 @@ impl EventLoop {
             snapshots: snapshots.reader(clock),
         };
         let subscription = platform.subscribe(&name);
-        let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
+        let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stats, stop.child_token());
         Self {
             keeper: history.map(|source| HistoryKeeper::new(source.store, source.read, clock.now())),
             clock,
@@ -393,6 +393,7 @@ impl EventLoop {
     }
 
     fn publish(&self, name: &RevisionName, decision: &Decision) {
+        self.subscription.seat.decided(name, decision);
         self.metrics.decided(decision);
         for reason in &decision.reasons {
             tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text.to_string(), "decision");

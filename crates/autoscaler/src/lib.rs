@@ -20,6 +20,7 @@ mod pages;
 mod recorder;
 mod run_record;
 mod snapshot;
+mod stat_desk;
 mod stat_server;
 mod views;
 mod zones;
@@ -46,7 +47,8 @@ pub use crate::history_store::HistoryStore;
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
 use crate::snapshot::snapshots;
-pub use crate::stat_server::{StatFrame, StatServer};
+pub use crate::stat_desk::StatDesk;
+pub use crate::stat_server::StatServer;
 
 /// How long an autoscaler may take to end: its links are closed in milliseconds.
 const STOP_MAX: Duration = Duration::from_secs(5);

@@ -3,16 +3,21 @@
 //! Nothing here waits for the event loop except by back-pressure on one link, and the event loop never waits
 //! for a link: settings of a pod are a watched value, assignments a latest-wins slot per revision
 //! ([`outbox::Outbox`]). What a peer sends arrives with the [`LinkId`] of its task, so that a late word from
-//! a task that was ended is recognised and ignored.
+//! a task that was ended is recognised and ignored. A program of Knative's has no link: a task of its own
+//! tells what is heard of it another way ([`pushed`], [`scraped`]), in the words of a link.
 
 mod activator;
+mod boots;
 mod lookout;
 mod outbox;
 mod pacer;
 mod peer;
 mod pod;
+mod pushed;
+mod scraped;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use link::Dial;
 use orchestration::{ControlEvent, LinkId, Priority};
@@ -23,14 +28,17 @@ use tokio_util::task::TaskTracker;
 use vocabulary::{LinkAddress, PodSettings, ReplicaName};
 
 use crate::metrics::{AutoscalerMetrics, PeerKind};
+use crate::stat_desk::StatDesk;
 use lookout::LOOKS_AT_ONCE_MAX;
 pub(crate) use outbox::OrderOutbox;
-use pacer::Pacer;
+use pacer::{DIAL_EVERY, Pacer};
 use peer::{BACKOFF, LinkPeer, LinkTarget, RefusalSpell};
 
 /// Words of links that wait for the event loop. When it is full, links are read later: each peer feels it
 /// through its own connection.
 const EVENTS_MAX: usize = 4096;
+/// The least time between two questions to pods of Knative's: 2,000 a second (contract §7.2).
+const SCRAPE_EVERY: Duration = Duration::from_micros(500);
 
 /// Opens links and collects what they say.
 pub(crate) struct Links {
@@ -39,6 +47,10 @@ pub(crate) struct Links {
     metrics: AutoscalerMetrics,
     events: mpsc::Sender<ControlEvent>,
     pacer: Pacer,
+    /// Turns for asking pods of Knative's for their load; made with the first of these.
+    scrapes: OnceLock<Pacer>,
+    /// What activators of Knative's push.
+    stats: StatDesk,
     looks: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -51,6 +63,14 @@ pub(crate) struct Links {
 pub(crate) enum LinkHandle {
     Pod(LinkToPod),
     Activator(ActivatorLink),
+    /// A program of Knative's, which is told nothing.
+    Foreign(ForeignLink),
+}
+
+/// What stands in the place of a link to a program of Knative's.
+#[derive(Debug)]
+pub(crate) struct ForeignLink {
+    _end: DropGuard,
 }
 
 /// A link to a queue-proxy.
@@ -86,13 +106,27 @@ impl Links {
         clock: Clock,
         dialler: Arc<dyn Dial>,
         metrics: AutoscalerMetrics,
+        stats: StatDesk,
         stop: CancellationToken,
     ) -> (Self, mpsc::Receiver<ControlEvent>) {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
         let tasks = TaskTracker::new();
-        let pacer = Pacer::start(clock, &tasks, stop.clone());
-        let looks = Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX));
-        (Self { clock, dialler, metrics, events, pacer, looks, tasks, stop, owner }, receiver)
+        let pacer = Pacer::start(clock, DIAL_EVERY, &tasks, stop.clone());
+        let (scrapes, looks) = (OnceLock::new(), Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX)));
+        let links = Self {
+            clock,
+            dialler,
+            metrics,
+            events,
+            pacer,
+            scrapes,
+            stats,
+            looks,
+            tasks,
+            stop,
+            owner,
+        };
+        (links, receiver)
     }
 
     /// Dials a peer and keeps the link until its handle is dropped.
@@ -107,6 +141,16 @@ impl Links {
         let target =
             |kind, name: &str| LinkTarget { id: link, kind, name: name.to_owned(), address, priority };
         match peer {
+            orchestration::Peer::Pod { name, .. } if !address.channel.is_link() => {
+                let peer = self.peer(target(PeerKind::Pod, name.as_str()));
+                self.spawn(&end, scraped::keep(peer, name, self.scrapes()));
+                LinkHandle::Foreign(ForeignLink { _end: end.drop_guard() })
+            }
+            orchestration::Peer::Activator { name } if !address.channel.is_link() => {
+                let peer = self.peer(target(PeerKind::Activator, name.as_str()));
+                self.spawn(&end, pushed::keep(peer, name, self.stats.clone()));
+                LinkHandle::Foreign(ForeignLink { _end: end.drop_guard() })
+            }
             orchestration::Peer::Pod { name, settings } => {
                 let (sender, receiver) = watch::channel(settings);
                 let peer = self.peer(target(PeerKind::Pod, name.as_str()));
@@ -129,6 +173,11 @@ impl Links {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    fn scrapes(&self) -> Pacer {
+        let start = || Pacer::start(self.clock, SCRAPE_EVERY, &self.tasks, self.stop.clone());
+        self.scrapes.get_or_init(start).clone()
     }
 
     fn peer(&self, target: LinkTarget) -> LinkPeer {

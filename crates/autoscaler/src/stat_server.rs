@@ -2,9 +2,12 @@
 //!
 //! An activator of Knative's holds a WebSocket to its autoscaler: without one it is unready after 25 s and
 //! restarted after two minutes. It sends binary frames, and pings every 3.3 s; nothing is sent to it but
-//! pongs, and 1012 at the end, upon which it connects again. Frames wait in a bounded queue: while that is
-//! full, the connection is not read.
+//! pongs, and 1012 at the end, upon which it connects again. What it says waits on a bounded desk: while that
+//! is full, the connection is not read.
 
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,20 +16,31 @@ use axum::http::header::{CONNECTION, HOST, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_K
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
-use link::{STAT_FRAME_BYTES_MAX, StatReport, read_stat_frame};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use link::{STAT_FRAME_BYTES_MAX, read_stat_frame};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
+use vocabulary::ReplicaName;
 
-/// How many frames may wait for the control loop, as in Knative.
-const FRAMES_WAITING_MAX: usize = 1_000;
+use crate::stat_desk::StatDesk;
+
+/// Connections at once: there are at most 20 activators, and kubelet's probes.
+const CONNECTIONS_MAX: usize = 256;
+/// How long the head of a request may take, as in Knative.
+const HEAD_WITHIN: Duration = Duration::from_secs(60);
+/// The pause after a connection that could not be accepted, as when there are no descriptors left.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// An activator pings every 3.3 s; one that is silent for three pings is gone.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 /// How long an activator may take to close a connection, once it is asked to.
@@ -35,21 +49,69 @@ const CLOSE_MAX: Duration = Duration::from_secs(5);
 const BUCKET_HOST: &str = "autoscaler-bucket";
 const KUBELET_PROBE: HeaderName = HeaderName::from_static("k-kubelet-probe");
 
-/// The reports of one frame, in the order of its entries.
-pub type StatFrame = Vec<StatReport>;
+/// One of the places for connections, which is free again once the last clone is dropped.
+#[derive(Clone, Debug)]
+struct ConnectionPlace(#[expect(dead_code, reason = "it is held, and never read")] Arc<OwnedSemaphorePermit>);
 
 /// The end of these WebSockets at the autoscaler.
 #[derive(Clone, Debug)]
 pub struct StatServer {
-    frames: mpsc::Sender<StatFrame>,
+    desk: StatDesk,
     stop: CancellationToken,
 }
 
 impl StatServer {
-    /// A server, and the queue of the frames of all its connections, which end when `stop` is cancelled.
-    pub fn new(stop: CancellationToken) -> (Self, mpsc::Receiver<StatFrame>) {
-        let (frames, received) = mpsc::channel(FRAMES_WAITING_MAX);
-        (Self { frames, stop }, received)
+    /// A server that lays what comes on this desk. Its connections end when `stop` is cancelled.
+    pub fn new(desk: StatDesk, stop: CancellationToken) -> Self {
+        Self { desk, stop }
+    }
+
+    /// Serves at a listener of its own until dropped: an upgraded connection must not be cut by the limits of
+    /// pages. Connections live on as tasks of their own. Fails at once if the listener cannot be used.
+    pub fn serve(
+        self,
+        listener: std::net::TcpListener,
+    ) -> std::io::Result<impl Future<Output = Infallible> + use<>> {
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        Ok(async move {
+            loop {
+                let place = Arc::clone(&places).acquire_owned().await.expect("the places are never closed");
+                match listener.accept().await {
+                    // A panic ends this connection alone: the activator dials again.
+                    Ok((stream, _)) => {
+                        tokio::spawn(self.clone().serve_connection(stream, ConnectionPlace(Arc::new(place))));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection of an activator could not be accepted");
+                        tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                    }
+                }
+            }
+        })
+    }
+
+    async fn serve_connection(self, stream: TcpStream, place: ConnectionPlace) {
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            // It goes on with the connection, also after an upgrade.
+            request.extensions_mut().insert(place.clone());
+            let response = self.answer_any(request.map(Body::new));
+            async move { Ok::<_, Infallible>(response) }
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+        if let Err(error) = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await {
+            tracing::debug!(%error, "a connection to the port of stats ended early");
+        }
+    }
+
+    fn answer_any(&self, request: Request) -> Response {
+        if Self::takes(request.headers()) {
+            return self.answer(request);
+        }
+        let why = "this port takes the load of Knative's activators, by WebSocket; the API has a port of its own (AUTOSCALER_API_ADDRESS)\n";
+        (StatusCode::NOT_FOUND, why).into_response()
     }
 
     /// Whether this server answers a request, whatever the path of that is: a probe of kubelet's, or an
@@ -75,8 +137,9 @@ impl StatServer {
         let accept = derive_accept_key(key.as_bytes());
         let accept = HeaderValue::try_from(accept).expect("base64 is the text of a header");
         let upgrade = hyper::upgrade::on(&mut request);
+        let place = request.extensions_mut().remove::<ConnectionPlace>();
         // A panic ends this conversation alone: the activator dials again.
-        tokio::spawn(self.clone().converse_once_upgraded(upgrade));
+        tokio::spawn(self.clone().converse_once_upgraded(upgrade, place));
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();
@@ -86,7 +149,7 @@ impl StatServer {
         response
     }
 
-    async fn converse_once_upgraded(self, upgrade: OnUpgrade) {
+    async fn converse_once_upgraded(self, upgrade: OnUpgrade, _place: Option<ConnectionPlace>) {
         let upgraded = match upgrade.await {
             Ok(upgraded) => TokioIo::new(upgraded),
             Err(error) => {
@@ -99,8 +162,18 @@ impl StatServer {
         self.converse(socket).await;
     }
 
+    /// Takes what comes, until the connection ends; then the activator is not heard any more.
+    async fn converse<Stream>(self, socket: WebSocketStream<Stream>)
+    where
+        Stream: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut known = BTreeSet::new();
+        self.read(socket, &mut known).await;
+        self.desk.left(known);
+    }
+
     /// Reads frames until the activator leaves, is silent, or this program stops.
-    async fn converse<Stream>(self, mut socket: WebSocketStream<Stream>)
+    async fn read<Stream>(&self, mut socket: WebSocketStream<Stream>, known: &mut BTreeSet<ReplicaName>)
     where
         Stream: AsyncRead + AsyncWrite + Unpin,
     {
@@ -113,10 +186,10 @@ impl StatServer {
             };
             match message {
                 Ok(Some(Ok(Message::Binary(frame)))) => match read_stat_frame(&frame) {
-                    // Cancelled: the wait for room in the queue. Nobody would read the frame any more.
+                    // Cancelled: the wait for room on the desk. Nobody would read the frame any more.
                     Ok(reports) => tokio::select! {
                         () = self.stop.cancelled() => return close(socket).await,
-                        sent = self.frames.send(reports) => if sent.is_err() { return; },
+                        () = self.desk.take(reports, known) => {}
                     },
                     // The next frame may be right again, and the activator needs its connection.
                     Err(error) => tracing::warn!(%error, "a frame of an activator is not read"),

@@ -104,6 +104,7 @@ impl World {
             dialler: Arc::new(link::TcpDialler),
             choice: ActivatorChoice::All,
             record: RecordChoice::Nowhere,
+            stats: StatDesk::default(),
             history: None,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }

@@ -4,14 +4,15 @@
 //! [`Topic`]s, each of which is rendered when there is room for it. So a subject that changes a hundred times
 //! while the autoscaler reads nothing makes one fact, of its last state.
 //!
-//! Each of the five structs keeps its own maps consistent and is changed by its own methods alone. What
+//! Each of the six structs keeps its own maps consistent and is changed by its own methods alone. What
 //! follows from one for another is decided by the methods of [`Index`], which stand in the files beside them:
 //!
 //! ```text
 //!   Services: records, custody, slices, routes ──┐
 //!   Workloads: settings, counts, kinds ───────────┼──► Index: what follows ──► Notices: facts, Events, slices to write
 //!   Pods: records, failures, activators, zones ───┤
-//!   ActivatorPorts: books, claims ────────────────┘
+//!   ActivatorPorts: books, claims ────────────────┤
+//!   Revisions: those of an installed Knative ─────┘
 //! ```
 
 mod config_maps;
@@ -23,6 +24,7 @@ mod failures;
 mod handover;
 mod kind_watches;
 mod kinds;
+mod knative;
 mod known_slice;
 mod labels;
 mod membership;
@@ -33,6 +35,7 @@ mod ports;
 mod problems;
 mod proofs;
 mod restraint;
+mod revisions;
 mod routes;
 mod services;
 mod targets;
@@ -54,6 +57,7 @@ pub(crate) use notices::Announcement;
 use notices::Notices;
 use pods::{PodSighting, Pods};
 use ports::ActivatorPorts;
+use revisions::Revisions;
 use services::Services;
 use topic::Topic;
 use workloads::{Workload, Workloads};
@@ -65,6 +69,7 @@ pub(crate) struct Index {
     workloads: Workloads,
     pods: Pods,
     ports: ActivatorPorts,
+    revisions: Revisions,
     notices: Notices,
 }
 
@@ -76,8 +81,14 @@ impl Index {
             workloads: Workloads::new(keys.hop_keys),
             pods: Pods::default(),
             ports: ActivatorPorts::new(keys.slice_key, buckets),
+            revisions: Revisions::default(),
             notices: Notices::default(),
         }
+    }
+
+    /// The same in an installed Knative, in a cluster of this domain.
+    pub(crate) fn in_place_of_knatives(self, domain: String) -> Self {
+        Self { revisions: Revisions::in_place_of_knatives(domain), ..self }
     }
 
     /// When something is due without any event.
@@ -152,23 +163,27 @@ impl Index {
     }
 
     /// A pod of our own namespace, which may be an activator.
-    pub(crate) fn put_activator(&mut self, pod: &PodObject) {
+    pub(crate) fn put_activator(&mut self, pod: &PodObject, now: Timestamp) {
         let name = ReplicaName::new(&pod.name);
-        if self.pods.put_activator(&name, activator::of_pod(pod)) {
-            self.activator_changed(&name);
+        let is_beside_knatives = self.revisions.domain().is_some();
+        let object = activator::of_pod(pod);
+        let object = object.map(|of| if is_beside_knatives { of.beside_knatives(pod) } else { of });
+        if self.pods.put_activator(&name, object) {
+            self.activator_changed(&name, now);
         }
     }
 
-    pub(crate) fn remove_activator(&mut self, name: &ReplicaName) {
+    pub(crate) fn remove_activator(&mut self, name: &ReplicaName, now: Timestamp) {
         if self.pods.put_activator(name, None) {
-            self.activator_changed(name);
+            self.activator_changed(name, now);
         }
     }
 
     /// An activator is another than before: slices that name it have to be written anew, also without a new
     /// order.
-    fn activator_changed(&mut self, name: &ReplicaName) {
+    fn activator_changed(&mut self, name: &ReplicaName, now: Timestamp) {
         self.notices.tell(Topic::Activators);
+        self.review_paths(now);
         let naming = self.services.routes().filter(|(_, route)| route.activators.contains(name));
         self.notices.reroute_all(naming.map(|(revision, _)| revision.clone()));
     }
@@ -193,6 +208,12 @@ impl Index {
         let ports = &self.ports;
         let theirs = |revision: &RevisionName| changed.contains(&ports.bucket_of(revision));
         for revision in self.services.take_ordered(theirs) {
+            self.find_route(&revision);
+        }
+        let ports = &self.ports;
+        let bucket_of = |revision: &RevisionName| ports.bucket_of(revision);
+        for revision in self.revisions.forget_decisions(changed, bucket_of) {
+            self.count_ready(&revision);
             self.find_route(&revision);
         }
         self.forget_reach(changed);
@@ -222,11 +243,13 @@ impl Index {
         self.review_failures(revision);
         self.notice_services_of(revision);
         self.review_hooks(revision);
+        self.count_ready(revision);
         self.notices.tell(Topic::Pods(revision.clone()));
         self.notices.reroute(revision.clone());
     }
 
     fn revision_changed(&mut self, revision: &RevisionName) {
+        self.review_revision(revision);
         self.notices.tell(Topic::Revision(revision.clone()));
         self.notices.tell(Topic::Pods(revision.clone()));
         if self.workloads.get(revision).is_some_and(|workload| workload.last_failure.is_some()) {

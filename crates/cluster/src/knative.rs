@@ -12,6 +12,9 @@
 //!                        count, route, ready pods ───┘
 //! ```
 //!
+//! The revision's workload is its Deployment ([`RevisionDeployment`]), and clients follow the slices of its
+//! public Service ([`PublicSlice`]).
+//!
 //! Left out on purpose: which count is right (`scaling`), when activators take over (`orchestration`), and
 //! the objects of Knative's controller, which ebb never writes.
 
@@ -27,6 +30,8 @@ mod lenient;
 mod path_proof;
 mod pod_autoscaler;
 pub mod pods;
+mod public_slice;
+mod revision_deployment;
 mod revision_desk;
 mod revisions;
 mod serverless;
@@ -43,13 +48,17 @@ pub use facts::{KnativeSurroundings, RevisionReading, revision_facts};
 pub use handling::HandledRevision;
 pub use lenient::{KnownKeys, known_annotations, known_config};
 pub use path_proof::{PathEvidence, PathState, path_state};
+pub(crate) use pod_autoscaler::AUTOSCALER_API;
 pub use pod_autoscaler::{
-    AutoscalerClass, PodAutoscalerRecord, Reachability, ScaledWorkload, ServedProtocol,
+    AutoscalerClass, PodAutoscalerRecord, Reachability, ScaledWorkload, ServedProtocol, pod_autoscalers,
 };
+pub use public_slice::{MIRRORED_SLICES, PublicSlice, public_slice};
+pub use revision_deployment::{RevisionDeployment, revision_deployment};
 pub use revision_desk::{DeskWrite, RevisionDesk, RevisionFigures, RouteOrder};
 pub use revisions::{KnativeRevisions, WriteEnd, WrittenObject};
 pub use serverless::{
     ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for, proxied_since,
+    serverless_services,
 };
 pub use status::{AutoscalerStatus, StatusWrite};
 pub use status_pace::{COUNTS_EVERY, StatusPace};

@@ -2,7 +2,8 @@
 //!
 //! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
 //! count is written through its `scale` subresource, and the route through `EndpointSlice`s of the Service.
-//! A Lease for each bucket says which autoscaler may write.
+//! In an installed Knative a revision comes by its `PodAutoscaler` ([`knative`]), and the route goes through
+//! its `ServerlessService`. A Lease for each bucket says which autoscaler may write.
 //!
 //! ```text
 //!   what watches show ──┐                      ┌──► facts for the autoscaler
@@ -24,6 +25,7 @@ mod fact_feed;
 mod hop_keys;
 mod incident;
 mod index;
+mod installation;
 pub mod knative;
 mod lease;
 mod lease_names;
@@ -52,10 +54,11 @@ pub use event_book::{EventNote, EventObject, EventWrite};
 pub use hop_keys::ClusterKeys;
 pub use incident::ClusterIncident;
 pub use index::Takeover;
+pub use installation::Installation;
 pub use lease::{LEASE, LeaseRecord, LeaseWrite, RENEW_EVERY, Right, read_lease};
 pub use lease_names::{AutoscalerLease, LeaseNames};
 pub use moment::Moment;
-pub use news::{Change, News, ShownPod};
+pub use news::{Change, KnativeNews, News, ShownPod};
 pub use notice::{NOT_SCALABLE, Notice, Tone};
 pub use port_book::{LeaseNotes, WallSeconds};
 pub use seat::SeatNumber;

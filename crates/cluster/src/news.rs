@@ -1,10 +1,12 @@
 //! What do the watches show of a cluster?
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{EndpointSubset, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
+use crate::knative::{PodAutoscalerRecord, PublicSlice, RevisionDeployment, ServerlessRecord};
 use crate::lease::LeaseRecord;
 use crate::notice::Notice;
 use crate::resources::ObjectKey;
@@ -47,6 +49,23 @@ pub enum News {
     Endpoints(Change<Vec<EndpointSubset>>),
     /// A Lease of ebb's own namespace.
     Lease(Change<LeaseRecord>),
+    /// What is watched in an installed Knative alone.
+    Knative(KnativeNews),
+}
+
+/// One change of an object that is watched in an installed Knative alone.
+#[derive(Debug)]
+pub enum KnativeNews {
+    /// A `PodAutoscaler`, of our class or of another.
+    PodAutoscaler(Change<Box<PodAutoscalerRecord>>),
+    /// A `ServerlessService`, of our making or not.
+    ServerlessService(Change<Box<ServerlessRecord>>),
+    /// A Deployment that may be a revision's; `None` for one of no revision.
+    Deployment(Change<Option<Box<RevisionDeployment>>>),
+    /// A slice that Kubernetes copied from an Endpoints object; `None` for one of no Service.
+    PublicSlice(Change<Option<PublicSlice>>),
+    /// The progress deadline that `config-deployment` sets.
+    ProgressDeadline(Change<Duration>),
 }
 
 /// A pod, as of this version, if those can be compared.

@@ -14,12 +14,14 @@
 mod counts;
 mod events;
 mod intake;
+mod kind;
+mod revisions;
 mod routes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use orchestration::{Entrance, Order, OrderId, OrderOutcome, PlatformFact, PlatformOrder, RouteInForce};
-use vocabulary::{Bucket, Epoch, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, Epoch, PodCount, ReplicaName, RevisionName, Timestamp};
 
 use crate::buckets::{Buckets, Rights, epochs};
 use crate::count_writer::CountWrite;
@@ -29,34 +31,18 @@ use crate::fact_feed::FactFeed;
 use crate::hop_keys::ClusterKeys;
 use crate::incident::ClusterIncident;
 use crate::index::Index;
-use crate::lease_names::LeaseNames;
+use crate::installation::Installation;
 use crate::moment::Moment;
 use crate::news::News;
 use crate::port_book::WallSeconds;
 use crate::resources::ObjectKey;
 use crate::resources::kind::WorkloadKind;
-use crate::routes::RouteWork;
+use crate::routes::{OrderKey, RouteWork};
 use crate::seat::SeatNumber;
 use crate::target::TargetRecord;
 use crate::write::{ClusterWrite, WriteAnswer};
 use crate::write_pace::WritePace;
-
-/// Kinds of objects that are watched.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Config,
-    Observability,
-    Service,
-    Workload(WorkloadKind),
-    Pod,
-    Activator,
-    Autoscaler,
-    Node,
-    Slice,
-    OtherSlice,
-    Endpoints,
-    Lease,
-}
+use kind::Kind;
 
 /// Something that has happened to a cluster.
 #[derive(Debug)]
@@ -76,6 +62,17 @@ pub enum ClusterEvent {
     OrderGiven(SeatNumber, PlatformOrder),
     /// A later order took the place of this one before either was given here.
     OrderReplaced(SeatNumber, OrderId),
+    /// The autoscaler has decided about a revision, whether an order follows from that or not.
+    Decided {
+        /// The seat from which it was said.
+        seat: SeatNumber,
+        /// The revision that was decided about.
+        revision: RevisionName,
+        /// The count after bounds and the rules around zero; `None` where none is known.
+        intended: Option<PodCount>,
+        /// How many activators are to serve the revision.
+        activators: PodCount,
+    },
 }
 
 /// A change of what the shell has to watch.
@@ -92,10 +89,8 @@ pub enum KindWatch {
 pub struct ClusterStateConfig {
     /// This autoscaler's name, by which it holds Leases.
     pub name: ReplicaName,
-    /// Into how many buckets revisions are hashed; from 1.
-    pub buckets: u16,
-    /// The names of the Leases of these buckets.
-    pub leases: LeaseNames,
+    /// The installation that the autoscaler decides in, with its buckets.
+    pub installation: Installation,
     /// The keys that all autoscalers share.
     pub keys: ClusterKeys,
     /// A number that no autoscaler had before, so that names of Events are unique.
@@ -127,32 +122,29 @@ pub struct ClusterState {
     notified_epochs: BTreeMap<Bucket, Epoch>,
     /// The buckets that this autoscaler owns, so that routes are ordered here, and since which epoch.
     owned_epochs: BTreeMap<Bucket, Epoch>,
+    /// The orders of routes of Knative's revisions that are not in force yet.
+    revision_routes: BTreeMap<RevisionName, OrderKey>,
+    /// Whether ports of activators are given: an installed Knative needs none.
+    gives_ports: bool,
 }
 
 impl ClusterState {
     /// A state that knows of no object yet.
     pub fn new(config: ClusterStateConfig) -> Self {
-        let ClusterStateConfig { name, buckets, leases, keys, salt } = config;
-        let buckets = Buckets::new(&name, buckets).with_names(leases);
-        let kinds = [
-            Kind::Config,
-            Kind::Observability,
-            Kind::Service,
-            Kind::Workload(WorkloadKind::Deployment),
-            Kind::Pod,
-            Kind::Activator,
-            Kind::Autoscaler,
-            Kind::Node,
-            Kind::Slice,
-            Kind::OtherSlice,
-            Kind::Endpoints,
-            Kind::Lease,
-        ];
+        let ClusterStateConfig { name, installation, keys, salt } = config;
+        let buckets = Buckets::new(&name, installation.buckets()).with_names(installation.lease_names());
+        let unlisted = Kind::of_installation(&installation);
+        let gives_ports = matches!(installation, Installation::Ebb { .. });
+        let index = Index::new(keys, buckets.count());
+        let index = match installation {
+            Installation::Ebb { .. } => index,
+            Installation::Knative { domain, .. } => index.in_place_of_knatives(domain),
+        };
         Self {
-            index: Index::new(keys, buckets.count()),
+            index,
             buckets,
             feed: None,
-            unlisted: kinds.into(),
+            unlisted,
             known: BTreeMap::new(),
             routes: BTreeMap::new(),
             pace: WritePace::default(),
@@ -164,6 +156,8 @@ impl ClusterState {
             drained: DrainedPods::default(),
             notified_epochs: BTreeMap::new(),
             owned_epochs: BTreeMap::new(),
+            revision_routes: BTreeMap::new(),
+            gives_ports,
         }
     }
 
@@ -182,7 +176,10 @@ impl ClusterState {
                 self.buckets.leave();
             }
             ClusterEvent::SeatRenewed(seat) if self.is_seated(seat) => self.buckets.renew(),
-            ClusterEvent::SeatLeft(_) | ClusterEvent::SeatRenewed(_) => {}
+            ClusterEvent::Decided { seat, revision, intended, activators } if self.is_seated(seat) => {
+                self.index.note_decision(&revision, intended, activators);
+            }
+            ClusterEvent::SeatLeft(_) | ClusterEvent::SeatRenewed(_) | ClusterEvent::Decided { .. } => {}
             ClusterEvent::OrderGiven(seat, order) => self.take_order(seat, order, moment),
             ClusterEvent::OrderReplaced(seat, order) => {
                 self.order_ended((seat, order), OrderOutcome::Superseded);
@@ -210,6 +207,7 @@ impl ClusterState {
         self.index.turn_hop_keys(now, wall);
         self.index.pass(now);
         self.write_slices(now);
+        self.write_revisions(moment);
         self.write_counts(now);
         self.report_pods_ignoring_sigterm(now);
         self.write_events(now);
@@ -265,6 +263,8 @@ impl ClusterState {
         let routes = self.routes.values().filter_map(|route| route.queue.next_deadline()).min();
         // Writes that wait for a turn begin when another one is answered.
         let routes = routes.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
+        let revisions = self.index.next_revision_deadline();
+        let revisions = revisions.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
         let ports = self.index.next_port_deadline().filter(|_| !self.port_allocator_epochs.is_empty());
         let own = [
             self.index.next_deadline(),
@@ -274,6 +274,7 @@ impl ClusterState {
             self.drained.next_deadline(),
             ports,
             routes,
+            revisions,
         ];
         own.into_iter().flatten().min()
     }
@@ -286,6 +287,9 @@ impl ClusterState {
     /// Only the owner of a bucket gives ports, and a port stands on the bucket's Lease before activators or
     /// slices use it.
     fn keep_ports(&mut self, now: Timestamp, wall: WallSeconds) {
+        if !self.gives_ports {
+            return;
+        }
         let former = std::mem::take(&mut self.port_allocator_epochs);
         for (bucket, epoch) in epochs(&self.buckets.rights(now)) {
             let Some(noted) = self.buckets.noted(bucket).cloned() else { continue };
@@ -333,7 +337,12 @@ impl ClusterState {
                 }
             }
             Order::Route { revision, routing, activators } => {
-                self.take_route((seat, id), revision, RouteInForce { routing, activators });
+                let route = RouteInForce { routing, activators };
+                if self.index.note_revision_route(&revision, routing) {
+                    self.take_revision_route((seat, id), revision, route);
+                } else {
+                    self.take_route((seat, id), revision, route);
+                }
             }
             Order::ReleasePod { pod, .. } => self.release_pod((seat, id), pod),
             Order::NotePodState { pod, state, .. } => {
@@ -376,6 +385,9 @@ impl ClusterState {
                 self.taken_over(&revision, &takeover, how, now);
             }
             WriteAnswer::Event(_) => {}
+            WriteAnswer::Revision(revision, object, how) => {
+                self.revision_written(&revision, object, how, now);
+            }
             WriteAnswer::Slices(revision, written, how) => {
                 self.slices_written(&revision, written, how, now);
             }

@@ -11,6 +11,7 @@ use crate::count_writer::CountWrite;
 use crate::deletion_hint::DeletionHint;
 use crate::event_book::EventWrite;
 use crate::index::Takeover;
+use crate::knative::{DeskWrite, WrittenObject};
 use crate::lease::{LeaseRecord, LeaseWrite};
 use crate::lease_names::AutoscalerLease;
 use crate::resources::workload::{ObjectVersion, ScaleSubject};
@@ -47,6 +48,15 @@ pub enum ClusterWrite {
         /// The objects that are there, and the objects that are to be there.
         takeover: Takeover,
     },
+    /// One of the two objects of a revision of Knative's.
+    Revision {
+        /// The right by which the object is written.
+        fence: Fence,
+        /// The revision that the object is of.
+        revision: RevisionName,
+        /// The `ServerlessService`, or the status of the `PodAutoscaler`.
+        write: DeskWrite,
+    },
     /// A Lease, by the name of its object. It needs no right: the version that it is written over is the
     /// proof.
     Lease(AutoscalerLease, String, LeaseWrite),
@@ -63,6 +73,8 @@ pub enum WriteAnswer {
     Slices(RevisionName, Vec<(SliceChange, Option<EndpointSlice>)>, Result<(), Failure>),
     /// With what the Endpoints object says now, if there is one.
     Takeover(RevisionName, Takeover, Result<Option<Vec<EndpointSubset>>, Failure>),
+    /// What became of the object; the watch shows what it is now.
+    Revision(RevisionName, WrittenObject, Result<(), Failure>),
     /// With the Lease as it stands now.
     Lease(AutoscalerLease, Result<LeaseRecord, Failure>),
     /// Whether the Event was written or not.

@@ -4,6 +4,7 @@
 //! Nothing is decided here. The control loop is in [`autoscaler`], the objects of the cluster are in
 //! [`platform_kubernetes`], and this crate reads the environment, binds ports, and ends both in order.
 
+mod cluster_domain;
 mod config;
 mod injector;
 mod listening;
@@ -14,15 +15,17 @@ use std::time::Duration;
 
 use anyhow::Context;
 use autoscaler::{
-    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, RecordChoice,
+    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, RecordChoice, StatDesk,
+    StatServer,
     metrics_router, page_kind, refuse_foreign,
 };
 use axum::response::IntoResponse;
 use link::{Identity, TlsDialler};
 use platform::Platform;
-use platform_kubernetes::{KubernetesConfig, KubernetesPlatform, LinkCertificates};
+use platform_kubernetes::{KnativePlace, KubernetesConfig, KubernetesPlatform, LinkCertificates};
 use runtime::{Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, run_program, vital};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::ProgramConfig;
 pub use crate::injector::injector_main;
@@ -44,9 +47,15 @@ fn run(config: ProgramConfig) -> anyhow::Result<()> {
 async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
     let (clock, registry) = (Clock::start(), MetricsRegistry::default());
-    let ProgramConfig { namespace, buckets, .. } = config;
-    let kubernetes = KubernetesConfig { name: config.name.clone(), namespace, buckets, clock };
+    let ProgramConfig { namespace, buckets, knative, .. } = config;
+    let place = knative.as_ref().map(|knative| KnativePlace {
+        address: knative.address.clone(),
+        domain: cluster_domain::find(knative.domain.as_deref()),
+    });
+    let kubernetes =
+        KubernetesConfig { name: config.name.clone(), namespace, buckets, knative: place, clock };
     let platform = KubernetesPlatform::start(kubernetes).await.context("connecting to Kubernetes")?;
+    let stats = StatDesk::default();
     let autoscaler_config = AutoscalerConfig {
         name: config.name,
         clock,
@@ -54,6 +63,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         dialler: dialler(platform.link_certificates())?,
         choice: ActivatorChoice::AsManyAsNeeded,
         record: RecordChoice::AsConfigured { version: env!("CARGO_PKG_VERSION") },
+        stats: stats.clone(),
         history: None,
     };
     let autoscaler = Autoscaler::start(
@@ -68,7 +78,15 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         let serving = PageServer::new(router).with_kinds(page_kind).serve(listen(address)?, &places)?;
         tokio::spawn(vital("a page of the autoscaler", serving));
     }
+    let stop_of_stats = CancellationToken::new();
+    if let Some(knative) = knative {
+        let server = StatServer::new(stats, stop_of_stats.clone());
+        let serving = server.serve(listen(knative.stats)?)?;
+        tokio::spawn(vital("the port of stats of the autoscaler", serving));
+    }
     stop_requests.next().await;
+    // Activators connect again at once, to whichever autoscaler is there by then.
+    stop_of_stats.cancel();
     tracing::info!("the autoscaler leaves, as it was asked to");
     autoscaler.stop().await;
     if tokio::time::timeout(GIVE_UP_MAX, platform.given_up()).await.is_err() {

@@ -168,6 +168,10 @@ impl Dial for TlsDialler {
                 LinkChannel::Plain => return Ok(stream.into()),
                 LinkChannel::TlsOfPod => &configs.to_pods,
                 LinkChannel::TlsOfActivator => &configs.to_activators,
+                LinkChannel::Scraped | LinkChannel::Pushed => {
+                    let why = format!("{} takes no link: a program of Knative's is there", address.socket);
+                    return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+                }
             };
             let _ = stream.set_nodelay(true);
             let connector = TlsConnector::from(Arc::clone(config));

@@ -2,7 +2,9 @@
 //!
 //! A pod may end, and the last one may, only when every activator that may send to it has said otherwise.
 //! What an activator acknowledged holds for its present boot: a lost link changes nothing, a restart of the
-//! activator changes all. One that was never heard might know anything.
+//! activator changes all. One that was never heard might know anything. An activator of Knative's is told
+//! nothing and acknowledges nothing: it goes by Knative's own objects, serves every revision at any time, and
+//! here only counts the requests that it holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,8 +94,17 @@ impl ActivatorRecord {
         self.is_draining || self.facts.life == ActivatorLife::Terminating
     }
 
-    /// Whether it acts upon `version` of a revision, or a newer one.
+    /// Whether it is an activator of ebb's, which is told of revisions and acknowledges what it is told.
+    pub(crate) fn acknowledges(&self) -> bool {
+        self.facts.link.channel.is_link()
+    }
+
+    /// Whether it acts upon `version` of a revision, or a newer one. One that is told nothing knows of every
+    /// revision by itself.
     pub(crate) fn has(&self, revision: RevisionId, version: Version) -> bool {
+        if !self.acknowledges() {
+            return true;
+        }
         let holding = self.holdings.get(&revision);
         holding.and_then(|holding| holding.acknowledged).is_some_and(|newest| newest >= version)
     }
@@ -109,7 +120,8 @@ impl ActivatorRecord {
 
     /// Whether it may pick a pod that only versions before `version` name as usable.
     fn may_act_on_older(&self, revision: RevisionId, version: Version) -> bool {
-        self.boot.is_none() || (self.holdings.contains_key(&revision) && !self.has(revision, version))
+        self.acknowledges()
+            && (self.boot.is_none() || (self.holdings.contains_key(&revision) && !self.has(revision, version)))
     }
 }
 
@@ -215,7 +227,7 @@ impl Activators {
 
     /// A revision comes from another owner, which may have told any activator of it.
     pub(crate) fn all_may_know(&mut self, revision: RevisionId) {
-        for record in self.records.values_mut() {
+        for record in self.records.values_mut().filter(|record| record.acknowledges()) {
             record.holdings.entry(revision).or_default();
         }
     }
@@ -232,9 +244,10 @@ impl Activators {
         !self.records.values().any(|record| record.may_act_on_older(revision, at_least))
     }
 
-    /// Whether some activator has not said hello yet.
+    /// Whether some activator has not said hello yet. One of Knative's says which routing is in force at no
+    /// time, so it is not waited for.
     pub(crate) fn is_any_unheard(&self) -> bool {
-        self.records.values().any(|record| record.boot.is_none())
+        self.records.values().any(|record| record.boot.is_none() && record.acknowledges())
     }
 
     /// The activators to choose from for a revision: those that can serve, else those that stay, else all.

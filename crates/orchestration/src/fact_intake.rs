@@ -180,7 +180,8 @@ impl FactIntake<'_> {
         (version, how): (vocabulary::Version, Unassignment),
     ) -> BTreeSet<ReplicaId> {
         let mut known_to = BTreeSet::new();
-        for (activator, known) in self.state.activators.iter() {
+        let told = self.state.activators.iter().filter(|(_, known)| known.acknowledges());
+        for (activator, known) in told {
             // One that was never heard may know it from an owner before us.
             if known.holdings.contains_key(&id) || known.boot.is_none() {
                 known_to.insert(activator);

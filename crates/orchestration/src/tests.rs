@@ -3,6 +3,7 @@
 
 mod activator;
 mod adopted;
+mod foreign;
 mod hosts;
 mod laws;
 mod lives;

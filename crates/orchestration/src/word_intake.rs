@@ -10,7 +10,7 @@ use vocabulary::{
     PresentCount, ReplicaId, Reporter, RevisionId, RevisionName, Sample, Timestamp, Version,
 };
 
-use crate::activators::{ActivatorReach, HoldingState};
+use crate::activators::{ActivatorReach, ActivatorRecord, HoldingState};
 use crate::deadlines::Deadline;
 use crate::events::{ControlCommand, LinkNews, Unassignment};
 use crate::fact_intake::FactIntake;
@@ -176,7 +176,10 @@ impl WordIntake<'_> {
         record.heard.connection = LinkCondition::Up;
         record.heard.blocked = None;
         record.heard.host.heard(self.now);
-        record.heard.container_concurrency = Some(hello.container_concurrency);
+        // What a scrape brings names no limit.
+        if record.facts.link.is_none_or(|link| link.channel.is_link()) {
+            record.heard.container_concurrency = Some(hello.container_concurrency);
+        }
         let limit = hello.container_concurrency;
         let history = hello
             .history
@@ -289,7 +292,9 @@ impl WordIntake<'_> {
                 self.activator_holds(activator, revision, count);
             }
         }
-        self.state.unsettled.request_sync(activator);
+        if self.state.activators.get(activator).is_some_and(ActivatorRecord::acknowledges) {
+            self.state.unsettled.request_sync(activator);
+        }
         self.state.publication.note_other();
         self.state.touch_all();
     }

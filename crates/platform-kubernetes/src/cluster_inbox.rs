@@ -1,14 +1,16 @@
 //! Where do orders, seats and questions wait for the platform's task? Orders lie on the desk that all
 //! platforms have, so what waits here is bounded by the number of pods and revisions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::{SeatNumber, TargetRecord};
 use orchestration::{PlatformFact, PlatformOrder};
 use parking_lot::Mutex;
 use platform::{OrderDesk, Seat};
+use scaling::Decision;
 use tokio::sync::{Notify, mpsc, oneshot};
-use vocabulary::RevisionName;
+use vocabulary::{PodCount, RevisionName};
 
 /// What the autoscaler and its metric source leave for the platform's task, which takes all of it at once.
 #[derive(Debug, Default)]
@@ -29,8 +31,18 @@ pub(crate) struct ClusterInboxContents {
     /// The seat that said last that its autoscaler still decides.
     pub(crate) renewed: Option<SeatNumber>,
     pub(crate) desk: OrderDesk<SeatNumber>,
+    /// What was decided last about each revision, where the platform shows that.
+    pub(crate) decided: BTreeMap<RevisionName, ShownDecision>,
     /// Questions of class hpa for the pods of a revision; at most two are under way for each revision.
     pub(crate) target_queries: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
+}
+
+/// What was decided about a revision, as far as its objects say it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShownDecision {
+    pub(crate) seat: SeatNumber,
+    pub(crate) intended: Option<PodCount>,
+    pub(crate) activators: PodCount,
 }
 
 /// The autoscaler takes a seat, and receives facts from then on.
@@ -56,6 +68,8 @@ impl ClusterInbox {
 pub(crate) struct KubernetesSeat {
     pub(crate) id: SeatNumber,
     pub(crate) inbox: Arc<ClusterInbox>,
+    /// Whether what is decided about a revision stands in one of its objects.
+    pub(crate) shows_decisions: bool,
 }
 
 impl Seat for KubernetesSeat {
@@ -65,6 +79,17 @@ impl Seat for KubernetesSeat {
 
     fn renew(&self) {
         self.inbox.update(|contents| contents.renewed = Some(self.id));
+    }
+
+    fn decided(&self, revision: &RevisionName, decision: &Decision) {
+        if !self.shows_decisions {
+            return;
+        }
+        let (seat, intended, activators) = (self.id, decision.intended, decision.activators);
+        let shown = ShownDecision { seat, intended, activators };
+        self.inbox.update(|contents| {
+            contents.decided.insert(revision.clone(), shown);
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 //! A Service that names a workload (`ebb.dev/revision`) and has no selector is *adopted*: the workload's
 //! count is written through its `scale` subresource, and the route through `EndpointSlice`s of the Service.
 //! There is no resource of our own. A Lease says which autoscaler may write; it is asked immediately before
-//! each request.
+//! each request. In an installed Knative the objects are Knative's.
 //!
 //! ```text
 //!   API server ──watches──► ClusterState ──facts──► autoscaler
@@ -18,6 +18,7 @@
 mod clocks;
 mod cluster_inbox;
 mod connection;
+mod knative;
 mod metric_apis;
 mod observation;
 mod requests;
@@ -29,7 +30,8 @@ mod watches;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cluster::{ClusterState, ClusterStateConfig, LeaseNames, SeatNumber};
+use cluster::knative::holder_identity;
+use cluster::{ClusterState, ClusterStateConfig, Installation, SeatNumber};
 use kube::Client;
 use platform::{MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
@@ -39,6 +41,7 @@ use vocabulary::ReplicaName;
 
 use crate::clocks::wall_seconds;
 use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat};
+pub use crate::knative::{KnativePlace, KnativeRefusal};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
 use crate::requests::Requests;
@@ -60,8 +63,10 @@ pub struct KubernetesConfig {
     /// The namespace of our own programs.
     pub namespace: String,
     /// Into how many buckets revisions are hashed, each of which one autoscaler decides about; from 1. All
-    /// autoscalers that run say the same.
+    /// autoscalers that run say the same. In an installed Knative its own configuration says it.
     pub buckets: u16,
+    /// Given where the autoscaler stands in the place of an installed Knative's.
+    pub knative: Option<KnativePlace>,
     /// The clock of the process, by which leases and waits are measured.
     pub clock: Clock,
 }
@@ -87,6 +92,9 @@ pub enum StartError {
     /// The certificates of links could be neither read nor made.
     #[error(transparent)]
     Trust(#[from] TrustError),
+    /// The place of an installed Knative's autoscaler cannot be taken.
+    #[error(transparent)]
+    Knative(#[from] KnativeRefusal),
 }
 
 /// Pods as Kubernetes runs them.
@@ -96,6 +104,8 @@ pub struct KubernetesPlatform {
     metric_apis: Arc<MetricApis>,
     seats_taken: AtomicU64,
     certificates: watch::Receiver<LinkCertificates>,
+    /// Whether what is decided about a revision stands in one of its objects.
+    shows_decisions: bool,
 }
 
 impl KubernetesPlatform {
@@ -109,23 +119,33 @@ impl KubernetesPlatform {
 
     async fn start_with(client: Client, config: KubernetesConfig) -> Result<Arc<Self>, StartError> {
         require_version(&client).await?;
-        let keys = secrets::find_or_make(client.clone(), &config.namespace).await?;
-        let trust = Trust::new(client.clone(), &config.namespace);
+        let KubernetesConfig { name, namespace, buckets, knative, clock } = config;
+        let installation = match &knative {
+            None => Installation::Ebb { buckets },
+            Some(place) => knative::installation(client.clone(), &namespace, place).await?,
+        };
+        let keys = secrets::find_or_make(client.clone(), &namespace).await?;
+        let trust = Trust::new(client.clone(), &namespace);
         let (shown, certificates) = watch::channel(trust.settle(wall_seconds()).await?);
         tokio::spawn(vital("the keeper of the links' certificates", trust.keep(shown)));
-        let (watches, news) = watches::start(&client, &config.namespace);
+        let (watches, news) = watches::start(&client, &namespace, &installation);
         let inbox = Arc::<ClusterInbox>::default();
-        let KubernetesConfig { name, namespace, buckets, clock } = config;
         let metric_apis = Arc::new(MetricApis::new(client.clone(), clock, Arc::clone(&inbox)));
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
-        let leases = LeaseNames::Ebb;
-        let state =
-            ClusterState::new(ClusterStateConfig { name: name.clone(), buckets, leases, keys, salt: salt() });
+        // By the name of its holder Knative's other programs know whose a Lease is.
+        let holder = match &knative {
+            None => name.clone(),
+            Some(place) => ReplicaName::new(&holder_identity(name.as_str(), &place.address)),
+        };
+        let config = ClusterStateConfig { name: holder, installation, keys, salt: salt() };
+        let state = ClusterState::new(config);
         let task = ClusterTask::new(name, state, requests, watches, Arc::clone(&inbox));
         tokio::spawn(vital("the platform's task", task.run(news)));
-        Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))
+        let shows_decisions = knative.is_some();
+        let seats_taken = AtomicU64::default();
+        Ok(Arc::new(Self { inbox, metric_apis, seats_taken, certificates, shows_decisions }))
     }
 
     /// The certificates that an autoscaler shows on links, now and after each renewal.
@@ -146,7 +166,11 @@ impl Platform for KubernetesPlatform {
         self.inbox.update(|contents| contents.new_seat = Some(NewSeat { seat, facts: facts_in }));
         Subscription {
             facts,
-            seat: Box::new(KubernetesSeat { id: seat, inbox: Arc::clone(&self.inbox) }),
+            seat: Box::new(KubernetesSeat {
+                id: seat,
+                inbox: Arc::clone(&self.inbox),
+                shows_decisions: self.shows_decisions,
+            }),
             renew_every: Some(cluster::RENEW_EVERY),
         }
     }

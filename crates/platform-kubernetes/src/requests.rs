@@ -6,6 +6,7 @@
 mod events;
 mod handover;
 mod hints;
+mod revisions;
 mod rights;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ pub(crate) use self::hints::HINTS_SHOWN_WITHIN;
 
 /// How long an answer may take before the request has failed. Less than a lease lasts, so that a renewal can
 /// be tried again.
-const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 /// The field manager under which the API server notes the fields that ebb writes.
 const FIELD_MANAGER: &str = "ebb-autoscaler";
 
@@ -77,10 +78,9 @@ impl Requests {
         write: &CountWrite,
         target: &ScaleSubject,
     ) -> Result<ScaleAnswer, Failure> {
-        let ScaleSubject { uid, resource } = target;
+        let ScaleSubject { name, uid, resource } = target;
         let namespace = write.revision.namespace();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, resource);
-        let name = write.revision.name();
         let patch = Patch::Json::<()>(scale::patch(uid, write.from, write.to));
         let parameters = patch_parameters();
         match self.fenced(write.fence, api.patch_scale(name, &parameters, &patch)).await {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use cluster::{
-    Change, ClusterEvent, ClusterIncident, ClusterState, ClusterWrite, KindWatch, Moment, News, SeatNumber,
-    WriteAnswer,
+    Change, ClusterEvent, ClusterIncident, ClusterState, ClusterWrite, Failure, KindWatch, Moment, News,
+    SeatNumber, WriteAnswer,
 };
 use orchestration::PlatformFact;
 use tokio::sync::mpsc;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use vocabulary::ReplicaName;
 
 use crate::clocks;
-use crate::cluster_inbox::{ClusterInbox, NewSeat};
+use crate::cluster_inbox::{ClusterInbox, NewSeat, ShownDecision};
 use crate::requests::Requests;
 use crate::watches::Watches;
 
@@ -142,6 +142,10 @@ impl ClusterTask {
         if let Some(seat) = left.renewed {
             self.state.handle(ClusterEvent::SeatRenewed(seat), moment);
         }
+        // Before the orders, so that what is shown of a revision is as new as what is done.
+        for (revision, ShownDecision { seat, intended, activators }) in left.decided {
+            self.state.handle(ClusterEvent::Decided { seat, revision, intended, activators }, moment);
+        }
         for (seat, order) in left.desk.take_replaced() {
             self.state.handle(ClusterEvent::OrderReplaced(seat, order), moment);
         }
@@ -188,10 +192,15 @@ fn log_failure(answer: &WriteAnswer) {
         WriteAnswer::Slices(revision, _, Err(failure)) | WriteAnswer::Takeover(revision, _, Err(failure)) => {
             tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
         }
+        // That another client wrote the object first is nothing: the watch shows it.
+        WriteAnswer::Revision(revision, object, Err(failure)) if !matches!(failure, Failure::Conflict) => {
+            tracing::warn!(%revision, ?object, ?failure, "an object of Knative's could not be written");
+        }
         WriteAnswer::Event(Err(failure)) => tracing::debug!(?failure, "an Event could not be written"),
         WriteAnswer::Count(_, Ok(_))
         | WriteAnswer::Slices(_, _, Ok(()))
         | WriteAnswer::Takeover(_, _, Ok(_))
+        | WriteAnswer::Revision(..)
         // It was logged where the name of its object is known.
         | WriteAnswer::Lease(_, _)
         | WriteAnswer::Event(Ok(())) => {}
@@ -214,6 +223,10 @@ impl Requests {
             ClusterWrite::Takeover { fence, revision, takeover } => {
                 let how = self.take_over(fence, &takeover).await;
                 WriteAnswer::Takeover(revision, takeover, how)
+            }
+            ClusterWrite::Revision { fence, revision, write } => {
+                let how = self.write_revision(fence, &revision, &write).await;
+                WriteAnswer::Revision(revision, write.object(), how)
             }
             ClusterWrite::Lease(which, name, write) => {
                 let written = self.write_lease(&name, &write).await;

@@ -2,6 +2,7 @@
 //! which objects are disturbed, and what people are told.
 
 mod custom;
+mod knative;
 mod pace;
 mod server;
 mod slices;
@@ -75,6 +76,7 @@ async fn platform_at(server: &ScriptedServer) -> Result<Arc<KubernetesPlatform>,
         name: ReplicaName::new("autoscaler-1"),
         namespace: "ebb-system".to_owned(),
         buckets: 1,
+        knative: None,
         clock: Clock::start(),
     };
     KubernetesPlatform::start_with(client, config).await

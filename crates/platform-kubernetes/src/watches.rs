@@ -1,35 +1,32 @@
-//! How do objects come in? One task per kind lists and watches, reads each object into a small record, and
-//! hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by then is
-//! found by what the new list does not name.
+//! How do objects come in? One task per kind ([`one_kind`]) lists and watches, reads each object into a small
+//! record, and hands that on. A watch that breaks or expires lists anew, with growing waits; what is gone by
+//! then is found by what the new list does not name.
 
 mod custom;
 mod expiry;
+mod knative;
+mod one_kind;
 mod watch_waits;
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 
 use cluster::resources::kind::{CustomKind, WorkloadKind};
 use cluster::resources::other_slice;
 use cluster::resources::workload::objects;
-use cluster::resources::{ObjectKey, autoscaler, pod, service};
-use cluster::{Change, News, ShownPod, endpoints, read_lease};
-use futures_util::StreamExt;
+use cluster::resources::{autoscaler, pod, service};
+use cluster::{Installation, News, ShownPod, endpoints, read_lease};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability, vital};
 use settings::CONFIG_MAP_NAME;
 use tokio::sync::{mpsc, watch};
 use vocabulary::{SLICE_WRITER, SLICE_WRITER_LABEL};
 
-use expiry::{LIST_AGAIN_AFTER, has_expired};
-use watch_waits::WatchWaits;
+use one_kind::{everything, named, spawn};
 
 /// Records that wait for the platform's task; watches wait when it is full.
 const NEWS_MAX: usize = 1024;
@@ -46,23 +43,39 @@ pub(crate) struct Watches {
     custom_kinds: watch::Sender<BTreeSet<CustomKind>>,
 }
 
-/// Starts all watches; they end when the receiver is dropped. Kinds other than Deployments are watched from
-/// when they are asked for.
-pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receiver<News>) {
+/// Starts all watches of an installation; they end when the receiver is dropped. In ebb's own, kinds other
+/// than Deployments are watched from when they are asked for.
+pub(crate) fn start(
+    client: &Client,
+    namespace: &str,
+    installation: &Installation,
+) -> (Watches, mpsc::Receiver<News>) {
     let (news, receiver) = mpsc::channel(NEWS_MAX);
     let custom_kinds = watch::Sender::default();
     let seeker = custom::KindSeeker::new(client.clone(), news.clone(), custom_kinds.subscribe());
     tokio::spawn(vital("the watches over custom resources", seeker.run()));
     let watches = Watches { client: client.clone(), news: news.clone(), custom_kinds };
-    watches.watch_kind(WorkloadKind::Deployment);
-    let everything = watcher::Config::default;
-    let all_over = |client: &Client| client.clone();
-    let named = |name: &str| everything().fields(&format!("metadata.name={name}"));
-    let ours = format!("{SLICE_WRITER_LABEL}={SLICE_WRITER}");
-
-    let config_maps: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
+    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let data = |map: &ConfigMap| map.data.clone().unwrap_or_default();
-    spawn(config_maps.clone(), named(CONFIG_MAP_NAME), news.clone(), data, News::Config);
+    spawn(config_maps, named(CONFIG_MAP_NAME), news.clone(), data, News::Config);
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    // Of all buckets, also of those that only others count.
+    spawn(leases, everything(), news.clone(), read_lease, News::Lease);
+    match installation {
+        Installation::Ebb { .. } => {
+            watches.watch_kind(WorkloadKind::Deployment);
+            start_in_ebbs(client, namespace, &news);
+        }
+        Installation::Knative { .. } => knative::start(client, namespace, &news),
+    }
+    (watches, receiver)
+}
+
+/// Starts what is watched in ebb's own installation alone.
+fn start_in_ebbs(client: &Client, namespace: &str, news: &mpsc::Sender<News>) {
+    let all_over = |client: &Client| client.clone();
+    let ours = format!("{SLICE_WRITER_LABEL}={SLICE_WRITER}");
+    let config_maps: Api<ConfigMap> = Api::namespaced(all_over(client), namespace);
     let findings = |map: &ConfigMap| Observability::messages(&map.data.clone().unwrap_or_default());
     spawn(config_maps, named(OBSERVABILITY_CONFIG_MAP), news.clone(), findings, News::Observability);
     spawn(Api::<Service>::all(all_over(client)), everything(), news.clone(), service::read, News::Service);
@@ -84,16 +97,11 @@ pub(crate) fn start(client: &Client, namespace: &str) -> (Watches, mpsc::Receive
     let kept = Api::<Endpoints>::all(all_over(client));
     let subsets = |endpoints: &Endpoints| endpoints.subsets.clone().unwrap_or_default();
     spawn(kept, everything().labels(&ours), news.clone(), subsets, News::Endpoints);
-    let leases: Api<Lease> = Api::namespaced(all_over(client), namespace);
-    // Of all buckets, also of those that only others count.
-    spawn(leases, everything(), news, read_lease, News::Lease);
-    (watches, receiver)
 }
 
 impl Watches {
     /// Watches all workloads of a kind from now on.
     pub(crate) fn watch_kind(&self, kind: WorkloadKind) {
-        let everything = watcher::Config::default;
         let (client, news) = (self.client.clone(), self.news.clone());
         match kind {
             WorkloadKind::Deployment => {
@@ -136,51 +144,4 @@ fn without_managed_fields(slice: &EndpointSlice) -> Box<EndpointSlice> {
 
 fn read_zone(node: &PartialObjectMeta<Node>) -> Option<String> {
     node.metadata.labels.as_ref()?.get(ZONE_LABEL).cloned()
-}
-
-fn spawn<Object, Record>(
-    api: Api<Object>,
-    config: watcher::Config,
-    news: mpsc::Sender<News>,
-    read: fn(&Object) -> Record,
-    tell: fn(Change<Record>) -> News,
-) where
-    Object: Resource<DynamicType = ()> + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
-    Record: Send + 'static,
-{
-    let kind = Object::kind(&());
-    let watch = async move {
-        let begin = || watcher(api.clone(), config.clone()).backoff(WatchWaits::new()).boxed();
-        let mut events = begin();
-        let mut listed = BTreeSet::new();
-        while let Some(event) = events.next().await {
-            let change = match event {
-                Ok(Event::Apply(object)) => Change::Put(ObjectKey::of(object.meta()), read(&object)),
-                Ok(Event::Delete(object)) => Change::Gone(ObjectKey::of(object.meta())),
-                Ok(Event::Init) => {
-                    // The list before this one may have broken off half way.
-                    listed.clear();
-                    continue;
-                }
-                Ok(Event::InitApply(object)) => {
-                    let key = ObjectKey::of(object.meta());
-                    listed.insert(key.clone());
-                    Change::Put(key, read(&object))
-                }
-                Ok(Event::InitDone) => Change::Listed(std::mem::take(&mut listed)),
-                Err(error) => {
-                    tracing::warn!(%kind, error = &error as &dyn std::error::Error, "a watch broke and is begun again");
-                    if has_expired(&error) {
-                        tokio::time::sleep(LIST_AGAIN_AFTER).await;
-                        events = begin();
-                    }
-                    continue;
-                }
-            };
-            if news.send(tell(change)).await.is_err() {
-                return;
-            }
-        }
-    };
-    tokio::spawn(vital("a watch over Kubernetes' objects", watch));
 }

@@ -11,8 +11,9 @@ mod order_desk;
 use std::sync::Arc;
 use std::time::Duration;
 
+use scaling::Decision;
 use tokio::sync::mpsc;
-use vocabulary::ReplicaName;
+use vocabulary::{ReplicaName, RevisionName};
 
 pub use crate::metrics::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
 pub use crate::order_desk::OrderDesk;
@@ -48,4 +49,8 @@ pub trait Seat: Send + 'static {
 
     /// Says that the autoscaler of this seat still decides.
     fn renew(&self);
+
+    /// Says what was decided about a revision, also where no order follows from it. Most platforms keep
+    /// nothing of that: what they have of a revision is its count and its route.
+    fn decided(&self, _revision: &RevisionName, _decision: &Decision) {}
 }

@@ -29,6 +29,10 @@ pub struct Decision {
     pub desired: Option<PodCount>,
     /// The count that the platform is asked for; `None` leaves its count alone.
     pub wanted: Option<PodCount>,
+    /// The count after bounds and the rules around zero, also where its time has not come yet (Knative's
+    /// want); `None` where nothing is known, and while a revision starts (Knative's -1).
+    #[serde(skip)]
+    pub intended: Option<PodCount>,
     /// Room beyond the target burst capacity.
     pub excess_burst_capacity: ExcessBurstCapacity,
     /// Whether activators are in the request path after this evaluation.
@@ -50,6 +54,7 @@ impl Decision {
             mode: Mode::Stable,
             desired: None,
             wanted: None,
+            intended: None,
             excess_burst_capacity: ExcessBurstCapacity::ZERO,
             routing: Routing::Direct,
             activators: PodCount::ZERO,

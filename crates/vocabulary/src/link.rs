@@ -129,6 +129,20 @@ pub enum LinkChannel {
     TlsOfPod,
     /// TLS: it wants an autoscaler's certificate, and shows an activator's.
     TlsOfActivator,
+    /// No link at all: a queue-proxy of Knative's answers HTTP there with its load, once it is asked.
+    Scraped,
+    /// No link at all: an activator of Knative's pushes its load to the autoscaler, and is told nothing.
+    Pushed,
+}
+
+impl LinkChannel {
+    /// Whether the peer is a program of ebb's, which speaks and listens on a link.
+    pub fn is_link(self) -> bool {
+        match self {
+            Self::Plain | Self::TlsOfPod | Self::TlsOfActivator => true,
+            Self::Scraped | Self::Pushed => false,
+        }
+    }
 }
 
 impl From<SocketAddr> for LinkAddress {

@@ -23,7 +23,7 @@ use vocabulary::Timestamp;
 /// Dials under way at once.
 const DIALS_AT_ONCE_MAX: usize = 64;
 /// The least time between two dials: 500 a second.
-const DIAL_EVERY: Duration = Duration::from_millis(2);
+pub(super) const DIAL_EVERY: Duration = Duration::from_millis(2);
 /// How far the schedule may lie in the past: eight turns, which no listen queue notices. It is longer than a
 /// timer is late while there are cores to spare.
 const CATCH_UP_MAX: Duration = Duration::from_millis(16);
@@ -37,10 +37,15 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Starts giving turns, until `stop`.
-    pub(super) fn start(clock: Clock, tasks: &TaskTracker, stop: CancellationToken) -> Self {
+    /// Starts giving turns, one in each interval of this length, until `stop`.
+    pub(super) fn start(
+        clock: Clock,
+        every: Duration,
+        tasks: &TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
         let (requests, receiver) = mpsc::channel(REQUESTS_MAX);
-        let queue = Queue { clock, waiting: BTreeMap::new(), arrived: 0, free_at: Timestamp::ZERO };
+        let queue = Queue { clock, every, waiting: BTreeMap::new(), arrived: 0, free_at: Timestamp::ZERO };
         tasks.spawn(async move {
             stop.run_until_cancelled(vital("the pacer of the autoscaler's links", queue.run(receiver))).await;
         });
@@ -63,6 +68,7 @@ impl Pacer {
 /// The waiting requests for turns, most important first, then in the order they came.
 struct Queue {
     clock: Clock,
+    every: Duration,
     waiting: BTreeMap<(Priority, u64), oneshot::Sender<OwnedSemaphorePermit>>,
     arrived: u64,
     /// When the next turn is due by the schedule.
@@ -94,7 +100,7 @@ impl Queue {
         while let Some((_, grant)) = self.waiting.pop_first() {
             match grant.send(permit) {
                 Ok(()) => {
-                    self.free_at = self.free_at.max(self.clock.now() - CATCH_UP_MAX) + DIAL_EVERY;
+                    self.free_at = self.free_at.max(self.clock.now() - CATCH_UP_MAX) + self.every;
                     return;
                 }
                 Err(unwanted) => permit = unwanted,
@@ -116,7 +122,7 @@ mod tests {
 
     fn pacer(clock: Clock) -> (Pacer, TaskTracker, CancellationToken) {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        (Pacer::start(clock, &tasks, stop.clone()), tasks, stop)
+        (Pacer::start(clock, DIAL_EVERY, &tasks, stop.clone()), tasks, stop)
     }
 
     #[tokio::test(start_paused = true)]

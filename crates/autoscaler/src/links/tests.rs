@@ -120,7 +120,7 @@ async fn told(before: &[DialAnswer], lived: Duration, after: &[DialAnswer]) -> V
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let stop = CancellationToken::new();
     let name = ReplicaName::new("autoscaler");
-    let (links, mut events) = Links::new(name, Clock::start(), dialler, metrics, stop);
+    let (links, mut events) = Links::new(name, Clock::start(), dialler, metrics, StatDesk::default(), stop);
     let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
     let peer = Peer::Activator { name: ReplicaName::new("a") };
     let handle = links.open(LinkId(1), peer, address, Priority::Activator);
@@ -184,7 +184,14 @@ async fn dialled_within<const N: usize>(priority: Priority, spans: [Duration; N]
     let name = ReplicaName::new("autoscaler");
     let clock = Clock::start();
     let (links, _events) =
-        Links::new(name, clock, Arc::<ScriptedDialler>::clone(&dialler), metrics, CancellationToken::new());
+        Links::new(
+            name,
+            clock,
+            Arc::<ScriptedDialler>::clone(&dialler),
+            metrics,
+            StatDesk::default(),
+            CancellationToken::new(),
+        );
     let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
     let peer = Peer::Pod { name: PodName::new("a"), settings: Arc::default() };
     let _handle = links.open(LinkId(1), peer, address, priority);
@@ -229,7 +236,8 @@ async fn looked(stop: LinkStop, looks: &[ReachAnswer]) -> Vec<(u128, LinkNews)> 
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let clock = Clock::start();
     let stopping = CancellationToken::new();
-    let (links, mut events) = Links::new(ReplicaName::new("autoscaler"), clock, dialler, metrics, stopping);
+    let name = ReplicaName::new("autoscaler");
+    let (links, mut events) = Links::new(name, clock, dialler, metrics, StatDesk::default(), stopping);
     let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
     let peer = Peer::Activator { name: ReplicaName::new("a") };
     let handle = links.open(LinkId(1), peer, address, Priority::Activator);

@@ -1,14 +1,12 @@
 //! The server before a client of the field's WebSocket library, over a connection in memory.
 
-use std::convert::Infallible;
-
 use bytes::Bytes;
 use futures_util::SinkExt as _;
-use hyper::service::service_fn;
 use tokio::io::DuplexStream;
 use tokio_tungstenite::client_async;
 
 use super::*;
+use crate::stat_desk::StatWord;
 
 /// N6: concurrency 1 and 1 request of `default/hello-00001` at `activator-1`.
 const PUSH: &[u8] =
@@ -40,7 +38,9 @@ fn request(headers: &[(&str, &str)]) -> Request {
 
 #[tokio::test]
 async fn a_frame_of_an_activator_arrives_and_a_broken_one_ends_nothing() {
-    let (server, mut frames) = StatServer::new(CancellationToken::new());
+    let desk = StatDesk::default();
+    let mut words = desk.listen(&ReplicaName::new("activator-1"));
+    let server = StatServer::new(desk, CancellationToken::new());
     let mut socket = connect(&server).await;
     for message in [
         Message::Binary(Bytes::from_static(b"\xff\xff")),
@@ -49,14 +49,16 @@ async fn a_frame_of_an_activator_arrives_and_a_broken_one_ends_nothing() {
     ] {
         socket.send(message).await.expect("it is taken");
     }
-    let reports = frames.recv().await.expect("the server lives");
-    let names: Vec<&str> = reports.iter().map(|report| report.revision.as_str()).collect();
-    assert_eq!((names, reports[0].reporter.as_str()), (vec!["default/revision/hello-00001"], "activator-1"));
+    let Some(StatWord::Said(loads)) = words.recv().await else { panic!("nothing was said") };
+    let names: Vec<&str> = loads.iter().map(|(revision, _)| revision.as_str()).collect();
+    assert_eq!(names, ["default/revision/hello-00001"]);
+    drop(socket);
+    assert_eq!(words.recv().await, Some(StatWord::Left));
 }
 
 #[tokio::test]
 async fn a_ping_is_answered() {
-    let (server, _frames) = StatServer::new(CancellationToken::new());
+    let server = StatServer::new(StatDesk::default(), CancellationToken::new());
     let mut socket = connect(&server).await;
     socket.send(Message::Ping(Bytes::from_static(b"beat"))).await.expect("it is taken");
     let answer = socket.next().await.expect("an answer").expect("a message");
@@ -66,7 +68,7 @@ async fn a_ping_is_answered() {
 #[tokio::test]
 async fn the_end_of_the_program_is_told_as_a_restart() {
     let stop = CancellationToken::new();
-    let (server, _frames) = StatServer::new(stop.clone());
+    let server = StatServer::new(StatDesk::default(), stop.clone());
     let mut socket = connect(&server).await;
     stop.cancel();
     let Some(Ok(Message::Close(Some(frame)))) = socket.next().await else { panic!("it is not closed") };
@@ -75,7 +77,7 @@ async fn the_end_of_the_program_is_told_as_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn an_activator_that_is_silent_is_dropped() {
-    let (server, _frames) = StatServer::new(CancellationToken::new());
+    let server = StatServer::new(StatDesk::default(), CancellationToken::new());
     let mut socket = connect(&server).await;
     // Without a close: there is nobody to read it.
     let ended = socket.next().await.expect("it ends");
@@ -84,7 +86,7 @@ async fn an_activator_that_is_silent_is_dropped() {
 
 #[tokio::test]
 async fn probes_of_kubelet_and_other_autoscalers_get_no_websocket() {
-    let (server, _frames) = StatServer::new(CancellationToken::new());
+    let server = StatServer::new(StatDesk::default(), CancellationToken::new());
     let status = |headers: &[(&str, &str)]| server.answer(request(headers)).status();
     assert_eq!(status(&[("user-agent", "kube-probe/1.34")]), StatusCode::OK);
     assert_eq!(status(&[("k-kubelet-probe", "queue"), ("upgrade", "websocket")]), StatusCode::OK);
@@ -94,4 +96,26 @@ async fn probes_of_kubelet_and_other_autoscalers_get_no_websocket() {
     let takes = |headers: &[(&str, &str)]| StatServer::takes(request(headers).headers());
     assert!(takes(&[("upgrade", "WebSocket")]) && takes(&[("user-agent", "kube-probe/1.34")]));
     assert!(!takes(&[("user-agent", "curl/8")]));
+}
+
+#[tokio::test]
+async fn a_listener_of_its_own_takes_load_and_keeps_a_place_for_each_connection() {
+    let desk = StatDesk::default();
+    let mut words = desk.listen(&ReplicaName::new("activator-1"));
+    let server = StatServer::new(desk, CancellationToken::new());
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let serving = tokio::spawn(server.serve(listener).expect("it can be used"));
+    let stream = TcpStream::connect(address).await.expect("it listens");
+    let (mut socket, _) = client_async("ws://autoscaler:8080/", stream).await.expect("it is accepted");
+    socket.send(Message::Binary(Bytes::from_static(PUSH))).await.expect("it is taken");
+    assert!(matches!(words.recv().await, Some(StatWord::Said(_))));
+    serving.abort();
+}
+
+#[tokio::test]
+async fn what_is_no_load_and_no_probe_is_told_where_the_api_is() {
+    let server = StatServer::new(StatDesk::default(), CancellationToken::new());
+    assert_eq!(server.answer_any(request(&[("user-agent", "curl/8")])).status(), StatusCode::NOT_FOUND);
+    assert_eq!(server.answer_any(request(&[("user-agent", "kube-probe/1.34")])).status(), StatusCode::OK);
 }

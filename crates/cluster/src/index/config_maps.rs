@@ -7,6 +7,7 @@ use settings::ClusterConfig;
 use vocabulary::RevisionName;
 
 use super::{Index, Topic};
+use crate::knative::{KnownKeys, known_config};
 use crate::notice::{BAD_ANNOTATION, Notice};
 
 /// The ConfigMap by which ebb's programs log, trace and serve metrics.
@@ -15,7 +16,14 @@ const OBSERVABILITY: &str = "config-observability";
 impl Index {
     /// `config-autoscaler` as it is written; without one the defaults apply.
     pub(crate) fn put_config(&mut self, data: &BTreeMap<String, String>) {
-        let problems = match ClusterConfig::parse(data) {
+        // In an installed Knative keys of vendors may stand beside ours. A configuration that is refused at
+        // start would forbid every scale-down.
+        let keys = if self.revisions.domain().is_some() {
+            known_config(data)
+        } else {
+            KnownKeys { known: data.clone(), warnings: Vec::new() }
+        };
+        let problems = match ClusterConfig::parse(&keys.known) {
             Ok(checked) => {
                 self.workloads.configure(checked.value);
                 self.notices.tell(Topic::Configuration);
@@ -27,7 +35,8 @@ impl Index {
             }
             Err(problems) => problems,
         };
-        self.put_config_map(CONFIG_MAP_NAME, problems.into_iter().map(|problem| problem.message));
+        let messages = problems.into_iter().map(|problem| problem.message);
+        self.put_config_map(CONFIG_MAP_NAME, keys.warnings.into_iter().chain(messages));
     }
 
     /// What is wrong with `config-observability`, as its reader found it. Nothing here follows from that

@@ -7,7 +7,7 @@ use vocabulary::{RevisionName, Timestamp};
 
 use super::pods::Pod;
 use super::restraint::WriteScope;
-use super::{Index, Topic, Workload};
+use super::{Index, Topic, Workload, revisions};
 use crate::notice::Notice;
 use crate::resources::activator::ActivatorObject;
 
@@ -82,6 +82,11 @@ impl Index {
             // was told of the revision: were it told that it is gone, activators would refuse its requests.
             None if self.awaits_ports(&revision) => None,
             None if !self.notices.forget_sent(&revision) => None,
+            // What was a revision of Knative's is one no more: its requests are refused, though its pods may
+            // take minutes to end.
+            None if revisions::key_of(&revision).is_some() && !self.revisions.has(&revision) => {
+                Some(PlatformFact::RevisionRemoved(revision))
+            }
             // Its pods go on without us.
             None if self.workloads.contains(&revision) => Some(PlatformFact::RevisionGivenBack(revision)),
             None => Some(PlatformFact::RevisionRemoved(revision)),
@@ -89,6 +94,9 @@ impl Index {
     }
 
     fn revision_facts(&self, workload: &Workload) -> Option<RevisionFacts> {
+        if let Some(key) = revisions::key_of(&workload.record.revision) {
+            return self.knative_facts(&key, workload);
+        }
         let settings = workload.settings.clone()?;
         let record = &workload.record;
         // What is only watched need not be adopted: nothing of it is written.
@@ -130,6 +138,7 @@ impl Index {
             adoption: self.services.adoption_of(revision, &pod.record),
             trouble: pod.failure_in_words().or(facts.trouble),
             hold: self.hold_of(revision, pod),
+            link: revisions::link_of(revision, facts.link),
             ..facts
         }
     }

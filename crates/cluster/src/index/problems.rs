@@ -7,7 +7,7 @@ use orchestration::Subject;
 use vocabulary::{PodName, RevisionName};
 
 use super::notices::Announcement;
-use super::{Index, Workload};
+use super::{Index, Workload, revisions};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
 use crate::incident::ClusterIncident;
@@ -49,6 +49,9 @@ impl Index {
                 Some(object("v1", "Service", &key.namespace, &key.name, uid))
             }
             Subject::Revision(revision) => {
+                if let Some(key) = revisions::key_of(revision) {
+                    return self.revision_object(&key);
+                }
                 let record = self.record_of(revision)?;
                 let (api_version, kind) = (&record.resource.api_version, &record.resource.kind);
                 Some(object(api_version, kind, revision.namespace(), revision.name(), &record.uid))
@@ -67,6 +70,10 @@ impl Index {
 
     /// A workload's own: what is wrong with its annotations, and why its count is not ours alone.
     pub(super) fn notice_workload(&mut self, revision: &RevisionName) {
+        if let Some(key) = revisions::key_of(revision) {
+            let warnings = self.revisions.warnings(&key).to_vec();
+            return self.notices.put(Subject::Revision(revision.clone()), warnings);
+        }
         let concerns_us = |workload: &&Workload| {
             let shadow = workload.settings.as_ref().and_then(|settings| settings.scaling.shadow);
             shadow == Some(true) || self.services.is_served(revision)

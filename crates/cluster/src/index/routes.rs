@@ -4,7 +4,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{PodReach, RouteInForce};
 use vocabulary::{PodCount, PodName, PodState, RevisionName, Routing};
 
-use super::{Index, Topic};
+use super::{Index, Topic, revisions};
 use crate::custody::Custody;
 use crate::resources::ObjectKey;
 use crate::resources::activator::ActivatorObject;
@@ -147,6 +147,9 @@ impl Index {
     /// The route that is in force before anybody has ordered one: that of our slices, or, where Kubernetes
     /// writes them, its pods.
     pub(super) fn found_route(&self, revision: &RevisionName) -> Option<RouteInForce> {
+        if let Some(key) = revisions::key_of(revision) {
+            return self.revisions.found_route(&key);
+        }
         let written = self.services.all_slices_of(revision).find_map(slices::route_of);
         let mut keys = self.services.keys_of(revision);
         written.or_else(|| {
@@ -163,9 +166,9 @@ impl Index {
         if self.services.is_route_ordered(revision) {
             return;
         }
-        if let Some(found) = self.found_route(revision)
-            && self.services.put_found_route(revision, found)
-        {
+        let Some(found) = self.found_route(revision) else { return };
+        self.note_revision_route(revision, found.routing);
+        if self.services.put_found_route(revision, found) {
             self.notices.tell(Topic::Route(revision.clone()));
         }
     }

@@ -97,11 +97,8 @@ fn put_pod(index: &mut Index, pod_name: &str, metadata: Value, address: &str, re
 
 fn put_activator(index: &mut Index) {
     use crate::resources::pod::tests::{pod, running};
-    index.put_activator(&pod(
-        "activator-1",
-        json!({"namespace": "ebb-system"}),
-        &running("10.1.0.1", "True"),
-    ));
+    let activator = pod("activator-1", json!({"namespace": "ebb-system"}), &running("10.1.0.1", "True"));
+    index.put_activator(&activator, NOW);
 }
 
 /// The name of whose program failed, and why, stand among the problems that `ebb get` prints, until the pod's

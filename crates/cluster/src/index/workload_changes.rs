@@ -127,11 +127,17 @@ impl Index {
         let Some(workload) = self.workloads.get(revision) else { return true };
         let is_lower = to < from;
         let may_fall = || !self.stays_direct(revision) && to >= self.restraint(revision, workload).floor;
+        if is_lower && to == PodCount::ZERO && !self.may_end_last_pod(revision) {
+            return false;
+        }
         self.other_decider(revision, workload).is_none() && (!is_lower || may_fall())
     }
 
     /// Whether a workload's count is ours to write.
     fn is_count_ours(&self, revision: &RevisionName) -> bool {
+        if self.has_revision(revision) {
+            return true;
+        }
         let served = self.workloads.get(revision).filter(|_| self.services.is_served(revision));
         let Some(workload) = served else { return false };
         let Some(settings) = &workload.settings else { return false };

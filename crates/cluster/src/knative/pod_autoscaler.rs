@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use kube_core::DynamicObject;
+use kube_core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 use vocabulary::{KNATIVE_REVISION_KIND, NameError, RevisionName};
 
-use super::fields::{number_at, text_at};
+use super::fields::{number_at, resource, text_at};
 use super::status::AutoscalerStatus;
 use crate::resources::ObjectKey;
 use crate::resources::workload::CLASS_ANNOTATION;
 
 pub(crate) const AUTOSCALER_API: &str = "autoscaling.internal.knative.dev/v1alpha1";
 const OUR_CLASS: &str = "kpa.autoscaling.knative.dev";
+
+/// The kind `PodAutoscaler` as the API server calls it.
+pub fn pod_autoscalers() -> ApiResource {
+    resource(AUTOSCALER_API, "PodAutoscaler", "podautoscalers")
+}
 
 /// Which program scales a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +159,17 @@ impl PodAutoscalerRecord {
     /// The name by which ebb knows the revision; an error for an object without a name or namespace.
     pub fn revision(&self) -> Result<RevisionName, NameError> {
         RevisionName::new(&self.key.namespace, KNATIVE_REVISION_KIND, &self.key.name)
+    }
+
+    /// Whether it asks for the same as another state of the object: our own write of its status is no news.
+    pub(crate) fn asks_for_the_same_as(&self, other: &Self) -> bool {
+        let other = Self {
+            generation: self.generation,
+            resource_version: self.resource_version.clone(),
+            status: self.status.clone(),
+            ..other.clone()
+        };
+        *self == other
     }
 
     /// Whether traffic can arrive at the revision.

@@ -1,19 +1,35 @@
 //! Which pods are a revision's, and how many of them does Kubernetes call ready? (Contract §1.3; spec kpa
 //! §7.7.)
 
-use vocabulary::PodCount;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use vocabulary::{LinkAddress, LinkChannel, PodCount};
 
 use crate::resources::ObjectKey;
 use crate::resources::pod::{PodLife, PodObject};
 
 /// Every pod of a revision of Knative's has it, and no other pod.
-const REVISION_UID_LABEL: &str = "serving.knative.dev/revisionUID";
+pub const REVISION_UID_LABEL: &str = "serving.knative.dev/revisionUID";
 const REVISION_LABEL: &str = "serving.knative.dev/revision";
+/// Where a queue-proxy answers with its load (`http-autometric`).
+const STAT_PORT: u16 = 9090;
 
 /// The revision that a pod is of, if it is of one.
 pub fn revision_of(pod: &PodObject) -> Option<ObjectKey> {
-    let name = pod.labels.get(REVISION_LABEL).filter(|_| pod.labels.contains_key(REVISION_UID_LABEL))?;
-    Some(ObjectKey { namespace: pod.namespace.clone(), name: name.clone() })
+    revision_of_labels(&pod.namespace, &pod.labels)
+}
+
+/// The revision of an object with these labels, if it is of one: pods and Deployments have the same.
+pub(crate) fn revision_of_labels(namespace: &str, labels: &BTreeMap<String, String>) -> Option<ObjectKey> {
+    let name = labels.get(REVISION_LABEL).filter(|_| labels.contains_key(REVISION_UID_LABEL))?;
+    Some(ObjectKey { namespace: namespace.to_owned(), name: name.clone() })
+}
+
+/// Where a queue-proxy of Knative's is asked for its load, in the place of a link.
+pub(crate) fn scrape_address(link: LinkAddress) -> LinkAddress {
+    let socket = SocketAddr::new(link.socket.ip(), STAT_PORT);
+    LinkAddress { channel: LinkChannel::Scraped, ..socket.into() }
 }
 
 /// The pods that count in `actualScale`: those that run, stay, and are ready by their condition. What a link

@@ -136,6 +136,24 @@ impl RevisionDesk {
         self.service_writes.next_turn(version_of(self.service.as_ref()))
     }
 
+    /// The `PodAutoscaler` as the watch showed it last.
+    pub(crate) fn autoscaler(&self) -> &PodAutoscalerRecord {
+        &self.autoscaler
+    }
+
+    /// The `ServerlessService` as the watch showed it last, if it is ours.
+    pub(crate) fn service(&self) -> Option<&ServerlessRecord> {
+        self.service.as_ref().filter(|service| service.is_of(&self.autoscaler))
+    }
+
+    /// The same once it says all that was decided, and the controller has carried that out.
+    pub(crate) fn carried_out(&self) -> Option<&ServerlessRecord> {
+        let is_decided = self.figures.is_some() && self.route.is_some();
+        let is_written =
+            self.service_under_way.is_none() && self.stale_service.is_none() && self.service_write().is_none();
+        self.service().filter(|service| is_decided && is_written && service.is_observed())
+    }
+
     /// What the service lacks, if it is ours.
     fn service_write(&self) -> Option<ServerlessWrite> {
         if self.is_foreign() {

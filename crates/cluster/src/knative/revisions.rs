@@ -24,6 +24,16 @@ pub enum WrittenObject {
     Status,
 }
 
+impl DeskWrite {
+    /// Which of a revision's two objects the write is of.
+    pub fn object(&self) -> WrittenObject {
+        match self {
+            Self::Service(_) => WrittenObject::Service,
+            Self::Status(_) => WrittenObject::Status,
+        }
+    }
+}
+
 /// How a write of an object ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteEnd {
@@ -90,6 +100,26 @@ impl KnativeRevisions {
     /// The route of a revision from now on.
     pub fn put_route(&mut self, key: &ObjectKey, route: RouteOrder) {
         self.with_desk(key, |desk| desk.put_route(route));
+    }
+
+    /// The `PodAutoscaler` of a revision, as the watch showed it last.
+    pub(crate) fn autoscaler(&self, key: &ObjectKey) -> Option<&PodAutoscalerRecord> {
+        self.desks.get(key).map(RevisionDesk::autoscaler)
+    }
+
+    /// The `ServerlessService` of a revision, as the watch showed it last, if it is the revision's own.
+    pub(crate) fn service(&self, key: &ObjectKey) -> Option<&ServerlessRecord> {
+        self.desks.get(key).and_then(RevisionDesk::service)
+    }
+
+    /// The same once it says all that was decided, and the controller has carried that out.
+    pub(crate) fn carried_out(&self, key: &ObjectKey) -> Option<&ServerlessRecord> {
+        self.desks.get(key).and_then(RevisionDesk::carried_out)
+    }
+
+    /// Whether [`KnativeRevisions::next_write`] has something to look at now.
+    pub(crate) fn is_touched(&self) -> bool {
+        !self.touched.is_empty()
     }
 
     /// Buckets have come to this autoscaler: each of their revisions is looked at.

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp as WallTime;
-use kube_core::DynamicObject;
+use kube_core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 use vocabulary::{PodCount, Routing};
 
 use super::condition::{Condition, ConditionStatus, ConditionWords};
-use super::fields::{number_at, text_at};
+use super::fields::{number_at, resource, text_at};
 use super::pod_autoscaler::{AUTOSCALER_API, PodAutoscalerRecord, ScaledWorkload, ServedProtocol};
 use crate::resources::ObjectKey;
 
@@ -22,6 +22,11 @@ const METRIC_ANNOTATION: &str = "autoscaling.knative.dev/metric";
 const FIRST_ACTIVATORS: u32 = 2;
 /// The message of a service that the controller has not begun with.
 const NO_PRIVATE_SERVICE: &str = "No Private Service Name";
+
+/// The kind `ServerlessService` as the API server calls it.
+pub fn serverless_services() -> ApiResource {
+    resource(SERVICE_API, "ServerlessService", "serverlessservices")
+}
 
 /// Which addresses the controller writes, unless there are none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +136,11 @@ impl ServerlessRecord {
             ready: Condition::find(status, "Ready").unwrap_or_default(),
             activators_populated: Condition::find(status, "ActivatorEndpointsPopulated").unwrap_or_default(),
         }
+    }
+
+    /// Whether the controller has carried out the present spec.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.is_observed
     }
 
     /// Whether this `PodAutoscaler` controls the object.

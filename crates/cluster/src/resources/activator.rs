@@ -6,9 +6,12 @@ use orchestration::{ActivatorFacts, ActivatorLife};
 use vocabulary::{LinkAddress, LinkChannel, ReplicaName};
 
 use crate::resources::pod::{PodLife, PodObject};
+use crate::resources::ports::TargetPort;
 
 /// Where an activator takes its link.
 const LINK_PORT: u16 = 8024;
+/// The name of that port in the container of ebb's activator.
+const LINK_PORT_NAME: &str = "link";
 
 /// An activator that has an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +22,8 @@ pub(crate) struct ActivatorObject {
     pub(crate) node: Option<String>,
     /// One address of each family that the cluster has.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Where it takes its link.
-    link: SocketAddr,
+    /// Where it takes its link, or, if it is Knative's, that it takes none.
+    link: LinkAddress,
     pub(crate) life: ActivatorLife,
 }
 
@@ -38,16 +41,26 @@ pub(crate) fn of_pod(pod: &PodObject) -> Option<ActivatorObject> {
         namespace: pod.namespace.clone(),
         uid: pod.uid.clone(),
         node: pod.node.clone(),
-        link: SocketAddr::new(pod.address()?, LINK_PORT),
+        link: LinkAddress {
+            channel: LinkChannel::TlsOfActivator,
+            ..SocketAddr::new(pod.address()?, LINK_PORT).into()
+        },
         addresses: pod.addresses.clone(),
         life,
     })
 }
 
 impl ActivatorObject {
+    /// The same in an installed Knative, where an activator may be Knative's: only ebb's declares a port by
+    /// the name of a link.
+    pub(crate) fn beside_knatives(self, pod: &PodObject) -> Self {
+        let is_ebbs = pod.ports.number(&TargetPort::Name(LINK_PORT_NAME.to_owned())).is_some();
+        let channel = if is_ebbs { self.link.channel } else { LinkChannel::Pushed };
+        Self { link: LinkAddress { channel, ..self.link }, ..self }
+    }
+
     pub(crate) fn facts(&self) -> ActivatorFacts {
-        let link = LinkAddress { channel: LinkChannel::TlsOfActivator, ..self.link.into() };
-        ActivatorFacts { name: self.name.clone(), link, life: self.life }
+        ActivatorFacts { name: self.name.clone(), link: self.link, life: self.life }
     }
 }
 
@@ -69,5 +82,19 @@ mod tests {
         let deleted = json!({"deletionTimestamp": "2026-11-22T10:00:00Z"});
         assert_eq!(life(deleted, &running("10.0.0.1", "True")), Some(ActivatorLife::Terminating));
         assert_eq!(life(json!({}), &json!({"phase": "Failed", "podIP": "10.0.0.1"})), None);
+    }
+
+    #[test]
+    fn an_activator_of_knatives_takes_no_link() {
+        let channel = |ports: serde_json::Value| {
+            let mut of = pod("a", json!({}), &running("10.0.0.1", "True"));
+            let spec = json!({"containers": [{"name": "activator", "ports": ports}]});
+            let spec = serde_json::from_value(spec).expect("the spec of a pod");
+            of.ports = crate::resources::ports::ContainerPorts::read(Some(&spec), None);
+            of_pod(&of).expect("it has an address").beside_knatives(&of).facts().link.channel
+        };
+        assert_eq!(channel(json!([{"name": "http1", "containerPort": 8012}])), LinkChannel::Pushed);
+        let ours = json!([{"name": "link", "containerPort": 8024}]);
+        assert_eq!(channel(ours), LinkChannel::TlsOfActivator);
     }
 }

@@ -38,6 +38,8 @@ impl ObjectVersion {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadRecord {
     pub(crate) revision: RevisionName,
+    /// The name of the object, which is not always the revision's.
+    pub(crate) object: String,
     /// What the API server calls its kind.
     pub(crate) resource: ApiResource,
     pub(crate) uid: String,
@@ -83,6 +85,8 @@ fn is_ours(key: &str) -> bool {
 /// The workload whose count is written; another object of the same name is refused.
 #[derive(Clone, Debug)]
 pub struct ScaleSubject {
+    /// The name of the object, in the namespace of the revision.
+    pub name: String,
     /// The uid, which tells the object from a later one of its name.
     pub uid: String,
     /// What the API server calls its kind.
@@ -91,7 +95,8 @@ pub struct ScaleSubject {
 
 impl ScaleSubject {
     pub(crate) fn of(record: &WorkloadRecord) -> Self {
-        Self { uid: record.uid.clone(), resource: record.resource.clone() }
+        let (name, uid) = (record.object.clone(), record.uid.clone());
+        Self { name, uid, resource: record.resource.clone() }
     }
 }
 

@@ -35,8 +35,8 @@ impl ClusterState {
                 None => state.index.remove_pod(&PodName::new(&format!("{}/{}", key.namespace, key.name))),
             }),
             News::Activator(change) => self.take(Kind::Activator, change, |state, key, pod| match pod {
-                Some(pod) => state.index.put_activator(&pod),
-                None => state.index.remove_activator(&ReplicaName::new(&key.name)),
+                Some(pod) => state.index.put_activator(&pod, now),
+                None => state.index.remove_activator(&ReplicaName::new(&key.name), now),
             }),
             News::Autoscaler(change) => self.take(Kind::Autoscaler, change, |state, key, record| {
                 state.index.put_autoscaler(key, record);
@@ -63,6 +63,7 @@ impl ClusterState {
                 });
             }
             News::Lease(change) => self.take_leases(change, now),
+            News::Knative(news) => self.take_knative_news(news, now),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster::resources::workload::objects;
 use cluster::resources::{ObjectKey, other_slice, pod, service};
 use cluster::{
-    Change, ClusterEvent, ClusterKeys, ClusterState, ClusterStateConfig, ClusterWrite, Failure, LeaseNames,
+    Change, ClusterEvent, ClusterKeys, ClusterState, ClusterStateConfig, ClusterWrite, Failure, Installation,
     Moment, News, RENEW_EVERY, ScaleAnswer, SeatNumber, ShownPod, WriteAnswer,
 };
 use orchestration::{ControlCommand, ControlEvent, Fence, LinkId, Orchestrator, OrchestratorSettings, Peer};
@@ -62,8 +62,7 @@ impl Replica {
     pub(crate) fn new(name: &'static str, salt: u64, server: &ApiServer, moment: Moment) -> Self {
         let config = ClusterStateConfig {
             name: ReplicaName::new(name),
-            buckets: 1,
-            leases: LeaseNames::Ebb,
+            installation: Installation::Ebb { buckets: 1 },
             keys: ClusterKeys::new(b"hop key", b"slice key"),
             salt,
         };
@@ -195,9 +194,10 @@ impl Replica {
         let fault = match &write {
             // Leases and Events have no right, and a Lease that fails says nothing of the rest.
             ClusterWrite::Lease(..) | ClusterWrite::Event(_) => None,
-            ClusterWrite::Count { .. } | ClusterWrite::Slices { .. } | ClusterWrite::Takeover { .. } => {
-                self.fault.take()
-            }
+            ClusterWrite::Count { .. }
+            | ClusterWrite::Slices { .. }
+            | ClusterWrite::Takeover { .. }
+            | ClusterWrite::Revision { .. } => self.fault.take(),
         };
         if fence_of(&write).is_some_and(|fence| !self.is_in_force(fence, moment.axis)) {
             return refused(write, Failure::NotOwner);
@@ -334,7 +334,9 @@ impl Replica {
 pub(crate) fn fence_of(write: &ClusterWrite) -> Option<Fence> {
     match write {
         ClusterWrite::Count { write, .. } => Some(write.fence),
-        ClusterWrite::Slices { fence, .. } | ClusterWrite::Takeover { fence, .. } => Some(*fence),
+        ClusterWrite::Slices { fence, .. }
+        | ClusterWrite::Takeover { fence, .. }
+        | ClusterWrite::Revision { fence, .. } => Some(*fence),
         ClusterWrite::Lease(..) | ClusterWrite::Event(_) => None,
     }
 }
@@ -353,6 +355,9 @@ fn refused(write: ClusterWrite, failure: Failure) -> WriteAnswer {
         ClusterWrite::Slices { revision, .. } => WriteAnswer::Slices(revision, Vec::new(), Err(failure)),
         ClusterWrite::Takeover { revision, takeover, .. } => {
             WriteAnswer::Takeover(revision, takeover, Err(failure))
+        }
+        ClusterWrite::Revision { revision, write, .. } => {
+            WriteAnswer::Revision(revision, write.object(), Err(failure))
         }
         ClusterWrite::Lease(which, _, _) => WriteAnswer::Lease(which, Err(failure)),
         ClusterWrite::Event(_) => WriteAnswer::Event(Err(failure)),

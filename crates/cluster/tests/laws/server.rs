@@ -168,6 +168,7 @@ impl ApiServer {
                 let written = self.put_over(Collection::Leases, json!({"metadata": metadata, "spec": spec}));
                 WriteAnswer::Lease(which, written.map(|lease| lease_record(&lease)))
             }
+            ClusterWrite::Revision { .. } => unreachable!("this installation is ebb's own"),
             ClusterWrite::Event(_) => WriteAnswer::Event(Ok(())),
         }
     }

@@ -180,7 +180,7 @@ impl World {
             ClusterWrite::Count { .. } => self.tally.counts += 1,
             ClusterWrite::Slices { .. } => self.tally.slices += 1,
             ClusterWrite::Takeover { .. } => self.tally.takeovers += 1,
-            ClusterWrite::Lease(..) | ClusterWrite::Event(_) => {}
+            ClusterWrite::Revision { .. } | ClusterWrite::Lease(..) | ClusterWrite::Event(_) => {}
         }
     }
 
@@ -236,7 +236,7 @@ impl World {
                     wrong.push("the end of Kubernetes' slices before ours name an address");
                 }
             }
-            ClusterWrite::Lease(..) | ClusterWrite::Event(_) => {}
+            ClusterWrite::Revision { .. } | ClusterWrite::Lease(..) | ClusterWrite::Event(_) => {}
         }
         let (name, fence) = (replica.name, fence_of(write));
         self.breaches.extend(wrong.into_iter().map(|wrong| format!("{name} ({fence:?}) writes {wrong}")));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use activator::{Limits, TrustedForwarders};
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordChoice, RecordTarget};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordChoice, RecordTarget, StatDesk};
 use axum::Router;
 use dataplane::MemoryBudget;
 use futures_util::future::join_all;
@@ -289,6 +289,7 @@ fn autoscaler_config(
         dialler: Arc::new(TcpDialler),
         choice: ActivatorChoice::All,
         record: RecordChoice::Nowhere,
+        stats: StatDesk::default(),
         history: None,
     }
 }

@@ -454,6 +454,16 @@ impl ServerState {
                 self.put(&place.collection, object);
                 (200, self.objects[&path].clone())
             }
+            ("PATCH", Some("status")) => {
+                let over = &body["metadata"]["resourceVersion"];
+                if !over.is_null() && *over != present["metadata"]["resourceVersion"] {
+                    return (409, status(409, "it was written meanwhile"));
+                }
+                let mut object = present;
+                json_patch::merge(&mut object["status"], &body["status"]);
+                self.put(&place.collection, object);
+                (200, self.objects[&path].clone())
+            }
             ("GET", None) => (200, present),
             ("PATCH", None) => {
                 let mut object = present;

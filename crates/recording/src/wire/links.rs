@@ -59,6 +59,8 @@ pub(super) fn address_out(address: &LinkAddress, secrets: &SecretHasher) -> Link
             LinkChannel::Plain => 1,
             LinkChannel::TlsOfPod => 2,
             LinkChannel::TlsOfActivator => 3,
+            LinkChannel::Scraped => 4,
+            LinkChannel::Pushed => 5,
         },
     }
 }
@@ -72,6 +74,8 @@ pub(super) fn address_in(address: &LinkAddressMessage) -> Result<LinkAddress, Fr
             1 => LinkChannel::Plain,
             2 => LinkChannel::TlsOfPod,
             3 => LinkChannel::TlsOfActivator,
+            4 => LinkChannel::Scraped,
+            5 => LinkChannel::Pushed,
             other => return Err(fields::unknown("the channel of a link", other)),
         },
     })

@@ -115,7 +115,7 @@ fn without_a_selector_our_slices_are_written_directly_before_those_of_kubernetes
 fn slices_of_kubernetes_stay_while_ours_name_no_address() {
     let mut index = running();
     index.remove_pod(&PodName::new("default/a"));
-    index.remove_activator(&ReplicaName::new("activator-1"));
+    index.remove_activator(&ReplicaName::new("activator-1"), NOW);
     put_service(&mut index, json!({}));
     write(&mut index, "11");
     assert_eq!(index.takeover(&name()), None);

@@ -71,7 +71,7 @@ fn an_activator_that_is_gone_at_once_leaves_its_slices_at_once() {
     write(&mut index, "1");
     index.take_unrouted();
     assert_eq!(index.slice_changes(&name()), []);
-    index.remove_activator(&ReplicaName::new("activator-1"));
+    index.remove_activator(&ReplicaName::new("activator-1"), NOW);
     assert_eq!(index.take_unrouted(), [name()].into());
     assert_eq!(index.slice_changes(&name()).len(), 1);
 }

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use vocabulary::RevisionName;
 
 use super::{Workload, Workloads};
+use crate::index::revisions;
+use crate::knative::pods;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::{PodController, PodObject};
 
@@ -36,6 +38,10 @@ impl Workloads {
         revision: &RevisionName,
         workload: &Workload,
     ) -> bool {
+        if let Some(key) = revisions::key_of(revision) {
+            // Knative tells whose a pod is by labels alone.
+            return workload.record.selector.selects(&pod.labels) && pods::revision_of(pod) == Some(key);
+        }
         workload.record.selector.selects(&pod.labels)
             // A pod without a controller is taken over by the workload that selects it.
             && pod.controller.as_ref().is_none_or(|owner| self.may_own(revision, workload, (owner, pod)))

@@ -181,6 +181,7 @@ fn record(
     let number = |count: Option<i32>| count.and_then(|count| u32::try_from(count).ok());
     Ok(Box::new(WorkloadRecord {
         present: PodCount::new(number(parts.present).unwrap_or_default()),
+        object: name.to_owned(),
         resource,
         uid: metadata.uid.clone().unwrap_or_default(),
         // The API server writes 1 where nothing was written.

@@ -42,7 +42,7 @@ impl ScaledRevision {
         }
         let mut reasons = self.journal.empty_list();
         reasons.extend(self.algorithm.reasons().iter().chain(&plan.reasons));
-        let decision = Decision { reasons, wanted, ..self.decision(trigger, now) };
+        let decision = Decision { reasons, wanted, intended: plan.want, ..self.decision(trigger, now) };
         self.record(decision, self.outcome(why))
     }
 
@@ -57,6 +57,7 @@ impl ScaledRevision {
             mode: self.algorithm.mode(),
             desired: self.algorithm.desired(),
             wanted: None,
+            intended: None,
             excess_burst_capacity: room.unwrap_or_else(|| burst::first_excess_burst_capacity(&self.spec)),
             routing: self.routing(),
             activators: self

@@ -1,0 +1,232 @@
+//! What follows from the objects of an installed Knative for the control loop, and for each other? (Contract
+//! §1.2, §2, §3.)
+//!
+//! A revision is there as long as its `PodAutoscaler` is. Its workload is its Deployment, which stands among
+//! the workloads under the revision's name; so its pods, its count and its Events go the way of all.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use orchestration::RevisionFacts;
+use scaling::RevisionOrigin;
+use vocabulary::{PodCount, RevisionName, Routing, Timestamp};
+
+use super::revisions::{self, RevisionBounds};
+use super::{Index, Topic, Workload};
+use crate::event_book::EventObject;
+use crate::knative::{
+    AUTOSCALER_API, AutoscalerClass, DeskWrite, KnativeSurroundings, PodAutoscalerRecord, PublicSlice,
+    RevisionDeployment, RevisionReading, ServerlessRecord, WriteEnd, WrittenObject, pods, revision_facts,
+};
+use crate::moment::Moment;
+use crate::notice::{BAD_ANNOTATION, Notice};
+use crate::resources::ObjectKey;
+
+impl Index {
+    /// A `PodAutoscaler` as the watch shows it.
+    pub(crate) fn put_pod_autoscaler(&mut self, record: PodAutoscalerRecord) {
+        let name = revisions::name_of(&record.key);
+        if self.revisions.put_autoscaler(record)
+            && let Some(name) = name
+        {
+            self.revision_changed(&name);
+        }
+    }
+
+    /// A `PodAutoscaler` is gone, and with it the revision: nothing of it is written any more.
+    pub(crate) fn remove_pod_autoscaler(&mut self, key: &ObjectKey) {
+        if self.revisions.remove_autoscaler(key)
+            && let Some(name) = revisions::name_of(key)
+        {
+            self.services.drop_route(&name);
+            self.revision_changed(&name);
+        }
+    }
+
+    /// A `ServerlessService` as the watch shows it; the route in force is what it says.
+    pub(crate) fn put_serverless_service(&mut self, record: ServerlessRecord) {
+        let key = record.key.clone();
+        self.revisions.book_mut().put_service(record);
+        if let Some(name) = revisions::name_of(&key) {
+            self.find_route(&name);
+        }
+    }
+
+    /// A `ServerlessService` is gone.
+    pub(crate) fn remove_serverless_service(&mut self, key: &ObjectKey) {
+        self.revisions.book_mut().remove_service(key);
+    }
+
+    /// A Deployment as the watch shows it; `None` for one of no revision, and for one that is gone.
+    pub(crate) fn put_revision_deployment(
+        &mut self,
+        key: &ObjectKey,
+        deployment: Option<RevisionDeployment>,
+        origin: RevisionOrigin,
+    ) {
+        let Some(RevisionDeployment { record, environment }) = deployment else {
+            if let Some(revision) = self.revisions.remove_deployment(key) {
+                self.remove_workload(&revision);
+            }
+            return;
+        };
+        let revision = record.revision.clone();
+        let is_news = self.revisions.put_deployment(key.clone(), &revision, environment);
+        self.put_workload(*record, origin);
+        if is_news {
+            self.notices.tell(Topic::Revision(revision));
+        }
+    }
+
+    /// A slice of a public Service; `None` for one of no Service, and for one that is gone.
+    pub(crate) fn put_public_slice(&mut self, key: &ObjectKey, slice: Option<PublicSlice>, now: Timestamp) {
+        let activators = self.activator_addresses_of_all();
+        for service in self.revisions.put_slice(key, slice) {
+            self.revisions.review_path(&service, &activators, now);
+        }
+    }
+
+    /// The progress deadline that `config-deployment` sets.
+    pub(crate) fn put_progress_deadline(&mut self, deadline: Duration) {
+        if self.revisions.put_progress_deadline(deadline) {
+            for name in self.revisions.names().collect::<Vec<_>>() {
+                self.revision_changed(&name);
+            }
+        }
+    }
+
+    /// Activators have come or gone: what slices name may be activators alone from now on, or no more.
+    pub(super) fn review_paths(&mut self, now: Timestamp) {
+        let activators = self.activator_addresses_of_all();
+        for service in self.revisions.sliced() {
+            self.revisions.review_path(&service, &activators, now);
+        }
+    }
+
+    fn activator_addresses_of_all(&self) -> BTreeSet<IpAddr> {
+        self.pods.activators().flat_map(|activator| activator.addresses.iter().copied()).collect()
+    }
+
+    /// Reads the settings of a revision anew, of which bounds and warnings follow.
+    pub(super) fn review_revision(&mut self, revision: &RevisionName) {
+        let Some(key) = revisions::key_of(revision) else { return };
+        let Some(reading) = self.read_revision(&key, PodCount::ZERO) else { return };
+        let RevisionReading { facts, warnings } = reading;
+        let (limit, deadline) = (facts.container_concurrency, facts.progress_deadline);
+        let spec = facts.settings.resolve(self.workloads.cluster(), limit, deadline);
+        let bounds = RevisionBounds {
+            min: spec.min_scale,
+            initial: spec.initial_scale,
+            progress_deadline: deadline,
+            warnings: warnings.into_iter().map(|text| Notice::new(BAD_ANNOTATION, text)).collect(),
+        };
+        self.revisions.put_bounds(&key, bounds);
+        self.count_ready(revision);
+    }
+
+    /// A revision as its objects say it, at this count; `None` for one of another controller.
+    fn read_revision(&self, key: &ObjectKey, wanted: PodCount) -> Option<RevisionReading> {
+        let autoscaler = self.revisions.autoscaler(key)?;
+        let around = KnativeSurroundings {
+            cluster: self.workloads.cluster(),
+            progress_deadline: self.revisions.progress_deadline(),
+            environment: self.revisions.environment(key),
+            wanted,
+            domain: self.revisions.domain()?,
+        };
+        let is_ours = autoscaler.class == AutoscalerClass::Ours;
+        is_ours.then(|| revision_facts(autoscaler, around).ok()).flatten()
+    }
+
+    /// The facts of a revision; `None` while its `PodAutoscaler` or its Deployment is not there.
+    pub(super) fn knative_facts(&self, key: &ObjectKey, workload: &Workload) -> Option<RevisionFacts> {
+        let target = &self.revisions.autoscaler(key)?.target.name;
+        let wanted = self.workloads.counts().wanted(&workload.record.revision)?;
+        (*target == workload.record.object).then(|| self.read_revision(key, wanted)).flatten().map(|of| of.facts)
+    }
+
+    /// The status says how many pods Kubernetes calls ready.
+    pub(super) fn count_ready(&mut self, revision: &RevisionName) {
+        let Some(key) = revisions::key_of(revision) else { return };
+        let ready = pods::ready_pods(self.pods_of(revision).map(|pod| &pod.record));
+        self.revisions.put_ready(&key, ready);
+    }
+
+    /// Takes in what was decided about a revision; one that came by a Service keeps nothing of that.
+    pub(crate) fn note_decision(
+        &mut self,
+        revision: &RevisionName,
+        intended: Option<PodCount>,
+        activators: PodCount,
+    ) {
+        let Some(key) = revisions::key_of(revision) else { return };
+        self.revisions.put_decision(&key, intended, activators);
+        self.count_ready(revision);
+    }
+
+    /// The route of a revision, as it was ordered; `false` if that is none of Knative's.
+    pub(crate) fn note_revision_route(&mut self, revision: &RevisionName, routing: Routing) -> bool {
+        let Some(key) = revisions::key_of(revision) else { return false };
+        self.revisions.put_routing(&key, routing);
+        true
+    }
+
+    /// Whether a `PodAutoscaler` of ours is there.
+    pub(crate) fn has_revision(&self, revision: &RevisionName) -> bool {
+        let autoscaler = revisions::key_of(revision).and_then(|key| self.revisions.autoscaler(&key));
+        autoscaler.is_some_and(|autoscaler| autoscaler.class == AutoscalerClass::Ours)
+    }
+
+    /// Whether the route that was ordered last is in force.
+    pub(crate) fn is_revision_route_in_force(&self, revision: &RevisionName) -> bool {
+        revisions::key_of(revision).is_some_and(|key| self.revisions.is_route_in_force(&key))
+    }
+
+    /// Whether nothing could reach the last pod past activators; `true` for what is none of Knative's.
+    pub(super) fn may_end_last_pod(&self, revision: &RevisionName) -> bool {
+        revisions::key_of(revision).is_none_or(|key| self.revisions.is_path_confirmed(&key))
+    }
+
+    /// The next write of a revision for which `is_owned` holds. Ask until there is none.
+    pub(crate) fn next_revision_write(
+        &mut self,
+        moment: Moment,
+        is_owned: impl Fn(&RevisionName) -> bool,
+    ) -> Option<(RevisionName, DeskWrite)> {
+        let is_owned = |key: &ObjectKey| revisions::name_of(key).is_some_and(|name| is_owned(&name));
+        let (key, write) = self.revisions.book_mut().next_write(moment, is_owned)?;
+        Some((revisions::name_of(&key)?, write))
+    }
+
+    /// A write of a revision has ended.
+    pub(crate) fn revision_write_ended(
+        &mut self,
+        revision: &RevisionName,
+        object: WrittenObject,
+        end: WriteEnd,
+        now: Timestamp,
+    ) {
+        if let Some(key) = revisions::key_of(revision) {
+            self.revisions.book_mut().ended(&key, object, end, now);
+        }
+    }
+
+    /// When a write of a revision may be due; at once while one waits for its turn.
+    pub(crate) fn next_revision_deadline(&self) -> Option<Timestamp> {
+        let waiting = self.revisions.book().is_touched().then_some(Timestamp::ZERO);
+        waiting.into_iter().chain(self.revisions.book().next_deadline()).min()
+    }
+
+    /// The object of a revision that has its Events: its `PodAutoscaler`.
+    pub(super) fn revision_object(&self, key: &ObjectKey) -> Option<EventObject> {
+        let autoscaler = self.revisions.autoscaler(key)?;
+        Some(EventObject {
+            api_version: AUTOSCALER_API.to_owned(),
+            kind: "PodAutoscaler".to_owned(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: autoscaler.uid.clone(),
+        })
+    }
+}
