@@ -4,7 +4,7 @@
 //! its load over a WebSocket. Not played: meshes, TLS, WebSockets of clients, traces.
 
 mod backends;
-mod link;
+mod push_link;
 mod served_revisions;
 
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,7 @@ use super::forwarding::{
 };
 use super::keys;
 use super::request_gate::{activator_gate, text};
-use link::LoadReporter;
+use push_link::LoadReporter;
 use served_revisions::{RevisionKey, ServedRevisions};
 
 /// Frames that wait for the connection to the autoscaler. One that finds no room is lost, as in Knative.
@@ -99,7 +99,7 @@ pub async fn run() -> anyhow::Result<()> {
             anyhow::bail!("the watches have ended")
         }
         () = state.reporter.report_for_ever() => anyhow::bail!("the reports have ended"),
-        linked = link::keep(client, &identity.system, waiting, &state.is_linked) => linked,
+        linked = push_link::keep(client, &identity.system, waiting, &state.is_linked) => linked,
     }
 }
 

@@ -5,7 +5,7 @@
 //! Not played: TLS, metrics of requests, the request log, upgrades, full duplex.
 
 mod app_probe;
-mod settings;
+mod proxy_settings;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ use super::load_meter::{LoadMeter, PeriodLoad, RequestOrigin};
 use super::request_gate::{ProbeAnswer, QueueGate, queue_gate, text};
 use super::stat_bytes::PushedStat;
 use crate::bench::clock;
-use settings::QueueProxySettings;
+use proxy_settings::QueueProxySettings;
 
 /// The port at which kubelet's hooks wait for the drain.
 const ADMIN_PORT: u16 = 8022;
