@@ -31,10 +31,9 @@ async fn live(app: &KnativeApp, is_direct: bool) {
 
     let load = app.load(&revision).await;
     // Ten in flight for each pod, of which 70 % are aimed at.
-    let (loaded, ()) = tokio::join!(
-        load.clone().path(SLOW).closed_loop(CLIENTS, LOAD),
-        app.has_count(&revision, |count| count >= 3),
-    );
+    let slow = load.clone().path(SLOW);
+    let (loaded, ()) =
+        tokio::join!(slow.closed_loop(CLIENTS, LOAD), app.has_count(&revision, |count| count >= 3));
     loaded.assert_all_answered();
 
     rest_at_zero(app, &revision).await;
