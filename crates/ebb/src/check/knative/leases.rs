@@ -15,8 +15,8 @@ pub(crate) const EACH_IS_HELD: &str = "each bucket of revisions has an autoscale
 
 /// The part of the names that all Leases of autoscalers have.
 const PREFIX: &str = "autoscaler-bucket-";
-/// ebb renews every 5 s; a candidate of Knative's that waits for less would take a Lease that is held.
-const LASTS_MIN: Duration = Duration::from_secs(10);
+/// So long do ebb's Leases last; a candidate of Knative's that waits for less would take one that is held.
+const LASTS_MIN: Duration = Duration::from_secs(15);
 
 /// The verdict about the settings.
 pub(crate) fn of_settings(data: &BTreeMap<String, String>) -> CheckFinding {
@@ -26,7 +26,7 @@ pub(crate) fn of_settings(data: &BTreeMap<String, String>) -> CheckFinding {
         Ok(read) if read.times.lasts < LASTS_MIN => CheckFinding::wrong(
             what,
             format!(
-                "lease-duration is {:?}, and ebb renews every 5 s; write \"15s\" or more",
+                "lease-duration is {:?}, and ebb's Leases last {LASTS_MIN:?}; write that or more",
                 read.times.lasts
             ),
         ),
