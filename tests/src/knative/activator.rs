@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use kube::Client;
@@ -156,7 +155,7 @@ fn onward(mut request: Request<Incoming>, host: &str) -> Request<Incoming> {
         set(headers, ORIGINAL_HOST, host);
     }
     set(headers, PROXY_REQUEST, "activator");
-    for name in [REVISION_HEADER, NAMESPACE_HEADER, HOST.as_str()] {
+    for name in [REVISION_HEADER, NAMESPACE_HEADER, "host"] {
         headers.remove(name);
     }
     request

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::HOST;
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use prost::Message as _;
@@ -185,7 +184,7 @@ impl QueueProxyState {
 fn for_the_app(headers: &mut HeaderMap) {
     let host = text(headers, ORIGINAL_HOST).to_owned();
     if !host.is_empty() {
-        set(headers, HOST.as_str(), &host);
+        set(headers, "host", &host);
     }
     for name in [ORIGINAL_HOST, REVISION_HEADER, NAMESPACE_HEADER] {
         headers.remove(name);

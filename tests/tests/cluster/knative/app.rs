@@ -212,8 +212,8 @@ impl KnativeApp {
 
 /// Status and reason of a condition of an object; Unknown and empty where it is not written.
 pub(crate) fn words(object: &Value, condition: &str) -> [String; 2] {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    let found = conditions.clone().find(|found| found["type"] == condition);
+    let mut conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let found = conditions.find(|found| found["type"] == condition);
     let text = |key: &str, unset: &str| {
         found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned()
     };
