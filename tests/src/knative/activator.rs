@@ -116,9 +116,8 @@ impl ActivatorState {
         let key = revision_of(request.headers(), &host);
         let Some(revision) = key.as_ref().and_then(|key| self.revisions.get(key)) else {
             let name = key.map(|key| key.name).unwrap_or_default();
-            let body = format!(
-                "Error getting active endpoint: revision.serving.knative.dev {name:?} not found\n"
-            );
+            let body =
+                format!("Error getting active endpoint: revision.serving.knative.dev {name:?} not found\n");
             return plain(StatusCode::NOT_FOUND, body);
         };
         // A request that waits for a pod is load, too.

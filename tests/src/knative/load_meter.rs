@@ -149,6 +149,10 @@ mod tests {
         let (load, is_kept) = pushed.report(at(1_000));
         assert_eq!((load.concurrency, load.requests, is_kept), (0.0, 0.0, true));
         pushed.meter.ended(RequestOrigin::Client, at(1_000));
-        assert_eq!(pushed.report(at(2_000)), (PeriodLoad::default(), false), "one message of zero, and no more");
+        assert_eq!(
+            pushed.report(at(2_000)),
+            (PeriodLoad::default(), false),
+            "one message of zero, and no more"
+        );
     }
 }

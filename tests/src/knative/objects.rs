@@ -159,9 +159,9 @@ pub(super) fn owner_reference(kind: PlayedKind, owner: &Value) -> Value {
 /// the same element by element, and null means absent.
 pub(super) fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
-        (Value::Object(live), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(key, wanted)| contains(live.get(key).unwrap_or(&Value::Null), wanted)),
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| contains(live.get(key).unwrap_or(&Value::Null), wanted))
+        }
         (Value::Array(live), Value::Array(wanted)) => {
             live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| contains(live, wanted))
         }

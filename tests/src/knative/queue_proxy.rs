@@ -256,8 +256,7 @@ mod tests {
         let mut left: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (name.as_str(), value.to_str().expect("text"))).collect();
         left.sort_unstable();
-        let expected =
-            [("ebb-made-up", "shows"), ("host", "shop.example.com"), (PROXY_REQUEST, "activator")];
+        let expected = [("ebb-made-up", "shows"), ("host", "shop.example.com"), (PROXY_REQUEST, "activator")];
         assert_eq!(left, expected);
     }
 }

@@ -1,4 +1,5 @@
-//! Which requests are probes, and what is answered to them: data plane §2.5 and §3.2, contract §5.3 and §6.3.
+//! Which requests are probes, and what is answered to them: data plane §2.5 and §3.2, contract §5.3 and
+//! §6.3.
 
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -33,7 +34,9 @@ pub(super) enum QueueGate {
 
 /// The answer of an activator to a probe; `None` for a request of a client.
 pub(super) fn activator_gate(headers: &HeaderMap, health: Result<(), &str>) -> Option<ProbeAnswer> {
-    if text(headers, USER_AGENT.as_str()).starts_with("kube-probe/") || !text(headers, KUBELET_PROBE).is_empty() {
+    if text(headers, USER_AGENT.as_str()).starts_with("kube-probe/")
+        || !text(headers, KUBELET_PROBE).is_empty()
+    {
         return Some(match health {
             Ok(()) => ProbeAnswer::new(StatusCode::OK, ""),
             Err(why) => ProbeAnswer::new(StatusCode::INTERNAL_SERVER_ERROR, why),
@@ -95,7 +98,9 @@ mod tests {
 
     #[test]
     fn an_activator_answers_kubelet_by_its_health_and_networks_by_what_they_sent() {
-        let ask = |pairs: &[_], health| activator_gate(&headers(pairs), health).map(|answer| answer.status.as_u16());
+        let ask = |pairs: &[_], health| {
+            activator_gate(&headers(pairs), health).map(|answer| answer.status.as_u16())
+        };
         let kubelet = ("user-agent", "kube-probe/1.37");
         assert_eq!(ask(&[kubelet], Ok(())), Some(200));
         assert_eq!(ask(&[kubelet], Err("no autoscaler")), Some(500));

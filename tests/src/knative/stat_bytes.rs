@@ -48,10 +48,17 @@ mod tests {
     /// The vectors N6 and N8.
     #[test]
     fn bytes_are_knatives() {
-        let one =
-            PushedStat { pod_name: "activator-1".to_owned(), concurrency: 1.0, requests: 1.0, ..PushedStat::default() };
-        let entry =
-            PushedStatEntry { namespace: "default".to_owned(), name: "hello-00001".to_owned(), stat: Some(one) };
+        let one = PushedStat {
+            pod_name: "activator-1".to_owned(),
+            concurrency: 1.0,
+            requests: 1.0,
+            ..PushedStat::default()
+        };
+        let entry = PushedStatEntry {
+            namespace: "default".to_owned(),
+            name: "hello-00001".to_owned(),
+            stat: Some(one),
+        };
         let frame = PushedStatFrame { entries: vec![entry] };
         let n6 = "0a370a0764656661756c74120b68656c6c6f2d30303030311a1f0a0b616374697661746f722d3111000000000000f03f21000000000000f03f";
         assert_eq!(hexadecimal(&frame.encode_to_vec()), n6);

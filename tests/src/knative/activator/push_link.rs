@@ -155,10 +155,7 @@ async fn connect(client: &Client, system: &str) -> anyhow::Result<WebSocketStrea
 }
 
 /// Sends frames and pings until the connection ends; says why it ended.
-async fn converse(
-    mut socket: WebSocketStream<TcpStream>,
-    frames: &mut mpsc::Receiver<Bytes>,
-) -> String {
+async fn converse(mut socket: WebSocketStream<TcpStream>, frames: &mut mpsc::Receiver<Bytes>) -> String {
     let mut pings = tokio::time::interval(PING_EVERY);
     let mut heard = clock::now();
     loop {

@@ -119,13 +119,11 @@ fn keys_of(subsets: &Value) -> BTreeSet<String> {
     let list = subsets.as_array().into_iter().flatten();
     let of_subset = |subset: &Value| -> Vec<String> {
         let ports = subset["ports"].as_array().into_iter().flatten();
-        let mut ports: Vec<String> =
-            ports.map(|port| format!("{}:{}", port["name"], port["port"])).collect();
+        let mut ports: Vec<String> = ports.map(|port| format!("{}:{}", port["name"], port["port"])).collect();
         ports.sort();
         let addresses = subset["addresses"].as_array().into_iter().flatten();
-        let key = |address: &Value| {
-            format!("{} {} {ports:?}", address["ip"], text(address, "/targetRef/uid"))
-        };
+        let key =
+            |address: &Value| format!("{} {} {ports:?}", address["ip"], text(address, "/targetRef/uid"));
         addresses.map(key).collect()
     };
     list.flat_map(of_subset).collect()
@@ -157,10 +155,8 @@ pub(super) fn status_of(
         _ => populated.because("CreatingPublicEndpoints", NOT_READY),
     };
     let is_by_activators = has_endpoints && choice.is_some_and(|choice| choice.is_by_activators);
-    let by_activators = ConditionText::new(
-        "ActivatorEndpointsPopulated",
-        if is_by_activators { "True" } else { "False" },
-    );
+    let by_activators =
+        ConditionText::new("ActivatorEndpointsPopulated", if is_by_activators { "True" } else { "False" });
     let conditions = [populated, populated.renamed("Ready"), by_activators.for_information()];
     let name = |id: ObjectId| if has(&id) { json!(id.name) } else { Value::Null };
     let status = json!({

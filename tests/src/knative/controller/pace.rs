@@ -66,7 +66,10 @@ fn pace_of(known: &KnownObjects, system: &str, step: ControllerStep) -> StepPace
             let milliseconds = text.strip_suffix("ms").and_then(|number| number.parse().ok());
             let Some(milliseconds) = milliseconds else {
                 let keys = ControllerStep::ALL.map(ControllerStep::key);
-                panic!("{CONFIG_MAP}: {} is {text:?}; write \"still\" or \"500ms\" for one of {keys:?}", step.key());
+                panic!(
+                    "{CONFIG_MAP}: {} is {text:?}; write \"still\" or \"500ms\" for one of {keys:?}",
+                    step.key()
+                );
             };
             StepPace::After(Duration::from_millis(milliseconds))
         }
@@ -110,7 +113,8 @@ mod tests {
     #[test]
     fn a_write_that_was_not_missing_meanwhile_waits_anew() {
         let mut known = KnownObjects::default();
-        let map = json!({"metadata": {"namespace": "system", "name": CONFIG_MAP}, "data": {"endpoints": "500ms"}});
+        let map =
+            json!({"metadata": {"namespace": "system", "name": CONFIG_MAP}, "data": {"endpoints": "500ms"}});
         known.put(ObjectId::of(PlayedKind::ConfigMap, &map), map);
         let mut pace = WritePace::default();
         let missing = || vec![write(ControllerStep::Endpoints)];

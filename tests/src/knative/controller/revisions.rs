@@ -157,9 +157,11 @@ fn autoscaler_of(known: &KnownObjects, id: &ObjectId, revision: &Value, deployme
 }
 
 fn reachability(revision: &Value, deployment: &Value) -> &'static str {
-    let has_failed =
-        ["ResourcesAvailable", "ContainerHealthy"].iter().any(|kind| condition(revision, kind).status == "False");
-    let is_stuck = number(deployment, "/spec/replicas") > 0 && number(deployment, "/status/readyReplicas") == 0;
+    let has_failed = ["ResourcesAvailable", "ContainerHealthy"]
+        .iter()
+        .any(|kind| condition(revision, kind).status == "False");
+    let is_stuck =
+        number(deployment, "/spec/replicas") > 0 && number(deployment, "/status/readyReplicas") == 0;
     match label(revision, keys::ROUTING_STATE) {
         _ if has_failed && is_stuck => "Unreachable",
         "active" => "Reachable",

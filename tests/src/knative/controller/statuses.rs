@@ -18,8 +18,7 @@ pub(super) fn of_revision(
     now: &str,
 ) -> Option<PlannedWrite> {
     let nothing = Value::Null;
-    let autoscaler =
-        known.get(&id.beside(PlayedKind::PodAutoscaler, &id.name)).unwrap_or(&nothing);
+    let autoscaler = known.get(&id.beside(PlayedKind::PodAutoscaler, &id.name)).unwrap_or(&nothing);
     let resources = resources(revision, autoscaler);
     let ready = resources.renamed("Ready");
     let active = condition(autoscaler, "Ready").renamed("Active").for_information();
@@ -66,8 +65,7 @@ pub(super) fn of_service(
     let revision = known.get(&id.beside(PlayedKind::Revision, &created))?;
     let latest_ready = latest_ready(known, id);
     let ready = condition(revision, "Ready");
-    let routes =
-        ConditionText::new("RoutesReady", if latest_ready.is_some() { "True" } else { "Unknown" });
+    let routes = ConditionText::new("RoutesReady", if latest_ready.is_some() { "True" } else { "Unknown" });
     let conditions = [ready.renamed("ConfigurationsReady"), routes, ready];
     let host = format!("{}.{}", id.name, id.namespace);
     let status = json!({

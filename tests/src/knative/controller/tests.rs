@@ -22,7 +22,12 @@ impl World {
     /// With two activators and the Service `hello`.
     fn new() -> Self {
         let mut world = Self { known: KnownObjects::default(), uids: 0 };
-        world.put(PlayedKind::ConfigMap, SYSTEM, "config-deployment", json!({"data": {"queue-sidecar-image": "q"}}));
+        world.put(
+            PlayedKind::ConfigMap,
+            SYSTEM,
+            "config-deployment",
+            json!({"data": {"queue-sidecar-image": "q"}}),
+        );
         world.put(PlayedKind::Endpoints, SYSTEM, "activator-service", addresses(&["10.0.1.1", "10.0.1.2"]));
         world.put(PlayedKind::KnativeService, "default", "hello", service("one"));
         world.settle();
@@ -145,7 +150,10 @@ fn own_addresses(world: &World) -> Vec<String> {
 fn a_service_has_a_revision_a_deployment_and_a_pod_autoscaler() {
     let world = World::new();
     let autoscaler = world.object(PlayedKind::PodAutoscaler, "hello-00001");
-    assert_eq!(text(&autoscaler, "/metadata/annotations/autoscaling.knative.dev~1class"), "kpa.autoscaling.knative.dev");
+    assert_eq!(
+        text(&autoscaler, "/metadata/annotations/autoscaling.knative.dev~1class"),
+        "kpa.autoscaling.knative.dev"
+    );
     assert_eq!(text(&autoscaler, "/spec/scaleTargetRef/name"), "hello-00001-deployment");
     assert_eq!(number(&autoscaler, "/spec/containerConcurrency"), 10);
     assert!(autoscaler.pointer("/metadata/finalizers").is_none());
@@ -166,7 +174,9 @@ fn an_annotation_that_changes_on_a_revision_changes_on_its_autoscaler() {
     let mut world = World::new();
     let key = "autoscaling.knative.dev/min-scale";
     world.change(PlayedKind::Revision, "hello-00001", &json!({"metadata": {"annotations": {key: "3"}}}));
-    let value = |world: &World| world.object(PlayedKind::PodAutoscaler, "hello-00001")["metadata"]["annotations"][key].clone();
+    let value = |world: &World| {
+        world.object(PlayedKind::PodAutoscaler, "hello-00001")["metadata"]["annotations"][key].clone()
+    };
     assert_eq!(value(&world), "3");
     world.change(PlayedKind::Revision, "hello-00001", &json!({"metadata": {"annotations": {key: null}}}));
     assert_eq!(value(&world), Value::Null);
@@ -196,7 +206,10 @@ fn a_revision_is_ready_once_initialized_and_stays_so_at_zero() {
     world.status(&status(["True", ""], true));
     assert_eq!(ready(&world), ["True", ""]);
     assert_eq!(world.condition(PlayedKind::KnativeService, "hello", "Ready"), ["True", ""]);
-    assert_eq!(text(&world.object(PlayedKind::PodAutoscaler, "hello-00001"), "/spec/reachability"), "Reachable");
+    assert_eq!(
+        text(&world.object(PlayedKind::PodAutoscaler, "hello-00001"), "/spec/reachability"),
+        "Reachable"
+    );
 
     world.status(&status(["False", "NoTraffic"], true));
     assert_eq!(ready(&world), ["True", ""]);
@@ -208,7 +221,8 @@ fn a_revision_is_ready_once_initialized_and_stays_so_at_zero() {
 fn a_moment_of_false_before_the_first_start_fails_a_revision_until_it_is_initialized() {
     let mut world = World::new();
     let ready = |world: &World| world.condition(PlayedKind::Revision, "hello-00001", "Ready");
-    let without_a_service = json!({"serviceName": "", "conditions": conditions(["False", "TimedOut"], false)});
+    let without_a_service =
+        json!({"serviceName": "", "conditions": conditions(["False", "TimedOut"], false)});
     world.status(&without_a_service);
     assert_eq!(ready(&world), ["Unknown", "Deploying"]);
     let named = |ready, is_initialized| json!({"serviceName": "hello-00001", "conditions": conditions(ready, is_initialized)});
@@ -232,7 +246,10 @@ fn a_new_revision_takes_over_once_it_is_ready() {
     let reachability = |world: &World, name: &str| {
         text(&world.object(PlayedKind::PodAutoscaler, name), "/spec/reachability").to_owned()
     };
-    assert_eq!((reachability(&world, "hello-00001").as_str(), reachability(&world, "hello-00002").as_str()), ("Reachable", ""));
+    assert_eq!(
+        (reachability(&world, "hello-00001").as_str(), reachability(&world, "hello-00002").as_str()),
+        ("Reachable", "")
+    );
     world.change(PlayedKind::PodAutoscaler, "hello-00002", &json!({"status": status}));
     assert_eq!(reachability(&world, "hello-00001"), "Unreachable");
     assert_eq!(reachability(&world, "hello-00002"), "Reachable");
@@ -249,7 +266,12 @@ fn a_foreign_change_of_the_template_stays_until_the_hash_changes() {
         (text(&containers[1], "/image").to_owned(), number(&deployment, "/spec/replicas"))
     };
     assert_eq!(image(&world), ("q".to_owned(), 7));
-    world.put(PlayedKind::ConfigMap, SYSTEM, "config-deployment", json!({"data": {"queue-sidecar-image": "ebb"}}));
+    world.put(
+        PlayedKind::ConfigMap,
+        SYSTEM,
+        "config-deployment",
+        json!({"data": {"queue-sidecar-image": "ebb"}}),
+    );
     world.settle();
     assert_eq!(image(&world), ("ebb".to_owned(), 7), "the count stays");
 }

@@ -31,7 +31,8 @@ impl AppProbe {
     /// Reads the probe as the controller writes it. Of one over gRPC a connection is asked for.
     pub(super) fn read(written: &str) -> anyhow::Result<Self> {
         let probe: Value = serde_json::from_str(written).context("SERVING_READINESS_PROBE is no JSON")?;
-        let handler = ["httpGet", "tcpSocket", "grpc"].into_iter().find(|handler| probe.get(handler).is_some());
+        let handler =
+            ["httpGet", "tcpSocket", "grpc"].into_iter().find(|handler| probe.get(handler).is_some());
         let handler = handler.context("SERVING_READINESS_PROBE has no handler")?;
         let path = text(&probe, "/httpGet/path").trim_start_matches('/');
         let seconds = u64::try_from(number(&probe, "/timeoutSeconds")).unwrap_or(0).max(1);

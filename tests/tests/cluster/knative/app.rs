@@ -174,7 +174,11 @@ impl KnativeApp {
     pub(crate) async fn is_served_by_activators(&self, revision: &str) {
         eventually("the public Service leads to activators", PATIENCE, || async {
             let (found, activators) = (self.addresses(revision).await, self.activators().await);
-            if !found.is_empty() && found == activators { Ok(()) } else { Err(format!("{found:?} {activators:?}")) }
+            if !found.is_empty() && found == activators {
+                Ok(())
+            } else {
+                Err(format!("{found:?} {activators:?}"))
+            }
         })
         .await;
     }
@@ -214,9 +218,8 @@ impl KnativeApp {
 pub(crate) fn words(object: &Value, condition: &str) -> [String; 2] {
     let mut conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     let found = conditions.find(|found| found["type"] == condition);
-    let text = |key: &str, unset: &str| {
-        found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned()
-    };
+    let text =
+        |key: &str, unset: &str| found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned();
     [text("status", "Unknown"), text("reason", "")]
 }
 

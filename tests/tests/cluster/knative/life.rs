@@ -1,5 +1,4 @@
-//! One Service from apply to zero and back, beside Knative's activators: the contract's §1.2, §2.3, §4.4 and
-//! §7.3.
+//! One Service from apply to zero and back, beside Knative's activators: contract §1.2, §2.3, §4.4, §7.3.
 
 use std::time::Duration;
 

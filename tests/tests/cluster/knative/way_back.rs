@@ -30,7 +30,8 @@ fn knatives_manifest_takes_ebb_away_without_a_trace_and_ebb_comes_in_again() {
         let load = app.load(&revision).await;
 
         kubectl(&["apply", "-k", &folder("release")]).await;
-        let autoscaler = ["-n", KNATIVE_SYSTEM, "rollout", "status", "deployment/autoscaler", "--timeout=90s"];
+        let autoscaler =
+            ["-n", KNATIVE_SYSTEM, "rollout", "status", "deployment/autoscaler", "--timeout=90s"];
         kubectl(&autoscaler).await;
         // It ends with an error where anything differs.
         kubectl(&["diff", "-k", &folder("release")]).await;

@@ -1,4 +1,4 @@
-//! What ebb's autoscaler asks of the API server, and the Leases that it holds: the contract's §4.2 and §4.6.
+//! What ebb's autoscaler asks of the API server, and the Leases that it holds: contract §4.2 and §4.6.
 
 use std::collections::BTreeSet;
 

@@ -46,8 +46,7 @@ pub(crate) fn of_holders(data: &BTreeMap<String, String>, leases: &[Lease]) -> C
             held.insert(name, holder);
         }
     }
-    let free: Vec<&str> =
-        wanted.iter().map(String::as_str).filter(|name| !held.contains_key(name)).collect();
+    let free: Vec<&str> = wanted.iter().map(String::as_str).filter(|name| !held.contains_key(name)).collect();
     let others = held.iter().filter(|(name, _)| !wanted.contains(**name));
     let others: Vec<String> = others.map(|(name, holder)| format!("{name} by {holder}")).collect();
     if !free.is_empty() {

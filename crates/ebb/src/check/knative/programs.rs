@@ -166,7 +166,10 @@ mod tests {
     fn a_program_without_a_ready_pod_is_told_with_its_effect() {
         let finding = |found| text(kept("webhook", "nothing is written", &Ok(found)));
         let absent = finding(None);
-        assert!(absent.contains("WRONG    deployment/webhook is ready\n           it has no ready"), "{absent}");
+        assert!(
+            absent.contains("WRONG    deployment/webhook is ready\n           it has no ready"),
+            "{absent}"
+        );
         let ready = json!({"status": {"readyReplicas": 2}});
         let ready = serde_json::from_value(ready).expect("a Deployment");
         assert!(finding(Some(ready)).contains("ok       deployment/webhook"));

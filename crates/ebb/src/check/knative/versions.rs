@@ -106,7 +106,9 @@ mod tests {
             serde_json::from_value::<CustomResourceDefinition>(json!({"metadata": {}, "spec": scope}))
                 .expect("a definition")
         };
-        assert!(text(of_kind(name, version, Some(&kind("v1alpha1")))).contains("ok       the cluster serves"));
+        assert!(
+            text(of_kind(name, version, Some(&kind("v1alpha1")))).contains("ok       the cluster serves")
+        );
         assert!(text(of_kind(name, version, Some(&kind("v1")))).contains("it serves v1 alone"));
         assert!(text(of_kind(name, version, None)).contains("install Knative Serving"));
     }
