@@ -187,6 +187,27 @@ mod tests {
     }
 
     #[test]
+    fn in_knatives_place_a_program_writes_two_kinds_of_knatives_and_counts() {
+        let given = rights(include_str!("../../../../deploy/knative/autoscaler/rights.yaml"));
+        let writes = ["create", "update", "patch", "delete"];
+        let of = |place: ProgramPlace| -> Vec<String> {
+            let placed = given.iter().filter(|right| right.place == place);
+            placed.filter(|right| writes.contains(&right.verb.as_str())).map(ToString::to_string).collect()
+        };
+        let everywhere = [
+            "patch podautoscalers/status.autoscaling.internal.knative.dev",
+            "create serverlessservices.networking.internal.knative.dev",
+            "update serverlessservices.networking.internal.knative.dev",
+            "patch deployments/scale.apps",
+            "create events.events.k8s.io",
+            "patch events.events.k8s.io",
+        ];
+        assert_eq!(of(ProgramPlace::Everywhere), everywhere);
+        let system = of(ProgramPlace::System);
+        assert!(system.iter().any(|right| right == "update leases.coordination.k8s.io"), "{system:?}");
+    }
+
+    #[test]
     fn a_right_that_is_missing_is_named() {
         let all = all("injector");
         let text = |allowed: bool| {
